@@ -74,9 +74,12 @@ describe('in an organization', () => {
     const { orgId, owner } = await organizationOfAll();
     const strict = new Access(database.sql, { ...lenient, requireVerifiedEmail: true });
     const unproven = actorOf(owner, false);
-    await expect(checked(() => strict.requireOrganization(unproven, orgId, 'organization:access'))).rejects.toEqual(
-      forbidden('account:verified'),
-    );
+    await expect(
+      checked(() => strict.requireOrganization(unproven, orgId, 'organization:access')),
+    ).rejects.toMatchObject({
+      message: 'Confirm your e-mail address first.',
+      details: { required_permission: 'account:verified' },
+    });
     expect(strict.permits(unproven, 'organization:access', { orgId })).toBe(false);
     expect(await strict.organizationRole(actorOf(owner), orgId)).toBe('owner');
     expect(await access.organizationRole(unproven, orgId)).toBe('owner');
@@ -177,6 +180,28 @@ describe('in a workspace', () => {
   });
 });
 
+describe('a change of a membership on this node', () => {
+  it('has others ask again for nothing but what changed', async () => {
+    const { orgId, viewer } = await organizationOfAll();
+    const other = await addOrganization(database, { [viewer]: 'viewer' });
+    const places = await Promise.all(
+      [orgId, orgId, other].map(async (of) => ({ of, id: await addWorkspace(database, of, { [viewer]: 'viewer' }) })),
+    );
+    const known = () => Promise.all(places.map(({ of, id }) => access.workspaceRole(actorOf(viewer), of, id)));
+    const inOrganizations = () => Promise.all([orgId, other].map((of) => access.organizationRole(actorOf(viewer), of)));
+    expect([await known(), await inOrganizations()]).toEqual([Array(3).fill('viewer'), ['viewer', 'viewer']]);
+    for (const table of ['organization_members', 'workspace_members'])
+      await database.pool.query(`update ${table} set role = 'editor' where user_id = $1`, [viewer]);
+    access.workspaceChanged(orgId, places[0]!.id);
+    expect(await known()).toEqual(['editor', 'viewer', 'viewer']);
+    access.organizationDeleted(orgId);
+    expect([await known(), await inOrganizations()]).toEqual([
+      ['editor', 'editor', 'viewer'],
+      ['editor', 'viewer'],
+    ]);
+  });
+});
+
 describe('an event', () => {
   it('reaches who may read all that a place has of its kind', async () => {
     const { orgId, viewer, member, admin, stranger } = await organizationOfAll();
@@ -249,6 +274,13 @@ describe('a token', () => {
     await ask([id], id);
     await ask([id], 'default');
     await ask([], 'default');
+    await expect(
+      access.requireToken(tokenOf(admin, orgId, { namespaceIds: [id] }), 'thread:read', {
+        orgId,
+        workspaceId: newId('workspace'),
+        namespaceId: 'default',
+      }),
+    ).rejects.toEqual(forbidden('thread:read'));
     await expect(ask(['ns_1'], 'default')).rejects.toEqual(forbidden('thread:create'));
     await expect(ask(['ns_1'], id)).rejects.toEqual(forbidden('thread:create'));
     await expect(ask([id], 'default', '\u0000')).rejects.toEqual(forbidden('thread:create'));
@@ -287,6 +319,18 @@ describe('the parts of a workspace', () => {
     expect(
       await access.findParts(workspace, [named('namespace', namespaceId), named('environment', environmentId)]),
     ).toEqual({ namespaceId, environmentId });
+    expect(await access.findParts(workspace, [...both].reverse())).toEqual({ appId, namespaceId });
+    const three = [named('environment', environmentId), named('namespace', 'default'), named('app', appId)];
+    expect(await access.findParts(workspace, three)).toEqual({ appId, namespaceId, environmentId });
+    await expect(access.findParts(workspace, [named('app', appId), named('environment', appId)])).rejects.toEqual(
+      missing('environment', appId),
+    );
+    await expect(access.findParts(workspace, [named('namespace', 'default'), named('app', 'default')])).rejects.toEqual(
+      missing('app', 'default'),
+    );
+    await expect(access.findParts(elsewhere, [named('namespace', 'default'), named('app', appId)])).rejects.toEqual(
+      missing('namespace', 'default'),
+    );
     await expect(access.findParts(workspace, [named('app', 'app_1'), named('namespace', 'ns_1')])).rejects.toEqual(
       missing('app', 'app_1'),
     );
@@ -319,6 +363,26 @@ describe('what a user may do somewhere', () => {
     expect((await rights(stranger))('organization:access')).toBe(false);
     await forget('workspaces', workspaceId);
     expect((await rights(viewer))('app:create')).toBe(false);
+  });
+
+  it('is to make a workspace, for members where the operator lets them', async () => {
+    const { orgId, viewer, member } = await organizationOfAll();
+    const open = new Access(database.sql, { ...lenient, allowMemberWorkspaces: true });
+    const may = async (checks: Access, userId: string) =>
+      (await checks.rightsSomewhere(actorOf(userId), orgId))('workspace:create');
+    expect(await Promise.all([may(access, member), may(open, member), may(open, viewer)])).toEqual([
+      false,
+      true,
+      false,
+    ]);
+  });
+
+  it('is what they may do now, whenever it is asked for', async () => {
+    const { orgId, viewer } = await organizationOfAll();
+    const makes = async () => (await access.rightsSomewhere(actorOf(viewer), orgId))('app:create');
+    expect(await makes()).toBe(false);
+    await addWorkspace(database, orgId, { [viewer]: 'editor' });
+    expect(await makes()).toBe(true);
   });
 
   it('is read for many at once', async () => {
