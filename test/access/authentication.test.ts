@@ -165,10 +165,20 @@ describe('an access token', () => {
   it('of a session that is found to have ended is refused from then on', async () => {
     const { credential, sessionId } = await signIn();
     const principal = (await authentication.authenticate(credential))!;
+    expect(await authentication.livesStill(principal)).toBe(true);
     await database.pool.query(`update sessions set revoked_at = now() where id = $1`, [sessionId]);
     expect(await authentication.livesStill(principal)).toBe(false);
     expect(await authentication.authenticate(credential)).toBeNull();
     expect(await authentication.lives(principal)).toBe(false);
+  });
+
+  it('may hold what API tokens begin with', async () => {
+    // these letters are written as "pat_" in one of the three places where they can begin
+    const all = await Promise.all(
+      ['', 'x', 'xx'].map((start) => tokens.issue({ userId: 'usr_1', orgId: null, sessionId: `${start}\u396b\u007f` })),
+    );
+    const found = all.find((token) => token.includes('pat_'));
+    expect(await authentication.isSigned(credentialOf(found)!)).toBe(true);
   });
 
   it('works in the organization that it names, whatever another one of its session names', async () => {
@@ -308,6 +318,15 @@ describe('an API token', () => {
     const refresh = formatToken('rft');
     for (const other of [formatToken('pat'), `${token.slice(0, -1)}!`, `${token}x`, refresh])
       expect(await authentication.authenticate(credentialOf(other))).toBeNull();
+  });
+
+  it('that is mistyped is none without a look at the database', async () => {
+    const sql = { read: () => Promise.reject(new Error('lost')) } as unknown as Sql;
+    const failing = new Authentication(tokens, uses, sql);
+    const { token, credential } = await makeToken();
+    const mistyped = `${token.slice(0, 20)}${token[20] === 'a' ? 'b' : 'a'}${token.slice(21)}`;
+    expect(await failing.authenticate(credentialOf(mistyped))).toBeNull();
+    await expect(failing.authenticate(credential)).rejects.toThrow('lost');
   });
 
   it('that was revoked is refused on this node at once', async () => {
