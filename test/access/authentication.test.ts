@@ -152,7 +152,7 @@ describe('an access token', () => {
     const all = [await signIn(), await signIn(), await signIn()];
     const principals = await Promise.all(all.map(({ credential }) => authentication.authenticate(credential)));
     const ids = all.map(({ sessionId }) => sessionId);
-    const live = () => Promise.all(principals.map((principal) => authentication.lives(principal!)));
+    const live = () => Promise.all(principals.map(async (principal) => authentication.lives(principal!)));
     expect(await authentication.ended(ids)).toEqual(new Set());
     await database.pool.query(`update sessions set revoked_at = now() where id = any($1)`, [ids]);
     expect(await live()).toEqual([true, true, true]);
