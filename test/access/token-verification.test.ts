@@ -85,6 +85,14 @@ describe('a token as only a fault of the service could make it', () => {
     expect(await tokens.verify(await real.signed({ iat, exp: iat + 86_401 }))).toBeNull();
   });
 
+  it('may name the parts of its header in any order', async () => {
+    const { alg, kid, typ } = real.header;
+    const header = Buffer.from(JSON.stringify({ typ, kid, alg })).toString('base64url');
+    const turned = new RealToken(real.token.replace(/^[^.]+/, header), real.jwk);
+    expect(await tokens.verify(turned.token)).toBeNull();
+    expect(await tokens.verify(await turned.signed({}))).toMatchObject(session);
+  });
+
   it('has no organization if that is no text', async () => {
     expect(await tokens.verify(await real.signed({ org_id: 1 }))).toMatchObject({ ...session, orgId: null });
   });
