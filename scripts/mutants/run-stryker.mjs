@@ -69,8 +69,9 @@ export async function tryMutants(trials, ranges) {
  */
 function forgetMissedStatic(incrementalFile) {
   if (!existsSync(incrementalFile)) return;
-  /** @type {{ files: Record<string, { mutants: { static?: boolean, status: string }[] }> }} */
-  const known = JSON.parse(readFileSync(incrementalFile, 'utf8'));
+  const known = /** @type {{ files: Record<string, { mutants: { static?: boolean, status: string }[] }> }} */ (
+    JSON.parse(readFileSync(incrementalFile, 'utf8'))
+  );
   for (const file of Object.values(known.files))
     file.mutants = file.mutants.filter((mutant) => !mutant.static || mutant.status === 'Killed');
   writeFileSync(incrementalFile, JSON.stringify(known));

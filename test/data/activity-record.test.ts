@@ -182,15 +182,17 @@ describe('the record of an operation', () => {
   });
 
   it('is a part of the statement that changes what it is about', () => {
-    const { text, parameters } = recordOfChanged(3, 'c.more');
+    const record = recordOfChanged(3, 'c.more');
     const row = activityRow(callerOf(user), entry);
     const columns = Object.keys(row);
-    const typed = /^insert into activity \((?<into>[^)]*)\) select (?<values>.*) from changed c$/.exec(text)?.groups;
+    const typed = /^insert into activity \((?<into>[^)]*)\) select (?<values>.*) from changed c$/.exec(
+      record.text,
+    )?.groups;
     expect(typed?.into).toBe(columns.join(', '));
     expect(typed?.values?.replaceAll(/::\w+/g, '')).toBe(
       columns.map((name, at) => `$${at + 3}${name === 'metadata' ? ' || c.more' : ''}`).join(', '),
     );
-    expect(parameters(row)).toEqual(Object.values(row));
+    expect(record.parameters(row)).toEqual(Object.values(row));
   });
 
   it('may name what is not there in other columns than those of its kind', () => {

@@ -206,11 +206,11 @@ describe('a change', () => {
 
   it('does what is left for after the commit once it has committed', async () => {
     const id = await madeNamespace('afterwards');
-    const names: (Promise<string | null> | string)[] = [];
+    const names: Promise<string | null>[] = [];
     await run(async (tx) => {
       tx.update('namespaces', { id }, { name: 'Afterwards' });
       tx.afterCommit(() => names.push(nameOf(id)));
-      tx.afterCommit(() => names.push('second'));
+      tx.afterCommit(() => names.push(Promise.resolve('second')));
     });
     expect(await Promise.all(names)).toEqual(['Afterwards', 'second']);
   });

@@ -13,7 +13,7 @@ async function tried(errors: readonly unknown[], isStatement = false): Promise<{
   let tries = 0;
   const attempt = async (): Promise<void> => {
     const error = errors[tries++];
-    if (error !== undefined) throw error;
+    if (error !== undefined) await Promise.reject(error);
   };
   const query = async () => {
     await attempt();

@@ -9,7 +9,7 @@ async function read(...errors: unknown[]): Promise<[number, unknown]> {
   let sent = 0;
   const query = async () => {
     const error = errors[sent++];
-    if (error !== undefined) throw error;
+    if (error !== undefined) await Promise.reject(error);
     return { rows: [{ n: 1 }], marks: [] };
   };
   const sql = new Sql({ query } as unknown as pg.Pool);
