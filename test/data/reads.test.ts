@@ -226,6 +226,24 @@ describe('a list', () => {
     expect(others.map(({ nodes }) => idsOf(nodes))).toEqual(['t7', 't2', 't1 t2']);
   });
 
+  it('is another one with each cursor, filter and place of a request', async () => {
+    const context = asking();
+    const reads = readsOf();
+    const [first] = (await reads.list(context, placeOf(), { first: 1 })).nodes;
+    const cursorOf = async (id: string) =>
+      (await reads.list(context, placeOf(), { first: 1 })).cursorOf({ ...first!, id });
+    const afterThem = ['t7', 't3', 't2'].map(async (id) =>
+      listed(reads, { first: 1, after: await cursorOf(id) }, context),
+    );
+    expect(await Promise.all(afterThem)).toEqual(['t3', 't2', 't1']);
+    const totals = [{}, { name: 'one' }, { name: 'two' }].map(async (args) =>
+      (await reads.list(context, placeOf(), { first: 1, ...args })).total(),
+    );
+    expect(await Promise.all(totals)).toEqual([4, 2, 1]);
+    const places = [placeOf('w1', 'o1'), placeOf('1', 'o1w')].map((place) => listed(reads, {}, context, place));
+    expect(await Promise.all(places)).toEqual(['t7 t3 t2 t1', '']);
+  });
+
   it('is read with its count where that is asked for', async () => {
     const log = logQueries(database.pool);
     const totals: number[] = [];
@@ -410,6 +428,14 @@ describe('a row', () => {
     const context = asking();
     const both = [reads.findUnscoped(context, 't6'), reads.findInTenant(context, 'o1', 't5')];
     expect((await Promise.all(both)).map((row) => row?.id)).toEqual(['t6', 't5']);
+    const whole = readsOf({ name: 'whole', always: [] });
+    const gone = [
+      reads.findUnscoped(context, 't4'),
+      whole.findUnscoped(context, 't4'),
+      reads.findInTenant(context, 'o1', 't4'),
+      whole.findInTenant(context, 'o1', 't4'),
+    ];
+    expect((await Promise.all(gone)).map((row) => row?.id ?? null)).toEqual([null, 't4', null, 't4']);
   });
 
   it('is never found without its tenant', async () => {
@@ -440,6 +466,7 @@ describe('a row', () => {
     expect(await own('own', 't2')).toEqual(refusal);
     expect(await own('own', 't3')).toEqual(refusal);
     expect(await own('own', 't3', null)).toEqual(refusal);
+    expect(await own('own', 't1', null)).toEqual(refusal);
     expect(await own(null, 't1')).toEqual(refusal);
     expect(await own('own', 't9')).toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
     const { createdBy: _none, ...others } = columns;
@@ -518,6 +545,13 @@ describe('the statement of a list', () => {
     const list = { from: 'things t', key: 't.id', order: 'desc' };
     const [org, workspace] = ['t.org_id = $1', 't.workspace_id between $2 and $2'];
     expect(leadOf({})).toEqual({ ...list, lead: 't.workspace_id', where: [org, workspace] });
+    const inOrganization = new Reads<Thing, { orgId: string }>(deps, {
+      kind: 'thread',
+      from: 'things',
+      columns,
+      below: ['orgId'],
+    });
+    expect(inOrganization.sources.list).toMatchObject({ lead: 't.org_id', where: ['t.org_id between $1 and $1'] });
     expect(leadOf({ order: 'asc', indexOrder: 'desc', key: 't.name' })).toEqual({
       ...list,
       key: 't.name',
