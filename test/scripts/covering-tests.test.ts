@@ -1,12 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { coveringTests } from '../../scripts/mutants/covering-tests.mjs';
+import { coveringTests, needDatabase } from '../../scripts/mutants/covering-tests.mjs';
 
 describe('the tests that judge a source file', () => {
-  it('are light ones where they need the database alone, and whole ones where they start the service', () => {
-    const { light, whole } = coveringTests('src/access/access.ts');
-    expect(light).toContain('test/access/access.test.ts');
-    expect(whole).toContain('test/access/revocation.test.ts');
-    expect(light).not.toContain('test/access/revocation.test.ts');
+  it('are light where they need a database and no service, and whole where they start it', () => {
+    const { light, whole } = coveringTests('src/data/pages.ts');
+    expect(light).toContain('test/data/pages.test.ts');
+    expect(whole).toContain('test/data/keyset-list.test.ts');
+    expect(light.filter((test) => whole.includes(test))).toEqual([]);
+    expect(needDatabase(['test/data/pages.test.ts'])).toBe(true);
+  });
+
+  it('are in the folder of its name, or import it and need no database', () => {
+    const { light } = coveringTests('src/core/ids.ts');
+    expect(light.filter((test) => !test.startsWith('test/core/') && needDatabase([test]))).toEqual([]);
+    expect(light).toContain('test/core/ids.test.ts');
   });
 
   it('are none that start processes', () => {

@@ -17,7 +17,7 @@ import { migrationsDir } from '../../src/paths.ts';
 import { migrate } from '../../src/platform/postgres/migrate.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/platform/postgres/postgres-embedded.ts';
 import { quietLogger } from './quiet-logger.ts';
-import { digest, templateOf } from './template.ts';
+import { digestOfTemplate, templateOf } from './template.ts';
 
 const GIB = 1024 ** 3;
 const UNUSED_MS = 14 * 86_400_000;
@@ -75,7 +75,7 @@ async function keptFiles(): Promise<string | undefined> {
   mkdirSync(cache, { recursive: true, mode: 0o755 });
   // what somebody else put there would run with our rights
   if (statSync(cache).uid !== userInfo().uid) return undefined;
-  const kept = path.join(cache, digest());
+  const kept = path.join(cache, digestOfTemplate());
   if (!existsSync(kept)) await makeFiles(cache, kept);
   utimesSync(kept, new Date(), new Date());
   for (const other of readdirSync(cache)) removeUnused(path.join(cache, other));

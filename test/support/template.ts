@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto';
 import { migrationsDir } from '../../src/paths.ts';
 import { readMigrations } from '../../src/platform/postgres/migrate.ts';
 
-// apart from cluster.ts: what imports this starts no process, and may judge mutants
+// apart from `cluster.ts`, which starts processes: what only needs a copy of the template starts none
 
 /** Name of the migrated database that tests copy; another set of migrations has another. */
-export const templateOf = (): string => `test_template_${digest().slice(0, 16)}`;
+export const templateOf = (): string => `test_template_${digestOfTemplate().slice(0, 16)}`;
 
 let known: string | undefined;
 /** Of the migrations, and of the program that made the files. */
-export function digest(): string {
+export function digestOfTemplate(): string {
   known ??= createHash('sha256')
     .update(`1 ${process.platform} ${process.arch} ${process.versions.node}\0`)
     .update(
