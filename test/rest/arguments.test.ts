@@ -13,7 +13,7 @@ const schema = buildSchema(`
   enum Order { rising falling }
   input Span { x: [Int!] x1: Int until: Int }
   type Query {
-    listEvents(from: Int, until: Int = 9, order: Order = rising, on: Day, ids: [ID!]): Int
+    listEvents(from: Int, until: Int = 9, order: Order = rising, on: Day, ids: [ID!], days: [Day!]): Int
     plan(from: Int): Int
     free(from: Int): Int
   }
@@ -139,10 +139,10 @@ it('values are as a resolver would get them; null is null', () => {
 });
 
 it('what cannot be read is not compared', () => {
-  const text = listing('$from: Int, $on: Day', 'from: $from, on: $on');
-  const failures = compared(text, { query: { from: '2147483648', on: 'never' } });
-  expect(failures.map(({ type }) => type)).toEqual(['less_than_equal', 'datetime_parsing']);
-  expect(asked.at(-1)?.args).toMatchObject({ from: undefined, on: undefined });
+  const text = listing('$from: Int, $on: Day, $days: [Day!]', 'from: $from, on: $on, days: $days');
+  const failures = compared(text, { query: { from: '2147483648', on: 'never', days: ['today', 'never'] } });
+  expect(failures.map(({ type }) => type)).toEqual(['less_than_equal', 'datetime_parsing', 'datetime_parsing']);
+  expect(asked.at(-1)?.args).toMatchObject({ from: undefined, on: undefined, days: undefined });
 });
 
 const MOVE = `mutation Move($least: Int, $span: Span @body) @rest(method: POST, path: "/v1/x") {

@@ -59,6 +59,7 @@ it('fragments of other places are not, nor what does not exist', () => {
   const none = { problems: ["x.graphql:1:1 Operation 'A' has no @body field."], field: null };
   for (const text of [
     'query A { ...F } fragment F on Query { health @body }',
+    'query A { ...health @body } fragment health on Query { item { name } }',
     'query A { nothing @body }',
     'query A { __typename @body }',
     'query A { ... on Nothing { health @body } }',
