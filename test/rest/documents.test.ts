@@ -40,7 +40,7 @@ it('operations and fragments are found in all files, in the order of their paths
 it('the comment of an operation is what stands directly above it', () => {
   const commentOf = (above: string) => read(`${above}query A { a }`).operations[0]?.comment;
   expect(commentOf('')).toBe('');
-  expect(commentOf('# One line.\n')).toBe('One line.');
+  for (const line of ['# One line.\n', '  # One line.\n', '# One line.\r\n']) expect(commentOf(line)).toBe('One line.');
   expect(commentOf('# Not meant.\n\n# First.\n  ## Second.\n#Third.\n')).toBe('First.\nSecond.\nThird.');
   expect(commentOf('# Not meant.\n\n')).toBe('');
   expect(commentOf('#\n# Text.\n#\n#   indented  \n#\n')).toBe('Text.\n\n  indented');
