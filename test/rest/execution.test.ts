@@ -75,6 +75,7 @@ it('the root fields are all that a document selects, also in fragments', () => {
   const names = (document: string, type = OperationTypeNode.QUERY) =>
     rootFieldsOf(schema, parse(document), type).map((field) => field?.name);
   expect(names(text)).toEqual(['health', 'health', 'secret', 'status', 'secret', undefined]);
+  expect(names('{ health }')).toEqual(['health']);
   expect(names('mutation A { add(by: 1) }', OperationTypeNode.MUTATION)).toEqual(['add']);
   expect(
     rootFieldsOf(buildSchema('type Query { a: Int }'), parse('mutation A { a }'), OperationTypeNode.MUTATION),

@@ -1,4 +1,4 @@
-import { buildSchema, type ExecutionResult, execute, type GraphQLError, type GraphQLScalarType } from 'graphql';
+import { buildSchema, type ExecutionResult, execute, GraphQLError, type GraphQLScalarType } from 'graphql';
 import { afterAll, expect, it } from 'vitest';
 import { compileOperations } from '../../rest/compile.ts';
 import { operationOf } from '../../rest/documents.ts';
@@ -107,6 +107,11 @@ it('a value that was read, and that graphql-js then refuses, is invalid as well'
       ctx: { error: 'invalid value' },
     },
   ]);
+});
+
+it('an error without any place is told as it is', () => {
+  const error = new GraphQLError('Too many errors processing variables');
+  expect(failureOf([error], locator, echoOf(), request)).toBe(error);
 });
 
 it('there is no failure without an error', () => {
