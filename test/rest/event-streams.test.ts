@@ -146,12 +146,12 @@ describe('the event streams of a server', () => {
     const first = sourceOf();
     streams.send(one.reply, first.frames, options);
     streams.send(two.reply, sourceOf().frames, options);
-    first.emit(new Frame({ data: 'last' }, '1'));
+    first.emit(new Frame({ data: { last: 1 } }, '1'));
     await turns();
     streams.close();
     await turns();
     expect([one.raw.writableEnded, two.raw.writableEnded]).toEqual([true, true]);
-    expect(one.text()).toContain('data: {"data":"last"}\n\n');
+    expect(one.text()).toContain('data: {"data":{"last":1}}\n\n');
   });
 });
 
