@@ -53,7 +53,8 @@ describe('an operation', () => {
   });
 
   it('may fail as any of its root fields may', () => {
-    const text = `query A ${rest('GET')} { shop(id: "1") { id @body } ...More } fragment More on Query { item(id: "1") { id } }`;
+    const text = `query A ${rest('GET')} { shop(id: "1") { id @body } ...More }
+      fragment More on Query { item(id: "1") { id } }`;
     expect(only(text).mayFail).toEqual(['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT']);
   });
 
@@ -136,7 +137,8 @@ describe('mistakes', () => {
   });
 
   it.each(['GET', 'DELETE'])('a body on %s', (method) => {
-    const text = `mutation A($body: UpdateItemInput! @body) ${rest(method)} { updateItem(id: "1", input: $body) @body }`;
+    const text = `mutation A($body: UpdateItemInput! @body) ${rest(method)} {
+      updateItem(id: "1", input: $body) @body }`;
     expect(problemsOf(text)).toEqual([`shop.graphql:1:1 A ${method} has no body.`]);
     expect(problemsOf(text.replace(method, 'PATCH'))).toEqual([]);
   });

@@ -71,7 +71,8 @@ it('a version in fragments and below conditions is found', () => {
     'id ... on Item { ... { revision @etag } }',
     '...Outer',
   ]) {
-    const text = `fragment Outer on Item { ... { ...Item } } query Get($id: ID!) ${GET} { item(id: $id) @body { ${set} } }`;
+    const text = `fragment Outer on Item { ... { ...Item } }
+      query Get($id: ID!) ${GET} { item(id: $id) @body { ${set} } }`;
     expect(answer(text, data)).toEqual(['"3"', '{"id":"a"}']);
   }
 });
@@ -102,7 +103,8 @@ it('the objects of a list have no version of their own, even if it is marked', (
 });
 
 it('the version is taken at any depth that is marked, also below a body that is not the root', () => {
-  const deep = `mutation Change($id: ID!) ${PUT} { change(id: $id) @body { message item @etag { next @etag { ...Item } } } }`;
+  const deep = `mutation Change($id: ID!) ${PUT} {
+    change(id: $id) @body { message item @etag { next @etag { ...Item } } } }`;
   expect(answer(deep, { change: { message: 'Done', item: { next: { id: 'b', _etag: 6 } } } })).toEqual([
     '"6"',
     '{"message":"Done","item":{"next":{"id":"b"}}}',
