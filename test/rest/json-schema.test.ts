@@ -319,7 +319,7 @@ describe('the schema of an answer', () => {
     const both = { type: ['string', 'null'] };
     expect(item('owner @flatten { name __typename town @flatten { townName } }')).toEqual({
       type: 'object',
-      properties: { name: both, __typename: { type: 'string' }, town_name: both },
+      properties: { name: both, __typename: both, town_name: both },
       required: ['name', '__typename', 'town_name'],
     });
     expect(item('id maker @flatten @include(if: true) { name town @flatten { townName } }')).toMatchObject({
