@@ -83,6 +83,7 @@ describe('what a variable feeds', () => {
 
   it('is nothing for values that are written down', () => {
     expect(targets('{ find(text: "a", count: 1, tags: ["b"], filter: { size: 2 }) }')).toEqual({});
+    expect(targets('{ find(filter: null, tags: null, matrix: 1) any(where: { size: 1 }) { find } }')).toEqual({});
   });
 });
 
