@@ -114,6 +114,7 @@ describe('the schema of an input', () => {
   it.each([
     ['String', { type: ['string', 'null'], pattern: TEXT }],
     ['Float', { type: ['number', 'null'] }],
+    ['Int', { type: ['integer', 'null'], format: 'int32', minimum: -(2 ** 31), maximum: 2 ** 31 - 1 }],
     ['Moment', { anyOf: [{ type: 'string', format: 'date-time' }, NULL] }],
     ['Colour', { type: ['string', 'null'], enum: ['red', 'light_blue', null] }],
     ['[Float]', { type: ['array', 'null'], items: { type: ['number', 'null'] } }],

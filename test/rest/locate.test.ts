@@ -6,10 +6,18 @@ import { rewrite } from '../../rest/selection.ts';
 import type { InputIssue } from '../../src/core/errors.ts';
 
 const schema = buildSchema(`
-  type Query { item(id: ID, count: Int, filter: Filter, filters: [Filter!], ids: [ID!], matrix: [[Int]]): Item any: Any }
+  type Query {
+    item(id: ID, count: Int, filter: Filter, filters: [Filter!], ids: [ID!], matrix: [[Int]]): Item
+    any: Any
+  }
   type Mutation { change(input: Filter): Item }
   interface Named { name(first: Int): String }
-  type Item implements Named { name(first: Int, count: Int): String ownerId: ID others(first: Int): [Item] next: Item }
+  type Item implements Named {
+    name(first: Int, count: Int): String
+    ownerId: ID
+    others(first: Int): [Item]
+    next: Item
+  }
   type Owner implements Named { name(first: Int): String isNew: Boolean }
   union Any = Item | Owner
   input Filter { ownerId: ID minCount: Int inner: Filter parts: [Filter!] metadata: Free tagNames: [String!] }
@@ -235,7 +243,10 @@ describe('a variable', () => {
 });
 
 describe('errors', () => {
-  const text = `{ any { ... on Item { next { ownerId name } } } item { ownerId others { ownerId name } next { name } } }`;
+  const text = `{
+    any { ... on Item { next { ownerId name } } }
+    item { ownerId others { ownerId name } next { name } }
+  }`;
   const sorted = (...paths: ((string | number)[] | undefined)[]) =>
     locatorOf(text)
       .sort(paths.map((path, n) => new GraphQLError(String(n), { path })))

@@ -6,7 +6,8 @@ const schema = buildSchema(`
   type Query { item: Item! }
   interface Thing { id: ID! }
   interface Named implements Thing { id: ID! name: String }
-  type Item implements Named & Thing { id: ID! name: String ownerId: ID owner: Owner! owners: [Owner!]! some: [Owner] any: Any }
+  type Item implements Named & Thing {
+    id: ID! name: String ownerId: ID owner: Owner! owners: [Owner!]! some: [Owner] any: Any }
   type Owner implements Named & Thing { id: ID! name: String fullName: String item: Item }
   union Any = Item | Owner
 `);
