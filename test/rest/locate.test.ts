@@ -127,6 +127,13 @@ describe('an issue of an argument', () => {
     expect(locOf(text, ['item'], path)).toEqual(loc);
   });
 
+  it('that is written in another form than its type is not looked for within it', () => {
+    const short = '{ item(filter: null, ids: "a", matrix: 1) { ownerId } }';
+    expect(locOf(short, ['item'], ['filter', 'ownerId'])).toEqual(['body', 'filter', 'owner_id']);
+    expect(locOf(short, ['item'], ['ids', 0])).toEqual(['body', 'ids', 0]);
+    expect(locOf(short, ['item'], ['count'])).toEqual(['body', 'count']);
+  });
+
   it('lies in the query string where there is no body', () => {
     expect(locOf('{ item { ownerId } }', ['item'], ['someName', 0], false)).toEqual(['query', 'some_name', 0]);
   });
@@ -146,7 +153,7 @@ describe('an issue of an argument', () => {
     expect(at('tagNames', 0)).toEqual(['body', 'tag_names', 0]);
     expect(at('metadata', 'aB', 0, 'cD')).toEqual(['body', 'metadata', 'aB', 0, 'cD']);
     expect(at('nopeNope', 'aB')).toEqual(['body', 'nopeNope', 'aB']);
-    expect(at('parts', 'aB')).toEqual(['body', 'parts', 'aB']);
+    expect(at('parts', 'aB', 'ownerId')).toEqual(['body', 'parts', 'aB', 'ownerId']);
   });
 });
 
@@ -154,7 +161,7 @@ describe('an issue below the root', () => {
   const text = `query ($limit: Int, $more_ids: Int, $trace: Int, $item_id: Int) {
     item { name(first: 1) ownerId ...F next { others(first: $limit) { name(first: $more_ids) } } }
     again: item { next { theName: name(first: $trace) } }
-    any { ... on Item { name(first: $item_id) } ... on Owner { other: name(first: $limit) } }
+    any { __typename ... on Item { name(first: $item_id) } ... on Owner { other: name(first: $limit) } }
   }
   fragment F on Item { next { name(count: $trace) } ...G }
   fragment G on Named { given: name(first: $more_ids) }`;
