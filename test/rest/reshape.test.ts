@@ -21,6 +21,7 @@ const schema = buildSchema(`
   type Town { townName: String size: Size }
   enum Colour { RED LIGHT_BLUE }
   enum Size { small large }
+  enum Mixed { small LIGHT_BLUE }
 `);
 const typeOf = (text: string) => typeFromAST(schema, parseType(text) as never) as GraphQLOutputType;
 
@@ -46,6 +47,7 @@ describe('a result', () => {
   it('has the values of enums in their REST names', () => {
     const colour = reshapeOf(typeOf('[[Colour]]'), null)!;
     expect(['RED', 'LIGHT_BLUE', null, undefined].map(colour)).toEqual(['red', 'light_blue', null, null]);
+    expect(['small', 'LIGHT_BLUE'].map(reshapeOf(typeOf('Mixed'), null)!)).toEqual(['small', 'light_blue']);
     expect(colour([['RED'], null, ['LIGHT_BLUE', null]])).toEqual([['red'], null, ['light_blue', null]]);
     expect(
       changed('Item', '{ id colour colours owner { colour } }', {
