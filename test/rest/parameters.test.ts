@@ -127,6 +127,18 @@ describe('a parameter', () => {
     ]);
   });
 
+  it('has what a later place says where an earlier one says nothing', () => {
+    const later = 'search(filter: { minCount: $n }) shop(id: "1") { items(first: $n) { totalCount } }';
+    expect(read('$n: Int', later).parameters).toMatchObject([{ defaultValue: 20, description: 'How many.' }]);
+  });
+
+  it('that feeds nothing is free', () => {
+    expect(read('$a: String', 'health')).toMatchObject({
+      parameters: [{ name: 'a', in: 'query', constraints: {}, defaultValue: undefined, description: '' }],
+      problems: [],
+    });
+  });
+
   it('may have null as default of its own', () => {
     expect(read('$n: Int = null', 'shop(id: "1") { items(first: $n) { totalCount } }').parameters).toMatchObject([
       { defaultValue: null, isRequired: false },
