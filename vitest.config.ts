@@ -40,7 +40,14 @@ const project = (
   { isBuilt = true, isolate = true } = {},
 ): TestProjectInlineConfiguration => ({
   resolve: { alias: isBuilt && !process.env.TEST_SOURCES ? [oneGraphQL, built] : [oneGraphQL] },
-  test: { ...common, pool: 'forks', setupFiles: ['test/support/setup.ts'], name, include, isolate },
+  test: {
+    ...common,
+    pool: 'forks',
+    setupFiles: ['test/support/setup.ts', ...(isolate ? [] : ['test/support/shared-setup.ts'])],
+    name,
+    include,
+    isolate,
+  },
 });
 
 export default defineConfig({

@@ -49,9 +49,9 @@ function bounded(read: Reader, constraints: Constraints): Reader {
     const result = read(value, where, issues);
     if (issues.items.length > before) return undefined;
     for (const issue of checkConstraints(result, constraints)) {
-      // shown as it was sent: "0", not 0. Below the top level, the input of checkConstraints is more precise (it may
-      // replace the value)
-      const input = issue.path.length === 0 && typeof value !== 'object' ? value : issue.input;
+      // shown as it was sent: "0", not 0. In an object, the input of checkConstraints is more precise (it may replace
+      // the value)
+      const input = typeof value === 'object' ? issue.input : value;
       issues.add(where, issue.type, issue.msg, input, issue.ctx, issue.path);
     }
     return result;

@@ -51,11 +51,10 @@ export function etagReader(
   };
   const isSingle = isCompositeType(named) && !isListType(getNullableType(type));
   if (isSingle && node.selectionSet) search(node.selectionSet, named, { path: [], isOwn: true });
-  const [own, ...more] = found.filter(({ isOwn }) => isOwn);
+  const own = found.find(({ isOwn }) => isOwn);
   if (!own) return null;
   // a version that is not removed would be shown
-  if (more.length > 0 || found.length > 1)
-    problems.push(problemAt(node, 'The answer has more versions than one @etag.'));
+  if (found.length > 1) problems.push(problemAt(node, 'The answer has more versions than one @etag.'));
   const keys = [...path.map(({ key }) => key), ...own.path];
   return ({ data }) => take(data, keys);
 }

@@ -64,7 +64,8 @@ export class EventStreams {
 /** One event. `eventId` is the key of the frame's id. A key `type` in the value names the event. */
 export function frameOf(value: unknown, eventId: string | null): string {
   const isObject = typeof value === 'object' && value !== null;
-  const { [eventId ?? '']: id, ...rest } = (isObject ? value : {}) as Record<string, unknown>;
+  const key = eventId ?? '';
+  const { [key]: id, ...rest } = (isObject ? value : {}) as Record<string, unknown>;
   const line = (name: string, content: unknown) =>
     isWord(content) ? `${name}: ${String(content).replace(/[\r\n\0]/g, ' ')}\n` : '';
   const data = isObject && eventId !== null ? rest : (value ?? null);

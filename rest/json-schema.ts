@@ -161,8 +161,8 @@ export class Schemas {
         continue;
       }
       const schema = type ? this.output(type, object) : { type: 'string' };
-      const isAlreadyNullable = !type || !isNonNullType(type);
-      properties[key] = described(inNullable && !isAlreadyNullable ? nullable(schema) : schema, field?.description);
+      const isNonNull = !type || isNonNullType(type);
+      properties[key] = described(inNullable && isNonNull ? nullable(schema) : schema, field?.description);
       if (!optional) required.push(key);
     }
   }

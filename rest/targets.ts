@@ -77,7 +77,7 @@ export function externalDefault({ type, defaultValue }: Element): unknown {
 
 function external(value: unknown, type: GraphQLInputType): unknown {
   const nullable = getNullableType(type);
-  if (value === null || value === undefined) return null;
+  if (value === null) return null;
   if (isListType(nullable)) return [value].flat().map((item) => external(item, nullable.ofType as GraphQLInputType));
   if (isEnumType(nullable)) return snakeCase(String(nullable.serialize(value)));
   if (!isInputObjectType(nullable)) return isScalarType(nullable) ? nullable.serialize(value) : value;

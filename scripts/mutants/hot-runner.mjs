@@ -24,7 +24,8 @@ const NO_LIMIT = Number.POSITIVE_INFINITY;
 const fileIn = (id) => path.resolve(id.slice(0, id.indexOf('#')));
 
 /**
- * `path/of.test.ts#name` of several tests, as names by absolute path.
+ * `path/of.test.ts#name` of several tests, as names by absolute path. Without a name it is what the hooks of a file
+ * reach: all of its tests are meant.
  * @param {readonly string[]} ids
  */
 function byFile(ids) {
@@ -34,7 +35,18 @@ function byFile(ids) {
     const at = id.indexOf('#');
     (tests[fileIn(id)] ??= []).push(id.slice(at + 1));
   }
+  for (const [file, names] of Object.entries(tests)) if (names.includes('')) tests[file] = [];
   return tests;
+}
+
+/**
+ * The test that is named like the source first: it notices most, and a trial ends with the first test that fails.
+ * @param {Record<string, string[]>} tests
+ * @param {string} source
+ */
+function ownFirst(tests, source) {
+  const isOther = (/** @type {string} */ file) => path.basename(file, '.test.ts') !== path.basename(source, '.ts');
+  return Object.fromEntries(Object.entries(tests).toSorted(([a], [b]) => Number(isOther(a)) - Number(isOther(b))));
 }
 
 /** @param {string} id with an absolute path */
@@ -46,8 +58,8 @@ class HotRunner {
   /** @type {(answer: Answer) => void} */
   #answer = () => undefined;
   #threads = 0;
-  /** @type {string[]} */
-  #files = [];
+  /** Also of the process that takes over after a mutant that ran for ever: that one has no dry run. */
+  #files = (process.env.MUTANT_TESTS ?? '').split(',').filter(Boolean);
   #isSpoilt = false;
 
   capabilities() {
@@ -55,7 +67,6 @@ class HotRunner {
   }
 
   async dryRun() {
-    this.#files = (process.env.MUTANT_TESTS ?? '').split(',').filter(Boolean);
     if (this.#files.length === 0) return { status: 'complete', tests: [], mutantCoverage: { static: {}, perTest: {} } };
     const all = Object.fromEntries(this.#files.map((file) => [path.resolve(file), []]));
     const { tests, coverage, failed } = await this.#try({ tests: all, isDry: true });
@@ -84,7 +95,8 @@ class HotRunner {
   async mutantRun({ testFilter, activeMutant, sandboxFileName, hitLimit = NO_LIMIT, mutantActivation }) {
     const isStatic = mutantActivation === 'static';
     const own = this.#testsOf(sandboxFileName);
-    const tests = isStatic || !testFilter?.length ? own : byFile(testFilter.filter((id) => fileIn(id) in own));
+    const chosen = isStatic || !testFilter?.length ? own : byFile(testFilter.filter((id) => fileIn(id) in own));
+    const tests = ownFirst(chosen, sandboxFileName);
     if (Object.keys(tests).length === 0) return { status: 'survived', nrOfTests: 0 };
     const trial = { tests, mutant: activeMutant.id, hitLimit };
     const isFresh = isStatic || this.#isSpoilt;

@@ -42,8 +42,9 @@ class HotRunner extends TestRunner {
     if (this.#trial.isStatic) this.#activate();
   }
 
-  onCollected(): void {
+  onCollected([file]: RunnerTestFile[]): void {
     this.#activate();
+    this.#hooksOf(file);
   }
 
   override async onBeforeRunTask(test: Parameters<TestRunner['onBeforeRunTask']>[0]): Promise<void> {
@@ -57,9 +58,14 @@ class HotRunner extends TestRunner {
   }
 
   override onAfterRunTask(test: Parameters<TestRunner['onAfterRunTask']>[0]): void {
-    switches.currentTestId = undefined;
+    this.#hooksOf(test.file);
     if (test.result?.state === 'fail') this.failed ??= test;
     super.onAfterRunTask(test);
+  }
+
+  /** What the hooks of a file reach, any of its tests may notice. */
+  #hooksOf(file: RunnerTestFile | undefined): void {
+    if (this.#trial.isDry && file) switches.currentTestId = idOf(file);
   }
 
   #activate(): void {
@@ -100,8 +106,10 @@ async function runTests(trial: Trial): Promise<Outcome> {
     const runner = new HotRunner(trial, { ...globals.__vitest_worker__.config, ...pattern });
     const [done] = (await startTests([file], runner)) as [RunnerTestFile];
     switches.activeMutant = undefined;
+    switches.currentTestId = undefined;
     hits += switches.hitCount ?? 0;
     tests.push(...testsIn(done));
+    if (trial.isDry) tests.push({ id: idOf(done), name: file, ms: done.result?.duration ?? 0, state: 'pass' });
     const failed = runner.failed ?? brokenIn(done);
     if (failed) return { tests, hits, failed: { id: idOf(failed), message: messageOf(failed) } };
   }

@@ -63,12 +63,29 @@ export async function tryMutants(trials, ranges) {
 }
 
 /**
+ * Stryker keeps the result of a mutant until a test that covers it changes. Of code that runs while a module is loaded
+ * it knows no such tests, and would keep for ever that they missed it.
+ * @param {string} incrementalFile
+ */
+function forgetMissedStatic(incrementalFile) {
+  if (!existsSync(incrementalFile)) return;
+  const known = /** @type {{ files: Record<string, { mutants: { static?: boolean, status: string }[] }> }} */ (
+    JSON.parse(readFileSync(incrementalFile, 'utf8'))
+  );
+  for (const file of Object.values(known.files))
+    file.mutants = file.mutants.filter((mutant) => !mutant.static || mutant.status === 'Killed');
+  writeFileSync(incrementalFile, JSON.stringify(known));
+}
+
+/**
  * @param {readonly Trial[]} trials
  * @param {readonly string[]} ranges
  */
 function runStryker(trials, ranges) {
   const tests = [...new Set(trials.flatMap((trial) => trial.tests))];
   const stage = trials[0]?.stage ?? 'light';
+  const incrementalFile = path.join(RESULTS, `${stage}.incremental.json`);
+  forgetMissedStatic(incrementalFile);
   process.env.MUTANT_STAGE = stage;
   process.env.MUTANT_TESTS = tests.join();
   process.env.MUTANT_DATABASE = String(needDatabase(tests));
@@ -83,7 +100,7 @@ function runStryker(trials, ranges) {
     // what the whole service does while it is loaded cannot be tried without a new process for each mutant
     ignoreStatic: stage === 'whole',
     incremental: true,
-    incrementalFile: path.join(RESULTS, `${stage}.incremental.json`),
+    incrementalFile,
     concurrency: 1,
     timeoutMS: 30_000,
     timeoutFactor: 3,

@@ -69,7 +69,7 @@ export class AccessTokens {
     // a removed key invalidates its tokens
     if (known) return known.expiresAtMs > Date.now() && (await this.#keys.verifying(known.kid)) ? known : null;
     const claims = await this.#verifyAnew(token);
-    if (claims) this.#verified.set(hash, claims, { ttl: Math.max(1, claims.expiresAtMs - Date.now()) });
+    if (claims) this.#verified.set(hash, claims);
     return claims;
   }
 

@@ -490,7 +490,7 @@ const NO_FACTS = '- - -';
 
 /** Reads the facts that {@link CHANGED_FACTS} writes: `admin - true`. */
 function accessOf(facts: string): { organization: OrganizationAccess; workspace: WorkspaceAccess } {
-  const [inOrganization = '-', inWorkspace = '-', exists = '-'] = facts.split(' ');
+  const [inOrganization, inWorkspace, exists] = facts.split(' ') as [string, string, string];
   const roleOf = (word: string) => (word === '-' ? null : (word as Role));
   return {
     // who reads events has asked for the stream, which is using the organization

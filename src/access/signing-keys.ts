@@ -117,8 +117,7 @@ export class SigningKeys {
     const stored = read(this.#file);
     try {
       this.#keys = await Promise.all(stored.map(loadKey));
-    } catch (error) {
-      if (!(error instanceof Error)) throw error;
+    } catch {
       throw unusable(this.#file, 'it holds what is no Ed25519 key with an id');
     }
     this.#version = version;

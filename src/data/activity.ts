@@ -125,7 +125,7 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
 
 /** The metadata of a record as JSON. A record of GraphQL also names its root field. */
 function metadataOf({ request }: Caller, { metadata, field = request.rootField }: ActivityEntry): string {
-  if (request.isRest || field === undefined) return metadata ? JSON.stringify(metadata) : '{}';
+  if (request.isRest) return JSON.stringify(metadata ?? {});
   return JSON.stringify({ ...metadata, graphql_field: field });
 }
 
@@ -295,12 +295,13 @@ export class ActivityRecorder {
 
   /** Whether the answer of an operation was recorded by {@link recordNow}. */
   hasRecorded(result: unknown): boolean {
-    return typeof result === 'object' && result !== null && this.#recorded.has(result);
+    // of what is no object it has nothing
+    return this.#recorded.has(result as object);
   }
 
   /** Writes everything that was recorded before the call. A clean stop awaits it, so that no record is lost. */
   flush(): Promise<void> {
-    if (this.#timer) clearTimeout(this.#timer);
+    clearTimeout(this.#timer ?? undefined);
     this.#timer = null;
     // one after the other, so awaiting the last one awaits all
     this.#flushing = this.#flushing.then(() => this.#writeAll());

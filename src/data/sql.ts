@@ -61,7 +61,7 @@ let knownMidnight = Number.NaN;
  * day. The driver parses every other form.
  */
 function readTimestamptz(text: string): Date {
-  if (text[4] !== '-' || text[10] !== ' ' || !text.endsWith('+00')) return parseTimestamptz(text);
+  if (text[4] !== '-' || !text.endsWith('+00')) return parseTimestamptz(text);
   const day = text.slice(0, 10);
   if (day !== knownDay) {
     knownMidnight = Date.parse(`${day}T00:00:00Z`);

@@ -2,18 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Access, effectiveRole, reachesEveryWorkspace } from '../../src/access/access.ts';
 import { KnownFacts } from '../../src/access/known-facts.ts';
 import { expand } from '../../src/access/scopes.ts';
-import type { Actor } from '../../src/kernel/caller.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { type Role, roles } from '../../src/kernel/roles.ts';
-import { systemCaller } from '../../src/kernel/system-caller.ts';
-import type { TokenGrant } from '../../src/kernel/token-grant.ts';
-import {
-  addOrganization,
-  addUser,
-  addWorkspace,
-  type BareDatabase,
-  openBareDatabase,
-} from '../support/bare-database.ts';
+import { actorOf, addOrganizationOfAll, checked, forbidden, missing, tokenOf } from '../support/actors.ts';
+import { addOrganization, addWorkspace, type BareDatabase, openBareDatabase } from '../support/bare-database.ts';
 
 const lenient = { requireVerifiedEmail: false, allowMemberWorkspaces: false };
 let database: BareDatabase;
@@ -26,70 +18,9 @@ beforeEach(() => {
 });
 afterAll(() => database.close());
 
-const { request } = systemCaller('test');
-const actorOf = (userId: string, isVerified = true): Actor => ({
-  request,
-  principal: {
-    type: 'user',
-    userId,
-    username: 'u',
-    isPlatformAdmin: false,
-    isVerified,
-    sessionId: 'ses_1',
-    orgId: null,
-    token: null,
-  },
-});
-const tokenOf = (userId: string, orgId: string, given: Partial<TokenGrant> = {}): Actor => ({
-  request,
-  principal: {
-    type: 'api_token',
-    userId,
-    username: 'u',
-    isPlatformAdmin: false,
-    isVerified: true,
-    orgId,
-    token: {
-      id: 'tok_1',
-      type: 'pat',
-      familyId: 'tok_1',
-      hash: 'h',
-      orgId,
-      appId: null,
-      permissions: expand([], []),
-      workspaceIds: [],
-      namespaceIds: [],
-      environmentIds: [],
-      impliedWorkspaceIds: null,
-      endpoints: null,
-      rateLimitRps: null,
-      rateLimitBurst: null,
-      root: null,
-      ...given,
-    },
-  },
-});
-const forbidden = (permission: string) =>
-  expect.objectContaining({ code: 'FORBIDDEN', details: { required_permission: permission } });
-const missing = (resource_type: string, resource_id: string) =>
-  expect.objectContaining({ code: 'RESOURCE_NOT_FOUND', details: { resource_type, resource_id } });
-/** Checks throw at once where everything is cached, and reject otherwise. */
-const checked = async <T>(check: () => T | Promise<T>): Promise<T> => check();
 const forget = (table: 'organizations' | 'workspaces', id: string) =>
   database.pool.query(`update ${table} set deleted_at = now() where id = $1`, [id]);
-
-/** An organization with a user of each role, and one with none. */
-async function organizationOfAll() {
-  const users = await Promise.all(roles.map(() => addUser(database)));
-  const [viewer, member, editor, admin, owner] = users.map(({ id }) => id) as [string, string, string, string, string];
-  const { id: stranger } = await addUser(database);
-  const people = { viewer, member, editor, admin, owner };
-  const orgId = await addOrganization(
-    database,
-    Object.fromEntries(roles.map((role) => [people[role], role])) as Record<string, Role>,
-  );
-  return { ...people, stranger, orgId };
-}
+const organizationOfAll = () => addOrganizationOfAll(database);
 
 describe('in an organization', () => {
   it('everybody has a role or none', async () => {
@@ -143,9 +74,12 @@ describe('in an organization', () => {
     const { orgId, owner } = await organizationOfAll();
     const strict = new Access(database.sql, { ...lenient, requireVerifiedEmail: true });
     const unproven = actorOf(owner, false);
-    await expect(checked(() => strict.requireOrganization(unproven, orgId, 'organization:access'))).rejects.toEqual(
-      forbidden('account:verified'),
-    );
+    await expect(
+      checked(() => strict.requireOrganization(unproven, orgId, 'organization:access')),
+    ).rejects.toMatchObject({
+      message: 'Confirm your e-mail address first.',
+      details: { required_permission: 'account:verified' },
+    });
     expect(strict.permits(unproven, 'organization:access', { orgId })).toBe(false);
     expect(await strict.organizationRole(actorOf(owner), orgId)).toBe('owner');
     expect(await access.organizationRole(unproven, orgId)).toBe('owner');
@@ -246,6 +180,28 @@ describe('in a workspace', () => {
   });
 });
 
+describe('a change of a membership on this node', () => {
+  it('has others ask again for nothing but what changed', async () => {
+    const { orgId, viewer } = await organizationOfAll();
+    const other = await addOrganization(database, { [viewer]: 'viewer' });
+    const places = await Promise.all(
+      [orgId, orgId, other].map(async (of) => ({ of, id: await addWorkspace(database, of, { [viewer]: 'viewer' }) })),
+    );
+    const known = () => Promise.all(places.map(({ of, id }) => access.workspaceRole(actorOf(viewer), of, id)));
+    const inOrganizations = () => Promise.all([orgId, other].map((of) => access.organizationRole(actorOf(viewer), of)));
+    expect([await known(), await inOrganizations()]).toEqual([Array(3).fill('viewer'), ['viewer', 'viewer']]);
+    for (const table of ['organization_members', 'workspace_members'])
+      await database.pool.query(`update ${table} set role = 'editor' where user_id = $1`, [viewer]);
+    access.workspaceChanged(orgId, places[0]!.id);
+    expect(await known()).toEqual(['editor', 'viewer', 'viewer']);
+    access.organizationDeleted(orgId);
+    expect([await known(), await inOrganizations()]).toEqual([
+      ['editor', 'editor', 'viewer'],
+      ['editor', 'viewer'],
+    ]);
+  });
+});
+
 describe('an event', () => {
   it('reaches who may read all that a place has of its kind', async () => {
     const { orgId, viewer, member, admin, stranger } = await organizationOfAll();
@@ -318,6 +274,13 @@ describe('a token', () => {
     await ask([id], id);
     await ask([id], 'default');
     await ask([], 'default');
+    await expect(
+      access.requireToken(tokenOf(admin, orgId, { namespaceIds: [id] }), 'thread:read', {
+        orgId,
+        workspaceId: newId('workspace'),
+        namespaceId: 'default',
+      }),
+    ).rejects.toEqual(forbidden('thread:read'));
     await expect(ask(['ns_1'], 'default')).rejects.toEqual(forbidden('thread:create'));
     await expect(ask(['ns_1'], id)).rejects.toEqual(forbidden('thread:create'));
     await expect(ask([id], 'default', '\u0000')).rejects.toEqual(forbidden('thread:create'));
@@ -356,6 +319,18 @@ describe('the parts of a workspace', () => {
     expect(
       await access.findParts(workspace, [named('namespace', namespaceId), named('environment', environmentId)]),
     ).toEqual({ namespaceId, environmentId });
+    expect(await access.findParts(workspace, [...both].reverse())).toEqual({ appId, namespaceId });
+    const three = [named('environment', environmentId), named('namespace', 'default'), named('app', appId)];
+    expect(await access.findParts(workspace, three)).toEqual({ appId, namespaceId, environmentId });
+    await expect(access.findParts(workspace, [named('app', appId), named('environment', appId)])).rejects.toEqual(
+      missing('environment', appId),
+    );
+    await expect(access.findParts(workspace, [named('namespace', 'default'), named('app', 'default')])).rejects.toEqual(
+      missing('app', 'default'),
+    );
+    await expect(access.findParts(elsewhere, [named('namespace', 'default'), named('app', appId)])).rejects.toEqual(
+      missing('namespace', 'default'),
+    );
     await expect(access.findParts(workspace, [named('app', 'app_1'), named('namespace', 'ns_1')])).rejects.toEqual(
       missing('app', 'app_1'),
     );
@@ -388,6 +363,26 @@ describe('what a user may do somewhere', () => {
     expect((await rights(stranger))('organization:access')).toBe(false);
     await forget('workspaces', workspaceId);
     expect((await rights(viewer))('app:create')).toBe(false);
+  });
+
+  it('is to make a workspace, for members where the operator lets them', async () => {
+    const { orgId, viewer, member } = await organizationOfAll();
+    const open = new Access(database.sql, { ...lenient, allowMemberWorkspaces: true });
+    const may = async (checks: Access, userId: string) =>
+      (await checks.rightsSomewhere(actorOf(userId), orgId))('workspace:create');
+    expect(await Promise.all([may(access, member), may(open, member), may(open, viewer)])).toEqual([
+      false,
+      true,
+      false,
+    ]);
+  });
+
+  it('is what they may do now, whenever it is asked for', async () => {
+    const { orgId, viewer } = await organizationOfAll();
+    const makes = async () => (await access.rightsSomewhere(actorOf(viewer), orgId))('app:create');
+    expect(await makes()).toBe(false);
+    await addWorkspace(database, orgId, { [viewer]: 'editor' });
+    expect(await makes()).toBe(true);
   });
 
   it('is read for many at once', async () => {

@@ -8,10 +8,19 @@ import { Authentication, credentialOf } from '../../src/access/authentication.ts
 import { tokenHash } from '../../src/access/random-token.ts';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
 import { TokenUses } from '../../src/access/token-uses.ts';
+import type { Sql } from '../../src/data/sql.ts';
 import type { NewRow } from '../../src/data/tables.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import type { TokenPrincipal } from '../../src/kernel/principal.ts';
-import { addOrganization, addUser, type BareDatabase, openBareDatabase } from '../support/bare-database.ts';
+import {
+  addOrganization,
+  addUser,
+  addWorkspace,
+  type BareDatabase,
+  openBareDatabase,
+} from '../support/bare-database.ts';
+import { hurryTimers, stopAges } from '../support/passing-time.ts';
+import { waitFor } from '../support/wait.ts';
 
 const keysDir = mkdtempSync(path.join(tmpdir(), 'keys-'));
 let database: BareDatabase;
@@ -137,6 +146,46 @@ describe('an access token', () => {
     expect(await authentication.renew(principal!)).toBeNull();
     expect(await authentication.lives(principal!)).toBe(false);
     expect(await authentication.livesStill(principal!)).toBe(false);
+  });
+
+  it('ends on this node at once, also where it was known to live', async () => {
+    const all = [await signIn(), await signIn(), await signIn()];
+    const principals = await Promise.all(all.map(({ credential }) => authentication.authenticate(credential)));
+    const ids = all.map(({ sessionId }) => sessionId);
+    const live = () => Promise.all(principals.map(async (principal) => authentication.lives(principal!)));
+    expect(await authentication.ended(ids)).toEqual(new Set());
+    await database.pool.query(`update sessions set revoked_at = now() where id = any($1)`, [ids]);
+    expect(await live()).toEqual([true, true, true]);
+    authentication.sessionChanged(ids[0]!);
+    expect(await live()).toEqual([false, true, true]);
+    authentication.sessionsChanged();
+    expect(await live()).toEqual([false, false, false]);
+  });
+
+  it('of a session that is found to have ended is refused from then on', async () => {
+    const { credential, sessionId } = await signIn();
+    const principal = (await authentication.authenticate(credential))!;
+    expect(await authentication.livesStill(principal)).toBe(true);
+    await database.pool.query(`update sessions set revoked_at = now() where id = $1`, [sessionId]);
+    expect(await authentication.livesStill(principal)).toBe(false);
+    expect(await authentication.authenticate(credential)).toBeNull();
+    expect(await authentication.lives(principal)).toBe(false);
+  });
+
+  it('may hold what API tokens begin with', async () => {
+    // these letters are written as "pat_" in one of the three places where they can begin
+    const all = await Promise.all(
+      ['', 'x', 'xx'].map((start) => tokens.issue({ userId: 'usr_1', orgId: null, sessionId: `${start}\u396b\u007f` })),
+    );
+    const found = all.find((token) => token.includes('pat_'));
+    expect(await authentication.isSigned(credentialOf(found)!)).toBe(true);
+  });
+
+  it('works in the organization that it names, whatever another one of its session names', async () => {
+    const { userId, sessionId, credential } = await signIn();
+    const homeless = credentialOf(await tokens.issue({ userId, orgId: null, sessionId }))!;
+    const found = [await authentication.authenticate(credential), await authentication.authenticate(homeless)];
+    expect(found.map((principal) => principal?.orgId)).toEqual(['org_1', null]);
   });
 
   it('of many sessions is looked up together', async () => {
@@ -271,6 +320,15 @@ describe('an API token', () => {
       expect(await authentication.authenticate(credentialOf(other))).toBeNull();
   });
 
+  it('that is mistyped is none without a look at the database', async () => {
+    const sql = { read: () => Promise.reject(new Error('lost')) } as unknown as Sql;
+    const failing = new Authentication(tokens, uses, sql);
+    const { token, credential } = await makeToken();
+    const mistyped = `${token.slice(0, 20)}${token[20] === 'a' ? 'b' : 'a'}${token.slice(21)}`;
+    expect(await failing.authenticate(credentialOf(mistyped))).toBeNull();
+    await expect(failing.authenticate(credential)).rejects.toThrow('lost');
+  });
+
   it('that was revoked is refused on this node at once', async () => {
     const made = [await makeToken(), await makeToken(), await makeToken()];
     const find = () => Promise.all(made.map(({ credential }) => authentication.authenticate(credential)));
@@ -287,7 +345,122 @@ describe('an API token', () => {
   });
 });
 
+describe('an API token that is known', () => {
+  it('ends when its time has come', async () => {
+    // two minutes by the clock of the database, which goes on; those of the cache do not
+    const clocks = [stopAges(), hurryTimers(1)];
+    const { credential, id } = await makeToken({ expiresAt: later(120) });
+    const principal = (await authentication.authenticate(credential))!;
+    await database.pool.query('update api_tokens set expires_at = $2 where id = $1', [id, later(0.5)]);
+    authentication.sessionsChanged();
+    expect([(await authentication.authenticate(credential)) !== null, principal.type]).toEqual([true, 'api_token']);
+    for (const clock of clocks) clock.pass(600);
+    expect(await authentication.authenticate(credential)).toBeNull();
+    expect(await authentication.lives(principal)).toBe(false);
+    expect(await authentication.livesStill(principal)).toBe(false);
+  });
+
+  it('is what it was until it is read again, and then what it is', async () => {
+    const { credential, id } = await makeToken({ permissions: ['thread:create'] });
+    const permissions = async () =>
+      [...((await authentication.authenticate(credential)) as TokenPrincipal).token.permissions].sort();
+    expect(await permissions()).toEqual(['thread:create']);
+    await database.pool.query(`update api_tokens set permissions = '{secret:read}' where id = $1`, [id]);
+    await authentication.readTokensAgain([credential.hash]);
+    expect(await permissions()).toEqual(['secret:read']);
+  });
+});
+
+describe('a token for namespaces and environments', () => {
+  it('is for the workspaces of these, in its own organization', async () => {
+    const token = await makeToken();
+    const { orgId } = token;
+    const elsewhere = await addOrganization(database);
+    const [first, second] = [await addWorkspace(database, orgId), await addWorkspace(database, orgId)];
+    const foreign = await addWorkspace(database, elsewhere);
+    const namespaces = [newId('namespace'), newId('namespace')] as const;
+    const environments = [newId('environment'), newId('environment')] as const;
+    const slug = 'default';
+    await database.add('namespaces', { id: namespaces[0], orgId, workspaceId: first, name: 'n', slug });
+    await database.add('namespaces', { id: namespaces[1], orgId: elsewhere, workspaceId: foreign, name: 'n', slug });
+    await database.add('environments', { id: environments[0], orgId, workspaceId: second, name: 'e', slug });
+    await database.add('environments', {
+      id: environments[1],
+      orgId: elsewhere,
+      workspaceId: foreign,
+      name: 'e',
+      slug,
+    });
+    const impliedBy = async (lists: Pick<NewRow<'api_tokens'>, 'namespaceIds' | 'environmentIds' | 'workspaceIds'>) => {
+      const { namespaceIds = [], environmentIds = [], workspaceIds = [] } = lists;
+      await database.pool.query(
+        'update api_tokens set namespace_ids = $2, environment_ids = $3, workspace_ids = $4 where id = $1',
+        [token.id, namespaceIds, environmentIds, workspaceIds],
+      );
+      authentication.appDeleted();
+      const principal = (await authentication.authenticate(token.credential)) as TokenPrincipal;
+      return principal.token.impliedWorkspaceIds && new Set(principal.token.impliedWorkspaceIds);
+    };
+    expect(await impliedBy({})).toBeNull();
+    expect(await impliedBy({ namespaceIds: [...namespaces] })).toEqual(new Set([first]));
+    expect(await impliedBy({ environmentIds: [...environments] })).toEqual(new Set([second]));
+    const both = { namespaceIds: [namespaces[0]], environmentIds: [environments[0]] };
+    expect(await impliedBy(both)).toEqual(new Set([first, second]));
+    expect(await impliedBy({ namespaceIds: ['ns_1'] })).toEqual(new Set());
+    expect(await impliedBy({ ...both, workspaceIds: [second] })).toBeNull();
+  });
+});
+
 describe('a credential that is trusted', () => {
+  it('is trusted for ten minutes, and for ten more when it is used in the second half of these', async () => {
+    const clocks = [stopAges(), hurryTimers(1)];
+    const pass = (minutes: number) => {
+      for (const clock of clocks) clock.pass(minutes * 60_000);
+    };
+    const { credential } = await signIn();
+    const [early, late] = [await signIn(), await signIn()];
+    const all = [credential, early.credential, late.credential];
+    const trusted = () => all.map((each) => authentication.isTrusted(each));
+    for (const each of all) await authentication.authenticate(each);
+    pass(4.9);
+    await authentication.authenticate(early.credential);
+    pass(0.2);
+    await authentication.authenticate(late.credential);
+    pass(4.8);
+    expect(trusted()).toEqual([true, true, true]);
+    pass(0.2);
+    expect(trusted()).toEqual([false, false, true]);
+    pass(5.1);
+    expect(trusted()).toEqual([false, false, false]);
+  });
+
+  it('is being looked up, as long as anybody waits for an answer', async () => {
+    const { credential, sessionId } = await signIn();
+    const answers: (() => void)[] = [];
+    const sql = { read: () => new Promise((resolve) => answers.push(() => resolve([]))) } as unknown as Sql;
+    const waiting = new Authentication(tokens, uses, sql);
+    const first = waiting.authenticate(credential);
+    await waitFor(() => expect(answers).toHaveLength(1));
+    // the second one asks anew
+    waiting.sessionChanged(sessionId);
+    const second = waiting.authenticate(credential);
+    await waitFor(() => expect(answers).toHaveLength(2));
+    answers[0]!();
+    expect(await first).toBeNull();
+    expect(waiting.isTrusted(credential)).toBe(true);
+    answers[1]!();
+    expect(await second).toBeNull();
+    expect(waiting.isTrusted(credential)).toBe(false);
+  });
+
+  it('is no longer being looked up when the look-up fails', async () => {
+    const { credential } = await signIn();
+    const sql = { read: () => Promise.reject(new Error('lost')) } as unknown as Sql;
+    const failing = new Authentication(tokens, uses, sql);
+    await expect(failing.authenticate(credential)).rejects.toThrow('lost');
+    expect(failing.isTrusted(credential)).toBe(false);
+  });
+
   it('was valid recently, or is being looked up', async () => {
     const { credential, sessionId } = await signIn();
     expect(authentication.isTrusted(credential)).toBe(false);

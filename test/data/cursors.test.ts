@@ -80,6 +80,17 @@ describe('a cursor', () => {
     const longer = cursors.encode(scope, 'k'.repeat(372));
     expect(() => cursors.decode(scope, longer)).toThrow(refusal('after'));
   });
+
+  it('stays that of its row from one release to the next', () => {
+    expect(cursors.encode(scope, 'ws_1')).toBe('d3NfMQB4BEN7WyyHUftTSV8');
+  });
+
+  it('is of some row, and has its mark after a NUL', () => {
+    const bytes = Buffer.from(cursors.encode(scope, 'ws_1'), 'base64url');
+    const other = Buffer.from(bytes).fill(1, 4, 5);
+    expect(() => cursors.decode(scope, other.toString('base64url'))).toThrow(refusal('after'));
+    expect(() => cursors.decode(scope, cursors.encode(scope, ''))).toThrow(refusal('after'));
+  });
 });
 
 describe('a page', () => {

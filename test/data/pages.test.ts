@@ -109,6 +109,12 @@ describe('the pages of a list', () => {
     const request = { values: ['o0'], limit: 3, count };
     expect((await readPage(database.sql, things, { ...request, after: null })).total).toBe(10);
     expect((await readPage(database.sql, both, { ...request, after: 'a04' })).total).toBe(10);
+    const other = { ...request, count: `select 7` };
+    expect((await readPage(database.sql, things, { ...other, after: null, values: ['o0'] })).total).toBe(7);
+    expect(await readPage(database.sql, things, { values: ['o9'], after: null, limit: 3 })).toStrictEqual({
+      rows: [],
+      hasMore: false,
+    });
   });
 });
 

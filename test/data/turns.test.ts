@@ -13,6 +13,9 @@ describe('the places of jobs', () => {
     for (let n = 0; n < 10; n++) turns.next('a', 0);
     expect(turns.next('a', 4_000)).toBe(6);
     expect(turns.next('a', 100_000)).toBe(0);
+    const later = 86_400_000;
+    for (let n = 0; n < 5; n++) turns.next('b', later);
+    expect([turns.next('b', later + 2_000), turns.next('b', later + 3_000)]).toEqual([3, 3]);
   });
 
   it('have a number that the queue can store, however many there are', () => {

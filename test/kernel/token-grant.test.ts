@@ -97,6 +97,29 @@ describe('a token for some namespaces and environments', () => {
   });
 });
 
+describe('a token for some namespaces, in the workspaces of these', () => {
+  const token = tokenWith({ namespaceIds: ['ns_1'], impliedWorkspaceIds: ['ws_1'] });
+  const lost = tokenWith({ namespaceIds: ['ns_1'], impliedWorkspaceIds: [] });
+
+  it.each<[Permission, Partial<Reach>, inOne: boolean, inNone: boolean]>([
+    ['secret:update', { workspaceId: 'ws_1', namespaceId: 'ns_1' }, true, false],
+    ['secret:update', { workspaceId: 'ws_2', namespaceId: 'ns_1' }, false, false],
+    ['secret:read', { workspaceId: 'ws_1' }, true, false],
+    ['secret:read', { workspaceId: 'ws_2' }, false, false],
+    ['workspace:read', {}, true, true],
+    ['workspace:create', {}, false, false],
+  ])('%s in %j', (permission, place, inOne, inNone) => {
+    expect(reaches(token, permission, inside(place))).toBe(inOne);
+    expect(reaches(lost, permission, inside(place))).toBe(inNone);
+  });
+
+  it('is restricted to these workspaces, or to none', () => {
+    const namespaceId = ['ns_1'];
+    expect(restrictionsOf(token)).toEqual({ orgId: ['org_1'], workspaceId: ['ws_1'], namespaceId });
+    expect(restrictionsOf(lost)).toEqual({ orgId: ['org_1'], workspaceId: [], namespaceId });
+  });
+});
+
 describe('a token of an app', () => {
   const token = tokenWith({ type: 'app', appId: 'app_1', workspaceIds: ['ws_1'] });
   const where = { workspaceId: 'ws_1' };
@@ -105,6 +128,7 @@ describe('a token of an app', () => {
     ['app:update', { ...where, appId: 'app_1' }, true],
     ['app:read', { ...where, appId: 'app_2' }, false],
     ['app:update', { ...where, appId: '' }, false],
+    ['app:update', { ...where, appId: null }, true],
     ['app:read', where, true],
     ['app:create', where, false],
     ['thread:create', where, true],

@@ -43,7 +43,11 @@ it.each([
   "'1'",
 ])('%j is unusable', (header) => {
   expect(() => versionsOf(header)).toThrow(
-    expect.objectContaining({ code: 'INVALID_REQUEST', details: { reason: 'if_match' } }),
+    expect.objectContaining({
+      code: 'INVALID_REQUEST',
+      details: { reason: 'if_match' },
+      message: 'The header If-Match must be `*` or entity tags between quotes, such as the ETag of an earlier answer.',
+    }),
   );
 });
 

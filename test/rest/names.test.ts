@@ -1,6 +1,6 @@
-import { buildSchema, isInputObjectType } from 'graphql';
+import { buildSchema, type GraphQLEnumType, isInputObjectType } from 'graphql';
 import { describe, expect, it } from 'vitest';
-import { restFields } from '../../rest/names.ts';
+import { fieldOfUnknownKeys, restFields, restValues } from '../../rest/names.ts';
 import { snakeCase } from '../../src/kernel/snake-case.ts';
 
 describe('REST names', () => {
@@ -26,5 +26,56 @@ describe('REST names', () => {
       ['max_cost_per_1k_tokens', 'maxCostPer1kTokens'],
       ['idp_id', 'idpID'],
     ]);
+  });
+});
+
+const schema = buildSchema(`
+  type Query { ownerId: ID, plainName: String, more: String }
+  input Clash { ownerId: ID, owner_id: ID }
+  enum Status { RATE_LIMITED ok }
+  enum Same { RATE_LIMITED rate_limited }
+`);
+const query = schema.getQueryType()!;
+const withUnknownKeys = (unknownKeys: unknown) => ({
+  name: 'Query',
+  extensions: { unknownKeys },
+  getFields: () => query.getFields(),
+});
+
+describe('the fields of a type in REST', () => {
+  it('are in the order of their declaration', () => {
+    expect([...restFields(query).keys()]).toEqual(['owner_id', 'plain_name', 'more']);
+  });
+
+  it('do not have the field that receives unknown keys', () => {
+    expect([...restFields(withUnknownKeys('more')).keys()]).toEqual(['owner_id', 'plain_name']);
+    expect(fieldOfUnknownKeys(withUnknownKeys('more'))?.name).toBe('more');
+  });
+
+  it.each([['nope'], [undefined], [true]])('are all of them where no field receives unknown keys: %j', (name) => {
+    expect(fieldOfUnknownKeys(withUnknownKeys(name))).toBeNull();
+    expect([...restFields(withUnknownKeys(name)).keys()]).toEqual(['owner_id', 'plain_name', 'more']);
+    expect(fieldOfUnknownKeys({ name: 'Query', getFields: () => query.getFields() })).toBeNull();
+  });
+
+  it('have different names', () => {
+    const clash = schema.getType('Clash');
+    if (!isInputObjectType(clash)) throw new Error('no input type');
+    expect(() => restFields(clash)).toThrow("fields 'ownerId' and 'owner_id' of Clash are both 'owner_id' in REST");
+  });
+});
+
+describe('the values of an enum in REST', () => {
+  const valuesOf = (name: string) => restValues(schema.getType(name) as GraphQLEnumType);
+
+  it('lead to those of the schema', () => {
+    expect([...valuesOf('Status')]).toEqual([
+      ['rate_limited', 'RATE_LIMITED'],
+      ['ok', 'ok'],
+    ]);
+  });
+
+  it('are different', () => {
+    expect(() => valuesOf('Same')).toThrow('two values of Same are the same in REST');
   });
 });

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
@@ -21,10 +22,12 @@ describe('an answer to a connection without a request', () => {
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 599 \r\n/);
   });
 
-  it('is not written where nobody can read it', () => {
+  it('is not written where nobody can read it: the connection closes without an error', async () => {
     const socket = new PassThrough();
     socket.end();
+    const closed = once(socket, 'close');
     writeAnswer(socket, { status: 400, headers: {}, body: {} } as never);
+    await closed;
     expect(socket.destroyed).toBe(true);
   });
 });

@@ -4,10 +4,12 @@ import type { NewRow, TableName } from '../../src/data/tables.ts';
 import { insert } from '../../src/data/writes.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import type { Role } from '../../src/kernel/roles.ts';
+import type { Database } from '../../src/platform/postgres/database.ts';
+import { Transaction } from '../../src/platform/postgres/transaction.ts';
 import { createTestDatabase } from './database.ts';
 
 /** A database with all migrations and without the service, for tests of what reads and writes it. */
-export interface BareDatabase {
+export interface BareDatabase extends Pick<Database, 'transaction'> {
   pool: pg.Pool;
   sql: Sql;
   /** Writes a row. */
@@ -17,10 +19,18 @@ export interface BareDatabase {
 
 export async function openBareDatabase(): Promise<BareDatabase> {
   const own = await createTestDatabase();
-  const pool = new pg.Pool({ connectionString: own.url, max: 2 });
+  const pool = new pg.Pool({ connectionString: own.url, max: 2, pipeline: true });
   return {
     pool,
     sql: new Sql(pool),
+    async transaction(work) {
+      const transaction = new Transaction(pool);
+      try {
+        return await work(transaction);
+      } finally {
+        await transaction.end();
+      }
+    },
     async add(table, row) {
       const write = insert(table, row);
       await pool.query(write.text(1, null), [...write.values]);

@@ -1,5 +1,4 @@
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -15,29 +14,13 @@ import { tmpdir, userInfo } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { migrationsDir } from '../../src/paths.ts';
-import { migrate, readMigrations } from '../../src/platform/postgres/migrate.ts';
+import { migrate } from '../../src/platform/postgres/migrate.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/platform/postgres/postgres-embedded.ts';
 import { quietLogger } from './quiet-logger.ts';
+import { digestOfTemplate, templateOf } from './template.ts';
 
 const GIB = 1024 ** 3;
 const UNUSED_MS = 14 * 86_400_000;
-
-/** Name of the migrated database that tests copy; another set of migrations has another. */
-export const templateOf = (): string => `test_template_${digest().slice(0, 16)}`;
-
-let known: string | undefined;
-/** Of the migrations, and of the program that made the files. */
-function digest(): string {
-  known ??= createHash('sha256')
-    .update(`1 ${process.platform} ${process.arch} ${process.versions.node}\0`)
-    .update(
-      readMigrations(migrationsDir)
-        .map(({ name, checksum }) => `${name} ${checksum}`)
-        .join('\n'),
-    )
-    .digest('hex');
-  return known;
-}
 
 /** Makes the template unless the server has it: under a private name first, so that a killed run leaves none. */
 export async function makeTemplate(urlOf: (database: string) => string): Promise<void> {
@@ -92,7 +75,7 @@ async function keptFiles(): Promise<string | undefined> {
   mkdirSync(cache, { recursive: true, mode: 0o755 });
   // what somebody else put there would run with our rights
   if (statSync(cache).uid !== userInfo().uid) return undefined;
-  const kept = path.join(cache, digest());
+  const kept = path.join(cache, digestOfTemplate());
   if (!existsSync(kept)) await makeFiles(cache, kept);
   utimesSync(kept, new Date(), new Date());
   for (const other of readdirSync(cache)) removeUnused(path.join(cache, other));

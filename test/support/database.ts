@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { templateOf } from './cluster.ts';
 import { type Content, contentOf, restore } from './database-content.ts';
+import { templateOf } from './template.ts';
 import { timed } from './times.ts';
 
 /** A database of one test file. */

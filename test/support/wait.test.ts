@@ -1,3 +1,4 @@
+// own process: it stops the timers that an app of other files would set
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { slowness } from './slowness.ts';
 import { waitFor, waitUntil } from './wait.ts';

@@ -1,9 +1,23 @@
+import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { formatToken, kindOfToken, prefixOf, successorPair } from '../../../src/access/api-token-format.ts';
+import {
+  formatToken,
+  kindOfToken,
+  prefixOf,
+  successorPair,
+  type TokenKind,
+} from '../../../src/access/api-token-format.ts';
 import { permissionTable } from '../../../src/access/permissions.ts';
 import { expand, expandPermission, expandScope } from '../../../src/access/scopes.ts';
 import { canonicalPath, coversPattern, matchesPath, parseEndpointPattern } from '../../../src/kernel/endpoint-paths.ts';
 import type { Permission } from '../../../src/kernel/resources.ts';
+
+/** The last part of a token that begins so. */
+function checksumOf(text: string): string {
+  const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+  const value = crc32(text);
+  return [5, 4, 3, 2, 1, 0].map((place) => digits[Math.floor(value / 62 ** place) % 62]).join('');
+}
 
 describe('the text of a token', () => {
   it('is prefix, 8 characters, 43 of 256 random bits and a checksum', () => {
@@ -21,6 +35,15 @@ describe('the text of a token', () => {
   it('stays within its form for the least and the greatest bytes, and is the same for the same bytes', () => {
     expect(formatToken('pat', Buffer.alloc(37))).toBe(`pat_${'0'.repeat(8)}_${'0'.repeat(43)}_4GzMjf`);
     expect(kindOfToken(formatToken('rft', Buffer.alloc(37, 0xff)))).toBe('rft');
+  });
+
+  it('is refused where anything is written around it, even with a checksum of all', () => {
+    expect(kindOfToken(formatToken('xpat' as TokenKind))).toBeNull();
+    const text = formatToken('pat', Buffer.alloc(37));
+    // what a program writes that takes the token for the first part of a longer one
+    const longer = `${text}_${checksumOf(text)}`;
+    expect(text).toBe(`${text.slice(0, -6)}${checksumOf(text.slice(0, -7))}`);
+    expect(kindOfToken(longer)).toBeNull();
   });
 
   it('is refused when any one character is another', () => {
@@ -42,6 +65,13 @@ describe('the text of a token', () => {
     expect(successorPair('pat', refresh, other).token).not.toBe(pair.token);
     expect(successorPair('pat', formatToken('rft'), secret).token).not.toBe(pair.token);
     expect(pair.token.slice(4, 56)).not.toBe(pair.refreshToken.slice(4, 56));
+  });
+
+  it('of a successor is the one that another version of the service made', () => {
+    expect(successorPair('app', 'rft_x', Buffer.from('secret'))).toEqual({
+      token: 'app_03uYSTYS_t9PJJndpygcRSljnOeSzdEQLVT39W8IQ6jK4uGt6aCU_40PY2L',
+      refreshToken: 'rft_06paiSWZ_JfiMehTK5S22J0hJXcBvCiUNqoqpqyWZ5zGwrzNIlXA_0AZGLh',
+    });
   });
 });
 
@@ -168,12 +198,16 @@ describe('scopes and permissions', () => {
     '__proto__',
     'constructor',
     'toString',
+    'nothing:read',
+    'nothing:*',
+    'nothing:create',
   ])('%j means nothing', (name) => {
     expect([expandScope(name), expandPermission(name)]).toEqual([[], []]);
   });
 
   it('a name that means nothing grants nothing: it is not the same as no name', () => {
     expect(expand(['was_once_a_resource'], []).size).toBe(0);
+    expect(expand([], ['was_once:read']).size).toBe(0);
   });
 });
 
@@ -223,6 +257,9 @@ describe('endpoint paths', () => {
     ['/v1/orgs/org_1', '/v1/orgs/*/x', false],
     ['/v1/orgs/*/x/**', '/v1/orgs/org_1/x/y', true],
     ['/v1', '/graphql', false],
+    ['/v1', '/v1', true],
+    ['/v1/orgs/*', '/v1/orgs/*/x', false],
+    ['/v1/orgs/*', '/v1/users/*', false],
   ])('%s covers %s: %s', (outer, inner, covers) => {
     expect(coversPattern(pattern(outer), pattern(inner))).toBe(covers);
   });
@@ -232,5 +269,7 @@ describe('endpoint paths', () => {
       '/v1/orgs/o/by-name/a%2F..%2Fb%20c',
     );
     expect(canonicalPath('/v1/{a}', { a: '\ud800' })).toBe('/v1/%EF%BF%BD');
+    expect(canonicalPath('/v1/{a}/x', {})).toBe('/v1//x');
+    expect(canonicalPath('/v1/orgs', { a: 'b' })).toBe('/v1/orgs');
   });
 });

@@ -1,3 +1,4 @@
+// own process: it stops the timers that an app of other files would set
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { LockedAttempts } from '../../../src/identity/auth/locked-attempts.ts';
 

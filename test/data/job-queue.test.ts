@@ -1,0 +1,68 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { JobQueue, type NewJob } from '../../src/data/job-queue.ts';
+import type { Task } from '../../src/kernel/tasks.ts';
+
+const taskOf = (name: string): Task => ({ name, tries: 2, run: async () => undefined });
+const [mail, index] = [taskOf('mail'), taskOf('index')];
+
+const queueOf = (...tasks: Task[]): JobQueue => {
+  const queue = new JobQueue();
+  queue.declare(tasks);
+  return queue;
+};
+const added = (queue: JobQueue, jobs: readonly NewJob[]): unknown => JSON.parse(queue.insertion(jobs).values[0]);
+
+describe('the queue of jobs', () => {
+  it('knows the tasks of all owners, each by its name', () => {
+    const queue = queueOf(mail);
+    queue.declare([index]);
+    expect(queue.tasks).toEqual([mail, index]);
+    expect(() => queue.declare([taskOf('mail')])).toThrow(`Two tasks are named 'mail'.`);
+    expect(queueOf().tasks).toEqual([]);
+  });
+
+  it('takes jobs of tasks that are declared, with all that was said of them', () => {
+    const queue = queueOf(mail, index);
+    const runAt = new Date('2040-01-02T03:04:05Z');
+    expect(
+      added(queue, [
+        { task: mail, payload: { to: 'ann' } },
+        { task: index, payload: {}, key: 'k', runAt },
+      ]),
+    ).toEqual([
+      { task: 'mail', payload: { to: 'ann' }, tries: 2, priority: 0 },
+      { task: 'index', payload: {}, tries: 2, key: 'k', run_at: runAt.toISOString(), priority: 0 },
+    ]);
+    expect(() => queue.insertion([{ task: taskOf('mail'), payload: {} }])).toThrow('No service declares');
+    expect(() => queue.insertion([{ task: taskOf('other'), payload: {} }])).toThrow('No service declares');
+  });
+
+  it('lets organizations take turns, in the jobs of each task', () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const queue = queueOf(mail, index);
+    const jobs = [
+      [mail, 'org_1'],
+      [mail, 'org_1'],
+      [mail, 'org_2'],
+      [index, 'org_1'],
+      [mail, undefined],
+      [mail, 'org_1'],
+    ] as const;
+    const rows = added(
+      queue,
+      jobs.map(([task, turnOf]) => ({ task, payload: {}, turnOf })),
+    );
+    expect(rows).toMatchObject([0, 1, 0, 0, 0, 2].map((priority) => ({ priority })));
+  });
+
+  it('tells a listener that there are new ones', () => {
+    const queue = queueOf();
+    queue.added();
+    let told = 0;
+    queue.onAdded(() => told++);
+    expect(told).toBe(0);
+    queue.added();
+    expect(told).toBe(1);
+  });
+});
