@@ -1,3 +1,4 @@
+// own process: it stops the timers that an app of other files would set
 import type pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {

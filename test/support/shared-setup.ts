@@ -3,6 +3,9 @@ import { vi } from 'vitest';
 type UseFakeTimers = typeof vi.useFakeTimers;
 type Config = Parameters<UseFakeTimers>[0];
 
+/** By which the app lets something happen later. */
+const WAITS = new Set<string>(['setTimeout', 'setImmediate', 'nextTick', 'queueMicrotask']);
+
 const given: UseFakeTimers & { refuses?: true } = vi.useFakeTimers;
 
 /**
@@ -13,7 +16,7 @@ if (!given.refuses)
   vi.useFakeTimers = Object.assign(
     (config?: Config) => {
       const stopped = config?.toFake ?? ['setTimeout'];
-      if (stopped.some((name) => name !== 'Date' && name !== 'setInterval' && name !== 'clearInterval'))
+      if (stopped.some((name) => WAITS.has(name)))
         throw new Error(`This stops ${stopped.join(', ')} for the app of all files: say '// own process: <reason>'.`);
       return given.call(vi, config);
     },
