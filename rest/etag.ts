@@ -15,7 +15,7 @@ import { ETAG_KEY, isVersion, resultKey } from './selection.ts';
 type Json = Record<string, unknown>;
 
 /** A version in an answer. `path` leads to its object. */
-interface Found {
+interface FoundVersion {
   path: string[];
   /** It belongs to the body, or to an object in the body marked with `@etag`. */
   isOwn: boolean;
@@ -32,8 +32,8 @@ export function etagReader(
   problems: string[],
 ): ((result: ExecutionResult) => string | null) | null {
   const named = getNamedType(type);
-  const found: Found[] = [];
-  const search = (set: SelectionSetNode, of: GraphQLCompositeType, at: Found): void => {
+  const found: FoundVersion[] = [];
+  const search = (set: SelectionSetNode, of: GraphQLCompositeType, at: FoundVersion): void => {
     for (const selection of set.selections) {
       if (selection.kind !== Kind.FIELD) {
         const fragment = selection.kind === Kind.FRAGMENT_SPREAD ? fragments.get(selection.name.value) : selection;

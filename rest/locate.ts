@@ -27,7 +27,7 @@ import type { Parameters } from './parameters.ts';
 
 type Path = readonly (string | number)[];
 
-interface Found {
+interface LocatedField {
   node: FieldNode;
   field: GraphQLField<unknown, unknown> | undefined;
   /** Position in the document of each step of the error's path. It gives the order of the answers. */
@@ -97,7 +97,7 @@ export class Locator {
     return parameter ? [parameter.in, parameter.wireName, ...(type ? renamed(rest, type) : rest)] : null;
   }
 
-  #argument(found: Found | null, [name, ...rest]: Path): (string | number)[] | null {
+  #argument(found: LocatedField | null, [name, ...rest]: Path): (string | number)[] | null {
     const argument = found?.node.arguments?.find((candidate) => candidate.name.value === name);
     const definition = found?.field?.args.find((candidate) => candidate.name === name);
     return argument && definition ? this.#value(argument.value, definition.type, rest) : null;
@@ -124,9 +124,9 @@ export class Locator {
     return [this.#parameters.body ? 'body' : 'query', ...names];
   }
 
-  #find(path: Path): Found | null {
+  #find(path: Path): LocatedField | null {
     let sets: [GraphQLCompositeType, SelectionSetNode][] = [[this.#root, this.#operation.selectionSet]];
-    let found: Found | null = null;
+    let found: LocatedField | null = null;
     const rank: number[] = [];
     for (const step of path) {
       if (typeof step === 'number') {

@@ -21,7 +21,7 @@ import {
   readPages,
   type Slice,
 } from './pages.ts';
-import { type ReadContext, type RequestCache, unkept } from './request-cache.ts';
+import { noCache, type ReadContext, type RequestCache } from './request-cache.ts';
 import type { Sql } from './sql.ts';
 
 interface Identified {
@@ -199,7 +199,7 @@ export class Reads<
    * @throws RESOURCE_NOT_FOUND, FORBIDDEN with the permission
    */
   async own(actor: ReadContext['caller'], place: Checked<Place>, id: string): Promise<Row> {
-    const row = await this.get(unkept, place, id);
+    const row = await this.get(noCache, place, id);
     const { grant, permission } = place.asked;
     const createdBy = 'createdBy' in row ? row.createdBy : null;
     if (grant === 'all' || (grant === 'own' && createdBy !== null && createdBy === actor.principal?.userId)) return row;

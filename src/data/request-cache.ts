@@ -16,4 +16,4 @@ export interface ActorContext extends ReadContext {
 }
 
 /** Caches nothing: for reads of a change, which must not use rows that were loaded before. */
-export const unkept: RequestCache = { once: (_key, make) => make() };
+export const noCache: RequestCache = { once: (_key, make) => make() };

@@ -58,7 +58,7 @@ export function write({ text, values }: Statement): Write {
 export function insert<Name extends TableName>(
   name: Name,
   row: NewRow<Name>,
-  { into }: Pick<Found<Name>, 'into'> = {},
+  { into }: Pick<SelectedRows<Name>, 'into'> = {},
 ): Write {
   const table = tableOf(name);
   const given = givenOf(table, row);
@@ -79,7 +79,7 @@ export function insert<Name extends TableName>(
 }
 
 /** Rows selected by their values. */
-export interface Found<Name extends TableName> {
+export interface SelectedRows<Name extends TableName> {
   where: Columns<Name>;
   orElse?: (() => Error) | undefined;
   into?: Written<Row<Name>> | undefined;
@@ -89,7 +89,7 @@ export interface Found<Name extends TableName> {
 export function update<Name extends TableName>(
   name: Name,
   set: Columns<Name>,
-  { where, orElse, into }: Found<Name>,
+  { where, orElse, into }: SelectedRows<Name>,
 ): Write {
   const table = tableOf(name);
   const given = givenOf(table, set);
@@ -113,7 +113,7 @@ export function update<Name extends TableName>(
 }
 
 /** Removes the selected rows. */
-export function remove<Name extends TableName>(name: Name, { where, orElse }: Omit<Found<Name>, 'into'>): Write {
+export function remove<Name extends TableName>(name: Name, { where, orElse }: Omit<SelectedRows<Name>, 'into'>): Write {
   const found = conditionOf(tableOf(name), where);
   return {
     shape: `delete ${name} ${found.shape}`,

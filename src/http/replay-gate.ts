@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import { unkept } from '../data/request-cache.ts';
+import { noCache } from '../data/request-cache.ts';
 import type { Services } from '../graphql/context.ts';
 import { Context } from '../graphql/context.ts';
 import { type Gate, permissionOf, type Requirement } from '../graphql/plugins/access-plugin.ts';
@@ -40,7 +40,7 @@ export function replayGate(schema: GraphQLSchema, services: Services): ReplayGat
 }
 
 /** What a request names: its path, and for a create the place in its body. */
-type Named = ReturnType<typeof rootArgumentsOf>;
+type NamedPlaces = ReturnType<typeof rootArgumentsOf>;
 
 interface Row {
   orgId: string;
@@ -48,13 +48,13 @@ interface Row {
 }
 
 /** The body of a repeated request is the same as that of the first one. */
-function placeInBody(body: unknown): Named {
+function placeInBody(body: unknown): NamedPlaces {
   const { workspace_id, namespace_id, environment_id } = (body ?? {}) as Record<string, unknown>;
   const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
   return { workspaceId: text(workspace_id), namespaceId: text(namespace_id), environmentId: text(environment_id) };
 }
 
-async function askService(services: Services, actor: Actor, permission: Permission, named: Named): Promise<void> {
+async function askService(services: Services, actor: Actor, permission: Permission, named: NamedPlaces): Promise<void> {
   const { access } = services;
   const orgId = named.orgId ?? actor.principal.orgId;
   if (!orgId) throw forbidden(permission);
@@ -84,16 +84,16 @@ const rowAskers: ReadonlyMap<string | null, AskRow> = new Map(Object.entries(ofF
 const placesBelow: Readonly<
   Record<keyof Place, [kind: PlaceKind, find: (services: Services, id: string) => Promise<Row | null>]>
 > = {
-  appId: ['app', ({ apps }, id) => apps.reads.findUnscoped(unkept, id)],
-  environmentId: ['environment', ({ environments }, id) => environments.reads.findUnscoped(unkept, id)],
-  namespaceId: ['namespace', ({ namespaces }, id) => namespaces.reads.findUnscoped(unkept, id)],
+  appId: ['app', ({ apps }, id) => apps.reads.findUnscoped(noCache, id)],
+  environmentId: ['environment', ({ environments }, id) => environments.reads.findUnscoped(noCache, id)],
+  namespaceId: ['namespace', ({ namespaces }, id) => namespaces.reads.findUnscoped(noCache, id)],
 };
 
 /**
  * The workspace of what the request names; `null` for what belongs to the organization as a whole.
  * @throws RESOURCE_NOT_FOUND
  */
-async function workspaceOf(services: Services, orgId: string, named: Named): Promise<string | null> {
+async function workspaceOf(services: Services, orgId: string, named: NamedPlaces): Promise<string | null> {
   for (const [argument, [kind, find]] of Object.entries(placesBelow)) {
     const id = named[argument];
     if (!id) continue;

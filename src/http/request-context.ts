@@ -55,7 +55,7 @@ class HttpRequestInfo implements RequestInfo {
   readonly isRest: boolean;
   successStatus = 200;
   recorded = false;
-  readonly door: () => string | undefined;
+  readonly endpoint: () => string | undefined;
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
   readonly #isSecure: boolean;
@@ -66,7 +66,7 @@ class HttpRequestInfo implements RequestInfo {
     this.path = pathOf(request.url);
     this.ip = ip;
     this.isRest = request.routeOptions.config.operation !== undefined;
-    this.door = () => doorOf(request);
+    this.endpoint = () => endpointOf(request);
     this.#request = request;
     this.#reply = reply;
     this.#isSecure = isSecure;
@@ -78,8 +78,8 @@ class HttpRequestInfo implements RequestInfo {
   }
 }
 
-/** See {@link RequestInfo.door}. Derived from the matched route, never from the raw URL. */
-function doorOf({ routeOptions, params }: FastifyRequest): string | undefined {
+/** See {@link RequestInfo.endpoint}. Derived from the matched route, never from the raw URL. */
+function endpointOf({ routeOptions, params }: FastifyRequest): string | undefined {
   const { template } = routeOptions.config;
   if (template) return canonicalPath(template, params as Record<string, string>);
   return routeOptions.url === '/graphql' ? '/graphql' : undefined;

@@ -27,7 +27,7 @@ export interface RequestInfo {
    * transport of GraphQL. Matched against the `endpoint_paths` of a token. `undefined` if the path has no operation.
    * Computed on demand, because few tokens have such paths.
    */
-  door?: () => string | undefined;
+  endpoint?: () => string | undefined;
   /** Client address after trusted proxies. */
   ip: string;
   /** The status of the response if the request succeeds. */

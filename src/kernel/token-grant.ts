@@ -122,8 +122,8 @@ function inApp({ appId, type }: TokenGrant, permission: Permission, where: Reach
 }
 
 /** Whether a token may use an endpoint: the canonical path of a REST route, or `/graphql`. */
-export function mayEnter({ endpoints }: TokenGrant, doorOf: (() => string | undefined) | undefined): boolean {
+export function mayEnter({ endpoints }: TokenGrant, endpointOf: (() => string | undefined) | undefined): boolean {
   if (endpoints === null) return true;
-  const door = doorOf?.();
-  return door !== undefined && endpoints.some((pattern) => matchesPath(pattern, door));
+  const endpoint = endpointOf?.();
+  return endpoint !== undefined && endpoints.some((pattern) => matchesPath(pattern, endpoint));
 }

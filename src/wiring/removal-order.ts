@@ -16,13 +16,13 @@ const removalOrder = [
   'secrets',
 ] as const;
 
-type Named<Owners> = { readonly [Name in keyof Owners]: object & ContentOwner };
+type OwnersByName<Owners> = { readonly [Name in keyof Owners]: object & ContentOwner };
 
 const hasContents = (owner: object & ContentOwner): boolean =>
   owner.placeRemoved !== undefined || owner.memberRemoved !== undefined;
 
 /** The owners in this order. @throws Error if the order lacks one, or lists one without contents */
-export function ownersInOrder<Owners extends Named<Owners> & Record<(typeof removalOrder)[number], object>>(
+export function ownersInOrder<Owners extends OwnersByName<Owners> & Record<(typeof removalOrder)[number], object>>(
   owners: Owners,
 ): readonly ContentOwner[] {
   const listed = new Set<string>(removalOrder);

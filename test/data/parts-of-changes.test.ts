@@ -7,7 +7,7 @@ import { compose } from '../../src/data/composed.ts';
 import { withoutNull } from '../../src/data/given.ts';
 import { LockOrder } from '../../src/data/locks.ts';
 import { RESOURCE_IS_THERE } from '../../src/data/named-resources.ts';
-import { unkept } from '../../src/data/request-cache.ts';
+import { noCache } from '../../src/data/request-cache.ts';
 import { Sql } from '../../src/data/sql.ts';
 import { tableOf } from '../../src/data/tables.ts';
 import { insert, remove, statement, update, type Write, Written, write } from '../../src/data/writes.ts';
@@ -42,7 +42,7 @@ describe('values that were given', () => {
 
 it('what is not kept is made each time', () => {
   let made = 0;
-  expect([unkept.once('a', () => ++made), unkept.once('a', () => ++made)]).toEqual([1, 2]);
+  expect([noCache.once('a', () => ++made), noCache.once('a', () => ++made)]).toEqual([1, 2]);
 });
 
 describe('an expected version', () => {

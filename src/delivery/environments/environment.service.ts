@@ -3,7 +3,7 @@ import { findRow } from '../../data/find-row.ts';
 import type { Given } from '../../data/given.ts';
 import type { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Environment as EnvironmentRow } from '../../generated/prisma/client.ts';
@@ -86,7 +86,7 @@ export class EnvironmentService {
         });
       }
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /**

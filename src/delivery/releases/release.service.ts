@@ -3,7 +3,7 @@ import { findRow } from '../../data/find-row.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { Prisma, type Release } from '../../generated/prisma/client.ts';
@@ -55,7 +55,7 @@ export class ReleaseService {
 
   /** @throws RESOURCE_NOT_FOUND `release`; RESOURCE_CONFLICT `in_use` while it is deployed anywhere */
   async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<void> {
-    const release = await this.reads.get(unkept, place, id);
+    const release = await this.reads.get(noCache, place, id);
     await this.#deps.changes.run(actor, async (tx) => {
       // running deployments of it have finished, and none can begin
       await tx.lock('releases', { id }, 'update');

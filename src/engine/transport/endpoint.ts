@@ -132,13 +132,13 @@ const askedBy = ({ document, operationName, variableValues }: ExecutionArgs) => 
 });
 
 /** The options of yoga before it executes or subscribes. */
-interface Admission {
+interface YogaAdmission {
   args: ExecutionArgs;
   setResultAndStopExecution: (result: ExecutionResult) => void;
 }
 
 function measured(operations: Operations): Plugin {
-  const admit = ({ args, setResultAndStopExecution }: Admission) => {
+  const admit = ({ args, setResultAndStopExecution }: YogaAdmission) => {
     const errors = operations.refusals(askedBy(args), contextOf(args));
     if (errors.length > 0) setResultAndStopExecution({ errors });
   };

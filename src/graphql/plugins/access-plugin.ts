@@ -189,7 +189,7 @@ function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<
  * the request
  */
 function admitToken(token: TokenGrant, { request }: Actor, named: Permission): void {
-  if (!mayEnter(token, request.door)) throw forbidden(named);
+  if (!mayEnter(token, request.endpoint)) throw forbidden(named);
 }
 
 /**

@@ -39,7 +39,7 @@ interface Pair {
 }
 
 /** `dead`: the refresh token cannot be used. `reused`: somebody else has used it. */
-type Outcome = IssuedToken | 'dead' | 'reused';
+type RefreshOutcome = IssuedToken | 'dead' | 'reused';
 
 /** A locked token and the current time by the clock of the database. */
 type Held = ApiTokenRow & { now: Date };
@@ -91,7 +91,7 @@ export class ApiTokenRefresh {
     return outcome;
   }
 
-  async #exchange(tx: Tx, known: ApiTokenRow, pair: Pair, graceSeconds: number): Promise<Outcome> {
+  async #exchange(tx: Tx, known: ApiTokenRow, pair: Pair, graceSeconds: number): Promise<RefreshOutcome> {
     const held = await lockToken(tx, known);
     if (held.rotatedAt) return this.#repeat(tx, held, pair);
     // The lock has checked that the user is still a member. An expired token can be refreshed, a revoked one cannot.
@@ -106,7 +106,7 @@ export class ApiTokenRefresh {
   }
 
   /** Handles a refresh token that was used before: a repetition, or theft. */
-  async #repeat(tx: Tx, held: Held, pair: Pair): Promise<Outcome> {
+  async #repeat(tx: Tx, held: Held, pair: Pair): Promise<RefreshOutcome> {
     if (held.revokedReason !== 'rotated') return 'dead';
     const isInGrace = held.now.getTime() - held.rotatedAt!.getTime() <= REPEAT_MS;
     if (!isInGrace) {
@@ -125,7 +125,7 @@ export class ApiTokenRefresh {
   }
 
   /** Finds the one pair of the family that was not refreshed, by deriving successors from the given pair. */
-  async #newest(tx: Tx, { familyId, tokenType, now }: Held, pair: Pair): Promise<Outcome> {
+  async #newest(tx: Tx, { familyId, tokenType, now }: Held, pair: Pair): Promise<RefreshOutcome> {
     const family = await tx.query<ApiTokenRow>(selectOf('api_tokens', { familyId }));
     const newest = family.find(({ rotatedAt }) => !rotatedAt);
     if (!newest || newest.revokedAt || (newest.refreshExpiresAt && newest.refreshExpiresAt <= now)) return 'dead';

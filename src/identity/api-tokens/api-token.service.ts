@@ -8,7 +8,7 @@ import { findRow } from '../../data/find-row.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { type ActorContext, unkept } from '../../data/request-cache.ts';
+import { type ActorContext, noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ApiToken as ApiTokenRow, App } from '../../generated/prisma/client.ts';
@@ -173,21 +173,21 @@ export class ApiTokenService implements ContentOwner {
    * @throws RESOURCE_NOT_FOUND `api_token`, also for another user's token
    */
   async revoke(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
-    const token = await this.all.get(unkept, place, id);
+    const token = await this.all.get(noCache, place, id);
     if (token.tokenType !== 'pat' || token.createdByUserId !== actor.principal.userId) throw notFound('api_token', id);
     return this.#revoke(actor, id, 'revoked_by_user');
   }
 
   /** Revokes any token of the organization. @throws RESOURCE_NOT_FOUND `api_token` */
   async revokeAny(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
-    await this.all.get(unkept, place, id);
+    await this.all.get(noCache, place, id);
     return this.#revoke(actor, id, 'revoked_by_admin');
   }
 
   /** Revokes a token of an app. @throws RESOURCE_NOT_FOUND `app` or `app_token`, FORBIDDEN */
   async revokeOfApp(actor: Actor, place: Checked<OrganizationPlace>, appId: string, id: string): Promise<boolean> {
     await this.app(actor, place, appId, 'app_token:revoke');
-    const token = await this.all.find(unkept, place, id);
+    const token = await this.all.find(noCache, place, id);
     if (token?.appId !== appId) throw notFound('app_token', id);
     const isOwn = token.createdByUserId === actor.principal.userId;
     return this.#revoke(actor, id, isOwn ? 'revoked_by_user' : 'revoked_by_admin');
@@ -205,7 +205,7 @@ export class ApiTokenService implements ContentOwner {
   /** An app whose workspace the actor can see. @throws RESOURCE_NOT_FOUND `app`; FORBIDDEN with the permission */
   async app(actor: Actor, place: Checked<OrganizationPlace>, appId: string, permission: Permission): Promise<App> {
     const { access, apps } = this.#deps;
-    const app = await apps.ofOrganization.get(unkept, place, appId);
+    const app = await apps.ofOrganization.get(noCache, place, appId);
     const { orgId, workspaceId } = app;
     if (!(await access.workspaceRole(actor, orgId, workspaceId))) throw notFound('app', appId);
     await access.requireWorkspace(actor, orgId, workspaceId, permission, { appId });

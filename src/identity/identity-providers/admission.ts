@@ -38,7 +38,7 @@ export type LinkReason = 'proven_domain' | 'verified_email' | 'managed_account';
  * What becomes of somebody whom a provider vouches for. `isProven`: the organization has proven the domain of the
  * account's address, so that this sign-in proves the address.
  */
-export type Admission =
+export type SignInAdmission =
   | { kind: 'refused'; reason: RefusalReason; account: KnownAccount | null }
   | { kind: 'linked'; account: KnownAccount; isProven: boolean }
   | { kind: 'link'; account: KnownAccount; why: LinkReason; isProven: boolean }
@@ -71,7 +71,7 @@ export async function admissionOf(
   db: QueryRunner,
   provider: ProviderRow,
   identity: VerifiedIdentity,
-): Promise<Admission> {
+): Promise<SignInAdmission> {
   const { id, orgId } = provider;
   if (!provider.isActive) return refused('provider_disabled');
   const { email } = identity;
@@ -117,14 +117,14 @@ async function admissionAs(
   identity: VerifiedIdentity,
   known: KnownAccount,
   { isClaimed, isProven }: { isClaimed: boolean; isProven: boolean },
-): Promise<Admission> {
+): Promise<SignInAdmission> {
   const { orgId } = provider;
   const refusal = refusalOf(provider, known);
   if (refusal) return refusal;
   // another sign-in of the same identity has linked it since the look for its subject
   if (known.subject === identity.subject) return { kind: 'linked', account: known, isProven };
   if (known.subject !== null) return refused('already_linked', known);
-  const link = (why: LinkReason): Admission => ({ kind: 'link', account: known, why, isProven });
+  const link = (why: LinkReason): SignInAdmission => ({ kind: 'link', account: known, why, isProven });
   if (isProven) return link('proven_domain');
   if (isClaimed && !known.isVerified && (await isManaged(db, known, orgId))) return link('managed_account');
   const isVerified = isClaimed && identity.emailVerified && known.isVerified;
@@ -136,14 +136,14 @@ async function admissionAs(
 const isManaged = async (db: QueryRunner, account: KnownAccount, orgId: string): Promise<boolean> =>
   account.homeOrgId === orgId && !(await belongsElsewhere(db, account, orgId));
 
-const refused = (reason: RefusalReason, of: KnownAccount | null = null): Admission => ({
+const refused = (reason: RefusalReason, of: KnownAccount | null = null): SignInAdmission => ({
   kind: 'refused',
   reason,
   account: of,
 });
 
 /** Why a provider never signs in to an account, linked or not. Of what is not its organization's it says one thing. */
-function refusalOf({ authority }: ProviderRow, of: KnownAccount): Admission | null {
+function refusalOf({ authority }: ProviderRow, of: KnownAccount): SignInAdmission | null {
   if (of.role === null || of.isPlatformAdmin) return refused('account_not_linked', of);
   if (!of.isActive) return refused('account_inactive', of);
   return atLeast(asRole(authority), of.role) ? null : refused('role_above_provider', of);

@@ -44,7 +44,7 @@ interface Deps {
 }
 
 /** A domain of a provider, in its organization. */
-interface Named {
+interface ProviderDomain {
   orgId: string;
   id: string;
   domain: string;
@@ -160,7 +160,7 @@ export class DomainProofs {
     });
   }
 
-  async #demandRecord({ id, domain }: Named, { proofToken }: IdentityProviderDomain): Promise<void> {
+  async #demandRecord({ id, domain }: ProviderDomain, { proofToken }: IdentityProviderDomain): Promise<void> {
     const name = recordNameOf(domain);
     const found = await textsOf(name, this.#deps.config.outboundDns).catch((error: unknown) => {
       if (!(error instanceof OutboundError)) throw error;
@@ -185,7 +185,7 @@ function keyOf(domain: string): string {
   return key;
 }
 
-const notStarted = ({ id, domain }: Named) =>
+const notStarted = ({ id, domain }: ProviderDomain) =>
   conflict(
     'identity_provider',
     id,
@@ -199,7 +199,7 @@ const notStarted = ({ id, domain }: Named) =>
  */
 async function lock(
   tx: Tx,
-  { orgId, id, domain }: Named,
+  { orgId, id, domain }: ProviderDomain,
 ): Promise<{ row: IdentityProviderDomain; organization: string }> {
   await tx.lock('identity_providers', { id, orgId }, 'no key update', () => notFound('identity_provider', id));
   await tx.expectVersion({ table: 'identity_providers', key: { id } });
@@ -210,7 +210,7 @@ async function lock(
   return { row, organization: organization?.name ?? orgId };
 }
 
-function record(tx: Tx, { orgId, id }: Named, metadata: Record<string, unknown>): void {
+function record(tx: Tx, { orgId, id }: ProviderDomain, metadata: Record<string, unknown>): void {
   tx.write(statement`update identity_providers set updated_at = clock_timestamp() where id = ${id}`);
   recordChange(tx, 'update', 'identity_provider', { id, orgId }, metadata);
 }

@@ -21,7 +21,7 @@ import { hasLiveEmailToken, issueEmailToken } from '../auth/email-tokens.ts';
 import { holdAddress, settleAddress } from '../auth/held-addresses.ts';
 import type { SessionOrigin, Sessions } from '../auth/sessions.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
-import { type Admission, admissionOf, type LinkReason } from './admission.ts';
+import { admissionOf, type LinkReason, type SignInAdmission } from './admission.ts';
 import { removeEndedLinks } from './identity-links.ts';
 import { freeUsername, newProfile, newsOf } from './profile.ts';
 import { type RefusalReason, signInRefused } from './refusals.ts';
@@ -78,7 +78,7 @@ export class FederatedSignIn {
   async evaluate(provider: ProviderRow, identity: VerifiedIdentity): Promise<Evaluation> {
     const { sql } = this.#deps;
     const now = await findRow(sql, 'identity_providers', { id: provider.id });
-    const admission: Admission = now
+    const admission: SignInAdmission = now
       ? await admissionOf(sql, now, identity)
       : { kind: 'refused', reason: 'provider_disabled', account: null };
     const account = admission.kind === 'create' ? null : admission.account;
@@ -290,7 +290,7 @@ export class FederatedSignIn {
     signedIn: Caller,
     { orgId, protocol, defaultRoleId }: ProviderRow,
     identity: VerifiedIdentity,
-    { email, isProven }: Extract<Admission, { kind: 'create' }>,
+    { email, isProven }: Extract<SignInAdmission, { kind: 'create' }>,
   ): Promise<string> {
     const { access } = this.#deps;
     const username = await freeUsername(tx, identity, email);
@@ -328,7 +328,7 @@ class Refused extends Error {
   /** The account that it is about, if it is one of the organization. */
   readonly userId: string | null;
 
-  constructor({ reason, account }: Extract<Admission, { kind: 'refused' }>) {
+  constructor({ reason, account }: Extract<SignInAdmission, { kind: 'refused' }>) {
     super(`The sign-in is refused: ${reason}`);
     this.reason = reason;
     this.userId = account?.role ? account.id : null;
@@ -374,15 +374,15 @@ async function lockPlaces(tx: Tx, { orgId }: ProviderRow, plans: readonly RolePl
     );
 }
 
-const memberOf = (admission: Admission, { defaultRoleId }: ProviderRow) =>
+const memberOf = (admission: SignInAdmission, { defaultRoleId }: ProviderRow) =>
   admission.kind === 'create' ? { newAs: asRole(defaultRoleId) } : { userId: expectedId(admission) };
 
-function expectedId(admission: Admission): string {
+function expectedId(admission: SignInAdmission): string {
   if (admission.kind === 'create' || !admission.account) throw new Error('Nobody was admitted.');
   return admission.account.id;
 }
 
-function reasonOf(admission: Admission): Evaluation['reason'] {
+function reasonOf(admission: SignInAdmission): Evaluation['reason'] {
   if (admission.kind === 'refused') return admission.reason;
   return admission.kind === 'link' ? admission.why : null;
 }

@@ -6,7 +6,7 @@ import type { QueryRunner } from '../../data/find-row.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { whileTaken } from '../../data/while-taken.ts';
@@ -126,7 +126,7 @@ export class IdentityProviderService {
         recordChange(tx, 'create', 'identity_provider', { id, orgId }, { protocol: input.protocol });
       }),
     );
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /**
@@ -158,7 +158,7 @@ export class IdentityProviderService {
         recordChange(tx, 'update', 'identity_provider', before, { fields: Object.keys(input) });
       }),
     );
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /** Deletes a provider with its links, and ends the sessions that it made. @throws RESOURCE_NOT_FOUND */

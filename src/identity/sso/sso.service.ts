@@ -68,7 +68,7 @@ interface Way {
 }
 
 /** What finishing a try needs of its provider. */
-interface Answer {
+interface SignInAnswer {
   identity: VerifiedIdentity;
   /** Of SAML: it is used once. */
   assertion: { id: string; expiresAt: Date } | null;
@@ -290,7 +290,7 @@ export class SsoService {
     caller: Caller,
     provider: IdentityProvider,
     state: OpenState | null,
-    ask: () => Promise<Answer>,
+    ask: () => Promise<SignInAnswer>,
   ): Promise<Finished> {
     const { federatedSignIn } = this.#deps;
     if (state?.testId) {
@@ -307,7 +307,7 @@ export class SsoService {
   }
 
   /** Stores what a test sign-in has shown, or why it failed. */
-  async #finishTest(provider: IdentityProvider, testId: string, ask: () => Promise<Answer>): Promise<void> {
+  async #finishTest(provider: IdentityProvider, testId: string, ask: () => Promise<SignInAnswer>): Promise<void> {
     const { federatedSignIn, sql } = this.#deps;
     let [failure, result]: [string | null, object | null] = [null, null];
     try {

@@ -233,7 +233,7 @@ function textOf({ kind, ofUser, by, kept, filters, isOne }: Form): string {
 const texts = new Map<string, string>();
 
 /** What `readSums` gives. */
-interface Given {
+interface GivenSums {
   count: { requests: number };
   kind: ActivitySums & ActivityKind;
 }
@@ -244,7 +244,7 @@ export async function readSums<By extends Grouping>(
   by: By,
   scopes: readonly ActivityScope[],
   filters: SumFilters,
-): Promise<(Given[By] & { at: number })[]> {
+): Promise<(GivenSums[By] & { at: number })[]> {
   const [first] = scopes;
   if (!first) return [];
   const names = filterNames(filters);

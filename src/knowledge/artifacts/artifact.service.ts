@@ -4,7 +4,7 @@ import { findRow } from '../../data/find-row.ts';
 import type { Given } from '../../data/given.ts';
 import type { Words } from '../../data/pages.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
@@ -194,7 +194,7 @@ export class ArtifactService {
     id: string,
     { version }: { version: number },
   ): Promise<Artifact> {
-    const { rootArtifactId } = await this.reads.get(unkept, place, id);
+    const { rootArtifactId } = await this.reads.get(noCache, place, id);
     await this.reads.own(actor, place, rootArtifactId);
     const work = async (tx: Tx) => {
       const head = await lockArtifact(tx, rootArtifactId);
@@ -210,7 +210,7 @@ export class ArtifactService {
       recordChange(tx, 'update', 'artifact', head, { restored_version: version });
     };
     await this.#deps.storageLimits.guarded(() => this.#deps.changes.run(actor, work));
-    return this.single.get(unkept, place, rootArtifactId);
+    return this.single.get(noCache, place, rootArtifactId);
   }
 
   /**
@@ -259,7 +259,7 @@ export class ArtifactService {
     id: string,
     input: { name?: string | null; description?: string | null },
   ): Promise<Promotion> {
-    await this.reads.get(unkept, place, id);
+    await this.reads.get(noCache, place, id);
     return this.#deps.changes.run(actor, async (tx) => {
       const row = await lockArtifact(tx, id);
       await tx.expectVersion({ table: 'artifacts', key: { id } });
@@ -298,7 +298,7 @@ export class ArtifactService {
       recordChange(tx, 'update', 'artifact', before, { fields: [...Object.keys(input), ...(file ? ['file'] : [])] });
     };
     await this.#deps.storageLimits.guarded(() => this.#deps.changes.run(actor, work));
-    return this.single.get(unkept, place, id);
+    return this.single.get(noCache, place, id);
   }
 
   /** Gives the head its next version. */
@@ -331,7 +331,7 @@ export class ArtifactService {
   /** @throws RESOURCE_NOT_FOUND, FORBIDDEN unless the caller may change the artifact */
   async #demandUpdate(actor: Actor, place: Checked<NamespacePlace>, id: string): Promise<void> {
     const { orgId, workspaceId, namespaceId } = place;
-    const { createdBy } = await this.reads.get(unkept, place, id);
+    const { createdBy } = await this.reads.get(noCache, place, id);
     const permission = 'artifact:update';
     const { access } = this.#deps;
     const grant = await access.requireWorkspace(actor, orgId, workspaceId, permission, { namespaceId });

@@ -4,7 +4,7 @@ import type { Given } from '../../data/given.ts';
 import type { PageArgs } from '../../data/page.ts';
 import type { Reads } from '../../data/reads.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
-import { type RequestCache, unkept } from '../../data/request-cache.ts';
+import { noCache, type RequestCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Entity as EntityRow } from '../../generated/prisma/client.ts';
@@ -110,7 +110,7 @@ export class EntityService {
         recordChange(tx, 'create', 'entity', row, { entity_type: entityType });
       }),
     );
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /**
@@ -121,7 +121,7 @@ export class EntityService {
   async update(actor: Actor, place: Checked<AppNamespacePlace>, id: string, input: UpdateEntity): Promise<Entity> {
     const { appId, namespaceId } = place;
     const { sourceMemoryIds } = input;
-    const known = await this.reads.get(unkept, place, id);
+    const known = await this.reads.get(noCache, place, id);
     const name = input.name ?? known.name;
     await this.#unique(place, { ...identityOf(known, input), name }, () =>
       this.#deps.changes.run(actor, async (tx) => {
@@ -153,7 +153,7 @@ export class EntityService {
         recordChange(tx, 'update', 'entity', before, { fields: Object.keys(input) });
       }),
     );
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /** Deletes an entity with its relations. @throws RESOURCE_NOT_FOUND */

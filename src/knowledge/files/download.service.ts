@@ -36,7 +36,7 @@ interface Linked {
 }
 
 /** The row of a version, with the row of its file. */
-interface Found extends NamespacePlace {
+interface StoredVersion extends NamespacePlace {
   id: string;
   version: number;
   name: string;
@@ -123,13 +123,13 @@ export class DownloadService {
     return this.#described(found);
   }
 
-  async #find(id: string, orgId: string, version: number): Promise<Found> {
-    const [found] = await this.#sql.read<Found>(FIND, [id, orgId, version]);
+  async #find(id: string, orgId: string, version: number): Promise<StoredVersion> {
+    const [found] = await this.#sql.read<StoredVersion>(FIND, [id, orgId, version]);
     if (!found) throw notFound('artifact', id);
     return found;
   }
 
-  #described({ name, version, content, fileName, mimeType, storageKey, sizeBytes, sha256 }: Found): Download {
+  #described({ name, version, content, fileName, mimeType, storageKey, sizeBytes, sha256 }: StoredVersion): Download {
     const shownName = storageKey ? (fileName ?? 'file') : nameOfText(name, mimeType);
     const disposition = attachment(shownName);
     if (!storageKey) {

@@ -3,7 +3,7 @@ import type { Given } from '../../data/given.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import { type Memory as MemoryRow, Prisma } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
 import type { AppNamespacePlace, AppPlace, Checked, NamespacePlace } from '../../kernel/checked-place.ts';
@@ -77,14 +77,14 @@ export class MemoryService {
       if (entityIds.length > 0) linkEntities(tx, place, id, entityIds);
       recordChange(tx, 'create', 'memory', row);
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND `memory` or `entity` */
   async update(actor: Actor, place: Checked<AppNamespacePlace>, id: string, input: UpdateMemory): Promise<Memory> {
     const { appId, namespaceId } = place;
     const { entityIds } = input;
-    await this.reads.get(unkept, place, id);
+    await this.reads.get(noCache, place, id);
     await this.#deps.changes.run(actor, async (tx) => {
       if (entityIds?.length) await demandEntities(tx, place, entityIds);
       const before = await tx.lock('memories', { id, appId, namespaceId }, 'no key update', () =>
@@ -105,7 +105,7 @@ export class MemoryService {
       );
       recordChange(tx, 'update', 'memory', before, { fields: Object.keys(input) });
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /** @throws RESOURCE_NOT_FOUND */

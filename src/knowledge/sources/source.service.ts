@@ -5,7 +5,7 @@ import type { PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import { Prisma, type Source as SourceRow } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
 import type { Checked, NamespacePlace, WorkspacePlace } from '../../kernel/checked-place.ts';
@@ -89,7 +89,7 @@ export class SourceService {
 
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND */
   async update(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: UpdateSource): Promise<Source> {
-    const before = await this.reads.get(unkept, place, id);
+    const before = await this.reads.get(noCache, place, id);
     const { name, description } = input;
     const set = { name: name ?? undefined, description };
     const changed = await this.#deps.changes.run(actor, async (tx) => {
@@ -104,7 +104,7 @@ export class SourceService {
    * Deletes a source. An artifact that was promoted to it stays, and may be promoted again. @throws RESOURCE_NOT_FOUND
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
-    const before = await this.reads.get(unkept, place, id);
+    const before = await this.reads.get(noCache, place, id);
     return this.#deps.changes.run(actor, async (tx) => {
       const artifactId = before.artifactId;
       const artifact = artifactId ? await tx.lock('artifacts', { id: artifactId }, 'no key update') : null;

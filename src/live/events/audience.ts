@@ -19,7 +19,7 @@ const PLACE_IDS = {
 const OWNER = `select created_by_user_id as "userId" from api_tokens where org_id = $1 and id = $2`;
 
 /** Not a promise if everything is cached. */
-type Answer<T> = T | Promise<T>;
+type MaybePromise<T> = T | Promise<T>;
 
 /**
  * Who receives events: callers who may read the resource of an event in its place, by the rights that they have when it
@@ -42,7 +42,7 @@ export class Audience {
    * What a caller receives of an event; `null` if it is not for the caller.
    * @throws the database's own errors
    */
-  shown(actor: Actor, event: StreamEvent): Answer<StreamEvent | null> {
+  shown(actor: Actor, event: StreamEvent): MaybePromise<StreamEvent | null> {
     const received = this.#mayReceive(actor, event);
     const isViewing = event.type === 'presence.viewing';
     if (received instanceof Promise)
@@ -51,7 +51,7 @@ export class Audience {
     return isViewing ? this.#viewing(actor, event) : event;
   }
 
-  #mayReceive(actor: Actor, event: StreamEvent): Answer<boolean> {
+  #mayReceive(actor: Actor, event: StreamEvent): MaybePromise<boolean> {
     const { type, resourceType, recipientId, workspaceId } = event;
     const { token, userId } = actor.principal;
     const word = wordOf(type);
@@ -121,7 +121,7 @@ interface Viewing {
   previous: { resource_type: ResourceWord } | null;
 }
 
-const and = (first: Answer<boolean>, second: () => Answer<boolean>): Answer<boolean> =>
+const and = (first: MaybePromise<boolean>, second: () => MaybePromise<boolean>): MaybePromise<boolean> =>
   first instanceof Promise ? first.then((yes) => yes && second()) : first && second();
 
 /** A restricted token receives no events that do not name the places that their resource is always in. */

@@ -1,6 +1,6 @@
 import type { StreamEvent } from '../../data/outbox.ts';
 import { builder } from '../../graphql/builder.ts';
-import type { Wish } from './event.service.ts';
+import type { SubscribeOptions } from './event.service.ts';
 import { cursorOf } from './position.ts';
 
 const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').implement({
@@ -77,11 +77,14 @@ const CLOSING = (deletion: string) =>
   'The last event is `stream.closing`. Its `data.reason` is `timeout`, `token_revoked`, `membership_revoked`, ' +
   `\`shutdown\`, \`slow_consumer\`, \`${deletion}\` or \`unavailable\`.`;
 
-interface WishArgs extends Pick<Wish, 'after' | 'types' | 'heartbeat' | 'join'> {
+interface SubscribeArgs extends Pick<SubscribeOptions, 'after' | 'types' | 'heartbeat' | 'join'> {
   timeout?: number | null | undefined;
 }
 
-const wishOf = ({ after, types, timeout, heartbeat, join }: WishArgs, lastEventId: string | undefined): Wish => ({
+const subscribeOptions = (
+  { after, types, timeout, heartbeat, join }: SubscribeArgs,
+  lastEventId: string | undefined,
+): SubscribeOptions => ({
   after: lastEventId ?? after,
   types,
   timeoutSeconds: timeout,
@@ -90,7 +93,7 @@ const wishOf = ({ after, types, timeout, heartbeat, join }: WishArgs, lastEventI
 });
 
 builder.subscriptionFields((t) => {
-  const wish = {
+  const options = {
     after: t.arg.string({
       description:
         'The `cursor` of the last event that the client saw. Over SSE, the header `Last-Event-ID` takes precedence.',
@@ -126,11 +129,11 @@ builder.subscriptionFields((t) => {
             'begins with the event `connected`, with its `connection_id`, its `timeout`, `last_event_id`, after ' +
             'which it resumes, and `presence`, who is present.',
         }),
-        ...wish,
+        ...options,
       },
       extensions: { sameForAll: true },
-      subscribe: (_root, { orgId, workspaceId, ...wish }, { actor, services, lastEventId }) =>
-        services.events.subscribe(actor, { orgId, workspaceId }, wishOf(wish, lastEventId)),
+      subscribe: (_root, { orgId, workspaceId, ...options }, { actor, services, lastEventId }) =>
+        services.events.subscribe(actor, { orgId, workspaceId }, subscribeOptions(options, lastEventId)),
       resolve: (event: StreamEvent) => event,
     }),
     organizationEvents: t.field({
@@ -142,10 +145,10 @@ builder.subscriptionFields((t) => {
         `workspaces. ${CLOSING('organization_deleted')}`,
       authorize: { organization: 'sync:subscribe' },
       activity: { resourceType: 'sync', action: 'read' },
-      args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...wish },
+      args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...options },
       extensions: { sameForAll: true },
-      subscribe: (_root, { orgId, ...wish }, { actor, services, lastEventId }) =>
-        services.events.subscribeToOrganization(actor, orgId, wishOf(wish, lastEventId)),
+      subscribe: (_root, { orgId, ...options }, { actor, services, lastEventId }) =>
+        services.events.subscribeToOrganization(actor, orgId, subscribeOptions(options, lastEventId)),
       resolve: (event: StreamEvent) => event,
     }),
   };

@@ -34,7 +34,7 @@ interface EventServiceDeps {
 }
 
 /** The options of a stream. */
-export interface Wish {
+export interface SubscribeOptions {
   /** The cursor of the last event that the reader has seen. */
   after?: string | null | undefined;
   /** Exact types and `<resource>.*`. Default: all events. */
@@ -75,9 +75,9 @@ export class EventService {
    * older than the actor's role in the place, are replaced by one `resync`.
    * @throws RATE_LIMIT_EXCEEDED; InputError for an invalid cursor, and for types that no event has
    */
-  async subscribe(actor: Actor, workspace: StreamedWorkspace, wish: Wish): Promise<EventStream> {
+  async subscribe(actor: Actor, workspace: StreamedWorkspace, options: SubscribeOptions): Promise<EventStream> {
     const shown = (event: StreamEvent) => this.#audience.shown(actor, event);
-    return this.#open(actor, workspace, wish, shown, () =>
+    return this.#open(actor, workspace, options, shown, () =>
       this.#deps.access.requireWorkspace(actor, workspace.orgId, workspace.workspaceId, 'sync:subscribe'),
     );
   }
@@ -86,11 +86,15 @@ export class EventService {
    * The same for an organization itself.
    * @throws as {@link subscribe}
    */
-  async subscribeToOrganization(actor: Actor, orgId: string, wish: Wish): Promise<AsyncIterable<StreamEvent>> {
+  async subscribeToOrganization(
+    actor: Actor,
+    orgId: string,
+    options: SubscribeOptions,
+  ): Promise<AsyncIterable<StreamEvent>> {
     const shown = (event: StreamEvent) =>
       // nobody may read a deleted organization: the event goes to those who had access until then
       event.type === 'organization.deleted' ? event : this.#audience.shown(actor, event);
-    return this.#open(actor, { orgId, workspaceId: null }, wish, shown, () =>
+    return this.#open(actor, { orgId, workspaceId: null }, options, shown, () =>
       this.#deps.access.requireOrganization(actor, orgId, 'sync:subscribe'),
     );
   }
@@ -116,7 +120,7 @@ export class EventService {
   async #open(
     actor: Actor,
     place: StreamedPlace,
-    { after, types, timeoutSeconds, heartbeat, join }: Wish,
+    { after, types, timeoutSeconds, heartbeat, join }: SubscribeOptions,
     shown: StreamOptions['shown'],
     demand: () => unknown,
   ): Promise<EventStream> {

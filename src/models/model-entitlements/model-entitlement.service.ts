@@ -5,7 +5,7 @@ import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { ModelEntitlement as EntitlementRow, Prisma } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
@@ -90,7 +90,7 @@ export class ModelEntitlementService {
       });
       recordChange(tx, 'create', 'model_entitlement', { id, ...place }, { logical_model_id: logicalModelId });
     });
-    return this.reads.get(unkept, place, logicalModelId);
+    return this.reads.get(noCache, place, logicalModelId);
   }
 
   /** Changes the given fields. @throws RESOURCE_NOT_FOUND */
@@ -113,7 +113,7 @@ export class ModelEntitlementService {
       const metadata = { logical_model_id: logicalModelId, fields: Object.keys(input) };
       recordChange(tx, 'update', 'model_entitlement', { id, ...place }, metadata);
     });
-    return this.reads.get(unkept, place, logicalModelId);
+    return this.reads.get(noCache, place, logicalModelId);
   }
 
   /** Removes the model from the workspace, with its usage counts. @throws RESOURCE_NOT_FOUND */

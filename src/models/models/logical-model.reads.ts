@@ -11,7 +11,7 @@ const STATUSES = `select t.logical_model_id as id, t.name, ${STATUS} as status f
  * for each model whose derived status changed. Locks the models until the transaction ends: lock the account before,
  * its targets after.
  */
-export async function tellingOfModels<T>(
+export async function emitModelStatusChanges<T>(
   tx: Tx,
   { id, orgId }: { id: string; orgId: string },
   change: () => Promise<T>,

@@ -5,7 +5,7 @@ import type { PageArgs } from '../../data/page.ts';
 import type { Words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { LogicalModel as ModelRow } from '../../generated/prisma/client.ts';
@@ -73,7 +73,7 @@ export class LogicalModelService {
       if (input.targets) replaceTargets(tx, id, input.targets);
       recordChange(tx, 'create', 'model', { id: logicalModelId, orgId });
     });
-    return this.reads.get(unkept, place, logicalModelId);
+    return this.reads.get(noCache, place, logicalModelId);
   }
 
   /** Changes the given fields. @throws RESOURCE_NOT_FOUND, InputError like {@link create} */
@@ -114,7 +114,7 @@ export class LogicalModelService {
       if (input.targets) replaceTargets(tx, id, input.targets);
       recordChange(tx, 'update', 'model', { id: logicalModelId, orgId }, { fields: Object.keys(input) });
     });
-    return this.reads.get(unkept, place, logicalModelId);
+    return this.reads.get(noCache, place, logicalModelId);
   }
 
   /**

@@ -11,12 +11,12 @@ import { atLeast } from '../../kernel/roles.ts';
 import {
   type AccountHealth,
   accountAfter,
-  isTelling,
-  type Outcome,
+  affectsHealth,
+  type RequestOutcome,
   targetFailuresAfter,
 } from '../provider-accounts/provider-account.health.ts';
 import { MONTH } from '../provider-accounts/provider-account.source.ts';
-import { tellingOfModels } from './logical-model.reads.ts';
+import { emitModelStatusChanges } from './logical-model.reads.ts';
 import { FAILURES_ALLOWED } from './logical-model.source.ts';
 import { periodAt } from './model-routing.reads.ts';
 import { COST_BELIEVED_SECONDS, LATENCY_BELIEVED_SECONDS } from './model-routing.rules.ts';
@@ -25,7 +25,7 @@ import { COST_BELIEVED_SECONDS, LATENCY_BELIEVED_SECONDS } from './model-routing
 export interface UsageReport {
   providerAccountId: string;
   modelName: string;
-  outcome: Outcome;
+  outcome: RequestOutcome;
   inputTokens?: number | null;
   outputTokens?: number | null;
   latencyMs?: number | null;
@@ -176,7 +176,7 @@ interface Target {
 
 /** The health and figures of a report, as far as its sender is trusted. */
 interface Told {
-  outcome: Outcome;
+  outcome: RequestOutcome;
   latencyMs: number | null;
   cost: number | null;
 }
@@ -208,13 +208,13 @@ async function moveHealth(
     // The target may have been removed from the model meanwhile.
     if (!(await tx.lock('model_targets', target, 'no key update'))) return null;
     writeAccount(tx, account.id, after, outcome, tokens);
-    if (isTelling(outcome)) tx.update('model_targets', target, outcomeOf(failuresAfter, outcome));
+    if (affectsHealth(outcome)) tx.update('model_targets', target, outcomeOf(failuresAfter, outcome));
     if (latencyMs !== null || cost !== null) writeFigures(tx, target, { latencyMs, cost, tokens });
     return failuresAfter;
   };
   const isFailing = (count: number) => count >= FAILURES_ALLOWED;
   const movesModels = after.status !== account.status || isFailing(failures) !== isFailing(failuresAfter);
-  const moved = await (movesModels ? tellingOfModels(tx, account, move) : move());
+  const moved = await (movesModels ? emitModelStatusChanges(tx, account, move) : move());
   if (moved !== null && after.status !== account.status && account.enabled) {
     const { id, orgId, status } = { ...account, status: after.status };
     const name = status === 'degraded' ? 'degraded' : 'updated';
@@ -255,13 +255,13 @@ const WRITE_ACCOUNT = `update provider_accounts set status = $2, status_reason =
   ${counted('current_month_tokens', '$7::bigint')}, ${counted('current_month_requests', '1')}, usage_period = ${MONTH}
   where id = $1`;
 
-function writeAccount(tx: Tx, id: string, after: AccountHealth, outcome: Outcome, tokens: number): void {
+function writeAccount(tx: Tx, id: string, after: AccountHealth, outcome: RequestOutcome, tokens: number): void {
   const { status, statusReason, consecutiveFailures, authFailures } = after;
-  const health = [status, statusReason, consecutiveFailures, authFailures, isTelling(outcome)];
+  const health = [status, statusReason, consecutiveFailures, authFailures, affectsHealth(outcome)];
   tx.write({ text: WRITE_ACCOUNT, values: [id, ...health, tokens] });
 }
 
-function outcomeOf(consecutiveFailures: number, outcome: Outcome): Columns<'model_targets'> {
+function outcomeOf(consecutiveFailures: number, outcome: RequestOutcome): Columns<'model_targets'> {
   const now = new Date();
   return { consecutiveFailures, ...(outcome === 'SUCCESS' ? { lastSuccess: now } : { lastFailure: now }) };
 }

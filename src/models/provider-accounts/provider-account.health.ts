@@ -1,5 +1,5 @@
 /** How a request through an account ended, as its sender reports it. */
-export type Outcome = 'SUCCESS' | 'FAILURE' | 'TIMEOUT' | 'RATE_LIMITED' | 'AUTH_FAILURE' | 'INVALID_REQUEST';
+export type RequestOutcome = 'SUCCESS' | 'FAILURE' | 'TIMEOUT' | 'RATE_LIMITED' | 'AUTH_FAILURE' | 'INVALID_REQUEST';
 
 /** The inputs of an account's status (defaults §13). */
 export interface AccountHealth {
@@ -19,14 +19,14 @@ export interface AccountHealth {
 const TOLERATED = 3;
 
 /** Whether the outcome says something about health. A request that was itself wrong does not. */
-export const isTelling = (outcome: Outcome): boolean => outcome !== 'INVALID_REQUEST';
+export const affectsHealth = (outcome: RequestOutcome): boolean => outcome !== 'INVALID_REQUEST';
 
 /**
  * The health of an account after one more request: `pending → active` at the first success, `active ⇄ degraded`,
  * `→ error` after three refused credentials, `→ active` at the next success from any state.
  */
-export function accountAfter(before: AccountHealth, outcome: Outcome): AccountHealth {
-  if (!isTelling(outcome)) return before;
+export function accountAfter(before: AccountHealth, outcome: RequestOutcome): AccountHealth {
+  if (!affectsHealth(outcome)) return before;
   if (outcome === 'SUCCESS') return { status: 'active', statusReason: null, consecutiveFailures: 0, authFailures: 0 };
   const consecutiveFailures = before.consecutiveFailures + 1;
   const isRefused = outcome === 'AUTH_FAILURE';
@@ -51,7 +51,7 @@ export function accountAfter(before: AccountHealth, outcome: Outcome): AccountHe
  * Failures in a row of a target after one more request. Refused credentials count for the account only: after a repair
  * there, its targets must not be left failing.
  */
-export function targetFailuresAfter(before: number, outcome: Outcome): number {
+export function targetFailuresAfter(before: number, outcome: RequestOutcome): number {
   if (outcome === 'SUCCESS') return 0;
-  return isTelling(outcome) && outcome !== 'AUTH_FAILURE' ? before + 1 : before;
+  return affectsHealth(outcome) && outcome !== 'AUTH_FAILURE' ? before + 1 : before;
 }

@@ -4,7 +4,7 @@ import type { PageArgs } from '../../data/page.ts';
 import type { Words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { Columns } from '../../data/tables.ts';
 import { statement } from '../../data/writes.ts';
 import type { ProviderAccount as AccountRow } from '../../generated/prisma/client.ts';
@@ -13,7 +13,7 @@ import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
-import { tellingOfModels } from '../models/logical-model.reads.ts';
+import { emitModelStatusChanges } from '../models/logical-model.reads.ts';
 import {
   type AccountFilters,
   accounts,
@@ -86,7 +86,7 @@ export class ProviderAccountService {
       });
       recordChange(tx, 'create', 'provider_account', { id, orgId }, { provider_type: input.providerType });
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /**
@@ -132,10 +132,10 @@ export class ProviderAccountService {
         ...(hasNewCredentials ? { authFailures: 0 } : {}),
         ...(hasNewCredentials && account.status === 'error' ? { status: 'pending', statusReason: null } : {}),
       };
-      await tellingOfModels(tx, account, async () => tx.update('provider_accounts', { id }, set));
+      await emitModelStatusChanges(tx, account, async () => tx.update('provider_accounts', { id }, set));
       recordChange(tx, 'update', 'provider_account', account, { fields: Object.keys(input) });
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at the account */

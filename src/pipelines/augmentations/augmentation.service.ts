@@ -2,7 +2,7 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Augmentation as AugmentationRow } from '../../generated/prisma/client.ts';
@@ -43,7 +43,7 @@ export class AugmentationService {
       insertAugmentation(tx, actor, { id, ...place }, input);
       recordChange(tx, 'create', 'augmentation', { id, ...place });
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND; InputError for stages */
@@ -71,7 +71,7 @@ export class AugmentationService {
       );
       recordChange(tx, 'update', 'augmentation', before, { fields: Object.keys(input) });
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /** @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `in_use` while endpoints or actions run it */

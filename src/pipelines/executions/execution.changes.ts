@@ -9,10 +9,10 @@ import { isOver, type Progress, usedSince } from './execution.progress.ts';
 export const storable = (progress: Progress) => ({ ...progress, tokenUsage: { ...progress.tokenUsage } });
 
 /** What names a run. */
-type Named = AppPlace & Pick<Execution, 'executionId' | 'augmentationId'>;
+type RunIds = AppPlace & Pick<Execution, 'executionId' | 'augmentationId'>;
 
 /** Emits the events of a report, and records it with the tokens that were used since the report before. */
-export function recordReport(tx: Tx, row: Named, before: Progress, after: Progress): void {
+export function recordReport(tx: Tx, row: RunIds, before: Progress, after: Progress): void {
   const { orgId, workspaceId, appId, executionId, augmentationId } = row;
   const { stagesCompleted, totalStages, status } = after;
   if (stagesCompleted > before.stagesCompleted) emitProgress(tx, 'stage_completed', row, after);
@@ -37,7 +37,7 @@ export function recordReport(tx: Tx, row: Named, before: Progress, after: Progre
 export function emitProgress(
   tx: Tx,
   name: EventName<'execution'>,
-  row: Named,
+  row: RunIds,
   { status, stagesCompleted, totalStages }: Progress,
 ): void {
   emitChange(

@@ -13,23 +13,23 @@ export interface RecipeParameter {
   max_length?: number | null;
 }
 
-interface Named {
+interface NamedPart {
   name: string;
   description?: string | null;
 }
 
 /** The app that a recipe makes. */
-export interface RecipeApp extends Named {
+export interface RecipeApp extends NamedPart {
   metadata?: Record<string, unknown> | null;
 }
 
 /** The namespace that it makes beside the app. */
-export interface RecipeNamespace extends Named {
+export interface RecipeNamespace extends NamedPart {
   slug?: string | null;
 }
 
 /** An augmentation, known in the recipe by its key. */
-export interface RecipeAugmentation extends Named {
+export interface RecipeAugmentation extends NamedPart {
   key: string;
   status?: string | null;
   metadata?: Record<string, unknown> | null;
@@ -59,7 +59,7 @@ export interface RecipeStep {
 }
 
 /** An endpoint that runs the augmentation with that key. */
-export interface RecipeEndpoint extends Named {
+export interface RecipeEndpoint extends NamedPart {
   key: string;
   augmentation: string;
   path: string;
@@ -69,7 +69,7 @@ export interface RecipeEndpoint extends Named {
 }
 
 /** An action that runs the augmentation with that key. */
-export interface RecipeAction extends Named {
+export interface RecipeAction extends NamedPart {
   key: string;
   augmentation: string;
   kind?: string | null;

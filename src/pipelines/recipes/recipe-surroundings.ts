@@ -14,7 +14,7 @@ export interface Surroundings {
   missing: string[];
 }
 
-interface Found {
+interface FoundParts {
   models: string[];
   instances: { slug: string; name: string | null; id: string }[];
   secrets: string[];
@@ -68,7 +68,7 @@ export async function surroundingsOf(
     isAllowed(() => access.requireWorkspace(actor, orgId, workspaceId, 'secret:read')),
   ]);
   const tools = instances ? [...pairs.values()] : [];
-  const [found] = await sql.read<Found>(FIND, [
+  const [found] = await sql.read<FoundParts>(FIND, [
     orgId,
     workspaceId,
     models ? wanted.models : [],

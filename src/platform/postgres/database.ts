@@ -54,7 +54,7 @@ export function openDatabase({
     idleTimeoutMillis: 60_000,
     // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not know
     onConnect: async (client) => {
-      client.on('error', toldByStatements);
+      client.on('error', ignoreConnectionError);
       await client.query(SESSION_LIMITS);
     },
     keepAlive: true,
@@ -92,4 +92,4 @@ export function openDatabase({
  * A connection that breaks while in use may emit more than one error, and an error event without a listener would end
  * the process. Its running statements and the next one fail, and these report the fault.
  */
-const toldByStatements = (): void => undefined;
+const ignoreConnectionError = (): void => undefined;

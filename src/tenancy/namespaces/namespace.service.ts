@@ -3,7 +3,7 @@ import { brokenUnique } from '../../data/changes.ts';
 import { columnsOf } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { NewRow } from '../../data/tables.ts';
 import { type Namespace, Prisma } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
@@ -63,7 +63,7 @@ export class NamespaceService {
 
   /** Changes what is given; what is left out stays. The namespace `default` keeps its slug. */
   async update(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: UpdateNamespace): Promise<Namespace> {
-    const before = await this.reads.get(unkept, place, id);
+    const before = await this.reads.get(noCache, place, id);
     if (input.slug && input.slug !== before.slug) ensureNotDefault(before, 'keeps its slug');
     return this.#unique(place, input.slug ?? before.slug, () =>
       this.#deps.changes.run(actor, async (tx) => {
@@ -80,7 +80,7 @@ export class NamespaceService {
    * `default_namespace`
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
-    const namespace = await this.reads.get(unkept, place, id);
+    const namespace = await this.reads.get(noCache, place, id);
     ensureNotDefault(namespace, 'cannot be deleted');
     const { orgId, workspaceId } = namespace;
     const contents = await this.#deps.removals.ofPlace(actor, {

@@ -7,7 +7,7 @@ import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
@@ -112,7 +112,7 @@ export class InvitationService {
       recordChange(tx, 'create', 'invitation', { id, orgId }, { role });
       this.#deps.mail.invitation(tx, input.email, name, actor.principal.username, token);
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /**
@@ -131,7 +131,7 @@ export class InvitationService {
       const organization = await findRow(tx, 'organizations', { id: orgId });
       this.#deps.mail.invitation(tx, known.email, organization!.name, actor.principal.username, token);
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /**
@@ -197,7 +197,7 @@ export class InvitationService {
     id: string,
     permission: Permission,
   ): Promise<Invitation> {
-    const invitation = await this.reads.get(unkept, place, id);
+    const invitation = await this.reads.get(noCache, place, id);
     await this.#mayGrant(actor, place.orgId, asRole(invitation.role), permission);
     if (invitation.status !== 'pending') throw notPending(invitation);
     return invitation;

@@ -1,7 +1,7 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange } from '../../data/record-change.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
@@ -56,7 +56,7 @@ export class OrganizationMemberService {
       });
       if (!isNew) throw alreadyExists('organization_member', 'user_id', userId, userId);
     });
-    return this.reads.get(unkept, place, userId);
+    return this.reads.get(noCache, place, userId);
   }
 
   /** @throws FORBIDDEN for a role above the caller's own, RESOURCE_CONFLICT `last_owner` */
@@ -67,7 +67,7 @@ export class OrganizationMemberService {
     role: Role,
   ): Promise<OrganizationMember> {
     await this.#members.changeRole(actor, place, userId, role);
-    return this.reads.get(unkept, place, userId);
+    return this.reads.get(noCache, place, userId);
   }
 
   /**

@@ -1,7 +1,7 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import { Reads } from '../../data/reads.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import { type WorkspaceMember as MemberRow, Prisma } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
@@ -56,13 +56,13 @@ export class WorkspaceMemberService {
       .catch((error: unknown) => {
         throw brokenUnique(error) ? alreadyExists('workspace_member', 'user_id', userId, userId) : error;
       });
-    return this.reads.get(unkept, place, userId);
+    return this.reads.get(noCache, place, userId);
   }
 
   /** @throws FORBIDDEN for a role above the caller's own, RESOURCE_CONFLICT `last_owner` */
   async changeRole(actor: Actor, place: Checked<WorkspacePlace>, userId: string, role: Role): Promise<WorkspaceMember> {
     await this.#members.changeRole(actor, place, userId, role);
-    return this.reads.get(unkept, place, userId);
+    return this.reads.get(noCache, place, userId);
   }
 
   /** Removes a member. Members may always remove themselves, except the last owner. */

@@ -36,7 +36,7 @@ export class ConnectionUnusable extends Error {
 }
 
 /** A connection with the end of its access token. */
-interface Found {
+interface StoredConnection {
   id: string;
   authType: AuthType;
   status: string;
@@ -102,7 +102,7 @@ export class ConnectionCredentials {
   async #find({ orgId, toolInstanceId, namespaceId }: CredentialUse) {
     const { sql, credentials } = this.#deps;
     // one that was never finished does not hide that of the workspace
-    const [found] = await sql.query<Found>(statement`
+    const [found] = await sql.query<StoredConnection>(statement`
       select t.id, t.auth_type as "authType", t.status, t.expires_at as "expiresAt", t.last_error as "lastError"
       from connections t where t.org_id = ${orgId} and t.tool_instance_id = ${toolInstanceId}
         and (t.namespace_id = ${namespaceId} or t.namespace_id is null)
@@ -115,10 +115,10 @@ export class ConnectionCredentials {
   }
 }
 
-const isLiving = ({ expiresAt }: Found): boolean =>
+const isLiving = ({ expiresAt }: StoredConnection): boolean =>
   expiresAt === null || expiresAt.getTime() > Date.now() + LOOK_AHEAD_MS;
 
-const usable = ({ found, secret }: { found: Found; secret: string }): UsableCredential => ({
+const usable = ({ found, secret }: { found: StoredConnection; secret: string }): UsableCredential => ({
   connectionId: found.id,
   authType: found.authType,
   secret,

@@ -16,7 +16,7 @@ export interface GivenChanges {
   mcpParameterOverrides?: object | null;
 }
 
-type Checked = Partial<
+type CheckedChanges = Partial<
   Pick<ActionChanges, 'customActions' | 'customActionParameters' | 'actionDefaults' | 'mcpParameterOverrides'>
 >;
 
@@ -57,10 +57,10 @@ interface Around {
  * Checks what an instance changes about the actions of its tool.
  * @throws InputError
  */
-export function checkActionChanges(around: Around, given: GivenChanges): Checked {
+export function checkActionChanges(around: Around, given: GivenChanges): CheckedChanges {
   const { customActionType: type } = around.tool;
   const issues: InputIssue[] = [];
-  const checked: Checked = {};
+  const checked: CheckedChanges = {};
   const within = (name: keyof GivenChanges, found: readonly ConstraintIssue[]) =>
     issues.push(...found.map((issue) => ({ ...issue, path: ['input', name, ...issue.path] })));
   if (given.customActions) {

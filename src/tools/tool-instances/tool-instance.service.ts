@@ -5,7 +5,7 @@ import type { Given } from '../../data/given.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import type { Words } from '../../data/pages.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { type ActorContext, unkept } from '../../data/request-cache.ts';
+import { type ActorContext, noCache } from '../../data/request-cache.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
@@ -151,7 +151,7 @@ export class ToolInstanceService {
       if (hasSecrets) await this.#deps.credentials.put(tx, orgId, { toolInstanceId: id }, checked.secrets);
       recordChange(tx, 'create', 'tool_instance', row, { tool_id: tool.id });
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /**
@@ -210,7 +210,7 @@ export class ToolInstanceService {
       tx.update('tool_instances', { id }, set);
       recordChange(tx, 'update', 'tool_instance', before, { fields: Object.keys(input) });
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /**
@@ -240,7 +240,7 @@ export class ToolInstanceService {
       tx.change('tool_instances', { id }, { isActive }, () => notFound('tool_instance', id));
       recordChange(tx, 'toggle', 'tool_instance', row, { is_active: isActive });
     });
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /**
@@ -288,7 +288,7 @@ export class ToolInstanceService {
       const changelog = changelogBetween(tool, previousVersion, newVersion);
       return { ...done, migrationApplied: true, changelog };
     });
-    return { ...result, instance: await this.reads.get(unkept, place, id) };
+    return { ...result, instance: await this.reads.get(noCache, place, id) };
   }
 
   /**
@@ -301,7 +301,7 @@ export class ToolInstanceService {
     const { sql, vault, secretReads } = this.#deps;
     const found = await vault.resolve(sql, orgId, reference);
     if (found.kind === 'external' && !EXTERNAL.test(reference)) throw invalidInput(CLIENT_SECRET, NO_REFERENCE);
-    const secret = found.kind === 'secret' ? await secretReads.all.findInTenant(unkept, orgId, found.id) : null;
+    const secret = found.kind === 'secret' ? await secretReads.all.findInTenant(noCache, orgId, found.id) : null;
     if (secret) await secretReads.demand(actor, secret, 'secret:read');
   }
 

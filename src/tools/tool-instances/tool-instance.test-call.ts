@@ -2,7 +2,7 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Budget } from '../../access/throttle.ts';
 import type { ActivityRecorder } from '../../data/activity.ts';
 import { findRow } from '../../data/find-row.ts';
-import { unkept } from '../../data/request-cache.ts';
+import { noCache } from '../../data/request-cache.ts';
 import { statement } from '../../data/writes.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
@@ -96,7 +96,7 @@ export class ToolInstanceTest {
   }
 
   async #run(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<TestResult> {
-    const instance = await this.#deps.toolInstances.reads.get(unkept, place, id);
+    const instance = await this.#deps.toolInstances.reads.get(noCache, place, id);
     await this.#byUser.demand(actor.principal.userId);
     if (!instance.isActive && !input.dryRun) return inactive();
     const tool = await findRow(this.#deps.sql, 'tools', { id: instance.toolId });
@@ -310,9 +310,9 @@ const nothingToCall = (details: Record<string, unknown>): TestResult => ({
   latencyMs: 0,
 });
 
-type Outcome = Omit<TestResult, 'latencyMs'>;
+type CallOutcome = Omit<TestResult, 'latencyMs'>;
 
-function outcomeOf(tool: ToolRow, action: Action, answer: Answer, details: Record<string, unknown>): Outcome {
+function outcomeOf(tool: ToolRow, action: Action, answer: Answer, details: Record<string, unknown>): CallOutcome {
   if (!answer.isOk)
     return {
       success: false,

@@ -5,7 +5,7 @@ import type { Page, PageArgs } from '../../data/page.ts';
 import type { Words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { type ActorContext, type RequestCache, unkept } from '../../data/request-cache.ts';
+import { type ActorContext, noCache, type RequestCache } from '../../data/request-cache.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
@@ -119,7 +119,7 @@ export class ToolService {
         recordChange(tx, 'create', 'tool', { id, orgId }, { slug: input.slug });
       }),
     );
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /**
@@ -131,7 +131,7 @@ export class ToolService {
   async update(actor: Actor, place: Checked<OrganizationPlace>, id: string, input: UpdateTool): Promise<Tool> {
     const { orgId } = place;
     checkLists(input);
-    const { isBuiltin, slug } = await this.reads.get(unkept, place, id);
+    const { isBuiltin, slug } = await this.reads.get(noCache, place, id);
     if (isBuiltin) throw builtIn(id);
     await this.#unique(orgId, id, input.slug ?? slug, () =>
       this.#deps.changes.run(actor, async (tx) => {
@@ -185,7 +185,7 @@ export class ToolService {
         recordChange(tx, 'update', 'tool', { id, orgId }, metadata);
       }),
     );
-    return this.reads.get(unkept, place, id);
+    return this.reads.get(noCache, place, id);
   }
 
   /** Runs a change that gives a tool a slug. @throws RESOURCE_ALREADY_EXISTS with the tool that has it */

@@ -4,7 +4,7 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/pages.ts';
 import { Reads } from '../../data/reads.ts';
-import { type ActorContext, unkept } from '../../data/request-cache.ts';
+import { type ActorContext, noCache } from '../../data/request-cache.ts';
 import type { Secret as SecretRow } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
@@ -143,7 +143,7 @@ export class SecretReads {
     id: string,
     permission: Permission,
   ): Promise<ListedSecret> {
-    const secret = await this.all.find(unkept, place, id);
+    const secret = await this.all.find(noCache, place, id);
     if (!secret) throw await this.#refusal(actor, place.orgId, permission, notFound('secret', id));
     await this.demand(actor, secret, permission);
     return secret;

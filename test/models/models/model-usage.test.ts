@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type AccountHealth,
   accountAfter,
-  type Outcome,
+  type RequestOutcome,
 } from '../../../src/models/provider-accounts/provider-account.health.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { colleague, eventsOf, type Person, register } from '../../support/person.ts';
@@ -25,7 +25,7 @@ interface Setting {
   ann: Person;
   account: string;
   id: string;
-  report: (outcome: Outcome, more?: object) => Promise<{ status: number; body: Record<string, unknown> }>;
+  report: (outcome: RequestOutcome, more?: object) => Promise<{ status: number; body: Record<string, unknown> }>;
   accountNow: () => Promise<Account>;
   modelNow: () => Promise<Model>;
 }
@@ -122,7 +122,7 @@ test('50 reports at the same time lose nothing, whatever they say of whom', asyn
   await ann.call('PATCH', modelUrl(ann, id), {
     targets: [account, other].map((provider_account_id) => ({ provider_account_id, model_name: 'target-0' })),
   });
-  const outcomes: Outcome[] = ['SUCCESS', 'FAILURE', 'TIMEOUT', 'RATE_LIMITED', 'INVALID_REQUEST'];
+  const outcomes: RequestOutcome[] = ['SUCCESS', 'FAILURE', 'TIMEOUT', 'RATE_LIMITED', 'INVALID_REQUEST'];
   const answers = await Promise.all(
     Array.from({ length: 50 }, (_, i) =>
       report(outcomes[i % outcomes.length]!, {
@@ -241,7 +241,7 @@ describe('health', () => {
   });
 
   const fresh: AccountHealth = { status: 'pending', statusReason: null, consecutiveFailures: 0, authFailures: 0 };
-  test.each<[string, Outcome[], string]>([
+  test.each<[string, RequestOutcome[], string]>([
     ['pending', [], 'pending'],
     ['pending', ['FAILURE', 'FAILURE', 'FAILURE'], 'pending'],
     ['pending', ['SUCCESS'], 'active'],
@@ -365,7 +365,7 @@ test('what is unknown is said; a target that is none of the model counts for the
     body: { detail: [{ type: 'value_error', loc: ['body', 'provider_account_id'] }] },
   });
   expect((await report('SUCCESS', { input_tokens: -1 })).status).toBe(422);
-  expect((await report('GOOD' as Outcome)).body).toMatchObject({
+  expect((await report('GOOD' as RequestOutcome)).body).toMatchObject({
     detail: [{ type: 'literal_error', loc: ['body', 'outcome'] }],
   });
   expect((await report('SUCCESS', { model_name: 'gone', input_tokens: 4 })).body).toMatchObject({

@@ -30,10 +30,10 @@ export class MessageChecks {
   }
 
   /** @throws SsoRefusal; SERVICE_UNAVAILABLE while too many messages wait */
-  async run<Name extends keyof Checks>(name: Name, input: Parameters<Checks[Name]>[0]): Promise<Checked<Name>> {
+  async run<Name extends keyof Checks>(name: Name, input: Parameters<Checks[Name]>[0]): Promise<CheckResult<Name>> {
     const end = (await this.#thread.run({ name, input }).catch((error: unknown) => {
       throw error instanceof ThreadError ? answerTo(error) : error;
-    })) as CheckEnd<Checked<Name>>;
+    })) as CheckEnd<CheckResult<Name>>;
     if ('refusal' in end) throw new SsoRefusal(end.refusal);
     return end.accepted;
   }
@@ -43,7 +43,7 @@ export class MessageChecks {
   }
 }
 
-type Checked<Name extends keyof Checks> = Awaited<ReturnType<Checks[Name]>>;
+type CheckResult<Name extends keyof Checks> = Awaited<ReturnType<Checks[Name]>>;
 
 function answerTo(error: ThreadError): Error {
   switch (error.reason) {
