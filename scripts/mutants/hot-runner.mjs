@@ -46,8 +46,8 @@ class HotRunner {
   /** @type {(answer: Answer) => void} */
   #answer = () => undefined;
   #threads = 0;
-  /** @type {string[]} */
-  #files = [];
+  /** Known without a dry run: after a mutant that ran out of time there is a new runner, which makes none. */
+  #files = (process.env.MUTANT_TESTS ?? '').split(',').filter(Boolean);
   #isSpoilt = false;
 
   capabilities() {
@@ -55,7 +55,6 @@ class HotRunner {
   }
 
   async dryRun() {
-    this.#files = (process.env.MUTANT_TESTS ?? '').split(',').filter(Boolean);
     if (this.#files.length === 0) return { status: 'complete', tests: [], mutantCoverage: { static: {}, perTest: {} } };
     const all = Object.fromEntries(this.#files.map((file) => [path.resolve(file), []]));
     const { tests, coverage, failed } = await this.#try({ tests: all, isDry: true });
