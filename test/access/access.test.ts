@@ -326,6 +326,10 @@ describe('the parts of a workspace', () => {
     expect(await access.findParts(workspace, [...both].reverse())).toEqual({ appId, namespaceId });
     const three = [named('environment', environmentId), named('namespace', 'default'), named('app', appId)];
     expect(await access.findParts(workspace, three)).toEqual({ appId, namespaceId, environmentId });
+    expect(await access.findParts(workspace, [named('namespace', another), named('app', appId)])).toEqual({
+      appId,
+      namespaceId: another,
+    });
     await expect(access.findParts(workspace, [named('app', appId), named('environment', appId)])).rejects.toEqual(
       missing('environment', appId),
     );
