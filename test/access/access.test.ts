@@ -283,6 +283,7 @@ describe('a token', () => {
     ).rejects.toEqual(forbidden('thread:read'));
     await expect(ask(['ns_1'], 'default')).rejects.toEqual(forbidden('thread:create'));
     await expect(ask(['ns_1'], id)).rejects.toEqual(forbidden('thread:create'));
+    await expect(ask([id], 'ns_1')).rejects.toEqual(forbidden('thread:create'));
     await expect(ask([id], 'default', '\u0000')).rejects.toEqual(forbidden('thread:create'));
     await expect(ask([id], 'default', newId('workspace'))).rejects.toEqual(forbidden('thread:create'));
   });
