@@ -283,6 +283,7 @@ describe('a token', () => {
     ).rejects.toEqual(forbidden('thread:read'));
     await expect(ask(['ns_1'], 'default')).rejects.toEqual(forbidden('thread:create'));
     await expect(ask(['ns_1'], id)).rejects.toEqual(forbidden('thread:create'));
+    await expect(ask([id], 'ns_1')).rejects.toEqual(forbidden('thread:create'));
     await expect(ask([id], 'default', '\u0000')).rejects.toEqual(forbidden('thread:create'));
     await expect(ask([id], 'default', newId('workspace'))).rejects.toEqual(forbidden('thread:create'));
   });
@@ -300,6 +301,10 @@ describe('the parts of a workspace', () => {
 
     expect(await access.findPart(workspace, 'namespace', namespaceId)).toBe(namespaceId);
     expect(await access.findPart(workspace, 'namespace', 'default')).toBe(namespaceId);
+    const another = newId('namespace');
+    await database.add('namespaces', { id: another, ...workspace, name: 'another', slug: 'another' });
+    expect(await access.findPart(workspace, 'namespace', another)).toBe(another);
+    await expect(access.findPart(workspace, 'namespace', 'ns_1')).rejects.toEqual(missing('namespace', 'ns_1'));
     expect(await access.findPart(workspace, 'app', appId)).toBe(appId);
     expect(await access.findPart(workspace, 'environment', environmentId)).toBe(environmentId);
     await expect(access.findPart(workspace, 'app', 'default')).rejects.toEqual(missing('app', 'default'));
@@ -322,6 +327,10 @@ describe('the parts of a workspace', () => {
     expect(await access.findParts(workspace, [...both].reverse())).toEqual({ appId, namespaceId });
     const three = [named('environment', environmentId), named('namespace', 'default'), named('app', appId)];
     expect(await access.findParts(workspace, three)).toEqual({ appId, namespaceId, environmentId });
+    expect(await access.findParts(workspace, [named('namespace', another), named('app', appId)])).toEqual({
+      appId,
+      namespaceId: another,
+    });
     await expect(access.findParts(workspace, [named('app', appId), named('environment', appId)])).rejects.toEqual(
       missing('environment', appId),
     );
@@ -363,6 +372,14 @@ describe('what a user may do somewhere', () => {
     expect((await rights(stranger))('organization:access')).toBe(false);
     await forget('workspaces', workspaceId);
     expect((await rights(viewer))('app:create')).toBe(false);
+  });
+
+  it('is nothing for who is in a workspace, and no longer in its organization', async () => {
+    const { orgId, stranger } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [stranger]: 'owner' });
+    expect((await access.rightsSomewhere(actorOf(stranger), orgId))('app:create')).toBe(false);
+    expect(await access.workspaceRole(actorOf(stranger), orgId, workspaceId)).toBeNull();
+    expect(await access.permits(actorOf(stranger), 'app:create', { orgId, workspaceId })).toBe(false);
   });
 
   it('is to make a workspace, for members where the operator lets them', async () => {

@@ -41,6 +41,12 @@ describe('a read', () => {
   });
 });
 
+it('a statement that writes tells how many rows it touched', async () => {
+  const touching = (rowCount: number | null) => new Sql({ query: async () => ({ rowCount }) } as unknown as pg.Pool);
+  expect(await touching(3).write('delete from t', [])).toBe(3);
+  expect(await touching(null).write('create table t ()', [])).toBe(0);
+});
+
 describe('a statement for a transaction', () => {
   const { types, name, ...query } = new Sql({} as pg.Pool).queryOf('select $1 as n', [7]);
   const parse = (oid: number, text: string): unknown =>

@@ -9,7 +9,7 @@ import { insert, remove, update, type Write, Written } from '../../src/data/writ
 const missing = () => new Error('missing');
 const lockOf = (id: string): Write => ({
   shape: 'lock',
-  text: (first) => `select 1 from users t where t.id = $${first} for share`,
+  text: (first, when) => `select 1 from users t where t.id = $${first}${when ? ` and ${when}` : ''} for share`,
   values: [id],
   does: 'lock',
   table: null,

@@ -27,15 +27,18 @@ describe('the bounds of a variable', () => {
     ['@range(min: 0)', GraphQLFloat, { min: 0 }],
     ['@range(max: 0)', GraphQLInt, { max: 0 }],
     ['@range(min: 2, max: 2)', GraphQLInt, { min: 2, max: 2 }],
+    ['@range(min: null, max: 3)', GraphQLInt, { max: 3 }],
+    ['@range(min: 4, max: null)', GraphQLInt, { min: 4 }],
     ['@oneOf(values: ["a", "b"])', GraphQLString, { oneOf: ['a', 'b'] }],
     ['@oneOf(values: ["a"])', GraphQLID, { oneOf: ['a'] }],
   ])('are those of %s', (directives, type, own) => {
-    expect(boundsOf(directives, type)).toEqual({ own, problems: [] });
+    expect(boundsOf(directives, type)).toStrictEqual({ own, problems: [] });
   });
 
   it.each<[string, GraphQLInputType, string[]]>([
     ['@range(min: 1)', GraphQLString, ['@range needs an Int or a Float.']],
     ['@range', GraphQLInt, ['@range needs min, max or both.']],
+    ['@range(min: null, max: null)', GraphQLInt, ['@range needs min, max or both.']],
     ['@range(min: 3, max: 2)', GraphQLInt, ['@range has a min above its max.']],
     ['@oneOf(values: ["a"])', GraphQLInt, ['@oneOf needs a String or an ID.']],
     ['@oneOf(values: [])', GraphQLString, ['@oneOf needs distinct values, at least one.']],
@@ -58,7 +61,7 @@ describe('a default', () => {
       expect(problemsOf(value, { min: 1, max: 9 })).toEqual(['the default is outside of @range.']);
     expect(problemsOf(-5, { max: 9 })).toEqual([]);
     expect(problemsOf(50, { min: 1 })).toEqual([]);
-    expect(problemsOf('x', { min: 1 })).toEqual([]);
+    for (const text of ['x', '0']) expect(problemsOf(text, { min: 1 })).toEqual([]);
   });
 
   it('is one of the values, and a list has no others', () => {

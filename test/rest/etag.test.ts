@@ -69,6 +69,7 @@ it('a version in fragments and below conditions is found', () => {
     '... { ...Item }',
     '... on Item { ...Item }',
     'id ... on Item { ... { revision @etag } }',
+    '...Item ... { kind: __typename @skip(if: true) }',
     '...Outer',
   ]) {
     const text = `fragment Outer on Item { ... { ...Item } }

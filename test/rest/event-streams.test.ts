@@ -171,6 +171,7 @@ describe('a frame', () => {
 
   it('of what is no object is the value, and of nothing it is null', () => {
     expect(frameOf('text', 'at')).toBe('data: "text"\n\n');
+    expect(frameOf([1, 2], null)).toBe('data: [1,2]\n\n');
     expect(frameOf(5, null)).toBe('data: 5\n\n');
     expect(frameOf(undefined, 'at')).toBe('data: null\n\n');
     expect(frameOf(null, null)).toBe('data: null\n\n');

@@ -227,6 +227,8 @@ describe('endpoint paths', () => {
     ['/v1/orgs/*', '/v1/orgs/org_1/secrets', false],
     ['/v1/orgs/*', '/v1/orgs', false],
     ['/v1/orgs/*/secrets/**', '/v1/orgs/org_1/secrets', true],
+    ['/v1/orgs/*/**', '/v1/orgs/org_1', true],
+    ['/v1/orgs/*/**', '/v1/orgs', false],
     ['/v1/orgs/*/secrets/**', '/v1/orgs/org_1/secrets/a/b', true],
     ['/v1/orgs/*/secrets/**', '/v1/orgs/org_1/entities/secrets', false],
     ['/v1/by-name/a%20b', '/v1/by-name/a%20b', true],
@@ -258,6 +260,7 @@ describe('endpoint paths', () => {
     ['/v1/orgs/*/x/**', '/v1/orgs/org_1/x/y', true],
     ['/v1', '/graphql', false],
     ['/v1', '/v1', true],
+    ['/v1/orgs/*/**', '/v1/orgs', false],
     ['/v1/orgs/*', '/v1/orgs/*/x', false],
     ['/v1/orgs/*', '/v1/users/*', false],
   ])('%s covers %s: %s', (outer, inner, covers) => {
