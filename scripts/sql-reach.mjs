@@ -52,31 +52,55 @@ export function tablesIn(text, tables) {
 export function tablesOf(code, tables, models) {
   /** @type {Use[]} */
   const uses = [];
-  const add = (/** @type {unknown} */ table, /** @type {boolean} */ writes) => {
-    if (typeof table === 'string' && tables.has(table)) uses.push({ table, writes });
-  };
-  const visit = (/** @type {any} */ node) => {
-    if (!node || typeof node !== 'object') return;
-    if (Array.isArray(node)) return void node.forEach(visit);
-    if (node.type === 'StringLiteral') uses.push(...tablesIn(node.value, tables));
-    if (node.type === 'TemplateLiteral')
-      // what stands in a gap is no table: those are named by the text
-      uses.push(...tablesIn(node.quasis.map((/** @type {any} */ quasi) => quasi.cooked ?? '').join(' $ '), tables));
-    if (node.type === 'CallExpression') {
-      const name = node.callee.property?.value ?? node.callee.value;
-      const given = node.arguments.map((/** @type {any} */ { expression }) => expression.value);
-      if (READS.has(name) || WRITES.has(name)) add(tables.has(given[0]) ? given[0] : given[1], WRITES.has(name));
-    }
-    if (node.type === 'KeyValueProperty' && ['from', 'table'].includes(node.key.value)) add(node.value.value, false);
-    if (
-      node.type === 'MemberExpression' &&
-      /^(?:prisma|#prisma|tx)$/.test(node.object.property?.value ?? node.object.value ?? '')
-    )
-      add(models[node.property.value], false);
-    for (const value of Object.values(node)) if (typeof value === 'object') visit(value);
+  /** @param {unknown} value */
+  const visit = (value) => {
+    if (value === null || typeof value !== 'object') return;
+    if ('type' in value) uses.push(...usesOf(/** @type {Relevant} */ (value), tables, models));
+    for (const child of Object.values(value)) visit(child);
   };
   visit(parseSync(code, { syntax: 'ecmascript', target: 'es2022' }).body);
   return uses;
+}
+
+/**
+ * The nodes of a syntax tree that can name a table.
+ * @typedef {import('@swc/core').StringLiteral | import('@swc/core').TemplateLiteral |
+ *   import('@swc/core').CallExpression | import('@swc/core').KeyValueProperty |
+ *   import('@swc/core').MemberExpression} Relevant
+ */
+
+/**
+ * @param {Relevant} node
+ * @param {ReadonlySet<string>} tables
+ * @param {Readonly<Record<string, string>>} models
+ * @returns {Use[]}
+ */
+function usesOf(node, tables, models) {
+  const named = (/** @type {unknown} */ table, writes = false) =>
+    typeof table === 'string' && tables.has(table) ? [{ table, writes }] : [];
+  if (node.type === 'StringLiteral') return tablesIn(node.value, tables);
+  // what stands in a gap is no table: those are named by the text
+  if (node.type === 'TemplateLiteral')
+    return tablesIn(node.quasis.map(({ cooked }) => cooked ?? '').join(' $ '), tables);
+  if (node.type === 'KeyValueProperty')
+    return /^(?:from|table)$/.test(nameOf(node.key)) ? named(nameOf(node.value)) : [];
+  if (node.type === 'MemberExpression')
+    return /^(?:prisma|tx)$/.test(nameOf(node.object)) ? named(models[nameOf(node.property)]) : [];
+  if (node.type !== 'CallExpression') return [];
+  const called = nameOf(node.callee);
+  if (!READS.has(called) && !WRITES.has(called)) return [];
+  const [first, second] = node.arguments.map(({ expression }) => nameOf(expression));
+  return named(tables.has(first ?? '') ? first : second, WRITES.has(called));
+}
+
+/**
+ * The name that a node is: of a variable, of the last property, or its text.
+ * @param {import('@swc/core').Node} node
+ * @returns {string}
+ */
+function nameOf(node) {
+  if ('property' in node) return nameOf(/** @type {import('@swc/core').MemberExpression} */ (node).property);
+  return 'value' in node && typeof node.value === 'string' ? node.value : '';
 }
 
 /**

@@ -1,3 +1,4 @@
+// own process: the names of prepared statements are few, and other files may have used them up
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { Sql } from '../../src/data/sql.ts';

@@ -197,7 +197,8 @@ export async function eventsOf(app: TestApp, resourceId: string, orgId?: string)
 /** What the audit trail holds of changes of a resource, in order. */
 export async function changesOf(app: TestApp, resourceId: string) {
   return app.database.prisma.activity.findMany({
-    where: { resourceId, action: { notIn: ['read', 'list'] } },
+    // what failed is recorded a moment after its answer
+    where: { resourceId, success: true, action: { notIn: ['read', 'list'] } },
     orderBy: { id: 'asc' },
     select: {
       action: true,

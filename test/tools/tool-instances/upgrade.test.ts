@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../../src/kernel/ids.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { caller, changesOf, colleague, eventsOf, type Person, register } from '../../support/person.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type Instance, instancesOf, type Json, newInstance, newTool, placesOf } from './instances.ts';
 
 let app: TestApp;
@@ -162,16 +163,23 @@ test('is recorded as an upgrade, also if nothing was to do or it was refused', a
   const names = { o: ann.orgId, w: ann.workspaceId };
   expect((await ann.ask(over, { ...names, id: done.instance_id })).errors).toBeUndefined();
   expect((await ann.ask(over, { ...names, id: refused.instance_id })).errors).toHaveLength(1);
-  await app.services.activity.flush();
-  const recorded = async ({ instance_id }: Instance) =>
-    (await changesOf(app, instance_id)).slice(1).map(({ action, statusCode }) => [action, statusCode]);
-  expect(await recorded(done)).toEqual([
-    ['upgrade', 200],
-    ['upgrade', 200],
-    ['upgrade', 200],
-  ]);
-  expect(await recorded(refused)).toEqual([
-    ['upgrade', 409],
-    ['upgrade', 409],
-  ]);
+  const recorded = async ({ instance_id: resourceId }: Instance) => {
+    await app.services.activity.flush();
+    const where = { resourceId, action: 'upgrade' };
+    const records = await app.database.prisma.activity.findMany({ where, orderBy: { id: 'asc' } });
+    return records.map(({ action, statusCode }) => [action, statusCode]);
+  };
+  await waitFor(async () =>
+    expect(await recorded(done)).toEqual([
+      ['upgrade', 200],
+      ['upgrade', 200],
+      ['upgrade', 200],
+    ]),
+  );
+  await waitFor(async () =>
+    expect(await recorded(refused)).toEqual([
+      ['upgrade', 409],
+      ['upgrade', 409],
+    ]),
+  );
 });
