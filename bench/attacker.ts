@@ -1,17 +1,10 @@
 // A client that attacks a service until it is told to stop, in a process of its own: what it sends takes no time from
 // the client whose requests are measured. `bench/beside.ts` starts it.
 import type { Account } from './api.ts';
+import type { Attack } from './beside.ts';
 import { bodiesOf, sendHostile } from './cases/hostile-bodies.ts';
 import { searchAll } from './cases/hostile-searches.ts';
 import { flood, messagesOf } from './cases/hostile-sockets.ts';
-
-/** What an attacker does, and how much of it at a time. */
-export interface Attack {
-  what: 'bodies' | 'messages' | 'searches';
-  /** Which bodies, messages or searches. */
-  of: string;
-  inFlight: number;
-}
 
 interface Job {
   url: string;

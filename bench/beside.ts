@@ -1,9 +1,16 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { Account } from './api.ts';
-import type { Attack } from './attacker.ts';
 import { load, median, type Rounds } from './load.ts';
 import type { ServerProcess } from './server-process.ts';
+
+/** What an attacker does, and how much of it at a time. */
+export interface Attack {
+  what: 'bodies' | 'messages' | 'searches';
+  /** Which bodies, messages or searches. */
+  of: string;
+  inFlight: number;
+}
 
 /** Few, so that the requests wait for the work beside them and not for each other. */
 export const CONNECTIONS = 4;
