@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ErrorCode, ErrorDetails } from '../src/kernel/errors.ts';
 import { ApiError, errorCatalogue } from '../src/kernel/errors.ts';
+import { allowedMethods, rememberRoutes } from './allowed-methods.ts';
 import type { ValidationItem } from './issues.ts';
 import { writeAnswer } from './raw-answer.ts';
-import { allowedMethods, rememberRoutes } from './routes.ts';
 
 declare module 'fastify' {
   interface FastifyReply {

@@ -11,7 +11,7 @@ import { createLogger, type Logger } from './platform/logger.ts';
 import { migrate } from './platform/postgres/migrate.ts';
 import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
 import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
-import { Teardown } from './teardown.ts';
+import { Shutdown } from './shutdown.ts';
 
 const STEP_TIMEOUT_SECONDS = 15;
 /** What the log has said at the end is written within this time, or lost. */
@@ -29,13 +29,13 @@ function readConfig(): Config {
 }
 
 /** @returns the connection URL */
-async function provideDatabase(config: Config, logger: Logger, teardown: Teardown): Promise<string> {
+async function provideDatabase(config: Config, logger: Logger, shutdown: Shutdown): Promise<string> {
   if (config.databaseUrl) {
     await waitForDatabase(config.databaseUrl, logger);
     return config.databaseUrl;
   }
   const embedded = await startEmbeddedPostgres({ dir: path.join(config.dataDir, 'postgres'), logger });
-  teardown.add('the embedded PostgreSQL', () => embedded.stop(), DATABASE_STOP_TIMEOUT_SECONDS);
+  shutdown.add('the embedded PostgreSQL', () => embedded.stop(), DATABASE_STOP_TIMEOUT_SECONDS);
   return embedded.url;
 }
 
@@ -55,7 +55,7 @@ async function closeServer(server: FastifyInstance, graceSeconds: number): Promi
   await cut;
 }
 
-async function start(config: Config, logger: Logger, teardown: Teardown, lostLogLines: () => number): Promise<void> {
+async function start(config: Config, logger: Logger, shutdown: Shutdown, lostLogLines: () => number): Promise<void> {
   // the modules of the service, most of the time of a start, load while the database starts
   const modules = Promise.all([
     import('./app.ts'),
@@ -63,19 +63,19 @@ async function start(config: Config, logger: Logger, teardown: Teardown, lostLog
     import('./platform/mail/mail.ts'),
   ]);
   modules.catch(() => undefined); // reported where it is awaited
-  const url = await provideDatabase(config, logger, teardown);
+  const url = await provideDatabase(config, logger, shutdown);
   // a service that is not installed whole must not migrate a database
   const [{ buildApp }, { openDatabase }, { createMailer }] = await modules;
   const applied = await migrate(url, migrationsDir);
   if (applied.length > 0) logger.info({ migrations: applied }, 'migrations applied');
 
   const database = openDatabase({ url, poolSize: config.databasePoolSize, logger });
-  teardown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
+  shutdown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });
-  teardown.add('the mailer', async () => mailer.close(), STEP_TIMEOUT_SECONDS);
+  shutdown.add('the mailer', async () => mailer.close(), STEP_TIMEOUT_SECONDS);
   const app = await buildApp({ config, database, mailer, logger, lostLogLines });
-  teardown.add('the background work', () => app.stop(), STEP_TIMEOUT_SECONDS);
-  teardown.add(
+  shutdown.add('the background work', () => app.stop(), STEP_TIMEOUT_SECONDS);
+  shutdown.add(
     'the server',
     () => closeServer(app.server, config.shutdownTimeoutSeconds),
     config.shutdownTimeoutSeconds + STEP_TIMEOUT_SECONDS,
@@ -112,13 +112,13 @@ async function main(): Promise<void> {
   const config = readConfig();
   const output = new LogOutput(process.stdout.fd);
   const logger = createLogger(config, output);
-  const teardown = new Teardown();
+  const shutdown = new Shutdown();
   let isStopping = false;
 
   const stop = async (exitCode: number): Promise<void> => {
     isStopping = true;
     await starting.catch(() => undefined); // reported where it is awaited
-    const isClean = await teardown.run(logger);
+    const isClean = await shutdown.run(logger);
     await output.flush(LAST_LINES_MS);
     process.exit(isClean ? exitCode : 1);
   };
@@ -135,7 +135,7 @@ async function main(): Promise<void> {
     logger.fatal({ err: error }, 'a fault that nothing handled');
     if (!isStopping) void stop(1);
   };
-  const starting = start(config, logger, teardown, () => output.lost);
+  const starting = start(config, logger, shutdown, () => output.lost);
   process
     .on('SIGTERM', onSignal)
     .on('SIGINT', onSignal)

@@ -1,7 +1,7 @@
 import { ArtifactService } from '../knowledge/artifacts/artifact.service.ts';
 import { ArtifactRemoval } from '../knowledge/artifacts/artifact-removal.ts';
 import { EntityService } from '../knowledge/entities/entity.service.ts';
-import { GraphRemoval } from '../knowledge/entities/graph-removal.ts';
+import { KnowledgeGraphRemoval } from '../knowledge/entities/knowledge-graph-removal.ts';
 import { DownloadService } from '../knowledge/files/download.service.ts';
 import { DownloadLinks } from '../knowledge/files/download-links.ts';
 import { FileService } from '../knowledge/files/file.service.ts';
@@ -55,7 +55,7 @@ export function createKnowledge(ground: Ground, { storageBudget: storageLimits }
       textExtraction: extraction,
       artifactIndexer: indexing,
       artifactRemoval: new ArtifactRemoval(sql),
-      graphRemoval: new GraphRemoval(sql),
+      knowledgeGraphRemoval: new KnowledgeGraphRemoval(sql),
     },
   };
 }

@@ -7,7 +7,7 @@ import type { ContentOwner } from '../tenancy/removals.ts';
 const removalOrder = [
   // artifacts before connections, as locks are taken; what is deployed before the tokens of its app
   'artifactRemoval',
-  'graphRemoval',
+  'knowledgeGraphRemoval',
   'connectionRemoval',
   'deployments',
   // a member's ways in, before what is done with them

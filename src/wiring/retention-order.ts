@@ -2,7 +2,13 @@ import type { Turn } from './retention.ts';
 import type { Runtime } from './services.ts';
 
 /** What must be over before the row of a workspace or an organization goes: nothing else knows of it afterwards. */
-const ENDINGS = ['connectionRemoval', 'buckets', 'graphRemoval', 'artifactRemoval', 'historyRetention'] as const;
+const ENDINGS = [
+  'connectionRemoval',
+  'buckets',
+  'knowledgeGraphRemoval',
+  'artifactRemoval',
+  'historyRetention',
+] as const;
 
 /**
  * The owners that declare retention, in the order in which they have their turns (see `Owner`). THE place to add an
@@ -12,7 +18,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   // what workspaces and organizations have elsewhere, in files, and in rows that are too many to go with theirs
   { owner: 'connectionRemoval' },
   { owner: 'buckets' },
-  { owner: 'graphRemoval' },
+  { owner: 'knowledgeGraphRemoval' },
   { owner: 'artifactRemoval' },
   { owner: 'historyRetention' },
   // everything else in a place goes with its row; an organization takes what workspaces it still has along

@@ -21,12 +21,12 @@ import { hasLiveEmailToken, issueEmailToken } from '../auth/email-tokens.ts';
 import { holdAddress, settleAddress } from '../auth/held-addresses.ts';
 import type { SessionOrigin, Sessions } from '../auth/sessions.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
-import { admissionOf, type LinkReason, type SignInAdmission } from './admission.ts';
 import { removeEndedLinks } from './identity-links.ts';
 import { freeUsername, newProfile, newsOf } from './profile.ts';
 import { type RefusalReason, signInRefused } from './refusals.ts';
 import { applyRoles, changeOf, feasible, type RoleChange } from './role-changes.ts';
 import { planRoles, type RolePlan } from './role-plan.ts';
+import { admissionOf, type LinkReason, type SignInAdmission } from './sign-in-admission.ts';
 
 interface Deps {
   sql: Sql;

@@ -16,8 +16,8 @@ import { demandMember } from '../../tenancy/organizations/membership.ts';
 import type { ContentOwner, RemovedMember } from '../../tenancy/removals.ts';
 import { endLinks, returnAddresses, settleAddress } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
-import { ACCOUNT_BY_ID, belongsElsewhere, type KnownAccount } from './admission.ts';
 import { domainOfEmail } from './domain-name.ts';
+import { ACCOUNT_BY_ID, belongsElsewhere, type KnownAccount } from './sign-in-admission.ts';
 
 interface Deps {
   sql: Sql;

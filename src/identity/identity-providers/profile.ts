@@ -3,7 +3,7 @@ import { findRow, type QueryRunner } from '../../data/find-row.ts';
 import type { Columns } from '../../data/tables.ts';
 import { checkConstraints } from '../../kernel/constraints.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
-import type { KnownAccount } from './admission.ts';
+import type { KnownAccount } from './sign-in-admission.ts';
 
 type Profile = Pick<KnownAccount, 'fullName' | 'avatarUrl' | 'locale'>;
 

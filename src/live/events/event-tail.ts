@@ -5,6 +5,8 @@ import { EventQueue } from './event-queue.ts';
 import type { StreamedPlace } from './missed-events.ts';
 import { type Position, Snapshot } from './position.ts';
 
+const BATCH = 500;
+
 /**
  * In commit order. A transaction's events become visible when it ends, so only events of transactions older than every
  * running one are read. `id > last` alone would skip an event whose transaction took its number early and committed
@@ -12,10 +14,8 @@ import { type Position, Snapshot } from './position.ts';
  */
 const NEXT = `select ${EVENT_COLUMNS} from events e
   where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
-  order by e.xid, e.seq limit 500`;
+  order by e.xid, e.seq limit ${BATCH}`;
 const NOW = 'select pg_current_snapshot()::text as snapshot';
-
-const BATCH = 500;
 
 const keyOf = ({ orgId, workspaceId, userId }: StreamedPlace): string =>
   userId === undefined ? `${orgId} ${workspaceId ?? ''}` : toUser(userId);

@@ -3,6 +3,8 @@ import { builder } from '../../graphql/builder.ts';
 import type { SubscribeOptions } from './event.service.ts';
 import { cursorOf } from './position.ts';
 
+// the REST routes of these streams are in rest/operations/sync.graphql
+
 const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').implement({
   description: 'Who caused an event.',
   fields: (t) => ({

@@ -76,8 +76,9 @@ export class NamespaceService {
   }
 
   /**
-   * Deletes a namespace with everything in it. The tokens of its connections are revoked. @throws RESOURCE_CONFLICT
-   * `default_namespace`
+   * Deletes a namespace with everything in it: what its contents mean besides rows is in the owners that
+   * `src/wiring/removal-order.ts` lists. The tokens of its connections are revoked.
+   * @throws RESOURCE_CONFLICT `default_namespace`
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     const namespace = await this.reads.get(noCache, place, id);

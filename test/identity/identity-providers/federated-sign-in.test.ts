@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { QueryRunner } from '../../../src/data/find-row.ts';
 import type { Statement } from '../../../src/data/writes.ts';
 import type { IdentityProvider } from '../../../src/generated/prisma/client.ts';
-import { admissionOf } from '../../../src/identity/identity-providers/admission.ts';
+import { admissionOf } from '../../../src/identity/identity-providers/sign-in-admission.ts';
 import type { VerifiedIdentity } from '../../../src/identity/sso/verified-identity.ts';
 import type { Caller } from '../../../src/kernel/caller.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';

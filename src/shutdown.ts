@@ -11,7 +11,7 @@ interface Step {
  * Undoes the steps of a start, the last one first. Each step has a timeout, so that a stuck one does not block the
  * others.
  */
-export class Teardown {
+export class Shutdown {
   private readonly steps: Step[] = [];
 
   /** `what` completes "stopping …" in the log. */

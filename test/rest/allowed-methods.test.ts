@@ -1,6 +1,6 @@
 import Fastify from 'fastify';
 import { describe, expect, it } from 'vitest';
-import { allowedMethods, rememberRoutes } from '../../rest/routes.ts';
+import { allowedMethods, rememberRoutes } from '../../rest/allowed-methods.ts';
 
 const handler = async () => null;
 

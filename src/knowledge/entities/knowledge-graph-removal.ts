@@ -16,7 +16,7 @@ const TABLES = ['entities', 'memories'] as const;
  * Removes the knowledge graph of what is deleted, in parts. By itself it would go with its app, namespace or workspace,
  * but in one statement, which PostgreSQL ends after 30 seconds when there is a lot: then nothing could be deleted.
  */
-export class GraphRemoval implements Owner, ContentOwner {
+export class KnowledgeGraphRemoval implements Owner, ContentOwner {
   readonly #sql: Sql;
 
   constructor(sql: Sql) {
