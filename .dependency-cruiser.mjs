@@ -12,7 +12,7 @@ const GRAPH = '\\.(graph|inputs|args)\\.ts$';
  * those above it, and not others of its own level. What a lower one must cause in a higher one goes through a hook that
  * the lower one declares and the wiring collects (`src/tenancy/removals.ts`, tasks, retention).
  */
-const LEVELS = [
+export const LEVELS = [
   ['kernel'],
   ['platform'],
   ['data'],
@@ -27,7 +27,12 @@ const LEVELS = [
   ['wiring', 'http'],
 ];
 /** The folders of resources. */
-export const GROUPS = LEVELS.slice(6, 11).flat();
+export const GROUPS = LEVELS.slice(
+  LEVELS.findIndex((units) => units.includes('tenancy')),
+  LEVELS.findIndex((units) => units.includes('wiring')),
+).flat();
+/** Files beside the folders that anybody may import: they import the kernel and the platform. */
+export const ROOT_FILES = ['config', 'setting', 'paths', 'shutdown'];
 const RESOURCES = `^src/(${GROUPS.join('|')})/`;
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
@@ -56,7 +61,7 @@ export const imports = [
     comment: 'rest/ reaches the product through GraphQL documents, never through a service: one path of authorization.',
     severity: 'error',
     from: { path: '^rest/' },
-    to: { path: '^src/', pathNot: '^src/(kernel|engine)/' },
+    to: { path: '^src/', pathNot: '^src/(kernel|engine/(execution|live))/' },
   },
   {
     name: 'facade-libraries',
@@ -92,6 +97,32 @@ export const imports = [
     to: { path: ['^src/(graphql|engine|http)/', GRAPH, '^node_modules/(@pothos|graphql-yoga|fastify)/'] },
   },
   {
+    name: 'plans-and-streams-know-the-kernel-only',
+    comment: 'What runs queries and sends streams is of GraphQL, not of this product; the façade uses it too.',
+    severity: 'error',
+    from: { path: '^src/engine/(execution|live)/' },
+    to: { path: '^(src|rest)/', pathNot: '^src/(kernel|engine/(execution|live))/' },
+  },
+  {
+    name: 'data-needs-the-database-only',
+    severity: 'error',
+    from: { path: '^src/data/' },
+    to: { path: '^src/(platform/(?!postgres/)|[^/]+\\.ts$)' },
+  },
+  {
+    name: 'ground-knows-few-files-beside-it',
+    severity: 'error',
+    from: { path: '^src/(platform|access)/' },
+    to: { path: '^src/[^/]+\\.ts$', pathNot: '^src/(config|setting|paths)\\.ts$' },
+  },
+  {
+    name: 'files-beside-the-folders-lead-nowhere',
+    comment: 'Else any arrow could go around the levels through one of them.',
+    severity: 'error',
+    from: { path: `^src/(${ROOT_FILES.join('|')})\\.ts$` },
+    to: { path: '^(src|rest)/', pathNot: `^src/(kernel/|platform/|(${ROOT_FILES.join('|')})\\.ts$)` },
+  },
+  {
     name: 'kernel-imports-nothing',
     severity: 'error',
     from: { path: '^src/kernel/' },
@@ -101,7 +132,7 @@ export const imports = [
     name: 'only-the-gate-marks-places',
     comment: 'What takes a checked place can trust it.',
     severity: 'error',
-    from: { path: '^(src|rest)/', pathNot: '^src/(kernel/checked-place|graphql/row-places)\\.ts$' },
+    from: { path: '^(src|rest)/', pathNot: '^src/(kernel/(checked|root)-place|graphql/row-places)\\.ts$' },
     to: { path: '^src/kernel/mark-checked\\.ts$' },
   },
   {
@@ -115,6 +146,13 @@ export const imports = [
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */
 export const runtime = [
   { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+  {
+    name: 'only-the-gate-makes-root-places',
+    comment: 'Whoever makes one has a checked place; others name its type.',
+    severity: 'error',
+    from: { path: '^dist/src/', pathNot: '^dist/src/graphql/plugins/access-plugin\\.js$' },
+    to: { path: '^dist/src/kernel/root-place\\.js$' },
+  },
   {
     name: 'graph-files-hold-no-client',
     comment: 'A .graph.ts may name the types of Prisma, and nothing else of it.',

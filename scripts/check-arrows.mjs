@@ -1,11 +1,11 @@
 // Fails when a module imports what `.dependency-cruiser.mjs` forbids, reaches other machines past the outbound client
 // (`ways-out.mjs`), or names a table that its group does not own and none lends it (`sql-reach.mjs`), or when the check
 // did not read all modules.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { cruise } from 'dependency-cruiser';
-import { GROUPS, imports, options, runtime } from '../.dependency-cruiser.mjs';
+import { GROUPS, imports, LEVELS, options, ROOT_FILES, runtime } from '../.dependency-cruiser.mjs';
 import { buildIfChanged } from './build.mjs';
 import { forbiddenReach } from './sql-reach.mjs';
 import { filesBelow, root } from './stamp.mjs';
@@ -58,6 +58,21 @@ function builtModules() {
   return modules;
 }
 
+/** @returns {string[]} what stands in `src` without a level */
+function withoutLevel() {
+  const known = new Set([
+    ...LEVELS.flat(),
+    'commands',
+    'generated',
+    'app.ts',
+    'main.ts',
+    ...ROOT_FILES.map((name) => `${name}.ts`),
+  ]);
+  return readdirSync(path.join(root, 'src'))
+    .filter((name) => !known.has(name))
+    .map((name) => `no-level: src/${name} is under no rule, give it a level in .dependency-cruiser.mjs`);
+}
+
 /** The tables behind the properties of Prisma Client. */
 function modelsOfPrisma() {
   const schema = filesBelow(path.join(root, 'prisma', 'schema'))
@@ -70,8 +85,8 @@ function modelsOfPrisma() {
 /** @returns {Promise<string[]>} the tables of other groups that modules name, and that are not lent */
 async function checkReach(/** @type {ReturnType<typeof builtModules>} */ modules) {
   const groups = await Promise.all(
-    GROUPS.map(async (group) => {
-      const file = path.join(root, 'dist', 'src', group, 'tables.js');
+    ['data', ...GROUPS].map(async (group) => {
+      const file = path.join(root, 'dist', 'src', group, group === 'data' ? 'ground-tables.js' : 'tables.js');
       const { tables } = /** @type {typeof import('../src/vault/tables.ts')} */ (
         await import(pathToFileURL(file).href)
       );
@@ -86,6 +101,7 @@ const modules = builtModules();
 const problems = [
   ...(await check(['src', 'rest'], '.ts', imports)),
   ...(await check(['dist/src', 'dist/rest'], '.js', runtime)),
+  ...withoutLevel(),
   ...forbiddenWaysOut(modules),
   ...(await checkReach(modules)),
 ];

@@ -66,6 +66,7 @@ import { customActionSchemas } from './tools/tools/custom-action-schemas.ts';
 import { Retention } from './wiring/retention.ts';
 import { retentionOrder } from './wiring/retention-order.ts';
 import { schema } from './wiring/schema.ts';
+import { secretReferencesOf } from './wiring/secret-references.ts';
 import { createServices, type Runtime } from './wiring/services.ts';
 
 export interface AppDeps {
@@ -164,7 +165,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const byName: Record<string, object & Owner> = { ...services, storedAnswers };
   const owners = Object.values(byName);
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
-  services.vault.declare(owners.flatMap(({ secretReferences }) => secretReferences ?? []));
+  services.vault.declare(secretReferencesOf(owners));
   services.jobQueue.declare(tasksOf(owners, retention));
   const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());

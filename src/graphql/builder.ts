@@ -3,7 +3,7 @@ import PrismaPlugin from '@pothos/plugin-prisma';
 import type PrismaTypes from '../generated/pothos-prisma.ts';
 import { getDatamodel } from '../generated/pothos-prisma.ts';
 import type { Prisma } from '../generated/prisma/client.ts';
-import type { RootPlace } from '../kernel/checked-place.ts';
+import type { RootPlace } from '../kernel/root-place.ts';
 import type { Context } from './context.ts';
 import './plugins/access-plugin.ts';
 import './plugins/activity-plugin.ts';

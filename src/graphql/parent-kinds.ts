@@ -1,6 +1,7 @@
-import type { Checked, PlacePart, RootPlace, WorkspacePlace } from '../kernel/checked-place.ts';
+import type { Checked, PlacePart, WorkspacePlace } from '../kernel/checked-place.ts';
 import { type Place, placeOfRow } from '../kernel/place.ts';
 import type { Permission } from '../kernel/resources.ts';
+import type { RootPlace } from '../kernel/root-place.ts';
 import type { Context } from './context.ts';
 import { appArgs, appNamespaceArgs, namespaceArgs, organizationArgs, workspaceArgs } from './place-args.ts';
 import type { Requirement } from './plugins/access-plugin.ts';

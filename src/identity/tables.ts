@@ -21,8 +21,7 @@ export const tables: GroupTables = {
   lends: {
     users: {
       access: 'whether the account behind a credential is active',
-      data: 'a record of a failed sign-in is for organizations that made the account',
-      tenancy: 'members are shown with their names, and joined while the account is locked',
+      tenancy: 'members are shown with their names, join while the account is locked, and invite while it is active',
       'tenancy (writes)': 'where a user starts, and which organization manages the account',
       knowledge: 'a link works while the account of its maker is active',
       live: 'who is present is shown with a name',
@@ -36,7 +35,7 @@ export const tables: GroupTables = {
       access: 'a token is looked up with each credential',
       'access (writes)': 'when it was last used',
       knowledge: 'a link works while the token of its maker does',
-      live: 'a stream ends with its token',
+      live: 'whose token an event is about',
       insight: 'series of tokens',
     },
     identity_links: {

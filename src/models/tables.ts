@@ -8,8 +8,5 @@ export const tables: GroupTables = {
       pipelines: 'which models steps and recipes name',
       insight: 'counts',
     },
-    model_entitlements: {
-      data: 'a record names the entitlement of a model',
-    },
   },
 };

@@ -14,17 +14,15 @@ export const tables: GroupTables = {
   lends: {
     organizations: {
       access: 'the gate asks whether it exists, with the role',
-      data: 'a record names it only while it exists',
       vault: 'notices of secrets go to organizations that exist',
-      identity: 'what works in it ends with it',
-      tools: 'connections of deleted ones are not refreshed',
+      identity: 'what works in it ends with it, and mails and records have its name',
+      tools: 'what is of deleted ones is not shown, and not refreshed',
       pipelines: 'actions of deleted ones do not fire',
       insight: 'names in notifications, counts, and what ends with it',
     },
     organization_members: {
       access: 'the role of a caller in the gate',
       'access (writes)': 'when a member first uses the organization',
-      data: 'a record may be listed to members',
       vault: 'who may see a secret',
       identity: 'tokens, sessions and links are of members',
       'identity (writes)': 'roles that an identity provider gives',
@@ -33,9 +31,9 @@ export const tables: GroupTables = {
     },
     workspaces: {
       access: 'the gate asks whether it exists, with the role',
-      vault: 'secrets of deleted ones are not opened',
+      vault: 'secrets of deleted ones are neither read, opened nor noticed',
       identity: 'where a token works, and where a user starts',
-      tools: 'connections of deleted ones are not refreshed',
+      tools: 'what is of deleted ones is not shown, and not refreshed',
       knowledge: 'a download ends with its workspace',
       pipelines: 'actions of deleted ones do not fire',
       insight: 'names in notifications, and counts',
@@ -51,7 +49,6 @@ export const tables: GroupTables = {
     },
     namespaces: {
       access: 'the id behind `default`, and the workspace of a token',
-      data: 'the id behind `default` in a record',
       vault: 'a secret is made while its namespace is locked',
       tools: 'an instance is made while its namespace is locked',
       knowledge: 'content is made while its namespace is locked',
@@ -60,6 +57,7 @@ export const tables: GroupTables = {
       insight: 'counts',
     },
     apps: {
+      access: 'whether a part of a workspace is there',
       identity: 'a token is made while its app is locked',
       tools: 'what an app requires',
       knowledge: 'a graph is changed while its app is locked',

@@ -4,7 +4,7 @@ import type { ContentOwner } from '../tenancy/removals.ts';
  * The owners of contents that go with a namespace, an app or a member, in the order in which they take part. THE place
  * to add one: the service does not start while one is missing.
  */
-const removalOrder = [
+export const removalOrder = [
   // artifacts before connections, as locks are taken; what is deployed before the tokens of its app
   'artifactRemoval',
   'knowledgeGraphRemoval',
@@ -16,22 +16,27 @@ const removalOrder = [
   'secrets',
 ] as const;
 
-type OwnersByName<Owners> = { readonly [Name in keyof Owners]: object & ContentOwner };
+const hasContents = (owner: (object & ContentOwner) | undefined): owner is object & ContentOwner =>
+  owner?.placeRemoved !== undefined || owner?.memberRemoved !== undefined;
 
-const hasContents = (owner: object & ContentOwner): boolean =>
-  owner.placeRemoved !== undefined || owner.memberRemoved !== undefined;
-
-/** The owners in this order. @throws Error if the order lacks one, or lists one without contents */
-export function ownersInOrder<Owners extends OwnersByName<Owners> & Record<(typeof removalOrder)[number], object>>(
-  owners: Owners,
+/**
+ * The owners of contents in an order.
+ * @param services everything that may be one, by its name
+ * @throws Error if the order lacks one, or has one twice or without contents
+ */
+export function ownersInOrder(
+  services: Readonly<Record<string, object & ContentOwner>>,
+  order: readonly string[],
 ): readonly ContentOwner[] {
-  const listed = new Set<string>(removalOrder);
-  const all = Object.entries<object & ContentOwner>(owners);
+  const owners = order.map((name) => services[name]).filter(hasContents);
   const mistakes = [
-    ...all.filter(([name, owner]) => hasContents(owner) && !listed.has(name)).map(([name]) => `${name} is missing`),
-    ...removalOrder.filter((name) => !hasContents(owners[name])).map((name) => `${name} has no contents`),
+    ...order.filter((name, at) => order.indexOf(name) !== at).map((name) => `${name} is there twice`),
+    ...order.filter((name) => !hasContents(services[name])).map((name) => `${name} has no contents`),
+    ...Object.keys(services)
+      .filter((name) => hasContents(services[name]) && !order.includes(name))
+      .map((name) => `${name} is missing`),
   ];
   if (mistakes.length > 0)
     throw new Error(`The order of removals (src/wiring/removal-order.ts): ${mistakes.join('; ')}.`);
-  return removalOrder.map((name) => owners[name]);
+  return owners;
 }

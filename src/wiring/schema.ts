@@ -1,4 +1,5 @@
 import '../graphql/scalars.ts';
+import '../identity/users/account.graph.ts';
 import '../pipelines/actions/action.graph.ts';
 import '../insight/activity/activity.graph.ts';
 import '../insight/analytics/analytics.graph.ts';
@@ -45,7 +46,6 @@ import '../tools/tool-instances/tool-instance.graph.ts';
 import '../tools/tools/tool.graph.ts';
 import '../identity/api-tokens/api-token.graph.ts';
 import '../identity/api-tokens/app-token.graph.ts';
-import '../identity/users/account.graph.ts';
 import '../tenancy/users/user.graph.ts';
 import '../tenancy/workspaces/workspace.graph.ts';
 import '../tenancy/workspaces/workspace-member.graph.ts';

@@ -11,7 +11,7 @@ import { createKnowledge } from './knowledge.ts';
 import { createLive } from './live.ts';
 import { createModels } from './models.ts';
 import { createPipelines } from './pipelines.ts';
-import { ownersInOrder } from './removal-order.ts';
+import { ownersInOrder, removalOrder } from './removal-order.ts';
 import { createTenancy } from './tenancy.ts';
 import { createTools } from './tools.ts';
 import { createVault } from './vault.ts';
@@ -50,6 +50,8 @@ export function createServices(process: ProcessDeps) {
   const pipelines = createPipelines(ground);
   const insight = createInsight(ground);
   const live = createLive(ground, tail);
+  const groups = { tenancy, vault, identity, tools, knowledge, models, delivery, pipelines, insight, live };
+  refuseSameNames([ground, ...Object.values(groups)].flatMap(({ open, closed }) => [open, closed]));
   const open = {
     ...ground.open,
     ...tenancy.open,
@@ -77,6 +79,13 @@ export function createServices(process: ProcessDeps) {
     ...insight.closed,
     ...live.closed,
   };
-  ground.removals.declare(ownersInOrder(services));
+  ground.removals.declare(ownersInOrder(services, removalOrder));
   return { open, services };
+}
+
+/** @throws Error when two have a service of one name: the later one would hide the other */
+function refuseSameNames(parts: readonly object[]): void {
+  const names = parts.flatMap((part) => Object.keys(part));
+  const same = names.find((name, at) => names.indexOf(name) !== at);
+  if (same !== undefined) throw new Error(`Two groups have a service '${same}'.`);
 }

@@ -15,6 +15,12 @@ describe('the tables that SQL names', () => {
     ['update users u set name = w.name from workspaces w', ['users writes', 'workspaces reads']],
     ['update only users set name = null', ['users writes']],
     ['select 1 from users u for no key update', ['users reads']],
+    ['SELECT 1 FROM "users" u', ['users reads']],
+    ['select 1 from public.users', ['users reads']],
+    ['select 1 from (users u join workspaces w on true)', ['users reads', 'workspaces reads']],
+    ['select 1 from workspaces w, users as u', ['workspaces reads', 'users reads']],
+    ['truncate users', ['users writes']],
+    ['workspaces w join users u on true', ['workspaces reads', 'users reads']],
     ['select from gone', []],
     ['Folder for keys, files and unsent mail.', []],
     ['Names of the only users', []],
@@ -30,6 +36,8 @@ test.each([
   ["const reads = { kind: 'secret', from: 'secrets' };", 'secrets reads'],
   ['this.#deps.prisma.user.findFirst({});', 'users reads'],
   ['const text = `select 1 from secrets s`;', 'secrets reads'],
+  ['const of = (table) => `select 1 from $' + "{table}`; of('users');", 'users reads'],
+  ["const reads = { from: 'users u join gone g on true' };", 'users reads'],
 ])('a module names a table: %s', (code, use) => {
   expect(tablesOf(code, tables, models).map(({ table, writes }) => `${table} ${writes ? 'writes' : 'reads'}`)).toEqual([
     use,

@@ -6,12 +6,13 @@ import SchemaBuilder, {
 } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
 import type { Actor } from '../../kernel/caller.ts';
-import { type PlacePart, RootPlace } from '../../kernel/checked-place.ts';
+import type { PlacePart } from '../../kernel/checked-place.ts';
 import { type ErrorCode, forbidden, unauthenticated } from '../../kernel/errors.ts';
 import { type Place, placeOfArgs, placeOfRow } from '../../kernel/place.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import type { Grant } from '../../kernel/roles.ts';
+import { RootPlace } from '../../kernel/root-place.ts';
 import { grants, mayEnter, type TokenGrant } from '../../kernel/token-grant.ts';
 import type { Context } from '../context.ts';
 import type { ActivityLabel } from './activity-label.ts';

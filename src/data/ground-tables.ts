@@ -1,0 +1,29 @@
+import type { GroupTables } from './lent-tables.ts';
+
+/**
+ * What all groups write by their changes: records, events and counts. Functions and triggers write some of it, too.
+ */
+export const tables: GroupTables = {
+  owns: ['activity', 'events', 'resource_counts', 'place_counts', 'idempotency_keys', 'root_keys'],
+  lends: {
+    activity: { insight: 'lists, and sums by hour and day' },
+    events: {
+      live: 'the streams',
+      'live (writes)': 'events past their retention go',
+      'insight (writes)': 'the event of a notification is written with it, in one statement',
+    },
+    resource_counts: { 'tenancy (writes)': 'counts go with their organization' },
+    place_counts: {
+      tenancy: 'how much a place stores',
+      insight: 'numbers of a place',
+      'insight (writes)': 'counts go with their place',
+    },
+    idempotency_keys: { http: 'answers that are replayed', 'http (writes)': 'answers that are kept for a replay' },
+    root_keys: {
+      platform: 'which keys wrap something, checked at the start',
+      'platform (writes)': 'a key is entered with its canary',
+      vault: 'a secret is written while its key is locked',
+      'vault (writes)': 'a key that wraps nothing any more goes',
+    },
+  },
+};
