@@ -7,7 +7,7 @@ import { parseSync } from '@swc/core';
  */
 
 /**
- * Modules that name tables for all others: what they do with a table is asked for by its owner, or said here.
+ * Modules that may name the tables of every group, each with its reason.
  * @type {Readonly<Record<string, string>>}
  */
 const FOR_ALL = {
@@ -99,11 +99,9 @@ function usesOf(node, tables, models) {
   if (node.type === 'StringLiteral') return tablesIn(node.value, tables);
   if (node.type === 'TemplateLiteral')
     return tablesIn(node.quasis.map(({ cooked }) => cooked ?? '').join(' $ '), tables);
-  if (node.type === 'KeyValueProperty') {
-    if (!/^(?:from|table)$/.test(nameOf(node.key))) return [];
-    // `from: 'apps'`; what joins tables is read as a text of its own
-    return named(nameOf(node.value));
-  }
+  // `from: 'apps'`; a join is read as a text of its own
+  if (node.type === 'KeyValueProperty')
+    return /^(?:from|table)$/.test(nameOf(node.key)) ? named(nameOf(node.value)) : [];
   if (node.type === 'MemberExpression')
     return /^(?:prisma|tx)$/.test(nameOf(node.object)) ? named(models[nameOf(node.property)]) : [];
   if (node.type !== 'CallExpression') return [];

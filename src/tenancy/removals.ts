@@ -26,7 +26,7 @@ export interface RemovedMember {
 export interface ContentOwner {
   /** Asked before the change begins, because it may read what the caller may do. */
   placeRemoved?(actor: Actor, place: RemovedPlace): PlaceRemoval | Promise<PlaceRemoval>;
-  /** Runs in the change that removes a member, while the membership is locked. */
+  /** Runs in the change that removes a member or the whole organization, which is locked. */
   memberRemoved?(tx: Tx, member: RemovedMember): Promise<void>;
 }
 
