@@ -4,10 +4,11 @@ import type { MailBudgets } from '../../access/mail-budgets.ts';
 import { randomToken, tokenHash } from '../../access/random-token.ts';
 import type { Config } from '../../config.ts';
 import type { ActivityRecorder } from '../../data/activity.ts';
-import { brokenUnique, type Changes, TryAgain } from '../../data/changes.ts';
+import { type Changes, TryAgain } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
+import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -61,7 +62,6 @@ interface Admitted {
 }
 
 const CODE_SECONDS = 60;
-const ATTEMPTS = 3;
 
 /**
  * Signs in whoever a provider of an organization vouches for: finds, links or makes the account, updates its profile
@@ -166,30 +166,30 @@ export class FederatedSignIn {
     finish: (tx: Tx, admitted: Admitted) => Promise<Result>,
   ): Promise<Result> {
     const { config } = this.#deps;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        const signedIn = asStranger(caller);
-        const result = await this.#deps.changes.run(
-          signedIn,
-          async (tx): Promise<{ done: Result } | { isHeld: true }> => {
-            const admitted = await this.#account(tx, signedIn, provider, identity);
-            if (config.requireVerifiedEmail && !admitted.isVerified) {
-              await this.#askForProof(tx, signedIn, provider, admitted.userId);
-              return { isHeld: true };
-            }
-            tx.write(statement`update users set last_login = now() where id = ${admitted.userId}`);
-            return { done: await finish(tx, admitted) };
-          },
-        );
-        if ('isHeld' in result) throw forbidden('account:verified', 'Confirm your e-mail address before you sign in.');
-        caller.signedInAs = signedIn.signedInAs!;
-        return result.done;
-      } catch (error) {
-        // somebody else has just made the account, or taken the name
-        if (brokenUnique(error) && attempt < ATTEMPTS) continue;
-        if (error instanceof Refused) throw this.#recorded(caller, provider, error);
-        throw error;
-      }
+    const signIn = async (): Promise<Result> => {
+      const signedIn = asStranger(caller);
+      const result = await this.#deps.changes.run(
+        signedIn,
+        async (tx): Promise<{ done: Result } | { isHeld: true }> => {
+          const admitted = await this.#account(tx, signedIn, provider, identity);
+          if (config.requireVerifiedEmail && !admitted.isVerified) {
+            await this.#askForProof(tx, signedIn, provider, admitted.userId);
+            return { isHeld: true };
+          }
+          tx.write(statement`update users set last_login = now() where id = ${admitted.userId}`);
+          return { done: await finish(tx, admitted) };
+        },
+      );
+      if ('isHeld' in result) throw forbidden('account:verified', 'Confirm your e-mail address before you sign in.');
+      caller.signedInAs = signedIn.signedInAs!;
+      return result.done;
+    };
+    try {
+      // somebody else may just make the account, or take the name
+      return await whileTaken(signIn);
+    } catch (error) {
+      if (error instanceof Refused) throw this.#recorded(caller, provider, error);
+      throw error;
     }
   }
 
