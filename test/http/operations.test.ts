@@ -54,8 +54,9 @@ describe('health', () => {
 
   it('shows the public keys of its tokens and nothing private', async () => {
     const { keys } = (await app.server.inject('/.well-known/jwks.json')).json<{ keys: Record<string, string>[] }>();
-    expect(keys).toHaveLength(1);
-    expect(Object.keys(keys[0]!).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
+    // more than one where a file before this one has rotated them
+    expect(keys.length).toBeGreaterThan(0);
+    for (const key of keys) expect(Object.keys(key).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
   });
 });
 

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { expect } from 'vitest';
 
 type Row = Record<string, unknown>;
 
@@ -117,6 +118,35 @@ export function comparable<T>(value: T, known: ReadonlySet<string>, now: number)
     .replaceAll(TIME, (time) => `<${Math.round((Date.parse(time) - now) / 60_000)} min>`);
   for (const [form, label] of RANDOM) plain = plain.replaceAll(form, label);
   return JSON.parse(plain) as T;
+}
+
+const MINUTES = /<(-?\d+) min>/g;
+/** How many minutes may lie between two moments that are the same for a test: its second half may run later. */
+const SAME_MOMENT = 3;
+
+/**
+ * Expects of two comparable lists that they hold the same, in whatever order. Times are the same when few minutes lie
+ * between them.
+ */
+export function expectAlike(actual: readonly unknown[], wanted: readonly unknown[], what: string): void {
+  const untimed = (text: string) => text.replaceAll(MINUTES, '<time>');
+  const texts = (list: readonly unknown[]) =>
+    list
+      .map((one) => JSON.stringify(one))
+      .map((text) => ({ text, plain: untimed(text) }))
+      .sort((a, b) => (a.plain < b.plain ? -1 : a.plain > b.plain ? 1 : a.text < b.text ? -1 : 1));
+  const [ours, theirs] = [texts(actual), texts(wanted)];
+  expect(
+    ours.map(({ plain }) => plain),
+    what,
+  ).toEqual(theirs.map(({ plain }) => plain));
+  const minutes = (list: typeof ours) =>
+    list.flatMap(({ text }) => [...text.matchAll(MINUTES)].map(([, count]) => Number(count)));
+  const counts = minutes(theirs);
+  for (const [at, count] of minutes(ours).entries()) {
+    const isNear = Math.abs(count - counts[at]!) <= SAME_MOMENT;
+    expect(isNear, `${what}: a time is ${count} minutes away, and ${counts[at]} in the other`).toBe(true);
+  }
 }
 
 /** Every identifier that a snapshot holds. */

@@ -376,7 +376,8 @@ describe('a deleted connection', () => {
     server.revocation = { status: 500 };
     expect((await ann.call('DELETE', `${base}/${instanceId}`)).status).toBe(200);
     await app.jobsDone();
-    const waiting = 'select payload::text as text from jobs._private_jobs where attempts > 0';
+    const waiting = `select j.payload::text as text from jobs._private_jobs j
+      join jobs._private_tasks t on t.id = j.task_id where t.identifier = 'revoke_tokens' and j.attempts > 0`;
     const { rows } = await app.database.pool.query<{ text: string }>(waiting);
     expect(rows).toHaveLength(1);
     expect(rows[0]!.text).not.toContain(refresh);
