@@ -15,7 +15,7 @@ import {
   isObjectType,
   type ResponsePath,
 } from 'graphql';
-import { inspect } from 'graphql/jsutils/inspect.js';
+import { printedValue } from './printed-value.ts';
 import { type Complete, type Execution, type Field, isPromise } from './types.ts';
 
 const known = new WeakMap<GraphQLOutputType, Complete>();
@@ -59,7 +59,7 @@ function presentCompleterOf(type: GraphQLOutputType): Complete {
   if (isAbstractType(type)) return abstractCompleterOf(type);
   if (isObjectType(type))
     return (execution, field, info, path, value) => completeObject(execution, field, type, info, path, value);
-  throw new Error(`No value can be of the type ${inspect(type)}.`);
+  throw new Error(`No value can be of the type ${printedValue(type)}.`);
 }
 
 /** @throws Error for a value that the type cannot represent */
@@ -67,8 +67,8 @@ export function completeLeaf(type: GraphQLLeafType, value: unknown): unknown {
   const serialized: unknown = type.serialize(value);
   if (serialized === null || serialized === undefined)
     throw new Error(
-      `Expected \`${inspect(type)}.serialize(${inspect(value)})\` to return non-nullable value, ` +
-        `returned: ${inspect(serialized)}`,
+      `Expected \`${printedValue(type)}.serialize(${printedValue(value)})\` to return non-nullable value, ` +
+        `returned: ${printedValue(serialized)}`,
     );
   return serialized;
 }
@@ -197,7 +197,7 @@ function runtimeTypeOf(
   if (typeof name !== 'string')
     throw new GraphQLError(
       `Abstract type "${type.name}" must resolve to an Object type at runtime for ${place} ` +
-        `with value ${inspect(value)}, received "${inspect(name)}".`,
+        `with value ${printedValue(value)}, received "${printedValue(name)}".`,
     );
   const found = schema.getType(name);
   if (!found)
@@ -224,7 +224,9 @@ function completeObject(
   if (!type.isTypeOf) return execution.fieldsOf(selection, value, path);
   const complete = (isTypeOf: boolean): unknown => {
     if (isTypeOf) return execution.fieldsOf(selection, value, path);
-    throw new GraphQLError(`Expected value of type "${type.name}" but got: ${inspect(value)}.`, { nodes: field.nodes });
+    throw new GraphQLError(`Expected value of type "${type.name}" but got: ${printedValue(value)}.`, {
+      nodes: field.nodes,
+    });
   };
   const isTypeOf = type.isTypeOf(value, execution.contextValue, info);
   return isPromise(isTypeOf) ? isTypeOf.then(complete) : complete(isTypeOf);
