@@ -1,12 +1,13 @@
 // Fails when a module imports what `.dependency-cruiser.mjs` forbids, reaches other machines past the outbound client
-// (`ways-out.mjs`), or names a table that its group does not own and none lends it (`sql-reach.mjs`), or when the check
-// did not read all modules.
+// (`ways-out.mjs`), names a table that its group does not own and none lends it (`sql-reach.mjs`), or imports what a
+// package keeps to itself (`deep-imports.mjs`), or when the check did not read all modules.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { cruise } from 'dependency-cruiser';
 import { GROUPS, imports, LEVELS, options, ROOT_FILES, runtime } from '../.dependency-cruiser.mjs';
 import { buildIfChanged } from './build.mjs';
+import { forbiddenDeepImports } from './deep-imports.mjs';
 import { forbiddenReach } from './sql-reach.mjs';
 import { filesBelow, root } from './stamp.mjs';
 import { forbiddenWaysOut } from './ways-out.mjs';
@@ -40,6 +41,11 @@ async function check(folders, extension, forbidden) {
     ...edges
       .filter(({ dependency }) => dependency.couldNotResolve)
       .map(({ source, dependency }) => `not found: ${source} → ${dependency.module}`),
+    ...forbiddenDeepImports(
+      edges
+        .filter(({ dependency }) => !dependency.coreModule)
+        .map(({ source, dependency }) => ({ source: source.replace(/^dist\//, ''), module: dependency.module })),
+    ),
     ...(edges.length === 0 ? ['no import was seen at all'] : []),
   ];
 }

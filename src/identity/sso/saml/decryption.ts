@@ -1,6 +1,6 @@
 // the library decrypts by itself; what was encrypted is looked at before, like any other message
-import { decryptXml, parseDomFromString, xpath } from '@node-saml/node-saml/lib/xml.js';
 import { SsoRefusal } from '../sso-refusal.ts';
+import { contentOf, elementsAt } from './saml-xml.ts';
 
 /** What elements that hide something may be, by where they are. */
 const PLACES = {
@@ -15,11 +15,10 @@ const PLACES = {
  */
 export async function decrypted(xml: string, what: keyof typeof PLACES, privateKey: string): Promise<string> {
   try {
-    const document = await parseDomFromString(xml);
-    const found: { toString(): string }[] = xpath.selectElements(document, PLACES[what]);
+    const found = await elementsAt(xml, PLACES[what]);
     const [element] = found;
-    if (!element || found.length > 1) throw new SsoRefusal(`the ${what} is not directly in the message`);
-    return await decryptXml(element.toString(), privateKey);
+    if (element === undefined || found.length > 1) throw new SsoRefusal(`the ${what} is not directly in the message`);
+    return await contentOf(element, privateKey);
   } catch (error) {
     // errors of the library may quote the message
     throw error instanceof SsoRefusal ? error : new SsoRefusal(`the ${what} cannot be decrypted`);

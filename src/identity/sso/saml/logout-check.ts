@@ -1,4 +1,3 @@
-import { getVerifiedXml, parseDomFromString, parseXml2JsFromString } from '@node-saml/node-saml/lib/xml.js';
 import { certificateBlocks } from '../../identity-providers/certificates.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import { decrypted } from './decryption.ts';
@@ -8,6 +7,7 @@ import { decoded, inflated } from './message-text.ts';
 import { outlineOf } from './outline.ts';
 import { verifiedRedirect } from './redirect-binding.ts';
 import type { SamlProvider } from './saml-provider.ts';
+import { objectOf, verifiedXml } from './saml-xml.ts';
 import { isElement } from './xml-element.ts';
 
 /** A message as it came: in the query of an address, or from a form, base64. */
@@ -37,7 +37,7 @@ export async function checkLogout(given: LogoutToCheck): Promise<LogoutMessage &
   const { provider, sent, destination, privateKey, now } = given;
   const { name, xml, relayState } = await signedMessage(provider, sent);
   if (relayState.length > MAX_RELAY_STATE) throw new SsoRefusal('the message has a RelayState that is too long');
-  const document: unknown = await parseXml2JsFromString(xml);
+  const document = await objectOf(xml);
   const hidden = await hiddenName(document, xml, privateKey);
   return { ...acceptLogout(document, name, { issuer: provider.entityId, destination, now, hidden }), relayState };
 }
@@ -59,18 +59,9 @@ async function signedMessage({ certificate }: SamlProvider, sent: SentLogout) {
 
 /** The bytes of a message that its signature is over, which has to be over the whole. @throws SsoRefusal */
 async function signedPart(xml: string, certificate: string): Promise<string> {
-  const { documentElement } = await parseDomFromString(xml);
-  const signed = documentElement && verifiedBytes(xml, documentElement, certificateBlocks(certificate));
+  const signed = await verifiedXml(xml, certificateBlocks(certificate));
   if (!signed) throw new SsoRefusal('the message is not signed, or by another than the identity provider');
   return signed;
-}
-
-function verifiedBytes(...given: Parameters<typeof getVerifiedXml>): string | null {
-  try {
-    return getVerifiedXml(...given);
-  } catch {
-    return null; // its errors may quote the message, and mean that the signature is none
-  }
 }
 
 /** The name of the user, as a document, if the request hides it. @throws SsoRefusal */
@@ -80,5 +71,5 @@ async function hiddenName(document: unknown, xml: string, privateKey: string): P
   const name = await decrypted(xml, 'name', privateKey);
   checkName(outlineOf(name));
   await checkForm(name);
-  return parseXml2JsFromString(name);
+  return objectOf(name);
 }
