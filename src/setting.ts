@@ -22,6 +22,21 @@ export interface Kind<T> {
   readonly schema: z.ZodType<T, string>;
 }
 
+type Details = Pick<Setting<unknown>, 'default' | 'defaultText' | 'secret'>;
+type WithDefault<T> = Setting<T> & { readonly default: string };
+
+/** A variable, what it must be, and what it is for. */
+export function setting<T>(
+  variable: string,
+  kind: Kind<T>,
+  description: string,
+  details: Details & { default: string },
+): WithDefault<T>;
+export function setting<T>(variable: string, kind: Kind<T>, description: string, details?: Details): Setting<T>;
+export function setting<T>(variable: string, kind: Kind<T>, description: string, details: Details = {}): Setting<T> {
+  return { variable, ...kind, description, ...details };
+}
+
 /** Any text that is not empty. */
 export const text: Kind<string> = { mustBe: 'text', schema: z.string() };
 

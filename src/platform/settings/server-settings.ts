@@ -1,0 +1,71 @@
+import { choice, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
+
+/** The process, its address and its database. */
+export const serverSettings = {
+  environment: setting('NODE_ENV', text, '`production` switches to safer defaults (marked below).', {
+    default: 'development',
+  }),
+
+  host: setting('HOST', text, 'Address to listen on.', { default: '127.0.0.1' }),
+  port: setting('PORT', integer(0, 65_535), 'Port to listen on; 0 takes a free one and prints it.', {
+    default: '4000',
+  }),
+  publicUrl: setting(
+    'PUBLIC_URL',
+    url('http', 'https'),
+    'Address at which clients reach the service. Links in mails start with it.',
+    {
+      defaultText: '`http://HOST:PORT`',
+    },
+  ),
+  trustedProxies: setting(
+    'TRUSTED_PROXIES',
+    list('addresses or CIDR ranges between commas', isAddressRange),
+    'Proxies whose `X-Forwarded-For` is trusted.',
+    { default: '', defaultText: 'none' },
+  ),
+  corsOrigins: setting(
+    'CORS_ORIGINS',
+    list('origins like https://app.example.com between commas, or *', isOrigin),
+    'Web origins that may call the service from a browser.',
+    { default: '', defaultText: 'none' },
+  ),
+  shutdownTimeoutSeconds: setting(
+    'SHUTDOWN_TIMEOUT_SECONDS',
+    integer(0, 3_600),
+    'How long a shutdown waits for requests in flight.',
+    {
+      default: '10',
+    },
+  ),
+
+  dataDir: setting('DATA_DIR', text, 'Folder for the embedded database, keys, files and unsent mail.', {
+    default: './.data',
+  }),
+  databaseUrl: setting(
+    'DATABASE_URL',
+    url('postgresql', 'postgres'),
+    'PostgreSQL 15 or newer to use instead of the embedded one.',
+    {
+      defaultText: 'embedded PostgreSQL in `DATA_DIR/postgres`',
+      secret: true,
+    },
+  ),
+  databasePoolSize: setting(
+    'DATABASE_POOL_SIZE',
+    integer(1, 500),
+    'Maximum number of database connections of this process.',
+    {
+      default: '10',
+    },
+  ),
+
+  logLevel: setting(
+    'LOG_LEVEL',
+    choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+    'Least severe level that is logged.',
+    {
+      default: 'info',
+    },
+  ),
+} as const;
