@@ -1,5 +1,5 @@
 import { snakeCase } from '../kernel/snake-case.ts';
-import { MARK } from '../platform/postgres/prepared-read.ts';
+import { MARK } from '../platform/postgres/plain-read.ts';
 import type { Sql } from './sql.ts';
 
 /** A list with keyset pagination. Column and table names come from code only. */

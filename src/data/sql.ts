@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
-import { type MarkedRows, PreparedRead } from '../platform/postgres/prepared-read.ts';
+import type { MarkedRows, ReadStatement, RunRead } from '../platform/postgres/plain-read.ts';
+import { preparedRead } from '../platform/postgres/prepared-read.ts';
 import type { Query } from '../platform/postgres/transaction.ts';
 
 /**
@@ -108,9 +109,12 @@ export interface Reads {
 /** Hand-written reads through the service's pool, prepared by name. */
 export class Sql implements Reads {
   readonly #pool: pg.Pool;
+  readonly #run: RunRead;
 
-  constructor(pool: pg.Pool) {
+  /** @param run how reads are run; tests compare the ways */
+  constructor(pool: pg.Pool, run: RunRead = preparedRead) {
     this.#pool = pool;
+    this.#run = run;
   }
 
   /** The rows of a read. Repeated once if its connection was lost, so never use it for a write. */
@@ -149,15 +153,13 @@ export class Sql implements Reads {
     return rowMode ? { name, text, values, types: rowTypes, rowMode } : { name, text, values, types: rowTypes };
   }
 
-  async #read<Row, Mark>(text: string, values: unknown[]): Promise<MarkedRows<Row, Mark>> {
-    const query = new PreparedRead(nameOf(text), text, values, types);
-    // the driver returns what the query calls back with, and its types know nothing of queries of other classes
-    const found = (await this.#pool.query(query as unknown as pg.QueryConfig)) as unknown as MarkedRows<Row, Mark>;
+  async #read<Row extends object, Mark>(text: string, values: unknown[]): Promise<MarkedRows<Row, Mark>> {
+    const found = await this.#run<Row, Mark>(this.#pool, this.#query(text, values));
     if (found.rows.length > MANY_ROWS) await setImmediate();
     return found;
   }
 
-  #query(text: string, values: unknown[]) {
+  #query(text: string, values: unknown[]): ReadStatement {
     return { name: nameOf(text), text, values, types };
   }
 }

@@ -1,7 +1,9 @@
 // own process: fills the statements that a process keeps prepared
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Sql } from '../../src/data/sql.ts';
+import { plainRead } from '../../src/platform/postgres/plain-read.ts';
+import { preparedRead } from '../../src/platform/postgres/prepared-read.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
@@ -28,19 +30,6 @@ const MOMENTS = [
   '275760-01-01 00:00:00+00',
 ];
 
-for (const zone of ['UTC', 'Asia/Kolkata']) {
-  it(`reads points in time as the driver does, in sessions of ${zone} too`, async () => {
-    await pool.query(`set timezone = '${zone}'`);
-    const text = 'select t::timestamptz as t from unnest($1::text[]) t';
-    const [ours, theirs] = [
-      await new Sql(pool).read<{ t: Date }>(text, [MOMENTS]),
-      (await pool.query<{ t: Date }>(text, [MOMENTS])).rows,
-    ];
-    expect(ours.map(({ t }) => t.getTime())).toEqual(theirs.map(({ t }) => t.getTime()));
-    expect(ours[0]?.t.toISOString()).toBe('2026-11-21T06:46:00.379Z');
-  });
-}
-
 const ARRAYS = [
   `'{}'::text[]`,
   `array['one']`,
@@ -54,27 +43,45 @@ const ARRAYS = [
   `array['a', '{']`,
 ];
 
-it.each(ARRAYS)('reads %s as the driver does', async (array) => {
-  const text = `select ${array} as texts`;
-  expect(await new Sql(pool).read(text, [])).toEqual((await pool.query(text)).rows);
-});
+describe.each([
+  ['prepared', preparedRead],
+  ['plain', plainRead],
+])('a %s read', (_way, run) => {
+  for (const zone of ['UTC', 'Asia/Kolkata']) {
+    it(`gives points in time as the driver does, in sessions of ${zone} too`, async () => {
+      await pool.query(`set timezone = '${zone}'`);
+      const text = 'select t::timestamptz as t from unnest($1::text[]) t';
+      const [ours, theirs] = [
+        await new Sql(pool, run).read<{ t: Date }>(text, [MOMENTS]),
+        (await pool.query<{ t: Date }>(text, [MOMENTS])).rows,
+      ];
+      expect(ours.map(({ t }) => t.getTime())).toEqual(theirs.map(({ t }) => t.getTime()));
+      expect(ours[0]?.t.toISOString()).toBe('2026-11-21T06:46:00.379Z');
+    });
+  }
 
-it('reads many rows with equal texts as the driver does', async () => {
-  const text = `select 'same' as same, n::text as each, (n % 3)::text as few, nullif('x' || n % 2, 'x1') as maybe,
-    '' as empty, (n % 40)::text as some, n % 2 as number from generate_series(1, 200) n`;
-  expect(await new Sql(pool).read(text, [])).toEqual((await pool.query(text)).rows);
-});
+  it.each(ARRAYS)('gives %s as the driver does', async (array) => {
+    const text = `select ${array} as texts`;
+    expect(await new Sql(pool, run).read(text, [])).toEqual((await pool.query(text)).rows);
+  });
 
-it('reads once more when its connection was ended under it', async () => {
-  const sql = new Sql(pool);
-  const [{ pid } = { pid: 0 }] = await sql.read<{ pid: number }>('select pg_backend_pid() as pid', []);
-  const killer = new pg.Client({ connectionString: database.url });
-  pool.on('error', () => undefined);
-  await killer.connect();
-  await killer.query('select pg_terminate_backend($1)', [pid]);
-  await killer.end();
-  const [row] = await sql.read<{ n: number }>('select 1 as n', []);
-  expect(row).toEqual({ n: 1 });
+  it('gives many rows with equal texts as the driver does', async () => {
+    const text = `select 'same' as same, n::text as each, (n % 3)::text as few, nullif('x' || n % 2, 'x1') as maybe,
+      '' as empty, (n % 40)::text as some, n % 2 as number from generate_series(1, 200) n`;
+    expect(await new Sql(pool, run).read(text, [])).toEqual((await pool.query(text)).rows);
+  });
+
+  it('is run once more when its connection was ended under it', async () => {
+    const sql = new Sql(pool, run);
+    const [{ pid } = { pid: 0 }] = await sql.read<{ pid: number }>('select pg_backend_pid() as pid', []);
+    const killer = new pg.Client({ connectionString: database.url });
+    pool.on('error', () => undefined);
+    await killer.connect();
+    await killer.query('select pg_terminate_backend($1)', [pid]);
+    await killer.end();
+    const [row] = await sql.read<{ n: number }>('select 1 as n', []);
+    expect(row).toEqual({ n: 1 });
+  });
 });
 
 it('keeps a thousand statements prepared, and runs more', async () => {

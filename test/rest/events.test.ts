@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, IncomingMessage, ServerResponse } from 'node:http';
-import { type AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, connect, Socket } from 'node:net';
 import { Writable } from 'node:stream';
 import type { ExecutionResult } from 'graphql';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -178,8 +178,12 @@ describe('an event stream', () => {
   });
 });
 
-describe('a response of frames', () => {
+describe.each([
+  ['written straight to the connection', false],
+  ['written by Node', true],
+])('a response of frames, %s', (_way, isPlain) => {
   const sent: SentStream = {
+    isPlain,
     status: 200,
     headers: {},
     beginning: Buffer.from('begin\n'),
@@ -254,6 +258,37 @@ describe('a response of frames', () => {
     } finally {
       vi.useRealTimers();
     }
+  });
+
+  it.each([
+    ['HTTP/1.1', 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n', 1],
+    ['HTTP/1.0', 'GET / HTTP/1.0\r\n\r\n', 1],
+    [
+      'two requests at once',
+      'GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n',
+      2,
+    ],
+  ])('has the bytes that Node would write: %s', async (_what, request, responses) => {
+    const texts = ['first', 'größer', 'x'.repeat(70_000)];
+    const server = createServer({ keepAliveTimeout: 0 }, (_request, response) => {
+      response.sendDate = false;
+      const frames = texts.map((data) => new Frame({ data: data as never }, undefined));
+      sendFrames(response, { take: async () => frames.shift() ?? null, return: async () => undefined }, sent);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').setEncoding('utf8');
+    socket.write(request);
+    let got = '';
+    for await (const text of socket) got += String(text);
+    server.close();
+    const isChunked = request.includes('HTTP/1.1');
+    const parts = ['begin\n', ...texts.map((data) => JSON.stringify({ data })), 'end\n'];
+    const body = isChunked
+      ? [...parts, ''].map((part) => `${Buffer.byteLength(part).toString(16)}\r\n${part}\r\n`).join('')
+      : parts.join('');
+    expect(got.split(body)).toHaveLength(responses + 1);
+    expect(got.endsWith(body)).toBe(true);
   });
 
   it('closes the source of a client that has left already', async () => {

@@ -1,11 +1,15 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { Wheel } from '../../kernel/wheel.ts';
 import type { Frame, Frames } from './frames.ts';
 
 /** Comments that keep proxies from closing an idle stream, every 15 seconds (defaults §10). */
 const pings = new Wheel(15_000);
 
-/** The bytes of frames as chunks of HTTP/1.1, made once for all streams. */
+/**
+ * The bytes of frames as chunks of HTTP/1.1, made once for all streams. Written straight to the connection, because the
+ * response would write four pieces for each stream.
+ */
 const chunks = new WeakMap<Buffer, Buffer>();
 
 function chunkOf(bytes: Buffer): Buffer {
@@ -36,6 +40,8 @@ export interface SentStream {
   onFault: (error: unknown) => void;
   /** Called when the response is over, for whatever reason. */
   onClose?: () => void;
+  /** Whether Node writes the chunks. Otherwise they are written straight to the connection, which costs less. */
+  isPlain?: boolean;
 }
 
 /** A stream that is being sent. */
@@ -109,15 +115,10 @@ class FrameSender implements Sending {
     const { bytesOf, end } = this.#stream;
     if (response.destroyed || response.writableEnded) return;
     if (!frame) return void response.end(end ?? undefined);
-    const { socket } = response;
-    const bytes = bytesOf(frame);
-    // Straight to the connection, because the response would write four pieces for each stream. The response has no
-    // connection yet while an earlier one of the same client is sent, and no chunks for a client of HTTP/1.0. Requests
-    // that were injected have a stream in its place, which does not count bytes.
-    const isStraight = socket !== null && 'bytesWritten' in socket && response.chunkedEncoding;
-    const target = isStraight ? socket : response;
-    if (target.write(isStraight ? chunkOf(bytes) : bytes)) this.#next();
-    else target.once('drain', () => this.#next());
+    const socket = this.#stream.isPlain ? null : straightTo(response);
+    const isTaken = socket ? socket.write(chunkOf(bytesOf(frame))) : response.write(bytesOf(frame));
+    if (isTaken) this.#next();
+    else (socket ?? response).once('drain', () => this.#next());
   }
 
   #bidFarewell(error: unknown): void {
@@ -127,4 +128,13 @@ class FrameSender implements Sending {
     if (text) response.end(text);
     else response.destroy();
   }
+}
+
+/**
+ * The connection of a response, if its chunks can be written there. It has none yet while an earlier response to the
+ * same client is sent, and no chunks for a client of HTTP/1.0. Requests that were injected have a stream in its place,
+ * which does not count bytes.
+ */
+function straightTo({ socket, chunkedEncoding }: ServerResponse): Socket | null {
+  return socket !== null && 'bytesWritten' in socket && chunkedEncoding ? socket : null;
 }

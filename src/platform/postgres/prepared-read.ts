@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { MARK, type MarkedRows, type ReadStatement, type RunRead } from './plain-read.ts';
 
 interface Field {
   name: string;
@@ -18,15 +19,6 @@ declare module 'pg' {
     prepare(connection: Connection): void;
   }
 }
-
-/** Rows, and what the column {@link MARK} of each contains, if the statement has one. It is no property of the row. */
-export interface MarkedRows<Row = object, Mark = unknown> {
-  rows: Row[];
-  marks: Mark[];
-}
-
-/** The column in which a statement tells something about its rows, such as the parent that a row was read for. */
-export const MARK = '$mark';
 
 /** How the rows of a statement are made: the columns, a parser for each, and an object with their names. */
 interface RowShape {
@@ -77,7 +69,7 @@ const described = new WeakMap<pg.Connection, Described>();
  * pooler that prepares statements itself may hide that: names and number of the columns come from the text, only a
  * changed type would be read in its old form until the connection ends.
  */
-export class PreparedRead extends pg.Query {
+class PreparedRead extends pg.Query {
   readonly #types: pg.CustomTypesConfig;
   readonly #rows: object[] = [];
   readonly #marks: unknown[] = [];
@@ -87,8 +79,7 @@ export class PreparedRead extends pg.Query {
   /** The parsers after {@link FEW_ROWS}. */
   #sharing: RowShape['parsers'] | null = null;
 
-  /** Without a name, the server parses and describes it each time. */
-  constructor(name: string | undefined, text: string, values: unknown[], types: pg.CustomTypesConfig) {
+  constructor({ name, text, values, types }: ReadStatement) {
     super(text);
     this.name = name;
     this.values = values;
@@ -149,6 +140,13 @@ export class PreparedRead extends pg.Query {
     else this.callback?.(null, { rows: this.#rows, marks: this.#marks });
   }
 }
+
+/**
+ * Runs a read so that its columns are described once a connection. The driver returns what the query calls back with,
+ * and its types know nothing of queries of other classes.
+ */
+export const preparedRead: RunRead = <Row, Mark>(pool: pg.Pool, statement: ReadStatement) =>
+  pool.query(new PreparedRead(statement) as unknown as pg.QueryConfig) as unknown as Promise<MarkedRows<Row, Mark>>;
 
 const quietly = (connection: pg.Connection): pg.Connection =>
   Object.create(connection, { describe: { value: () => undefined } }) as pg.Connection;
