@@ -10,6 +10,7 @@ import type {
 import type { GraphQLSchema } from 'graphql';
 import type { Frame } from '../src/engine/live/frames.ts';
 import { LiveStream } from '../src/engine/live/live-stream.ts';
+import { MAX_ID_LENGTH } from '../src/kernel/constraints.ts';
 import { unauthenticated } from '../src/kernel/errors.ts';
 import { acceptJson, ignoreBody } from './body-parser.ts';
 import { clientErrorHandler } from './client-errors.ts';
@@ -81,7 +82,7 @@ export interface RestOptions extends FaultHandling {
 
 /** The options of the Fastify constructor that the façade depends on. */
 export const fastifyOptions = {
-  routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1024 },
+  routerOptions: { ignoreTrailingSlash: true, maxParamLength: MAX_ID_LENGTH },
   bodyLimit: 2 * 1024 * 1024,
   onProtoPoisoning: 'error',
   onConstructorPoisoning: 'error',

@@ -1,5 +1,5 @@
 import type { InputRef } from '@pothos/core';
-import { type Constraints, OPEN_WORD } from '../kernel/constraints.ts';
+import { type Constraints, MAX_ID_LENGTH, OPEN_WORD } from '../kernel/constraints.ts';
 import type { Role } from '../kernel/roles.ts';
 import { builder } from './builder.ts';
 
@@ -14,9 +14,10 @@ export const bounds = {
   /** A value of an open set (defaults §0.3). */
   open: { pattern: OPEN_WORD },
   slug: { pattern: '[a-z0-9]+(?:-[a-z0-9]+)*', maxLength: 64 },
-  json: { maxBytes: 256 * 1024, notNull: true },
-  /** Free-form data of a new resource; `null` means none. */
-  newJson: { maxBytes: 256 * 1024 },
+  /** A text that names an object in a path. */
+  key: { maxLength: MAX_ID_LENGTH },
+  /** Where to continue in a list or a stream. */
+  cursor: { maxLength: 512 },
 } as const satisfies Record<string, Constraints>;
 
 /** A string that must be a role. */

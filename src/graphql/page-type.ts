@@ -3,6 +3,7 @@ import type { Page } from '../data/page.ts';
 import type { Constraints } from '../kernel/constraints.ts';
 import { startingNoun } from '../kernel/wording.ts';
 import { builder } from './builder.ts';
+import { bounds } from './inputs.ts';
 
 const PageInfo = builder.objectRef<Page<unknown>>('PageInfo').implement({
   description: 'The position of a page in its list.',
@@ -82,13 +83,13 @@ export function pageType<Row extends object>(
 const LIMIT: Constraints = { min: 1, max: 200 };
 
 /** Arguments of a list: `first` (default 50, 1 to 200, defaults §0.4) and `after`. */
-export const pageArgs = (bounds: Constraints = LIMIT, defaultValue = 50) =>
+export const pageArgs = (limit: Constraints = LIMIT, defaultValue = 50) =>
   ({
     first: builder.args((t) => ({
       first: t.int({
         required: true,
         defaultValue,
-        constraints: bounds,
+        constraints: limit,
         description: 'Maximum number of rows on the page.',
       }),
     })).first,
@@ -96,7 +97,7 @@ export const pageArgs = (bounds: Constraints = LIMIT, defaultValue = 50) =>
       after: t.string({
         description: 'Cursor of the row to continue after.',
         isCursor: true,
-        constraints: { maxLength: 512 },
+        constraints: bounds.cursor,
       }),
     })).after,
   }) as const;

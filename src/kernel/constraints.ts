@@ -74,6 +74,10 @@ export type ArgumentIssues = (
 export const MAX_JSON_DEPTH = 64;
 /** The longest key of a map whose values are all of one type. */
 export const MAX_KEY_LENGTH = 64;
+/** The longest text that names an object. A longer part of a path has no route. */
+export const MAX_ID_LENGTH = 1_024;
+/** The largest JSON value, unless an input has a bound of its own (defaults §0.5). */
+export const MAX_JSON_BYTES = 256 * 1024;
 
 const patterns = new Map<string, RegExp>();
 function compiled(source: string): RegExp {

@@ -38,7 +38,6 @@ const CreateReleaseInput = builder.inputType('CreateReleaseInput', {
     notes: t.string({ constraints: bounds.description, description: 'Release notes: what is new.' }),
     metadata: t.field({
       type: 'JSONObject',
-      constraints: { maxBytes: bounds.json.maxBytes },
       description: 'Free-form data.',
     }),
   }),

@@ -8,6 +8,7 @@ import {
   type GraphQLFieldResolver,
   type GraphQLInputType,
   type GraphQLResolveInfo,
+  type GraphQLSchema,
   getNullableType,
   isInputObjectType,
   isListType,
@@ -17,6 +18,7 @@ import { type ArgumentIssues, type Constraints, checkConstraints } from '../../k
 import { InputError, type InputIssue, unauthenticated } from '../../kernel/errors.ts';
 import { type JsonType, jsonTypeOf } from '../../kernel/json-type.ts';
 import type { Context } from '../context.ts';
+import { addDefaultBounds } from '../default-bounds.ts';
 import { argumentIssues } from './argument-issues.ts';
 
 declare global {
@@ -47,6 +49,11 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
   override onInputFieldConfig(fieldConfig: PothosInputFieldConfig<Types>): PothosInputFieldConfig<Types> {
     const { constraints } = fieldConfig.pothosOptions as { constraints?: Constraints };
     return constraints ? { ...fieldConfig, extensions: { ...fieldConfig.extensions, constraints } } : fieldConfig;
+  }
+
+  override afterBuild(schema: GraphQLSchema): GraphQLSchema {
+    addDefaultBounds(schema);
+    return schema;
   }
 
   override wrapResolve(

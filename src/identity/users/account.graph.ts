@@ -124,7 +124,6 @@ const UpdatePreferencesInput = builder.inputType('UpdatePreferencesInput', {
     preferences: t.field({
       type: 'JSONObject',
       required: true,
-      constraints: { maxBytes: bounds.json.maxBytes },
       description: 'Top-level keys are merged. A key set to `null` is removed.',
     }),
   }),

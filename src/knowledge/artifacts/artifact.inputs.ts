@@ -41,7 +41,7 @@ export const CreateArtifactInput = builder.inputType('CreateArtifactInput', {
     summary: t.string({ constraints: bounds.description, description: 'What it says, in short.' }),
     keywords: t.stringList({ constraints: labels, description: 'Words that it is about.' }),
     tags: t.stringList({ constraints: labels, description: 'Free labels.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free-form data.' }),
+    metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
     source: t.string({
       constraints: bounds.open,
       description: 'Where it comes from: `api` (default), `user`, `agent`, `tool`, `workflow` or another word.',
@@ -66,7 +66,7 @@ export const UploadArtifactInput = builder.inputType('UploadArtifactInput', {
     }),
     threadId: t.id({ constraints: bounds.id, description: 'The thread that it belongs to.' }),
     tags: t.stringList({ constraints: labels, description: 'Free labels.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free-form data.' }),
+    metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
     ttlSeconds: t.int({ constraints: ttl, description: `${TTL} Without one, it does not expire.` }),
     rootArtifactId: t.id({
       constraints: bounds.id,
@@ -90,7 +90,11 @@ export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
     summary: t.string({ constraints: bounds.description, description: 'What it says, in short.' }),
     keywords: t.stringList({ constraints: kept(labels), description: 'Words that it is about.' }),
     tags: t.stringList({ constraints: kept(labels), description: 'Free labels.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free-form data.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { notNull: true },
+      description: 'Replaces the free-form data.',
+    }),
     status: t.string({
       constraints: { oneOf: ['active', 'archived'], notNull: true },
       description: '`active` or `archived`.',

@@ -1,6 +1,6 @@
 import { builder } from '../../graphql/builder.ts';
 import { inNamespace, tracked } from '../../graphql/common-fields.ts';
-import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { idArg, namespaceArgs } from '../../graphql/place-args.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -23,7 +23,7 @@ const CreateThreadInput = builder.inputType('CreateThreadInput', {
   description: 'A new thread.',
   fields: (t) => ({
     title: t.string({ constraints: { maxLength: 255 }, description: 'What the thread is about.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free-form data.' }),
+    metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
   }),
 });
 
@@ -31,7 +31,11 @@ const UpdateThreadInput = builder.inputType('UpdateThreadInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
     title: t.string({ constraints: { maxLength: 255 }, description: 'What the thread is about.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free-form data.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { notNull: true },
+      description: 'Replaces the free-form data.',
+    }),
   }),
 });
 

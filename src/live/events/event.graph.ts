@@ -1,5 +1,6 @@
 import type { StreamEvent } from '../../data/outbox.ts';
 import { builder } from '../../graphql/builder.ts';
+import { bounds } from '../../graphql/inputs.ts';
 import type { SubscribeOptions } from './event.service.ts';
 import { cursorOf } from './position.ts';
 
@@ -97,6 +98,7 @@ const subscribeOptions = (
 builder.subscriptionFields((t) => {
   const options = {
     after: t.arg.string({
+      constraints: bounds.cursor,
       description:
         'The `cursor` of the last event that the client saw. Over SSE, the header `Last-Event-ID` takes precedence.',
     }),

@@ -1,6 +1,6 @@
 import { builder } from '../../graphql/builder.ts';
 import { inOrganization, optionalTime } from '../../graphql/common-fields.ts';
-import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
 import { workspaceArgs } from '../../graphql/place-args.ts';
@@ -121,7 +121,6 @@ const WorkspaceLimitsInput = builder.inputType('WorkspaceLimitsInput', {
     tokensPerMinute: t.field({ type: 'Int53', constraints: limit, description: 'Input and output tokens per minute.' }),
     more: t.field({
       type: 'JSONObject',
-      constraints: { maxBytes: bounds.json.maxBytes },
       description: 'Other limits. The service keeps them as they are, but does not apply them.',
     }),
   }),

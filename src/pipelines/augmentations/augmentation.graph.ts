@@ -140,7 +140,7 @@ const CreateAugmentationInput = builder.inputType('CreateAugmentationInput', {
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     status: t.string({ constraints: status, description: '`active` (default), `draft` or `archived`.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free-form data.' }),
+    metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
     stages: t.field({
       type: [StageInput],
       constraints: { maxItems: limits.stages },
@@ -155,7 +155,11 @@ const UpdateAugmentationInput = builder.inputType('UpdateAugmentationInput', {
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     status: t.string({ constraints: { ...status, notNull: true }, description: '`draft`, `active` or `archived`.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free-form data.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { notNull: true },
+      description: 'Replaces the free-form data.',
+    }),
     stages: t.field({
       type: [StageInput],
       constraints: { maxItems: limits.stages, notNull: true },

@@ -52,7 +52,7 @@ const CreateEndpointInput = builder.inputType('CreateEndpointInput', {
       description: 'The augmentation that a request runs: one of the app.',
     }),
     enabled: t.boolean({ description: 'Whether the endpoint is in use. Default true.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.newJson, description: 'Free-form data.' }),
+    metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
   }),
 });
 
@@ -68,7 +68,11 @@ const UpdateEndpointInput = builder.inputType('UpdateEndpointInput', {
       description: 'The augmentation that a request runs: one of the app.',
     }),
     enabled: t.boolean({ constraints: { notNull: true }, description: 'Whether the endpoint is in use.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free-form data.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { notNull: true },
+      description: 'Replaces the free-form data.',
+    }),
   }),
 });
 

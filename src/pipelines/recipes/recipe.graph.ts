@@ -163,7 +163,6 @@ const ApplyRecipeInput = builder.inputType('ApplyRecipeInput', {
     }),
     parameters: t.field({
       type: 'JSONObject',
-      constraints: { maxBytes: 256 * 1024 },
       description: 'Values of parameters, by name. Others have their defaults.',
     }),
     dryRun: t.boolean({ description: 'Makes nothing, and says what would be made. Default false.' }),

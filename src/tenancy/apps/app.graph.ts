@@ -31,7 +31,6 @@ const CreateAppInput = builder.inputType('CreateAppInput', {
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     metadata: t.field({
       type: 'JSONObject',
-      constraints: { maxBytes: bounds.json.maxBytes },
       description: 'Free-form data.',
     }),
   }),
@@ -42,7 +41,11 @@ const UpdateAppInput = builder.inputType('UpdateAppInput', {
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    metadata: t.field({ type: 'JSONObject', constraints: bounds.json, description: 'Replaces the free-form data.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { notNull: true },
+      description: 'Replaces the free-form data.',
+    }),
   }),
 });
 

@@ -135,7 +135,9 @@ builder.queryFields((t) => ({
     authorize: { organization: 'tool:read' },
     args: {
       ...organizationArgs('The organization in whose catalogue the tool is.'),
-      ...builder.args((of) => ({ slug: of.string({ required: true, description: 'The slug.' }) })),
+      ...builder.args((of) => ({
+        slug: of.string({ required: true, constraints: bounds.key, description: 'The slug.' }),
+      })),
     },
     resolve: ({ organization }, { slug }, context) => context.services.tools.bySlug.get(context, organization, slug),
   }),

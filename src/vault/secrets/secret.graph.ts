@@ -204,7 +204,7 @@ builder.queryFields((t) => ({
     mayFail: ['RESOURCE_CONFLICT'],
     args: {
       ...organizationArgs(),
-      name: t.arg.string({ required: true, description: 'The name.' }),
+      name: t.arg.string({ required: true, constraints: bounds.key, description: 'The name.' }),
       workspaceId: t.arg.id({
         constraints: bounds.id,
         description: 'A workspace to look in, without its namespaces and environments.',
