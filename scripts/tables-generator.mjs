@@ -47,8 +47,10 @@ function printTable(model) {
   const columns = columnsOf(model);
   const names = columns.map((field) => `${field.name}: '${columnName(field)}'`).join(', ');
   const json = columns.filter(({ type }) => type === 'Json').map(({ name }) => `'${name}'`);
+  const required = columns.filter(({ isRequired }) => isRequired).map(({ name }) => `'${name}'`);
   const touched = columns.find((field) => field.isUpdatedAt);
-  return `  ${model.dbName ?? model.name}: { columns: { ${names} }, json: [${json.join(', ')}], touched: ${
+  const lists = `json: [${json.join(', ')}], required: [${required.join(', ')}]`;
+  return `  ${model.dbName ?? model.name}: { columns: { ${names} }, ${lists}, touched: ${
     touched ? `'${columnName(touched)}'` : 'null'
   } },`;
 }
@@ -63,8 +65,8 @@ ${models.map(printType).join('\n')}
 }
 
 /**
- * Each table: its columns by property, the properties that hold JSON, and the column that says when a row was last
- * changed.
+ * Each table: its columns by property, the properties that hold JSON, those that are never null, and the column that
+ * says when a row was last changed.
  */
 export const tables = {
 ${models.map(printTable).join('\n')}

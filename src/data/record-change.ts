@@ -10,7 +10,7 @@ import type { Tx } from './tx.ts';
 type Recorder = Pick<Tx, 'audit' | 'emit'>;
 
 /** Where a changed row belongs, including its namespace, environment and app if it has one. */
-interface ChangedRow extends Place {
+export interface ChangedRow extends Place {
   id: string;
   orgId: string;
   /** Absent or `null` if it belongs to the organization as a whole. */

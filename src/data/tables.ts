@@ -20,6 +20,8 @@ export interface Table {
   properties: readonly string[];
   /** Properties that contain JSON. */
   json: ReadonlySet<string>;
+  /** Properties that are never `null`. */
+  required: ReadonlySet<string>;
   /** The column with the time of the last change. */
   touched: string | null;
   /** Its columns, of a row `t`. */
@@ -34,7 +36,7 @@ const known = new Map<TableName, Table>();
 export function tableOf(name: TableName): Table {
   const found = known.get(name);
   if (found) return found;
-  const { columns, json, touched } = tables[name];
+  const { columns, json, required, touched } = tables[name];
   const selected = Object.values(columns).map((column) => `t.${column}`);
   const named = Object.entries(columns).map(([property, column]) => `t.${column} as "${property}"`);
   const table = {
@@ -42,6 +44,7 @@ export function tableOf(name: TableName): Table {
     columns,
     properties: Object.keys(columns),
     json: new Set<string>(json),
+    required: new Set<string>(required),
     touched,
     selected: selected.join(', '),
     named: named.join(', '),

@@ -1,6 +1,7 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import { columnsOf } from '../../data/pages.ts';
+import { deleteRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
@@ -19,6 +20,13 @@ export interface CreateRelease {
   metadata?: Record<string, unknown> | null;
 }
 
+const releases = {
+  kind: 'release',
+  from: 'releases',
+  columns: columnsOf(Object.values(Prisma.ReleaseScalarFieldEnum)),
+  below: ['orgId', 'workspaceId', 'appId'],
+} as const;
+
 /** Releases of an app. They are immutable and numbered from 1 without gaps. */
 export class ReleaseService {
   readonly reads: Reads<Release, AppPlace>;
@@ -26,12 +34,7 @@ export class ReleaseService {
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.reads = new Reads(deps, {
-      kind: 'release',
-      from: 'releases',
-      columns: columnsOf(Object.values(Prisma.ReleaseScalarFieldEnum)),
-      below: ['orgId', 'workspaceId', 'appId'],
-    });
+    this.reads = new Reads(deps, releases);
   }
 
   /**
@@ -56,16 +59,15 @@ export class ReleaseService {
   /** @throws RESOURCE_NOT_FOUND `release`; RESOURCE_CONFLICT `in_use` while it is deployed anywhere */
   async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<void> {
     const release = await this.reads.get(noCache, place, id);
-    await this.#deps.changes.run(actor, async (tx) => {
+    const { number, version } = release;
+    const rules = async (tx: Tx) => {
       // running deployments of it have finished, and none can begin
       await tx.lock('releases', { id }, 'update');
-      await tx.expectVersion({ table: 'releases', key: { id } });
       const references = await referencesToRelease(tx, id);
       if (references.length > 0)
         throw conflict('release', id, 'in_use', 'The release is deployed: undeploy it first.', { references });
-      tx.remove('releases', { id }, () => notFound('release', id));
-      recordChange(tx, 'delete', 'release', release, { number: release.number, version: release.version });
-    });
+    };
+    await deleteRow(this.#deps, actor, releases, release, { rules, metadata: { number, version } });
   }
 }
 

@@ -2,6 +2,7 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import type { Given } from '../../data/given.ts';
 import type { PageArgs } from '../../data/page.ts';
+import { deleteRow } from '../../data/plain-changes.ts';
 import type { Reads } from '../../data/reads.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
 import { noCache, type RequestCache } from '../../data/request-cache.ts';
@@ -158,13 +159,7 @@ export class EntityService {
 
   /** Deletes an entity with its relations. @throws RESOURCE_NOT_FOUND */
   async delete(actor: Actor, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
-    const { appId, namespaceId } = place;
-    return this.#deps.changes.run(actor, async (tx) => {
-      await tx.expectVersion({ table: 'entities', key: { id, appId, namespaceId } });
-      tx.remove('entities', { id, appId, namespaceId }, () => notFound('entity', id));
-      recordChange(tx, 'delete', 'entity', { id, ...place });
-      return true;
-    });
+    return deleteRow(this.#deps, actor, { kind: 'entity', from: 'entities' }, { id, ...place });
   }
 
   /**

@@ -1,6 +1,7 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import { columnsOf } from '../../data/pages.ts';
+import { deleteRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
@@ -83,39 +84,23 @@ export class MemoryService {
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND `memory` or `entity` */
   async update(actor: Actor, place: Checked<AppNamespacePlace>, id: string, input: UpdateMemory): Promise<Memory> {
     const { appId, namespaceId } = place;
-    const { entityIds } = input;
-    await this.reads.get(noCache, place, id);
-    await this.#deps.changes.run(actor, async (tx) => {
-      if (entityIds?.length) await demandEntities(tx, place, entityIds);
-      const before = await tx.lock('memories', { id, appId, namespaceId }, 'no key update', () =>
-        notFound('memory', id),
-      );
-      await tx.expectVersion({ table: 'memories', key: { id } });
-      if (entityIds) linkEntities(tx, place, id, entityIds, { replaces: true });
-      tx.update(
-        'memories',
-        { id },
-        {
-          content: input.content ?? undefined,
-          tags: input.tags ?? undefined,
-          metadata: input.metadata ?? undefined,
-          // what it is about is part of it
-          resourceVersion: entityIds ? before.resourceVersion + 1 : undefined,
-        },
-      );
-      recordChange(tx, 'update', 'memory', before, { fields: Object.keys(input) });
+    const { entityIds, ...values } = input;
+    // a memory that is missing is told before an entity that is
+    if (entityIds?.length) await this.reads.get(noCache, place, id);
+    await updateRow(this.#deps, actor, memories, { id, ...place }, input, async (tx) => {
+      if (!entityIds) return values;
+      if (entityIds.length > 0) await demandEntities(tx, place, entityIds);
+      const key = { id, appId, namespaceId };
+      const { resourceVersion } = await tx.lock('memories', key, 'no key update', () => notFound('memory', id));
+      linkEntities(tx, place, id, entityIds, { replaces: true });
+      // what it is about is part of it
+      return { ...values, resourceVersion: resourceVersion + 1 };
     });
     return this.reads.get(noCache, place, id);
   }
 
   /** @throws RESOURCE_NOT_FOUND */
   async delete(actor: Actor, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
-    const { appId, namespaceId } = place;
-    return this.#deps.changes.run(actor, async (tx) => {
-      await tx.expectVersion({ table: 'memories', key: { id, appId, namespaceId } });
-      tx.remove('memories', { id, appId, namespaceId }, () => notFound('memory', id));
-      recordChange(tx, 'delete', 'memory', { id, ...place });
-      return true;
-    });
+    return deleteRow(this.#deps, actor, memories, { id, ...place });
   }
 }

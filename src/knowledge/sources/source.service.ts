@@ -3,9 +3,11 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/pages.ts';
+import { createRow, deleteRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
-import { emitChange, recordChange } from '../../data/record-change.ts';
+import { emitChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
+import type { Tx } from '../../data/tx.ts';
 import { Prisma, type Source as SourceRow } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
 import type { Checked, NamespacePlace, WorkspacePlace } from '../../kernel/checked-place.ts';
@@ -69,20 +71,13 @@ export class SourceService {
   /** @throws RESOURCE_NOT_FOUND `namespace` */
   async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateSource): Promise<Source> {
     const { orgId, workspaceId } = place;
-    const { changes, access } = this.#deps;
-    const namespaceId = input.namespaceId ? await access.findPart(place, 'namespace', input.namespaceId) : null;
-    const row = { id: newId('source'), orgId, workspaceId, namespaceId };
-    const created = await changes.run(actor, async (tx) => {
+    const namespaceId = input.namespaceId
+      ? await this.#deps.access.findPart(place, 'namespace', input.namespaceId)
+      : null;
+    const row = { ...input, id: newId('source'), orgId, workspaceId, namespaceId };
+    const created = await createRow(this.#deps, actor, sources, row, (tx) => {
       if (namespaceId)
         tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
-      recordChange(tx, 'create', 'source', row);
-      return tx.create('sources', {
-        ...row,
-        name: input.name,
-        description: input.description ?? null,
-        sourceType: input.sourceType ?? undefined,
-        createdBy: actor.principal.userId,
-      });
     });
     return shown(created);
   }
@@ -90,14 +85,7 @@ export class SourceService {
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND */
   async update(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: UpdateSource): Promise<Source> {
     const before = await this.reads.get(noCache, place, id);
-    const { name, description } = input;
-    const set = { name: name ?? undefined, description };
-    const changed = await this.#deps.changes.run(actor, async (tx) => {
-      await tx.expectVersion({ table: 'sources', key: { id } });
-      recordChange(tx, 'update', 'source', before, { fields: Object.keys(input) });
-      return tx.change('sources', { id }, set, () => notFound('source', id));
-    });
-    return shown(changed);
+    return shown(await updateRow(this.#deps, actor, sources, before, input, input));
   }
 
   /**
@@ -105,14 +93,11 @@ export class SourceService {
    */
   async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
     const before = await this.reads.get(noCache, place, id);
-    return this.#deps.changes.run(actor, async (tx) => {
-      const artifactId = before.artifactId;
+    const rules = async (tx: Tx) => {
+      const { artifactId } = before;
       const artifact = artifactId ? await tx.lock('artifacts', { id: artifactId }, 'no key update') : null;
-      await tx.expectVersion({ table: 'sources', key: { id } });
-      tx.remove('sources', { id }, () => notFound('source', id));
       if (artifact) emitChange(tx, 'updated', 'artifact', artifact);
-      recordChange(tx, 'delete', 'source', before);
-      return true;
-    });
+    };
+    return deleteRow(this.#deps, actor, sources, before, { rules });
   }
 }

@@ -2,10 +2,12 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import { type Given, withoutNull } from '../../data/given.ts';
 import type { PageArgs } from '../../data/page.ts';
 import type { Words } from '../../data/pages.ts';
+import { deleteRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
 import type { Columns } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ProviderAccount as AccountRow } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
@@ -140,18 +142,21 @@ export class ProviderAccountService {
 
   /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at the account */
   async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
-    return this.#deps.changes.run(actor, async (tx) => {
+    const rules = async (tx: Tx) => {
       // Writing a target locks its account, so a new target and a deletion at the same time wait for each other.
       await tx.lock('provider_accounts', { id, orgId }, 'update', () => notFound('provider_account', id));
-      await tx.expectVersion({ table: 'provider_accounts', key: { id } });
       const models = await tx.query<{ id: string }>(statement`
         select distinct m.logical_model_id as id from logical_models m join model_targets t on t.model_id = m.id
         where t.provider_account_id = ${id} order by 1 limit ${MAX_REFERENCES}`);
       if (models.length > 0) throw inUse(id, models);
-      tx.remove('provider_accounts', { id });
-      recordChange(tx, 'delete', 'provider_account', { id, orgId });
-      return true;
-    });
+    };
+    return deleteRow(
+      this.#deps,
+      actor,
+      { kind: 'provider_account', from: 'provider_accounts' },
+      { id, orgId },
+      { rules },
+    );
   }
 }
 

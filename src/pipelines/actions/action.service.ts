@@ -1,8 +1,8 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import { columnsOf } from '../../data/pages.ts';
+import { createRow, deleteRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
-import { recordChange } from '../../data/record-change.ts';
 import type { NewRow } from '../../data/tables.ts';
 import { type Action, Prisma } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
@@ -23,6 +23,13 @@ interface UpdateAction
 /** A new action. */
 export type CreateAction = UpdateAction & Pick<Action, 'name' | 'augmentationId'>;
 
+const actions = {
+  kind: 'action',
+  from: 'actions',
+  columns: columnsOf(Object.values(Prisma.ActionScalarFieldEnum)),
+  below: ['orgId', 'workspaceId', 'appId'],
+} as const;
+
 /** Actions: what starts an augmentation of an app besides requests, which is somebody, an event, or the clock. */
 export class ActionService implements Owner {
   readonly reads: Reads<Action, AppPlace>;
@@ -32,23 +39,15 @@ export class ActionService implements Owner {
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
     this.tasks = [firingTask(deps.changes)];
-    this.reads = new Reads(deps, {
-      kind: 'action',
-      from: 'actions',
-      columns: columnsOf(Object.values(Prisma.ActionScalarFieldEnum)),
-      below: ['orgId', 'workspaceId', 'appId'],
-    });
+    this.reads = new Reads(deps, actions);
   }
 
   /** @throws RESOURCE_NOT_FOUND `augmentation`; InputError for what its kind needs or does not have */
   async create(actor: Actor, place: Checked<AppPlace>, input: CreateAction): Promise<Action> {
-    const row = { id: newId('action'), ...place };
-    const action = newAction(actor, row, input);
-    return this.#deps.changes.run(actor, async (tx) => {
+    const action = newAction(actor, { id: newId('action'), ...place }, input);
+    return createRow(this.#deps, actor, actions, action, (tx) => {
       tx.demand('apps', { id: place.appId }, 'key share', () => notFound('app', place.appId));
       demandAugmentation(tx, place, input.augmentationId);
-      recordChange(tx, 'create', 'action', row);
-      return tx.create('actions', action);
     });
   }
 
@@ -58,39 +57,21 @@ export class ActionService implements Owner {
    */
   async update(actor: Actor, place: Checked<AppPlace>, id: string, input: UpdateAction): Promise<Action> {
     const { orgId, workspaceId, appId } = place;
-    const { augmentationId } = input;
-    return this.#deps.changes.run(actor, async (tx) => {
-      if (augmentationId) demandAugmentation(tx, place, augmentationId);
+    return updateRow(this.#deps, actor, actions, { id, ...place }, input, async (tx) => {
+      if (input.augmentationId) demandAugmentation(tx, place, input.augmentationId);
       const key = { id, orgId, workspaceId, appId };
       const before = await tx.lock('actions', key, 'no key update', () => notFound('action', id));
-      await tx.expectVersion({ table: 'actions', key: { id } });
       const start = changedStart(before, input);
       const enabled = input.enabled ?? before.enabled;
       const isSame = enabled === before.enabled && start.cron === before.cron && start.timezone === before.timezone;
-      recordChange(tx, 'update', 'action', before, { fields: Object.keys(input) });
-      const set = {
-        ...start,
-        name: input.name ?? undefined,
-        description: input.description,
-        augmentationId: augmentationId ?? undefined,
-        enabled,
-        input: input.input ?? undefined,
-        // a time that is due, and not fired yet, stays
-        nextFireAt: isSame ? undefined : nextFire(start, enabled),
-      };
-      return tx.change('actions', { id }, set, () => notFound('action', id));
+      // a time that is due, and not fired yet, stays
+      return { ...input, ...start, enabled, nextFireAt: isSame ? undefined : nextFire(start, enabled) };
     });
   }
 
   /** @throws RESOURCE_NOT_FOUND */
   async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<boolean> {
-    const { orgId, workspaceId, appId } = place;
-    return this.#deps.changes.run(actor, async (tx) => {
-      await tx.expectVersion({ table: 'actions', key: { id, orgId, workspaceId, appId } });
-      tx.remove('actions', { id, orgId, workspaceId, appId }, () => notFound('action', id));
-      recordChange(tx, 'delete', 'action', { id, ...place });
-      return true;
-    });
+    return deleteRow(this.#deps, actor, actions, { id, ...place });
   }
 }
 

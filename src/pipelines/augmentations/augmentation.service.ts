@@ -1,5 +1,6 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
+import { deleteRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
@@ -77,10 +78,9 @@ export class AugmentationService {
   /** @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `in_use` while endpoints or actions run it */
   async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<boolean> {
     const { orgId, workspaceId, appId } = place;
-    return this.#deps.changes.run(actor, async (tx) => {
+    const rules = async (tx: Tx) => {
       // no endpoint and no action can begin to run it
       await tx.lock('augmentations', { id, orgId, workspaceId, appId }, 'update', missing(id));
-      await tx.expectVersion({ table: 'augmentations', key: { id } });
       const references = await tx.query<{ resource_type: string; resource_id: string }>(statement`
         select 'endpoint' as resource_type, id as resource_id from endpoints where augmentation_id = ${id}
         union all select 'action', id from actions where augmentation_id = ${id} order by 2 limit ${SHOWN}`);
@@ -92,10 +92,8 @@ export class AugmentationService {
           'Endpoints or actions run the augmentation: delete them, or let them run another one.',
           { references },
         );
-      tx.remove('augmentations', { id });
-      recordChange(tx, 'delete', 'augmentation', { id, ...place });
-      return true;
-    });
+    };
+    return deleteRow(this.#deps, actor, { kind: 'augmentation', from: 'augmentations' }, { id, ...place }, { rules });
   }
 }
 

@@ -2,8 +2,8 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Given } from '../../data/given.ts';
 import { columnsOf } from '../../data/pages.ts';
+import { createRow, deleteRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
-import { recordChange } from '../../data/record-change.ts';
 import type { NewRow } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { type Endpoint, Prisma } from '../../generated/prisma/client.ts';
@@ -20,6 +20,13 @@ type UpdateEndpoint = Given<
 /** A new endpoint. */
 export type CreateEndpoint = UpdateEndpoint & Pick<Endpoint, 'name' | 'path' | 'augmentationId'>;
 
+const endpoints = {
+  kind: 'endpoint',
+  from: 'endpoints',
+  columns: columnsOf(Object.values(Prisma.EndpointScalarFieldEnum)),
+  below: ['orgId', 'workspaceId', 'appId'],
+} as const;
+
 /** Endpoints: the addresses of an app, each of which runs an augmentation of the app. */
 export class EndpointService {
   readonly reads: Reads<Endpoint, AppPlace>;
@@ -27,23 +34,15 @@ export class EndpointService {
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.reads = new Reads(deps, {
-      kind: 'endpoint',
-      from: 'endpoints',
-      columns: columnsOf(Object.values(Prisma.EndpointScalarFieldEnum)),
-      below: ['orgId', 'workspaceId', 'appId'],
-    });
+    this.reads = new Reads(deps, endpoints);
   }
 
   /** @throws RESOURCE_NOT_FOUND `augmentation`; RESOURCE_ALREADY_EXISTS for a path that the app already has */
   async create(actor: Actor, place: Checked<AppPlace>, input: CreateEndpoint): Promise<Endpoint> {
-    const row = { id: newId('endpoint'), ...place };
-    return this.#deps.changes.run(actor, async (tx) => {
+    return createRow(this.#deps, actor, endpoints, { id: newId('endpoint'), ...place, ...input }, async (tx) => {
       await lockPaths(tx, place);
       demandAugmentation(tx, place, input.augmentationId);
       await demandFreePath(tx, place, input.path);
-      recordChange(tx, 'create', 'endpoint', row);
-      return tx.create('endpoints', newEndpoint(actor, row, input));
     });
   }
 
@@ -53,37 +52,19 @@ export class EndpointService {
    */
   async update(actor: Actor, place: Checked<AppPlace>, id: string, input: UpdateEndpoint): Promise<Endpoint> {
     const { path, augmentationId } = input;
-    return this.#deps.changes.run(actor, async (tx) => {
+    return updateRow(this.#deps, actor, endpoints, { id, ...place }, input, async (tx) => {
       if (path) await lockPaths(tx, place);
       if (augmentationId) demandAugmentation(tx, place, augmentationId);
-      await tx.expectVersion({ table: 'endpoints', key: { id, ...keyOf(place) } });
       if (path) await demandFreePath(tx, place, path, id);
-      recordChange(tx, 'update', 'endpoint', { id, ...place }, { fields: Object.keys(input) });
-      const set = {
-        name: input.name ?? undefined,
-        description: input.description,
-        path: path ?? undefined,
-        method: input.method ?? undefined,
-        augmentationId: augmentationId ?? undefined,
-        enabled: input.enabled ?? undefined,
-        metadata: input.metadata ?? undefined,
-      };
-      return tx.change('endpoints', { id, ...keyOf(place) }, set, () => notFound('endpoint', id));
+      return input;
     });
   }
 
   /** @throws RESOURCE_NOT_FOUND */
   async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<boolean> {
-    return this.#deps.changes.run(actor, async (tx) => {
-      await tx.expectVersion({ table: 'endpoints', key: { id, ...keyOf(place) } });
-      tx.remove('endpoints', { id, ...keyOf(place) }, () => notFound('endpoint', id));
-      recordChange(tx, 'delete', 'endpoint', { id, ...place });
-      return true;
-    });
+    return deleteRow(this.#deps, actor, endpoints, { id, ...place });
   }
 }
-
-const keyOf = ({ orgId, workspaceId, appId }: AppPlace) => ({ orgId, workspaceId, appId });
 
 /** Paths of one app change one after the other. @throws RESOURCE_NOT_FOUND `app` */
 async function lockPaths(tx: Tx, { appId }: AppPlace): Promise<void> {

@@ -1,5 +1,6 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { columnsOf } from '../../data/pages.ts';
+import { createRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import type { NewRow } from '../../data/tables.ts';
@@ -46,11 +47,7 @@ export class AppService {
   }
 
   async create(actor: Actor, { orgId, workspaceId }: Checked<WorkspacePlace>, input: CreateApp): Promise<App> {
-    const id = newId('app');
-    return this.#deps.changes.run(actor, async (tx) => {
-      recordChange(tx, 'create', 'app', { id, orgId, workspaceId, appId: id });
-      return tx.create('apps', newApp(actor, { id, orgId, workspaceId }, input));
-    });
+    return createRow(this.#deps, actor, apps, newApp(actor, { id: newId('app'), orgId, workspaceId }, input));
   }
 
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND */
@@ -60,16 +57,7 @@ export class AppService {
     id: string,
     input: UpdateApp,
   ): Promise<App> {
-    return this.#deps.changes.run(actor, async (tx) => {
-      await tx.expectVersion({ table: 'apps', key: { id } });
-      recordChange(tx, 'update', 'app', { id, orgId, workspaceId, appId: id }, { fields: Object.keys(input) });
-      const set = {
-        name: input.name ?? undefined,
-        description: input.description,
-        metadata: (input.metadata ?? undefined) as Prisma.InputJsonObject | undefined,
-      };
-      return tx.change('apps', { id, orgId, workspaceId }, set, () => notFound('app', id));
-    });
+    return updateRow(this.#deps, actor, apps, { id, orgId, workspaceId }, input, input);
   }
 
   /**

@@ -1,0 +1,99 @@
+import type { Actor } from '../kernel/caller.ts';
+import { notFound } from '../kernel/errors.ts';
+import type { EventName, ResourceWord } from '../kernel/resources.ts';
+import type { Changes } from './changes.ts';
+import { type ChangedRow, recordChange } from './record-change.ts';
+import { type Columns, type NewRow, type Row, type TableName, tableOf } from './tables.ts';
+import type { Tx } from './tx.ts';
+import type { VersionedTable } from './versioned-rows.ts';
+
+/** The resources that have an event of this name. */
+type With<Name extends string> = { [Word in ResourceWord]: Name extends EventName<Word> ? Word : never }[ResourceWord];
+
+/** A resource and its table, as its `Reads` names them. */
+interface Kept<Word extends ResourceWord, Name extends TableName> {
+  kind: Word;
+  from: Name;
+}
+
+interface Deps {
+  changes: Changes;
+}
+
+/** Values as inputs give them: `null` for a column that is never null is the same as none. */
+type Given<Values> = { [Key in keyof Values]: Values[Key] | null };
+
+/** What must hold, or also happens, before the row is written. It takes locks in the order of `locks.ts`. */
+type Rules<Result> = (tx: Tx) => Result | Promise<Result>;
+
+/** Creates a row and records it. @param row with its place @returns it as the database stores it */
+export async function createRow<Name extends TableName>(
+  { changes }: Deps,
+  actor: Actor,
+  { kind, from }: Kept<With<'created'>, Name>,
+  row: ChangedRow & Given<Omit<NewRow<Name>, 'createdBy'>>,
+  rules?: Rules<void>,
+): Promise<Row<Name>> {
+  return changes.run(actor, async (tx) => {
+    await rules?.(tx);
+    recordChange(tx, 'create', kind, row);
+    return tx.create(from, { ...given(from, row), createdBy: actor.principal.userId } as NewRow<Name>);
+  });
+}
+
+/**
+ * Changes a row and records the fields of the input.
+ * @param row its id and place, all of which it must have
+ * @param set the columns to set; as {@link Rules}, it returns them
+ * @returns the row as it is afterwards
+ * @throws RESOURCE_NOT_FOUND
+ */
+export async function updateRow<Name extends VersionedTable>(
+  { changes }: Deps,
+  actor: Actor,
+  { kind, from }: Kept<With<'updated'>, Name>,
+  row: ChangedRow,
+  input: object,
+  set: Given<Columns<Name>> | Rules<Given<Columns<Name>>>,
+): Promise<Row<Name>> {
+  return changes.run(actor, async (tx) => {
+    const values = typeof set === 'function' ? await set(tx) : set;
+    const key = keyOf(from, row);
+    await tx.expectVersion({ table: from, key });
+    recordChange(tx, 'update', kind, row, { fields: Object.keys(input) });
+    return tx.change(from, key, given(from, values), () => notFound(kind, row.id));
+  });
+}
+
+/** Deletes a row and records it. @param row as in {@link updateRow} @throws RESOURCE_NOT_FOUND */
+export async function deleteRow<Name extends VersionedTable>(
+  { changes }: Deps,
+  actor: Actor,
+  { kind, from }: Kept<With<'deleted'>, Name>,
+  row: ChangedRow,
+  { rules, metadata }: { rules?: Rules<void>; metadata?: Record<string, unknown> } = {},
+): Promise<boolean> {
+  return changes.run(actor, async (tx) => {
+    await rules?.(tx);
+    const key = keyOf(from, row);
+    await tx.expectVersion({ table: from, key });
+    tx.remove(from, key, () => notFound(kind, row.id));
+    recordChange(tx, 'delete', kind, row, metadata);
+    return true;
+  });
+}
+
+const PLACES = ['id', 'orgId', 'workspaceId', 'namespaceId', 'environmentId', 'appId'] as const;
+
+/** What identifies a row in its place: a row of another place is not found. */
+function keyOf<Name extends TableName>(from: Name, row: ChangedRow): Columns<Name> {
+  const { columns } = tableOf(from);
+  return Object.fromEntries(PLACES.filter((name) => name in columns).map((name) => [name, row[name]])) as Columns<Name>;
+}
+
+function given<Name extends TableName>(from: Name, values: object): Columns<Name> {
+  const { required } = tableOf(from);
+  return Object.fromEntries(
+    Object.entries(values).filter(([name, value]) => value !== null || !required.has(name)),
+  ) as Columns<Name>;
+}
