@@ -1,5 +1,5 @@
 import { selectOf } from './find-row.ts';
-import { type Columns, type Row, type TableName, tableOf } from './tables.ts';
+import { type Columns, type Row, type TableName, tableNames, tableOf } from './tables.ts';
 import { conditionOf, type Statement, type Write } from './writes.ts';
 
 /**
@@ -13,7 +13,8 @@ export type LockStrength = 'key share' | 'share' | 'no key update' | 'update';
  * THE order in which a change locks rows, so that waiting changes never form a cycle. Within a table, the row with the
  * lower key comes first. Advisory locks (`pg_advisory_xact_lock`) come before all rows, but that of
  * storage (`StorageLimits`) after all of them. Statements with `skip locked`
- * never wait and need no order.
+ * never wait and need no order. A table that is not listed comes after those that are, in the order of the Prisma
+ * schema: that is right for what nothing else is below.
  */
 const lockOrder = [
   'invitations',
@@ -59,7 +60,11 @@ const lockOrder = [
 ] as const satisfies readonly TableName[];
 
 /** A table whose rows can be locked. */
-export type LockableTable = (typeof lockOrder)[number];
+export type LockableTable =
+  | (typeof lockOrder)[number]
+  | { [Name in TableName]: Row<Name> extends { id: string } ? Name : never }[TableName];
+
+const places = new Map([...new Set<TableName>([...lockOrder, ...tableNames])].map((table, place) => [table, place]));
 
 /** The sort key of a table's rows, if it is not `id`. */
 const keys: { [Name in LockableTable]?: string } = {
@@ -80,9 +85,9 @@ export class LockOrder {
     const row = `${table} ${JSON.stringify('id' in where ? where.id : where)}`;
     if (this.#held.has(row)) return;
     this.#held.add(row);
-    const place = lockOrder.indexOf(table);
+    const place = places.get(table)!;
     if (place < this.#last)
-      throw new Error(`A change locks ${table} after ${lockOrder[this.#last]}: see the order of locks.`);
+      throw new Error(`A change locks ${table} after ${[...places.keys()][this.#last]}: see the order of locks.`);
     this.#last = place;
   }
 }

@@ -30,6 +30,15 @@ export interface Table {
   named: string;
 }
 
+/** The tables, in the order of the Prisma schema. */
+export const tableNames = Object.keys(tables) as TableName[];
+
+/** The table with the name of a resource, which is its plural; `null` when there is none. */
+export function tableNamed(word: string): TableName | null {
+  const name = `${word}s`.replace(/ys$/, 'ies');
+  return Object.hasOwn(tables, name) ? (name as TableName) : null;
+}
+
 const known = new Map<TableName, Table>();
 
 /** The description of a table, built on first use. */

@@ -33,6 +33,19 @@ function run<T>(work: (tx: Tx) => Promise<T>, assertsLockOrder = true): Promise<
   return changes.run(caller, work);
 }
 
+test('a table that the order does not list comes after those that it does', async () => {
+  const inOrder = async (tx: Tx) => {
+    await tx.lock('notifications', { id: 'none' }, 'share');
+    await tx.lock('sessions', { id: 'none' }, 'share');
+  };
+  await run(inOrder);
+  const after = async (tx: Tx) => {
+    await inOrder(tx);
+    await tx.lock('notifications', { id: 'other' }, 'share');
+  };
+  await expect(run(after)).rejects.toThrow('A change locks notifications after sessions');
+});
+
 test('a lock out of order fails the change, each way of taking it, where it is asserted', async () => {
   const { orgId, workspaceId } = owner;
   const ways: ((tx: Tx) => unknown)[] = [

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { tableNamed, tableOf } from '../../src/data/tables.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import {
   declarationOf,
+  isResourceWord,
   type PlaceKind,
   placeKinds,
+  placesOf,
   type ResourceWord,
   resources,
   resourceWords,
@@ -26,41 +29,19 @@ type Named = Partial<Record<Below, string>>;
 
 const below = placeKinds.filter((kind): kind is Below => kind !== 'organization' && kind !== 'workspace');
 
-/** The kinds of places below a workspace that something always lies in. Whoever adds a resource with events decides. */
-const liesIn: Partial<Record<ResourceWord, readonly Below[]>> = {
-  organization: [],
-  organization_member: [],
-  invitation: [],
-  workspace: [],
-  workspace_member: [],
+/** The kinds of places below a workspace that something always lies in, where the table of its name does not tell. */
+const themselves: Partial<Record<ResourceWord, readonly Below[]>> = {
   namespace: ['namespace'],
   app: ['app'],
-  release: ['app'],
-  augmentation: ['app'],
-  endpoint: ['app'],
-  action: ['app'],
-  execution: ['app'],
-  thread: ['namespace'],
-  artifact: ['namespace'],
-  source: [],
-  secret: [],
-  api_token: [],
-  app_token: ['app'],
   environment: ['environment'],
-  deployment: ['environment', 'app'],
-  model: [],
-  provider_account: [],
-  identity_provider: [],
-  model_entitlement: [],
-  tool: [],
-  tool_instance: [],
-  connection: [],
-  entity: ['namespace', 'app'],
-  memory: ['namespace', 'app'],
-  recipe: [],
-  presence: [],
-  notification: [],
+  app_token: ['app'],
 };
+
+/** What has rows lies in what each of its rows must name: that is not taken from the table of resources. */
+function liesIn(word: ResourceWord): readonly Below[] {
+  const table = tableNamed(word);
+  return themselves[word] ?? below.filter((kind) => table && tableOf(table).required.has(`${kind}Id`));
+}
 
 /** The least role that reads it, if not every role does. `null`: it is in no workspace. */
 const readFrom: Partial<Record<ResourceWord, Role | null>> = {
@@ -288,14 +269,17 @@ function mayHear(listener: Listener, event: Placed): boolean {
   if (!mayRead(listener, resourceType as ResourceWord)) return false;
   if (type === 'presence.viewing' && !(viewed && mayRead(listener, viewed))) return false;
   if (restrictedTo === null) return true;
-  const places = liesIn[resourceType as ResourceWord];
-  if (!places?.every((kind) => named[kind])) return false;
+  if (!isResourceWord(resourceType) || !liesIn(resourceType).every((kind) => named[kind])) return false;
   const kind = restrictedTo as Below;
   return named[kind] === undefined || named[kind] === own[kind];
 }
 
-test('every resource with events says where it lies', () => {
-  expect([...new Set(listed.map(([, word]) => word))].sort()).toEqual(Object.keys(liesIn).sort());
+test('the table of resources says where the rows of each resource with events lie', () => {
+  for (const word of new Set(listed.map(([, word]) => word)))
+    expect(
+      below.filter((kind) => placesOf(word)?.includes(kind)),
+      word,
+    ).toEqual(below.filter((kind) => liesIn(word).includes(kind)));
 });
 
 test.each(titles)('%s hears of each event that they may read of, and of no other', (title) => {
