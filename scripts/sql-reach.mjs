@@ -33,8 +33,8 @@ const NAMED = new RegExp(
   'g',
 );
 const CHANGES = /\b(?:insert\s+into|delete\s+from|update|truncate(?:\s+table)?)\s+(?:only\s+)?(?:public\.)?$/;
-/** The end of a text behind which the name of a table follows. */
-const OPEN = /\b(?:from|join|into|update|using)\s+(?:only\s+)?$/i;
+/** A text behind which the name of a table follows; `from` is also a word of sentences. */
+const OPEN = /(?:(?:^\s*|\b(?:select|delete)\b[\s\S]*\b)from|\b(?:join|into|update|using))\s+(?:only\s+)?$/i;
 
 /**
  * The tables that a text of SQL names.
@@ -72,13 +72,20 @@ export function tablesOf(code, tables, models) {
       uses.push(...usesOf(node, tables, models));
       if (node.type === 'StringLiteral' && tables.has(node.value)) bare.push({ table: node.value, writes: false });
       if (node.type === 'TemplateLiteral')
-        hasGap ||= node.quasis.some(({ cooked, tail }) => !tail && OPEN.test(cooked ?? ''));
+        hasGap ||= node.quasis.some((_, at, all) => at > 0 && OPEN.test(textOf(all.slice(0, at))));
     }
     for (const child of Object.values(value)) visit(child);
   };
   visit(parseSync(code, { syntax: 'ecmascript', target: 'es2022' }).body);
   return hasGap ? [...uses, ...bare] : uses;
 }
+
+/**
+ * The text of a template, or of the beginning of one.
+ * @param {readonly import('@swc/core').TemplateElement[]} quasis
+ * @returns {string}
+ */
+const textOf = (quasis) => quasis.map(({ cooked }) => cooked ?? '').join(' $ ');
 
 /**
  * The nodes of a syntax tree that can name a table.
@@ -97,8 +104,7 @@ function usesOf(node, tables, models) {
   const named = (/** @type {unknown} */ table, writes = false) =>
     typeof table === 'string' && tables.has(table) ? [{ table, writes }] : [];
   if (node.type === 'StringLiteral') return tablesIn(node.value, tables);
-  if (node.type === 'TemplateLiteral')
-    return tablesIn(node.quasis.map(({ cooked }) => cooked ?? '').join(' $ '), tables);
+  if (node.type === 'TemplateLiteral') return tablesIn(textOf(node.quasis), tables);
   // `from: 'apps'`; a join is read as a text of its own
   if (node.type === 'KeyValueProperty')
     return /^(?:from|table)$/.test(nameOf(node.key)) ? named(nameOf(node.value)) : [];

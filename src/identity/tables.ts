@@ -29,14 +29,11 @@ export const tables: GroupTables = {
     },
     sessions: {
       access: 'a session is looked up with each credential',
-      insight: 'nobody is told who is not signed in',
     },
     api_tokens: {
       access: 'a token is looked up with each credential',
       'access (writes)': 'when it was last used',
       knowledge: 'a link works while the token of its maker does',
-      live: 'whose token an event is about',
-      insight: 'series of tokens',
     },
     identity_links: {
       tenancy: 'an invitation to who signs in by a provider',

@@ -3,10 +3,5 @@ import type { GroupTables } from '../data/lent-tables.ts';
 /** The catalogue of models, the accounts at their providers, and who may use them. */
 export const tables: GroupTables = {
   owns: ['logical_models', 'model_targets', 'model_entitlements', 'model_usage', 'provider_accounts'],
-  lends: {
-    logical_models: {
-      pipelines: 'which models steps and recipes name',
-      insight: 'counts',
-    },
-  },
+  lends: {},
 };

@@ -14,10 +14,8 @@ export const tables: GroupTables = {
   lends: {
     organizations: {
       access: 'the gate asks whether it exists, with the role',
-      vault: 'notices of secrets go to organizations that exist',
       identity: 'what works in it ends with it, and mails and records have its name',
       tools: 'what is of deleted ones is not shown, and not refreshed',
-      pipelines: 'actions of deleted ones do not fire',
       insight: 'names in notifications, counts, and what ends with it',
     },
     organization_members: {
@@ -26,8 +24,7 @@ export const tables: GroupTables = {
       vault: 'who may see a secret',
       identity: 'tokens, sessions and links are of members',
       'identity (writes)': 'roles that an identity provider gives',
-      insight: 'who is told, and what somebody may see',
-      live: 'what a reader missed, as a member of then and now',
+      insight: 'counts',
     },
     workspaces: {
       access: 'the gate asks whether it exists, with the role',
@@ -35,7 +32,6 @@ export const tables: GroupTables = {
       identity: 'where a token works, and where a user starts',
       tools: 'what is of deleted ones is not shown, and not refreshed',
       knowledge: 'a download ends with its workspace',
-      pipelines: 'actions of deleted ones do not fire',
       insight: 'names in notifications, and counts',
     },
     workspace_members: {
@@ -44,8 +40,7 @@ export const tables: GroupTables = {
       identity: 'roles that an identity provider gives',
       'identity (writes)': 'roles that an identity provider gives',
       tools: 'which instances a list shows',
-      insight: 'who is told, and counts',
-      live: 'what a reader missed, as a member of then and now',
+      insight: 'counts',
     },
     namespaces: {
       access: 'the id behind `default`, and the workspace of a token',

@@ -4,15 +4,8 @@ import type { GroupTables } from '../data/lent-tables.ts';
 export const tables: GroupTables = {
   owns: ['tools', 'tool_instances', 'connections', 'oauth_states'],
   lends: {
-    tools: {
-      pipelines: 'which tools a recipe names, and which of them are there',
-    },
-    tool_instances: {
-      pipelines: 'which instances steps and recipes name',
-    },
     connections: {
       tenancy: 'a place ends for good when its connections have ended at their providers',
-      insight: 'a notification ends with its connection',
     },
   },
 };

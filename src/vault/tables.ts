@@ -4,10 +4,6 @@ import type { GroupTables } from '../data/lent-tables.ts';
 export const tables: GroupTables = {
   owns: ['secrets', 'secret_versions', 'credentials'],
   lends: {
-    secrets: {
-      pipelines: 'which secrets a recipe names, and which of them are there',
-      insight: 'a notification ends with its secret',
-    },
     credentials: {
       tools: 'which credentials an instance and a connection have; their values go through `Credentials`',
     },

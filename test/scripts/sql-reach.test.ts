@@ -44,6 +44,11 @@ test.each([
   ]);
 });
 
+test('a sentence with a gap names no table', () => {
+  const code = 'const to = (a, b) => `changed in $' + '{a} from $' + "{b}`; const rule = { source: 'secrets' };";
+  expect(tablesOf(code, tables, models)).toEqual([]);
+});
+
 test('a use that nobody lends is refused, as is a loan that nobody needs, and a table without an owner', () => {
   const groups = {
     tenancy: { owns: ['users', 'workspaces'], lends: { users: { vault: 'names' }, workspaces: { live: 'places' } } },

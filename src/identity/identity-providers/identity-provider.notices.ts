@@ -1,6 +1,7 @@
 import type { Changes } from '../../data/changes.ts';
 import { Notices } from '../../data/notices.ts';
 import { statement } from '../../data/writes.ts';
+import { isLiveOrganization } from '../../tenancy/views.ts';
 
 interface Due {
   id: string;
@@ -21,7 +22,7 @@ const STEP = `select min(step)::int as days from unnest(array[${STEPS}]) step,
 const DUE = `select p.id, p.org_id as "orgId", p.name, p.certificate_ends_at as "endsAt", due.days as "daysLeft"
   from identity_providers p cross join lateral (${STEP}) due
   where p.is_active and p.certificate_ends_at between now() and now() + interval '30 days' and due.days is not null
-    and exists (select 1 from organizations o where o.id = p.org_id and o.deleted_at is null)
+    and ${isLiveOrganization('p.org_id')}
   order by p.id`;
 
 /**

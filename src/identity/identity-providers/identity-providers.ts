@@ -6,12 +6,13 @@ import { ApiError } from '../../kernel/errors.ts';
 import type { Owner } from '../../kernel/owner.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import { clientSecretIn } from '../../platform/outbound/client-secret.ts';
+import { isLiveOrganization } from '../../tenancy/views.ts';
 import { VaultFault } from '../../vault/secrets/envelope.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 
 /** A provider that signs users in: it is active and configured, and its organization is there. */
 const SIGNS_IN = `t.is_active and coalesce(t.saml_entity_id, t.oidc_client_id) is not null
-  and exists (select 1 from organizations o where o.id = t.org_id and o.deleted_at is null)`;
+  and ${isLiveOrganization('t.org_id')}`;
 
 /** The providers as sign-ins find them, by no tenant: whoever signs in is nobody yet. */
 export class IdentityProviders implements Owner {

@@ -4,6 +4,7 @@ import type { IdentityProvider as ProviderRow } from '../../generated/prisma/cli
 import { checkConstraints } from '../../kernel/constraints.ts';
 import { asRole, atLeast, type Role } from '../../kernel/roles.ts';
 import { addressShown } from '../../tenancy/organizations/shown-addresses.ts';
+import { isActiveAccount } from '../../tenancy/views.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
 import { domainOfEmail } from './domain-name.ts';
 import type { RefusalReason } from './refusals.ts';
@@ -46,7 +47,7 @@ export type SignInAdmission =
 
 const account = (condition: string, role = 'm.role') => `select u.id, u.email, u.username, u.full_name as "fullName",
     u.avatar_url as "avatarUrl", u.locale, u.home_org_id as "homeOrgId",
-    u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified",
+    ${isActiveAccount('u')} as "isActive", u.is_verified as "isVerified",
     u.password_hash is not null as "hasPassword",
     u.email_key is not null as "isHolder",
     u.is_platform_admin as "isPlatformAdmin", ${role} as role,

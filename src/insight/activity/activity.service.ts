@@ -13,6 +13,7 @@ import { forbidden, invalidInput, notFound } from '../../kernel/errors.ts';
 import type { Grant } from '../../kernel/roles.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
 import { restrictionsOf } from '../../kernel/token-grant.ts';
+import { IS_MEMBER } from '../../tenancy/views.ts';
 import {
   type ActivityScope,
   columnOf,
@@ -72,8 +73,6 @@ const areMoreThan = (records: number) =>
 const IS_DUE = `select 1 from activity_fold f where f.xid > pg_snapshot_xmax(pg_current_snapshot())
   or ${areMoreThan(MANY)}
   or f.folded_at < now() - interval '1 minute' and ${areMoreThan(0)}`;
-
-const IS_MEMBER = 'select 1 from organization_members where org_id = $1 and user_id = $2';
 
 const FOLD_BATCH = 20_000;
 /** The pause after which more records are summed while many come. */

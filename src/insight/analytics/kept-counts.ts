@@ -1,5 +1,7 @@
 import { words } from '../../data/pages.ts';
 import type { Sql } from '../../data/sql.ts';
+import { modelsOf } from '../../models/views.ts';
+import { liveWorkspaces } from '../../tenancy/views.ts';
 import { countersOfRuns } from './runs.ts';
 
 /** How many resources a place has (spec, Analytics shapes; artifacts are beyond). */
@@ -92,12 +94,12 @@ const TEXTS: Readonly<Record<CountedKind, string>> = {
   // secrets beside those of its workspaces
   organization: `select counter, sum(n)::float8 as n from place_counts
       where org_id = k.org_id and counter in ${listed(RESOURCES)} and place_id in
-        (select id from workspaces where org_id = k.org_id and deleted_at is null union all select k.org_id)
+        (${liveWorkspaces('k.org_id')} union all select k.org_id)
       group by counter
     union all ${countersOfRuns('k.org_id', 'k.id')}
     union all ${countersOf('k.org_id', STORAGE)}
-    union all select 'models', count(*)::float8 from logical_models where org_id = k.org_id
-    union all select 'workspaces', count(*)::float8 from workspaces where org_id = k.org_id and deleted_at is null
+    union all select 'models', count(*)::float8 from (${modelsOf('k.org_id')}) m
+    union all select 'workspaces', count(*)::float8 from (${liveWorkspaces('k.org_id')}) w
     union all select 'users', count(*)::float8 from organization_members where org_id = k.org_id`,
   workspace: `${countersOf('k.id', `${RESOURCES} models ${STORAGE}`)} union all ${countersOfRuns('k.org_id', 'k.id')}
     union all select 'workspaces', 1

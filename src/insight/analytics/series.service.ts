@@ -1,10 +1,12 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { demandAll, demandWhole } from '../../access/whole-place.ts';
+import { TOKEN_OWNER } from '../../identity/views.ts';
 import type { Actor } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { isUnstorable } from '../../kernel/constraints.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import type { Step } from '../../kernel/time-zone.ts';
+import { IS_MEMBER } from '../../tenancy/views.ts';
 import type { ScopeKind } from '../activity/activity-scope.ts';
 import { readSeries, readSeriesOfParts, type SeriesPoint } from '../activity/activity-sums.ts';
 import {
@@ -70,9 +72,6 @@ export const MAX_CUT_HOURS = 336;
 const DEFAULT_POINTS = 24;
 
 const LATEST_TIME = Date.UTC(9999, 0);
-
-const IS_MEMBER = 'select 1 from organization_members where org_id = $1 and user_id = $2';
-const OWNER_OF_TOKEN = 'select created_by_user_id as "userId" from api_tokens where org_id = $1 and id = $2';
 
 /** Series of a place, a token or a user: sums of its activity, and its runs. No read costs more with more history. */
 export class SeriesService {
@@ -166,7 +165,7 @@ export class SeriesService {
     }
     if (kind === 'token') {
       if (id === token?.id) return;
-      const [owner] = isUnstorable(id) ? [] : await sql.read<{ userId: string }>(OWNER_OF_TOKEN, [orgId, id]);
+      const [owner] = isUnstorable(id) ? [] : await sql.read<{ userId: string }>(TOKEN_OWNER, [orgId, id]);
       if (owner?.userId === userId) return demandWhole(actor, []);
       await demandAll(access, actor, orgId);
       if (!owner) throw notFound('api_token', id);

@@ -1,10 +1,10 @@
-import { granted } from '../../access/permissions.ts';
 import type { Notifying, Occasion } from '../../data/occasions.ts';
 import { eventActor } from '../../data/outbox.ts';
+import { organizationOfUser } from '../../identity/views.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
-import { roles } from '../../kernel/roles.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
+import { isActiveAccount, organizationAdministrators, workspaceAdministrators } from '../../tenancy/views.ts';
 import type { Category, NotificationType, Priority, Scope, SourceService } from './notification.words.ts';
 import { RETENTION_DAYS } from './notification.words.ts';
 import { type Audience, named, type Rule, rules, type Told } from './rules.ts';
@@ -47,12 +47,6 @@ interface Mailed {
   message: string;
 }
 
-/** The roles of those who administer a place, as a list of SQL. */
-const ADMINISTRATORS = roles
-  .filter((role) => granted(role, 'workspace:update') === 'all')
-  .map((role) => `'${role}'`)
-  .join(', ');
-
 const NAME_LENGTH = 60;
 const DIGITS = 6;
 
@@ -80,18 +74,17 @@ const MAKE = `with drafts as (
   ), recipients as (
     select d.stem, r.user_id from drafts d cross join lateral (
       select unnest(d.user_ids) as user_id
-      union select m.user_id from workspace_members m where d.audience = 'workspace administrators'
-        and m.org_id = d.org_id and m.workspace_id = d.workspace_id and m.role in (${ADMINISTRATORS})
-      union select m.user_id from organization_members m
+      union select a.user_id from (${workspaceAdministrators('d.org_id', 'd.workspace_id')}) a
+        where d.audience = 'workspace administrators'
+      union select a.user_id from (${organizationAdministrators('d.org_id')}) a
         where d.audience in ('workspace administrators', 'organization administrators')
-        and m.org_id = d.org_id and m.role in (${ADMINISTRATORS})
     ) r
   ), chosen as materialized (
     select d.stem || lpad(row_number() over (partition by d.stem order by u.id)::text, ${DIGITS}, '0') as id,
       u.id as recipient_id, u.email, u.username, d.*, ${filled('d.title', 200)} as full_title,
       ${filled('d.message', 2_000)} as full_message
     from drafts d join recipients r using (stem)
-    join users u on u.id = r.user_id and u.is_active and u.deactivated_at is null
+    join users u on u.id = r.user_id and ${isActiveAccount('u')}
     cross join lateral (select
       ${nameOf('(select o.name from organizations o where o.id = d.org_id)')} as organization,
       ${nameOf('(select w.name from workspaces w where w.id = d.workspace_id)')} as workspace,
@@ -115,11 +108,7 @@ const MAKE = `with drafts as (
     select 'evt' || substr(c.id, 4), o.org_id, c.workspace_id, c.namespace_id, c.environment_id, c.app_id,
       c.recipient_id, 'notification.created', $3::jsonb, 'notification', c.id,
       jsonb_build_object('category', c.category, 'type', c.type, 'priority', c.priority), $4
-    from chosen c cross join lateral (select coalesce(c.org_id, (select s.org_id from sessions s
-        join organization_members m on m.org_id = s.org_id and m.user_id = s.user_id
-        where s.user_id = c.recipient_id and s.revoked_at is null and s.expires_at > now()
-        order by s.id desc limit 1), (select m.org_id from organization_members m
-        where m.user_id = c.recipient_id order by m.id limit 1)) as org_id) o
+    from chosen c cross join lateral (select coalesce(c.org_id, ${organizationOfUser('c.recipient_id')}) as org_id) o
     where o.org_id is not null order by c.id
   )
   select email, username, full_title as title, full_message as message from chosen where is_mailed order by id`;
@@ -193,7 +182,7 @@ function draftOf(rule: Rule, told: Told, caller: Caller, at: Date): Draft {
     message: rule.message(told),
     action_url: url,
     action_label: label,
-    source_service: rule.from,
+    source_service: rule.source,
     source_event: type,
     metadata: { resource_type: resourceType, resource_id: resourceId, ...data, ...rule.metadata?.(told) },
     expires_at: new Date(Math.min(until, retained)),

@@ -32,7 +32,7 @@ export type Audience = 'subject' | 'listed' | 'workspace administrators' | 'orga
 export interface Rule {
   to: Audience;
   category: Category;
-  from: SourceService;
+  source: SourceService;
   /** The kind of message and its priority. */
   tone: readonly [NotificationType, Priority] | ((of: Told) => readonly [NotificationType, Priority]);
   title: (of: Told) => string;
@@ -65,7 +65,7 @@ const untilExpiry = ({ facts: { daysLeft, expiresAt } }: Told) => (daysLeft === 
 const aMember = {
   to: 'subject',
   category: 'member',
-  from: 'workspaces',
+  source: 'workspaces',
   when: isNoConsequence,
 } as const;
 const inOrganization = `the organization '${named.organization}'`;
@@ -112,14 +112,14 @@ const deployed = `'${named.app}' ${named.release} in '${named.environment}'`;
 const aDeployment = {
   to: 'workspace administrators',
   category: 'deployment',
-  from: 'environments',
+  source: 'environments',
   link: (of: Told) => [`${path(of)}/environments/${of.environmentId}/deployments`, 'Open deployments'],
 } as const satisfies Partial<Rule>;
 
 const aSecret = {
   to: 'listed',
   category: 'secret',
-  from: 'secrets',
+  source: 'secrets',
   isMailed: true,
   link: (of: Told) => [`/v1/orgs/${of.orgId}/secrets/${of.resourceId}`, 'Open secret'],
 } as const satisfies Partial<Rule>;
@@ -134,7 +134,7 @@ const tokenRules = (kind: 'api_token' | 'app_token'): [string, Rule][] => [
     {
       to: 'listed',
       category: 'token',
-      from: 'tokens',
+      source: 'tokens',
       isMailed: true,
       tone: expiring,
       title: ({ facts: { daysLeft } }) =>
@@ -152,7 +152,7 @@ const tokenRules = (kind: 'api_token' | 'app_token'): [string, Rule][] => [
     {
       to: 'listed',
       category: 'token',
-      from: 'tokens',
+      source: 'tokens',
       when: ({ facts: { reason } }) => reason === 'revoked_by_admin',
       tone: ['warning', 'high'],
       title: () => 'An administrator revoked a token of yours',
@@ -162,7 +162,7 @@ const tokenRules = (kind: 'api_token' | 'app_token'): [string, Rule][] => [
   ],
 ];
 
-const ofAccount = { to: 'subject', category: 'security', from: 'auth', isOwnToo: true } as const;
+const ofAccount = { to: 'subject', category: 'security', source: 'auth', isOwnToo: true } as const;
 const NOT_YOU = 'If it was not you, reset your password at once and tell your administrator.';
 const own = ['/v1/users/me', 'Open account'] as const;
 const ownLink = () => own;
@@ -193,7 +193,7 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     {
       to: 'listed',
       category: 'member',
-      from: 'workspaces',
+      source: 'workspaces',
       tone: ['success', 'normal'],
       title: () => 'An invitation was accepted',
       message: () => `${named.user} accepted your invitation to ${inOrganization}.`,
@@ -223,7 +223,7 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     {
       to: 'listed',
       category: 'connection',
-      from: 'connections',
+      source: 'connections',
       isMailed: true,
       tone: ['action_required', 'high'],
       title: () => 'A connection must be authorized again',
@@ -265,7 +265,7 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     {
       to: 'organization administrators',
       category: 'model',
-      from: 'models',
+      source: 'models',
       tone: ['warning', 'high'],
       title: () => 'A provider account is degraded',
       message: ({ facts }) => `The provider account ${quoted(facts.name)} of '${named.organization}' is degraded.`,
@@ -277,7 +277,7 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     {
       to: 'organization administrators',
       category: 'model',
-      from: 'models',
+      source: 'models',
       when: ({ data }) => data?.status === 'error',
       tone: ['error', 'high'],
       title: () => 'A provider account is unavailable',
@@ -291,7 +291,7 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     {
       to: 'organization administrators',
       category: 'model',
-      from: 'models',
+      source: 'models',
       when: ({ data }) => data?.status === 'unavailable',
       tone: ['error', 'high'],
       title: () => 'A model is unavailable',
@@ -341,7 +341,7 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     {
       to: 'organization administrators',
       category: 'system',
-      from: 'auth',
+      source: 'auth',
       isMailed: true,
       tone: ({ facts: { daysLeft } }) => (daysLeft === 1 ? urgent : due),
       title: ({ facts: { expiresAt } }) =>
@@ -393,7 +393,7 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
     {
       to: 'listed',
       category: 'security',
-      from: 'tokens',
+      source: 'tokens',
       isOwnToo: true,
       tone: ['warning', 'urgent'],
       title: () => 'A token was revoked: its refresh token was used twice',

@@ -1,6 +1,7 @@
 import type { Access } from '../../access/access.ts';
 import type { StreamEvent } from '../../data/outbox.ts';
 import type { Sql } from '../../data/sql.ts';
+import { TOKEN_OWNER } from '../../identity/views.ts';
 import type { Actor } from '../../kernel/caller.ts';
 import { isRefusal } from '../../kernel/errors.ts';
 import { isOn, wordOf } from '../../kernel/event-types.ts';
@@ -15,8 +16,6 @@ const PLACE_IDS = {
   environment: 'environmentId',
   app: 'appId',
 } as const satisfies Record<PlaceKind, keyof StreamEvent>;
-
-const OWNER = `select created_by_user_id as "userId" from api_tokens where org_id = $1 and id = $2`;
 
 /** Not a promise if everything is cached. */
 type MaybePromise<T> = T | Promise<T>;
@@ -108,7 +107,7 @@ export class Audience {
     const known = this.#owners.get(event);
     if (known) return known;
     const owner = this.#sql
-      .read<{ userId: string }>(OWNER, [event.orgId, event.resourceId])
+      .read<{ userId: string }>(TOKEN_OWNER, [event.orgId, event.resourceId])
       .then(([row]) => row?.userId ?? null);
     this.#owners.set(event, owner);
     return owner;

@@ -1,7 +1,6 @@
-import { reachesEveryWorkspace } from '../../access/access.ts';
 import { EVENT_COLUMNS, type StreamEvent } from '../../data/outbox.ts';
 import type { Sql } from '../../data/sql.ts';
-import { roles } from '../../kernel/roles.ts';
+import { organizationRoleSince, workspaceRolesSince } from '../../tenancy/views.ts';
 import type { Position } from './position.ts';
 
 const PAGE_SIZE = 200;
@@ -17,11 +16,6 @@ const WHERE = (place: string) => `e.org_id = $1 and ${place} and (e.recipient_id
 const PAGE = (missed: string) =>
   `select ${EVENT_COLUMNS} from events e where ${missed} and (e.xid, e.seq) <= ($6::xid8, $7::bigint)
     order by e.xid, e.seq limit ${PAGE_SIZE}`;
-
-const IN_ORGANIZATION = `select m.updated_at from organization_members m where m.org_id = $1 and m.user_id = $5`;
-const IN_WORKSPACE = `select m.updated_at from workspace_members m
-    where m.org_id = $1 and m.workspace_id = $2 and m.user_id = $5
-  union all ${IN_ORGANIZATION} and m.role = any('{${roles.filter(reachesEveryWorkspace).join(',')}}')`;
 
 /**
  * A position is lost when it is in the future (from another database, or made up), when it is older than every stored
@@ -42,8 +36,8 @@ const textsOf = (place: string, since: string) => ({
   isLost: IS_LOST(WHERE(place), since),
 });
 const TEXTS = {
-  workspace: textsOf('e.workspace_id = $2', IN_WORKSPACE),
-  organization: textsOf('e.workspace_id is null and $2::text is null', IN_ORGANIZATION),
+  workspace: textsOf('e.workspace_id = $2', workspaceRolesSince('$1', '$2', '$5')),
+  organization: textsOf('e.workspace_id is null and $2::text is null', organizationRoleSince('$1', '$5')),
 };
 const textsFor = ({ workspaceId }: StreamedPlace) => (workspaceId === null ? TEXTS.organization : TEXTS.workspace);
 

@@ -4,6 +4,7 @@ import { emitChange } from '../../data/record-change.ts';
 import { statement } from '../../data/writes.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
+import { isLivePlace } from '../../tenancy/views.ts';
 import { nextTime } from './next-time.ts';
 
 interface Due {
@@ -28,8 +29,7 @@ const DUE = 'next_fire_at <= now()';
 // a row that another node fires, or that is being changed, is not waited for
 const TAKE = `select t.id, t.org_id as "orgId", t.workspace_id as "workspaceId", t.app_id as "appId",
     t.augmentation_id as "augmentationId", t.cron, t.timezone, t.next_fire_at as "scheduledFor", now() as now,
-    exists (select 1 from workspaces w join organizations o on o.id = w.org_id
-      where w.id = t.workspace_id and w.deleted_at is null and o.deleted_at is null) as "isLive"
+    ${isLivePlace('t.workspace_id')} as "isLive"
   from actions t where t.${DUE} order by t.next_fire_at limit ${BATCH} for no key update skip locked`;
 
 /**

@@ -3,6 +3,8 @@ import { statement } from '../../data/writes.ts';
 import type { AppPlace } from '../../kernel/checked-place.ts';
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
+import { modelsOf } from '../../models/views.ts';
+import { instancesOf } from '../../tools/views.ts';
 
 /**
  * Most stages of an augmentation, steps of one stage, steps of all stages, and bytes of the config of one step and of
@@ -119,6 +121,9 @@ function checkIds<Item>(
 
 type ReferenceName = 'logicalModelId' | 'toolInstanceId';
 
+const NAMED = `select array(select m.id from (${modelsOf('$1')}) m where m.id = any($3::text[])) as models,
+  array(select i.id from (${instancesOf('$1', '$2')}) i where i.id = any($4::text[])) as instances`;
+
 async function checkReferences(
   tx: Tx,
   { orgId, workspaceId }: AppPlace,
@@ -134,11 +139,10 @@ async function checkReferences(
   const models = given('logicalModelId');
   const instances = given('toolInstanceId');
   if (models.length + instances.length === 0) return [];
-  const [found] = await tx.query<{ models: string[]; instances: string[] }>(statement`select
-    array(select logical_model_id from logical_models
-      where org_id = ${orgId} and logical_model_id = any(${models.map(({ id }) => id)})) as models,
-    array(select id from tool_instances where org_id = ${orgId} and workspace_id = ${workspaceId}
-      and id = any(${instances.map(({ id }) => id)})) as instances`);
+  const [found] = await tx.query<{ models: string[]; instances: string[] }>({
+    text: NAMED,
+    values: [orgId, workspaceId, models.map(({ id }) => id), instances.map(({ id }) => id)],
+  });
   return [
     ...models
       .filter(({ id }) => !found?.models.includes(id))

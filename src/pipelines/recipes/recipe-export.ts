@@ -7,6 +7,9 @@ import { conflict, InputError, notFound } from '../../kernel/errors.ts';
 import { ID_FORM, kindOfId } from '../../kernel/ids.ts';
 import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
 import { slugged } from '../../kernel/slug.ts';
+import { modelsOf } from '../../models/views.ts';
+import { instancesByTool } from '../../tools/views.ts';
+import { nameableSecrets } from '../../vault/views.ts';
 import { type Augmentation, augmentations } from '../augmentations/augmentation.source.ts';
 import { limits } from './recipe.words.ts';
 import type { RecipeDefinition, RecipeDocument, RecipeRequirements } from './recipe-document.ts';
@@ -75,15 +78,13 @@ const WHOLE = `select a.name, a.description, a.metadata,
         from actions t where ${OF_APP}`,
       limits.actions,
     )} as actions,
-    (select coalesce(json_agg(json_build_object('id', i.id, 'name', i.name, 'slug', o.slug)), '[]')
-      from tool_instances i join tools o on o.id = i.tool_id
-      where i.org_id = $1 and i.workspace_id = $2 and i.id in (select p.tool_instance_id from ${STEPS})) as instances,
-    exists (select 1 from logical_models m where m.org_id = $1 and m.model_type = 'embedding'
-      and m.logical_model_id in (select p.logical_model_id from ${STEPS})) as "needsEmbedding"
+    (select coalesce(json_agg(json_build_object('id', i.id, 'name', i.name, 'slug', i.slug)), '[]')
+      from (${instancesByTool('$1', '$2')}) i where i.id in (select p.tool_instance_id from ${STEPS})) as instances,
+    exists (select 1 from (${modelsOf('$1')}) m where m.model_type = 'embedding'
+      and m.id in (select p.logical_model_id from ${STEPS})) as "needsEmbedding"
   from apps a where a.org_id = $1 and a.workspace_id = $2 and a.id = $3`;
 
-const SECRETS = `select id, name from secrets where org_id = $1 and id = any($3::text[])
-  and (workspace_id is null and $4 or workspace_id = $2 and $5) and namespace_id is null and environment_id is null`;
+const SECRETS = `select s.id, s.name from (${nameableSecrets('$1', '$2', '$4', '$5')}) s where s.id = any($3::text[])`;
 
 /**
  * An app as a recipe: identifiers become local names, secrets `{{secret.NAME}}`. Members, tokens and history are not

@@ -3,6 +3,9 @@ import type { Sql } from '../../data/sql.ts';
 import type { Actor } from '../../kernel/caller.ts';
 import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { isRefusal } from '../../kernel/errors.ts';
+import { modelsOf } from '../../models/views.ts';
+import { servingInstance } from '../../tools/views.ts';
+import { nameableSecrets } from '../../vault/views.ts';
 import type { RecipeDefinition, RecipeStep } from './recipe-document.ts';
 import { requirementsOf } from './recipe-requirements.ts';
 
@@ -22,17 +25,13 @@ interface FoundParts {
 }
 
 const FIND = `select
-  array(select logical_model_id from logical_models where org_id = $1 and logical_model_id = any($3::text[])) as models,
+  array(select m.id from (${modelsOf('$1')}) m where m.id = any($3::text[])) as models,
   (select coalesce(json_agg(json_build_object('slug', w.slug, 'name', w.name, 'id', i.id)), '[]')
     from unnest($4::text[], $5::text[]) w(slug, name)
-    cross join lateral (select i.id from tool_instances i join tools t on t.id = i.tool_id
-      where i.org_id = $1 and i.workspace_id = $2 and t.slug = w.slug and (t.org_id is null or t.org_id = $1)
-      order by (w.name is not null and i.name = w.name) desc, i.namespace_id is null desc, i.is_active desc, i.id
-      limit 1) i) as instances,
-  array(select distinct name from secrets where org_id = $1 and name = any($6::text[]) and status = 'active'
-    and (workspace_id is null and $7 or workspace_id = $2 and $8)
-    and namespace_id is null and environment_id is null) as secrets,
-  exists (select 1 from logical_models where org_id = $1 and model_type = 'embedding' and enabled) as "hasEmbedding"`;
+    cross join lateral (${servingInstance('$1', '$2', 'w.slug', 'w.name')}) i) as instances,
+  array(select distinct s.name from (${nameableSecrets('$1', '$2', '$7', '$8')}) s
+    where s.name = any($6::text[]) and s.status = 'active') as secrets,
+  exists (select 1 from (${modelsOf('$1')}) m where m.model_type = 'embedding' and m.enabled) as "hasEmbedding"`;
 
 const keyOf = (slug: string, name: string | null | undefined) => JSON.stringify([slug, name ?? null]);
 

@@ -12,6 +12,7 @@ import { systemCaller } from '../../kernel/system-caller.ts';
 import { type Attempt, scheduled, type Task } from '../../kernel/tasks.ts';
 import { isDatabaseAway } from '../../platform/postgres/faults.ts';
 import { peopleInCharge } from '../../tenancy/organizations/people-in-charge.ts';
+import { isLivePlace } from '../../tenancy/views.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { connected, showInInstance } from './connection-changes.ts';
@@ -299,8 +300,7 @@ function waitOf(connection: Connection, reason: RefreshReason, now: number): 'se
 export const LOOK_AHEAD_MS = 10_000;
 
 /** Nothing is asked on behalf of a workspace or an organization that was deleted. */
-async function isDeleted(tx: Tx, { workspaceId, orgId }: Connection): Promise<boolean> {
-  const rows = await tx.query(statement`select 1 from workspaces w join organizations o on o.id = w.org_id
-    where w.id = ${workspaceId} and o.id = ${orgId} and w.deleted_at is null and o.deleted_at is null`);
+async function isDeleted(tx: Tx, { workspaceId }: Connection): Promise<boolean> {
+  const rows = await tx.query({ text: `select 1 where ${isLivePlace('$1')}`, values: [workspaceId] });
   return rows.length === 0;
 }

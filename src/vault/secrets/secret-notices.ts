@@ -3,6 +3,7 @@ import { Notices } from '../../data/notices.ts';
 import { emitChange } from '../../data/record-change.ts';
 import { statement } from '../../data/writes.ts';
 import { peopleInCharge } from '../../tenancy/organizations/people-in-charge.ts';
+import { isLiveOrganization, isLiveWorkspace } from '../../tenancy/views.ts';
 
 interface Due {
   id: string;
@@ -34,9 +35,8 @@ const DUE = `select s.id, s.org_id as "orgId", s.workspace_id as "workspaceId", 
     due.days as "daysLeft", (${DUE_FOR_ROTATION}) is true as "needsRotation"
   from secrets s cross join lateral (${STEP}) due
   where ((${MAY_EXPIRE}) or (${DUE_FOR_ROTATION})) and (due.days is not null or (${DUE_FOR_ROTATION}))
-    and exists (select 1 from organizations o where o.id = s.org_id and o.deleted_at is null)
-    and (s.workspace_id is null
-      or exists (select 1 from workspaces w where w.id = s.workspace_id and w.deleted_at is null))
+    and ${isLiveOrganization('s.org_id')}
+    and (s.workspace_id is null or ${isLiveWorkspace('s.workspace_id')})
   order by s.id`;
 
 /**

@@ -10,6 +10,7 @@ import type { Actor } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { type ApiError, conflict, forbidden, isRefusal, notFound } from '../../kernel/errors.ts';
 import type { Permission } from '../../kernel/resources.ts';
+import { isLiveWorkspace } from '../../tenancy/views.ts';
 import type { SecretValue } from './envelope.ts';
 import { findPlace, type PlaceInput, type SecretPlace } from './secret-place.ts';
 
@@ -55,13 +56,11 @@ const PLACE_KEY = `coalesce(t.environment_id, t.namespace_id, t.workspace_id, ''
 const keyOfPlace = ({ environmentId, namespaceId, workspaceId }: SecretPlace) =>
   environmentId ?? namespaceId ?? workspaceId ?? '';
 
-const IN_LIVE_WORKSPACE = 'exists (select 1 from workspaces w where w.id = t.workspace_id and w.deleted_at is null)';
-
 const secrets = {
   kind: 'secret',
   from: 'secrets',
   columns: secretColumns,
-  always: [`(t.workspace_id is null or ${IN_LIVE_WORKSPACE})`],
+  always: [`(t.workspace_id is null or ${isLiveWorkspace('t.workspace_id')})`],
   lead: 't.org_id',
   filters: ({ secretType, status, includeExpired, workspaceId, name, livingIn, scope }: SecretArgs) => ({
     't.secret_type = ?': secretType,

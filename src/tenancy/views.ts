@@ -1,0 +1,54 @@
+import { reachesEveryWorkspace } from '../access/access.ts';
+import { rolesWith } from '../access/permissions.ts';
+import { roles } from '../kernel/roles.ts';
+
+/**
+ * Who is where, and what is still there: the rules of this group as SQL, for statements of the groups above. Arguments
+ * are expressions: a column of the statement, or a parameter.
+ */
+
+const listed = (some: readonly string[]): string => `(${some.map((role) => `'${role}'`).join(', ')})`;
+const ADMINISTRATORS = listed(rolesWith('workspace:update'));
+const EVERYWHERE = listed(roles.filter(reachesEveryWorkspace));
+
+/** The identifiers of the workspaces of an organization that are not deleted. */
+export const liveWorkspaces = (orgId: string): string =>
+  `select w.id from workspaces w where w.org_id = ${orgId} and w.deleted_at is null`;
+
+/** Whether a workspace is not deleted. */
+export const isLiveWorkspace = (id: string): string =>
+  `exists (select 1 from workspaces w where w.id = ${id} and w.deleted_at is null)`;
+
+/** Whether an organization is not deleted. */
+export const isLiveOrganization = (id: string): string =>
+  `exists (select 1 from organizations o where o.id = ${id} and o.deleted_at is null)`;
+
+/** Whether neither a workspace nor its organization is deleted. */
+export const isLivePlace = (workspaceId: string): string =>
+  `exists (select 1 from workspaces w join organizations o on o.id = w.org_id
+    where w.id = ${workspaceId} and w.deleted_at is null and o.deleted_at is null)`;
+
+/** A row if a user is a member of an organization: `$1`, `$2`. */
+export const IS_MEMBER = 'select 1 from organization_members m where m.org_id = $1 and m.user_id = $2';
+
+/** `updated_at` of the role of a user in an organization; no row for others. */
+export const organizationRoleSince = (orgId: string, userId: string): string =>
+  `select m.updated_at from organization_members m where m.org_id = ${orgId} and m.user_id = ${userId}`;
+
+/** `updated_at` of each role that lets a user into a workspace: the one in it, and one that reaches every workspace. */
+export const workspaceRolesSince = (orgId: string, workspaceId: string, userId: string): string =>
+  `select m.updated_at from workspace_members m
+    where m.org_id = ${orgId} and m.workspace_id = ${workspaceId} and m.user_id = ${userId}
+  union all ${organizationRoleSince(orgId, userId)} and m.role in ${EVERYWHERE}`;
+
+/** The `user_id` of those who administer an organization. */
+export const organizationAdministrators = (orgId: string): string =>
+  `select m.user_id from organization_members m where m.org_id = ${orgId} and m.role in ${ADMINISTRATORS}`;
+
+/** The `user_id` of those who administer a workspace by a role in it; {@link organizationAdministrators} do so too. */
+export const workspaceAdministrators = (orgId: string, workspaceId: string): string =>
+  `select m.user_id from workspace_members m
+    where m.org_id = ${orgId} and m.workspace_id = ${workspaceId} and m.role in ${ADMINISTRATORS}`;
+
+/** Whether the account of a row of users is in use: neither deactivated nor deleted. */
+export const isActiveAccount = (user: string): string => `${user}.is_active and ${user}.deactivated_at is null`;
