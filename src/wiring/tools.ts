@@ -1,3 +1,4 @@
+import { stepsOfApp } from '../pipelines/views.ts';
 import { ConnectionService } from '../tools/connections/connection.service.ts';
 import { ConnectionCredentials } from '../tools/connections/connection-credentials.ts';
 import { ConnectionRefresh } from '../tools/connections/connection-refresh.ts';
@@ -31,7 +32,7 @@ export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound
       toolInstances,
       toolInstanceTests: new ToolInstanceTest({ ...deps, toolInstances, credentials, outbound, connections, activity }),
       connections: new ConnectionService({ ...deps, credentials, vault, provider, removal, publicUrl, states }),
-      connectionRequirements: new ConnectionRequirementsReader(sql),
+      connectionRequirements: new ConnectionRequirementsReader(sql, stepsOfApp),
     },
     closed: {
       oauthStates: states,

@@ -43,17 +43,23 @@ interface Used extends Pick<Tool, 'slug' | 'credentialSchema'> {
   granted: string[] | null;
 }
 
+/** What the steps of an app use, as a group above says it: `tool_instance_id` and `config` of each. */
+export type StepsOfApp = (orgId: string, workspaceId: string, appId: string) => string;
+
 /**
- * An app uses the tools and tool instances whose identifiers are anywhere in its metadata or in that of its newest
- * release. For a tool without a named instance, the instance is one that the namespace can use, a connected one first.
- * Those that need no connection are left out.
+ * An app uses the tool instances of its steps, and the tools and tool instances whose identifiers are anywhere in the
+ * configs of its steps, in its metadata or in that of its newest release. For a tool without a named instance, the
+ * instance is one that the namespace can use, a connected one first; for an instance that the namespace cannot use,
+ * there is none. Those that need no connection are left out.
  */
-const USED = `with words as (
-    select w #>> '{}' as id from apps a, jsonb_path_query(a.metadata, '$.** ? (@.type() == "string")') w
-    where a.org_id = $1 and a.id = $4
+const used = (stepsOfApp: StepsOfApp): string => `with steps as (${stepsOfApp('$1', '$2', '$4')}),
+  words as (
+    select s.tool_instance_id as id from steps s where s.tool_instance_id is not null
     union
-    select w #>> '{}' from (select r.metadata from releases r where r.org_id = $1 and r.app_id = $4
-      order by r.id desc limit 1) r, jsonb_path_query(r.metadata, '$.** ? (@.type() == "string")') w),
+    select w #>> '{}' from (select s.config as json from steps s
+      union all select a.metadata from apps a where a.org_id = $1 and a.id = $4
+      union all (select r.metadata from releases r where r.org_id = $1 and r.app_id = $4 order by r.id desc limit 1)) t,
+      jsonb_path_query(t.json, '$.** ? (@.type() == "string")') w),
   instances as (
     select i.*, c.status as connected, case when c.auth_type = 'oauth2' then c.scopes end as granted
     from tool_instances i
@@ -68,12 +74,17 @@ const USED = `with words as (
     left join instances i on i.tool_id = t.id
     where (t.org_id = $1 or t.org_id is null) and t.id in (select id from words)
       and not exists (select 1 from named n where n.tool_id = t.id)
-    order by t.id, (i.connected = 'connected') desc nulls last, i.is_active desc nulls last, i.id desc)
+    order by t.id, (i.connected = 'connected') desc nulls last, i.is_active desc nulls last, i.id desc),
+  elsewhere as (
+    select distinct i.tool_id as tool from tool_instances i where i.org_id = $1 and i.workspace_id = $2
+      and i.id in (select id from words) and i.id not in (select id from named))
   select t.id as "toolId", t.slug, t.name as "toolName", t.credential_schema as "credentialSchema",
     u.id as "instanceId", u.auth_mode as "authMode", u.scopes_override as "scopesOverride", u.connected as status,
     u.granted
   from (select n.tool_id as tool, n.id, n.auth_mode, n.scopes_override, n.connected, n.granted from named n
-    union all select c.tool, c.id, c.auth_mode, c.scopes_override, c.connected, c.granted from chosen c) u
+    union all select c.tool, c.id, c.auth_mode, c.scopes_override, c.connected, c.granted from chosen c
+    union all select e.tool, null, null, null, null, null from elsewhere e
+      where e.tool not in (select c.tool from chosen c where c.id is null)) u
   join tools t on t.id = u.tool
   where t.supports_connection and coalesce(u.auth_mode, '') <> 'none'
     and (u.connected is not null
@@ -83,9 +94,11 @@ const USED = `with words as (
 /** Finds out what an app needs in a namespace. */
 export class ConnectionRequirementsReader {
   readonly #sql: Sql;
+  readonly #used: string;
 
-  constructor(sql: Sql) {
+  constructor(sql: Sql, stepsOfApp: StepsOfApp) {
     this.#sql = sql;
+    this.#used = used(stepsOfApp);
   }
 
   /** @param appId an app of the workspace */
@@ -93,7 +106,7 @@ export class ConnectionRequirementsReader {
     { orgId, workspaceId, namespaceId }: Checked<NamespacePlace>,
     appId: string,
   ): Promise<ConnectionRequirements> {
-    const used = await this.#sql.query<Used>({ text: USED, values: [orgId, workspaceId, namespaceId, appId] });
+    const used = await this.#sql.query<Used>({ text: this.#used, values: [orgId, workspaceId, namespaceId, appId] });
     const requirements = used.map((row) => requirementOf(orgId, row));
     return {
       orgId,

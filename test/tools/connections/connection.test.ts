@@ -450,6 +450,60 @@ test('requirements: what an app uses, what is missing, and which connection coun
   });
 });
 
+test('requirements: what the steps of an app use, in REST and in GraphQL', async () => {
+  const { ann, instanceId, ofNamespace } = await withInstance(app, server);
+  const make = async (name: string) =>
+    (await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, { name })).body.app_id;
+  const [appId, other] = [await make('Shop'), await make('Other')];
+  const withSteps = async (of: string, steps: object[]) => {
+    const stages = [{ name: 'Work', steps: steps.map((step) => ({ name: 'Send', step_type: 'tool', ...step })) }];
+    const answer = await ann.call('POST', `${ann.home}/apps/${of}/augmentations`, { name: 'Mails', stages });
+    expect(answer.status, JSON.stringify(answer.body)).toBe(201);
+  };
+  const ask = async (of = appId) => {
+    const { body } = await ann.call<object>('GET', `${ofNamespace}/requirements?app_id=${of}`);
+    const { data } = await ann.ask<{ connectionRequirements: object }>(
+      `{ connectionRequirements(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", namespaceId: "default",
+        appId: "${of}") { total allSatisfied requirements { toolInstanceId satisfied } } }`,
+    );
+    return [body, data!.connectionRequirements];
+  };
+  const shown = (...requirements: [id: string | null, satisfied: boolean][]) => {
+    const total = requirements.length;
+    const isAll = requirements.every(([, satisfied]) => satisfied);
+    return [
+      {
+        requirements: requirements.map(([id, satisfied]) => ({ tool_instance_id: id, satisfied })),
+        total,
+        all_satisfied: isAll,
+      },
+      {
+        requirements: requirements.map(([toolInstanceId, satisfied]) => ({ toolInstanceId, satisfied })),
+        total,
+        allSatisfied: isAll,
+      },
+    ];
+  };
+  await withSteps(other, [{ tool_instance_id: instanceId }]);
+  expect(await ask()).toMatchObject(shown());
+  await withSteps(appId, [{ tool_instance_id: instanceId }, { tool_instance_id: instanceId }]);
+  expect(await ask()).toMatchObject(shown([instanceId, false]));
+  await connect(ann, server, ofNamespace, instanceId);
+  expect(await ask()).toMatchObject(shown([instanceId, true]));
+  // what only another namespace can use does not serve here, nor does what is named in a config
+  const { body } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, { name: 'Elsewhere' });
+  const toolId = await makeTool(ann, server.service);
+  const elsewhere = await makeInstanceAt(server, ann, { toolId, namespaceId: body.namespace_id });
+  const inConfig = await makeInstanceAt(server, ann);
+  await withSteps(appId, [{ tool_instance_id: elsewhere }, { config: { call: { instance: inConfig } } }]);
+  const [rest] = (await ask()) as [{ requirements: { tool_id: string; tool_instance_id: string | null }[] }];
+  expect(rest.requirements.map(({ tool_instance_id }) => tool_instance_id)).toEqual(
+    expect.arrayContaining([instanceId, inConfig, null]),
+  );
+  expect(rest).toMatchObject({ total: 3, all_satisfied: false });
+  expect(rest.requirements.find(({ tool_instance_id }) => tool_instance_id === null)!.tool_id).toBe(toolId);
+});
+
 test('GraphQL: nested lists, node, and the version for a deletion', async () => {
   const { ann, instanceId, ofNamespace } = await withInstance(app, server);
   const { body } = await ann.call<Connection>('POST', ofNamespace, { tool_instance_id: instanceId, api_key: 'k' });
