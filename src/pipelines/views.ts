@@ -1,6 +1,4 @@
-/**
- * What apps use: the rules of this group as SQL. Groups below have the texts from the wiring. Arguments are expressions.
- */
+/** What apps use: the rules of this group as SQL, which groups below have from the wiring. Arguments are expressions. */
 
 /** What each step of an app uses: its tool instance and its config. */
 export const stepsOfApp = (orgId: string, workspaceId: string, appId: string): string =>

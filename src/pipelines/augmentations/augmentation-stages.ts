@@ -5,6 +5,7 @@ import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts';
 import { modelsOf } from '../../models/views.ts';
 import { instancesOf } from '../../tools/views.ts';
+import { stepReferences, uniqueKeys } from './step-keys.ts';
 
 /**
  * Most stages of an augmentation, steps of one stage, steps of all stages, and bytes of the config of one step and of
@@ -22,6 +23,8 @@ export const limits = {
 export interface StepInput {
   /** Keeps a step of the augmentation. Without it the step is new. */
   stepId?: string | null;
+  /** What other steps call it by. Default: what it was, or made from the name. */
+  key?: string | null;
   name: string;
   stepType: string;
   config?: Record<string, unknown> | null;
@@ -36,6 +39,14 @@ export interface StageInput {
   name: string;
   executionMode?: string | null;
   steps?: StepInput[] | null;
+}
+
+/** A step whose key is known. */
+type KeyedStep = StepInput & { key: string };
+
+/** A stage with the keys of all its steps. */
+export interface KeyedStage extends StageInput {
+  steps: KeyedStep[];
 }
 
 type Path = (string | number)[];
@@ -55,12 +66,15 @@ const stepsOf = (stages: readonly StageInput[]): Placed<StepInput>[] =>
 /** What is known of a step that is there. */
 interface KnownStep extends Record<ReferenceName, string | null> {
   id: string;
+  key: string;
+  config: unknown;
 }
 
 /**
- * Checks the stages that replace others: bounds over all of them, ids that are kept, and the models and tool instances
- * that steps name. What a step named before may be gone meanwhile.
+ * Checks the stages that replace others: bounds over all of them, ids that are kept, keys, and what steps name: models,
+ * tool instances, and each other. What a step named before may be gone meanwhile.
  * @param augmentationId the augmentation, which is locked; `null` for a new one
+ * @returns the stages with the keys of their steps
  * @throws InputError
  */
 export async function checkStages(
@@ -68,25 +82,65 @@ export async function checkStages(
   place: AppPlace,
   stages: readonly StageInput[],
   augmentationId: string | null,
-): Promise<void> {
-  const steps = stepsOf(stages);
+): Promise<KeyedStage[]> {
   const [known, knownSteps] = augmentationId ? await stagesOf(tx, augmentationId) : [[], []];
+  const keyed = withKeys(stages, knownSteps);
+  const steps = stepsOf(keyed);
   const placed = stages.map((item, at): Placed<StageInput> => ({ path: [...PATH, at], item }));
   const issues = [
     ...checkSizes(steps),
     ...checkIds('stage', placed, ({ stageId }) => stageId, known),
     ...checkIds('step', steps, ({ stepId }) => stepId, knownSteps),
+    ...checkKeys(steps, knownSteps),
     ...(await checkReferences(tx, place, steps, knownSteps)),
   ];
   if (issues.length > 0) throw new InputError(issues);
+  return keyed;
 }
+
+/** The stages with the keys of all their steps: given ones, those that kept steps have, and new ones. */
+function withKeys(stages: readonly StageInput[], known: readonly KnownStep[]): KeyedStage[] {
+  const before = new Map(known.map(({ id, key }) => [id, key]));
+  const keys = uniqueKeys(
+    stages.flatMap(({ steps }) =>
+      (steps ?? []).map(({ name, key, stepId }) => ({ name, key: key ?? (stepId ? before.get(stepId) : null) })),
+    ),
+    'step',
+  );
+  let at = 0;
+  return stages.map(({ steps, ...stage }) => ({
+    ...stage,
+    steps: (steps ?? []).map((step) => ({ ...step, key: keys[at++]! })),
+  }));
+}
+
+/** Keys that are there twice, and references to steps that are not there. One that had no step before may stay. */
+function checkKeys(steps: readonly Placed<StepInput>[], known: readonly KnownStep[]): InputIssue[] {
+  const keys = new Set<string>();
+  const doubles = steps.flatMap(({ path, item: { key } }) => {
+    const isDouble = keys.has(key!);
+    keys.add(key!);
+    return isDouble ? [valueIssue([...path, 'key'], `the key '${key}' is given twice`)] : [];
+  });
+  const kept = new Set(known.flatMap(({ config }) => stepReferences(config).map(({ key }) => key)));
+  for (const { key } of known) kept.delete(key);
+  const unknown = steps.flatMap(({ path, item: { config } }) =>
+    stepReferences(config)
+      .filter(({ key }) => !keys.has(key) && !kept.has(key))
+      .map(({ key }) => valueIssue([...path, 'config'], `no step of the augmentation has the key '${key}'`)),
+  );
+  return [...doubles, ...unknown.slice(0, SHOWN)];
+}
+
+/** Most unknown references that a refusal lists. */
+const SHOWN = 50;
 
 async function stagesOf(tx: Tx, augmentationId: string): Promise<[{ id: string }[], KnownStep[]]> {
   const stages = await tx.query<{ id: string }>(
     statement`select id from augmentation_stages where augmentation_id = ${augmentationId}`,
   );
   const steps = await tx.query<KnownStep>(statement`
-    select p.id, p.logical_model_id as "logicalModelId", p.tool_instance_id as "toolInstanceId"
+    select p.id, p.key, p.config, p.logical_model_id as "logicalModelId", p.tool_instance_id as "toolInstanceId"
     from augmentation_steps p join augmentation_stages s on s.id = p.stage_id
     where s.augmentation_id = ${augmentationId}`);
   return [stages, steps];
@@ -160,7 +214,7 @@ export interface StageIds {
 }
 
 /** Writes the stages of an augmentation in place of those that it had. The caller has checked them. */
-export function writeStages(tx: Tx, augmentationId: string, stages: readonly StageInput[]): StageIds {
+export function writeStages(tx: Tx, augmentationId: string, stages: readonly KeyedStage[]): StageIds {
   tx.write(statement`delete from augmentation_stages where augmentation_id = ${augmentationId}`);
   const stageRows = stages.map((stage, at) => ({
     id: stage.stageId ?? newId('augmentation_stage'),
@@ -169,10 +223,11 @@ export function writeStages(tx: Tx, augmentationId: string, stages: readonly Sta
     mode: stage.executionMode ?? 'sequential',
   }));
   const stepRows = stages.flatMap(({ steps }, stage) =>
-    (steps ?? []).map((step, at) => ({
+    steps.map((step, at) => ({
       id: step.stepId ?? newId('augmentation_step'),
       stage: stageRows[stage]!.id,
       position: at + 1,
+      key: step.key,
       name: step.name,
       type: step.stepType,
       config: step.config ?? {},
@@ -184,9 +239,9 @@ export function writeStages(tx: Tx, augmentationId: string, stages: readonly Sta
     select r.id, ${augmentationId}, r.position, r.name, r.mode
     from jsonb_to_recordset(${JSON.stringify(stageRows)}::jsonb) r(id text, position int, name text, mode text)`);
   tx.write(statement`insert into augmentation_steps
-      (id, stage_id, position, name, step_type, config, logical_model_id, tool_instance_id)
-    select r.id, r.stage, r.position, r.name, r.type, r.config, r.model, r.instance
+      (id, stage_id, position, key, name, step_type, config, logical_model_id, tool_instance_id)
+    select r.id, r.stage, r.position, r.key, r.name, r.type, r.config, r.model, r.instance
     from jsonb_to_recordset(${JSON.stringify(stepRows)}::jsonb)
-      r(id text, stage text, position int, name text, type text, config jsonb, model text, instance text)`);
+      r(id text, stage text, position int, key text, name text, type text, config jsonb, model text, instance text)`);
   return { stageIds: stageRows.map(({ id }) => id), stepIds: stepRows.map(({ id }) => id) };
 }

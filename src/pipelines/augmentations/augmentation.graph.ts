@@ -10,13 +10,18 @@ import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { masked } from '../../kernel/plain-secrets.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import type { Augmentation as AugmentationRow, Stage, Step } from './augmentation.source.ts';
-import { executionModes, statuses } from './augmentation.words.ts';
+import { executionModes, KEY, MAX_KEY_LENGTH, statuses } from './augmentation.words.ts';
 import { limits } from './augmentation-stages.ts';
+
+const KEY_DESCRIPTION =
+  'What other steps of the augmentation call it by, unique in it: in a config, `{{steps.KEY.field}}` is something ' +
+  'that the step gave, and `{{step.KEY}}` the step itself. References to a step that is not there are refused.';
 
 const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
   description: 'A step of a stage.',
   fields: (t) => ({
     stepId: t.exposeID('id', { description: 'Identifier, `stp_…`.' }),
+    key: t.exposeString('key', { description: KEY_DESCRIPTION }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     position: t.exposeInt('position', { description: 'Place in the stage, from 1.' }),
     stepType: t.exposeString('stepType', {
@@ -89,6 +94,10 @@ const StepInput = builder.inputType('AugmentationStepInput', {
     stepId: t.id({
       constraints: bounds.id,
       description: 'Keeps a step of the augmentation. Without it the step is new.',
+    }),
+    key: t.string({
+      constraints: { pattern: KEY, maxLength: MAX_KEY_LENGTH },
+      description: `${KEY_DESCRIPTION} Default: that of the kept step, or made from the name.`,
     }),
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     stepType: t.string({

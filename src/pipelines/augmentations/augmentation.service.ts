@@ -12,7 +12,7 @@ import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
 import { conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { type Augmentation, augmentations } from './augmentation.source.ts';
-import { checkStages, type StageIds, type StageInput, writeStages } from './augmentation-stages.ts';
+import { checkStages, type KeyedStage, type StageIds, type StageInput, writeStages } from './augmentation-stages.ts';
 
 interface UpdateAugmentation extends Given<AugmentationRow, 'name' | 'description' | 'status' | 'metadata'> {
   /** Replaces the stages. Those that are given by their id are kept. */
@@ -40,8 +40,8 @@ export class AugmentationService {
     const id = newId('augmentation');
     await this.#deps.changes.run(actor, async (tx) => {
       tx.demand('apps', { id: place.appId }, 'key share', () => notFound('app', place.appId));
-      await checkStages(tx, place, input.stages ?? [], null);
-      insertAugmentation(tx, actor, { id, ...place }, input);
+      const stages = await checkStages(tx, place, input.stages ?? [], null);
+      insertAugmentation(tx, actor, { id, ...place }, { ...input, stages });
       recordChange(tx, 'create', 'augmentation', { id, ...place });
     });
     return this.reads.get(noCache, place, id);
@@ -55,8 +55,7 @@ export class AugmentationService {
       const before = await tx.lock('augmentations', { id, orgId, workspaceId, appId }, 'no key update', missing(id));
       await tx.expectVersion({ table: 'augmentations', key: { id } });
       if (stages) {
-        await checkStages(tx, place, stages, id);
-        writeStages(tx, id, stages);
+        writeStages(tx, id, await checkStages(tx, place, stages, id));
       }
       tx.update(
         'augmentations',
@@ -107,7 +106,7 @@ export function insertAugmentation(
   tx: Tx,
   actor: Actor,
   { id, orgId, workspaceId, appId }: AppPlace & { id: string },
-  input: CreateAugmentation,
+  input: Omit<CreateAugmentation, 'stages'> & { stages: readonly KeyedStage[] },
 ): StageIds {
   tx.insert('augmentations', {
     id,
@@ -120,5 +119,5 @@ export function insertAugmentation(
     metadata: input.metadata ?? {},
     createdBy: actor.principal.userId,
   });
-  return writeStages(tx, id, input.stages ?? []);
+  return writeStages(tx, id, input.stages);
 }

@@ -26,7 +26,7 @@ export interface Augmentation extends AugmentationRow {
 }
 
 const step = jsonOf({
-  ...columnsOf(words('id position name stepType config logicalModelId toolInstanceId'), 'p'),
+  ...columnsOf(words('id position key name stepType config logicalModelId toolInstanceId'), 'p'),
   orgId: 't.org_id',
 });
 

@@ -10,11 +10,12 @@ import { newNamespace, slugOf } from '../../tenancy/namespaces/namespace.service
 import { lockWorkspace } from '../../tenancy/workspaces/workspace.service.ts';
 import { newAction } from '../actions/action.service.ts';
 import { insertAugmentation } from '../augmentations/augmentation.service.ts';
-import type { StageInput } from '../augmentations/augmentation-stages.ts';
+import type { KeyedStage } from '../augmentations/augmentation-stages.ts';
 import { newEndpoint } from '../endpoints/endpoint.service.ts';
 import { startOf } from './recipe-check.ts';
 import { endpointsOf } from './recipe-document.ts';
 import type { RecipePlan } from './recipe-plan.ts';
+import { stepName } from './recipe-references.ts';
 import type { Surroundings } from './recipe-surroundings.ts';
 
 /** The identifiers of what was made; without any after a dry run. */
@@ -87,12 +88,13 @@ function insertAugmentations(
   for (const { key, ...augmentation } of augmentations) {
     const row = { id: ids.get(`augmentation.${key}`)!, ...place };
     const inputs = (stagesBelow.get(key) ?? []).map(
-      (stage): StageInput => ({
+      (stage): KeyedStage => ({
         stageId: ids.get(`stage.${stage.key}`)!,
         name: stage.name,
         executionMode: stage.execution_mode,
         steps: (stepsBelow.get(stage.key) ?? []).map((step) => ({
-          stepId: ids.get(`step.${step.key}`)!,
+          stepId: ids.get(stepName(key, step.key))!,
+          key: step.key,
           name: step.name,
           stepType: step.step_type,
           config: step.config,

@@ -5,8 +5,10 @@ import { snakeCase } from '../../kernel/snake-case.ts';
 import { CRON, MAX_CRON_LENGTH, MAX_INPUT_BYTES } from '../actions/action.words.ts';
 import { changedStart } from '../actions/action-start.ts';
 import { limits as augmentationLimits } from '../augmentations/augmentation-stages.ts';
+import { stepReferences } from '../augmentations/step-keys.ts';
 import type { RecipeAction, RecipeDefinition, RecipeParameter } from './recipe-document.ts';
 import { valueIssues } from './recipe-parameters.ts';
+import { augmentationsOfStages, newLocalIds, stepKeys } from './recipe-references.ts';
 
 type Path = (string | number)[];
 
@@ -38,6 +40,7 @@ export function declarationIssues(parameters: readonly RecipeParameter[]): Const
 export function definitionIssues(definition: RecipeDefinition): ConstraintIssue[] {
   const { app, namespace, augmentations, stages, steps, endpoint, endpoints, actions } = definition;
   const stagesOf = new Map(augmentations.map(({ key }): [string, string] => [key, 'augmentation']));
+  const above = augmentationsOfStages(definition);
   const placed = [
     ...(endpoint ? [{ path: ['endpoint'] as Path, part: endpoint }] : []),
     ...(endpoints ?? []).map((part, at) => ({ path: ['endpoints', at] as Path, part })),
@@ -49,7 +52,8 @@ export function definitionIssues(definition: RecipeDefinition): ConstraintIssue[
     ...sizes(['app', 'metadata'], app.metadata, 256 * 1024),
     ...doubles('augmentations', augmentations),
     ...doubles('stages', stages),
-    ...doubles('steps', steps),
+    ...doublesOf(steps.map(({ key, stage }, at) => ({ path: ['steps', at, 'key'], word: key, of: above.get(stage) }))),
+    ...referenceIssues(definition),
     ...doublesOf(placed.map(({ path, part }) => ({ path: [...path, 'key'], word: part.key }))),
     ...doubles('actions', actions ?? []),
     ...unknown('stages', 'augmentation', stages, stagesOf),
@@ -70,13 +74,27 @@ export function definitionIssues(definition: RecipeDefinition): ConstraintIssue[
 const doubles = (list: string, parts: readonly { key: string }[]) =>
   doublesOf(parts.map(({ key }, at) => ({ path: [list, at, 'key'], word: key })));
 
-function doublesOf(placed: readonly { path: Path; word: string }[]): ConstraintIssue[] {
+/** Words that are there twice in the same part `of` the definition. */
+function doublesOf(placed: readonly { path: Path; word: string; of?: string | undefined }[]): ConstraintIssue[] {
   const seen = new Set<string>();
-  return placed.flatMap(({ path, word }) => {
-    if (seen.has(word)) return [wrong(path, `'${word}' is there twice`)];
-    seen.add(word);
+  return placed.flatMap(({ path, word, of }) => {
+    const whole = `${of} ${word}`;
+    if (seen.has(whole)) return [wrong(path, `'${word}' is there twice`)];
+    seen.add(whole);
     return [];
   });
+}
+
+/** References in configs to steps that are not there: `{{steps.KEY.field}}` is of the same augmentation. */
+function referenceIssues(definition: RecipeDefinition): ConstraintIssue[] {
+  const above = augmentationsOfStages(definition);
+  const keys = stepKeys(definition);
+  const all = newLocalIds(definition);
+  return definition.steps.flatMap(({ stage, config }, at) =>
+    stepReferences(config)
+      .filter(({ kind, key }) => !keys.get(above.get(stage))?.has(key) && !(kind === 'step' && all.has(`step.${key}`)))
+      .map(({ key, path }) => wrong(['steps', at, 'config', ...path], `no step has the key '${key}'`)),
+  );
 }
 
 const unknown = <Name extends string>(
@@ -96,7 +114,7 @@ const sizes = (path: Path, value: unknown, most: number): ConstraintIssue[] =>
 
 /** The bounds of one augmentation: see `augmentation-stages.ts`. */
 function pipelineIssues({ augmentations, stages, steps }: RecipeDefinition): ConstraintIssue[] {
-  const above = new Map(stages.map(({ key, augmentation }) => [key, augmentation]));
+  const above = augmentationsOfStages({ stages });
   const counted = (keys: readonly (string | undefined)[]) => {
     const counts = new Map<string | undefined, number>();
     for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);

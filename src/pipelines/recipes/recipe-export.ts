@@ -6,15 +6,16 @@ import type { AppPlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, notFound } from '../../kernel/errors.ts';
 import { ID_FORM, kindOfId } from '../../kernel/ids.ts';
 import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
-import { slugged } from '../../kernel/slug.ts';
 import { modelsOf } from '../../models/views.ts';
 import { instancesByTool } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
 import { type Augmentation, augmentations } from '../augmentations/augmentation.source.ts';
+import { keyOf, uniqueKeys } from '../augmentations/step-keys.ts';
 import { limits } from './recipe.words.ts';
 import type { RecipeDefinition, RecipeDocument, RecipeRequirements } from './recipe-document.ts';
 import { mapTexts } from './recipe-parameters.ts';
 import { planOf } from './recipe-plan.ts';
+import { isOwnStep, stepName, withoutReferences } from './recipe-references.ts';
 import { requirementsOf } from './recipe-requirements.ts';
 import { checkForm } from './recipe-schema.ts';
 import { isAllowed } from './recipe-surroundings.ts';
@@ -172,9 +173,11 @@ class Export {
   readonly #secrets: ReadonlyMap<string, string>;
   /** What stands for an identifier in texts. */
   readonly #placeholders = new Map<string, string>();
+  /** Names that applying the recipe would take for references. */
+  readonly #local = new Set(['namespace']);
   readonly #counts = new Map<string, number>();
   readonly #warnings = new Set<string>();
-  readonly #keys: Record<'augmentation' | 'stage' | 'step' | 'endpoint' | 'action', Map<string, string>>;
+  readonly #keys: Record<'augmentation' | 'stage' | 'endpoint' | 'action', Map<string, string>>;
 
   constructor(whole: Whole, appId: string, secrets: ReadonlyMap<string, string>) {
     this.#whole = whole;
@@ -183,16 +186,18 @@ class Export {
     this.#keys = {
       augmentation: keysOf(whole.augmentations, 'augmentation'),
       stage: keysOf(stages, 'stage'),
-      step: keysOf(
-        stages.flatMap((stage) => stage.steps),
-        'step',
-      ),
       endpoint: keysOf(whole.endpoints, 'endpoint'),
       action: keysOf(whole.actions, 'action'),
     };
     this.#placeholders.set(appId, '{{app}}');
     for (const [kind, keys] of Object.entries(this.#keys))
       for (const [id, key] of keys) this.#placeholders.set(id, `{{${kind}.${key}}}`);
+    for (const one of whole.augmentations)
+      for (const { id, key } of one.stages.flatMap(({ steps }) => steps)) {
+        this.#placeholders.set(id, `{{${stepName(this.#keys.augmentation.get(one.id), key)}}}`);
+        this.#local.add(`step.${key}`);
+      }
+    for (const placeholder of this.#placeholders.values()) this.#local.add(placeholder.slice(2, -2));
   }
 
   recipe(): ExportedRecipe {
@@ -217,7 +222,10 @@ class Export {
   #definition(): RecipeDefinition {
     const { name, description, metadata, augmentations: all, endpoints, actions } = this.#whole;
     const keys = this.#keys;
-    const stages = all.flatMap((augmentation) => augmentation.stages.map((stage) => ({ augmentation, stage })));
+    const stages = all.flatMap((augmentation) => {
+      const own = new Set(augmentation.stages.flatMap(({ steps }) => steps.map(({ key }) => key)));
+      return augmentation.stages.map((stage) => ({ augmentation, stage, own }));
+    });
     const [main, ...further] = endpoints.map((endpoint) => ({
       key: keys.endpoint.get(endpoint.id)!,
       augmentation: keys.augmentation.get(endpoint.augmentationId)!,
@@ -242,13 +250,13 @@ class Export {
         name: this.#text(stage.name),
         execution_mode: stage.executionMode,
       })),
-      steps: stages.flatMap(({ stage }) =>
+      steps: stages.flatMap(({ stage, own }) =>
         stage.steps.map((step) => ({
-          key: keys.step.get(step.id)!,
+          key: step.key,
           stage: keys.stage.get(stage.id)!,
-          name: this.#text(step.name),
+          name: this.#text(step.name, own),
           step_type: step.stepType,
-          config: this.#json(step.config as Json),
+          config: this.#json(step.config as Json, own),
           ...(step.logicalModelId !== null && { model: step.logicalModelId }),
           ...this.#tool(step.toolInstanceId, step.name),
         })),
@@ -283,10 +291,11 @@ class Export {
     return {};
   }
 
-  #json(value: Json): Json {
+  /** @param own the keys of the steps that texts may refer to, which they go on doing */
+  #json(value: Json, own?: ReadonlySet<string>): Json {
     return mapTexts(
       withoutPlainSecrets(value, (key, text) => (NAMEABLE.test(key) ? this.#hidden(key) : text)),
-      (text) => this.#text(text),
+      (text) => this.#text(text, own),
       { keys: true },
     );
   }
@@ -296,10 +305,11 @@ class Export {
     return `{{secret.${key}}}`;
   }
 
-  #text(text: string): string {
+  #text(text: string, own?: ReadonlySet<string>): string {
     const [, secret] = SECRET_REFERENCE.exec(text) ?? [];
     if (secret !== undefined) return `{{secret.${secret}}}`;
-    return text.replaceAll(ID, (id) => this.#placeholderOf(id));
+    const plain = withoutReferences(text, (name) => this.#local.has(name) && !isOwnStep(name, own));
+    return plain.replaceAll(ID, (id) => this.#placeholderOf(id));
   }
 
   #placeholderOf(id: string): string {
@@ -327,21 +337,9 @@ class Export {
 
 /** Local names of parts, by identifier: made from their names, and unique. */
 function keysOf(all: readonly { id: string; name: string }[], word: string): Map<string, string> {
-  const taken = new Set<string>();
-  const next = new Map<string, number>();
-  return new Map(
-    all.map(({ id, name }) => {
-      const base = keyOf(name, word);
-      let key = base;
-      for (let n = next.get(base) ?? 2; taken.has(key); n++) {
-        key = `${base}-${n}`;
-        next.set(base, n + 1);
-      }
-      taken.add(key);
-      return [id, key];
-    }),
+  const keys = uniqueKeys(
+    all.map(({ name }) => ({ name })),
+    word,
   );
+  return new Map(all.map(({ id }, at) => [id, keys[at]!]));
 }
-
-/** `Find it!` -> `find-it`; the word for a name without Latin letters and digits. */
-const keyOf = (name: string, word: string): string => slugged(name, 40) || word;

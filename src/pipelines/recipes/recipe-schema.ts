@@ -1,16 +1,16 @@
 import { OPEN_WORD } from '../../kernel/constraints.ts';
 import { type JsonSchema, shapeCheck } from '../../tools/tools/json-shape.ts';
 import { kinds } from '../actions/action.words.ts';
-import { executionModes, statuses } from '../augmentations/augmentation.words.ts';
+import { executionModes, KEY, MAX_KEY_LENGTH, statuses } from '../augmentations/augmentation.words.ts';
 import { MAX_PATH_LENGTH, methods, PATH } from '../endpoints/endpoint.words.ts';
-import { categories, KEY, limits, parameterTypes } from './recipe.words.ts';
+import { categories, limits, parameterTypes } from './recipe.words.ts';
 
 const name = (description: string) => ({ type: 'string', minLength: 1, maxLength: 255, description }) as const;
 const text = (description: string) => ({ type: 'string', maxLength: 4_000, description }) as const;
 const free = (description: string) => ({ type: 'object', description }) as const;
 const flag = (description: string) => ({ type: 'boolean', description }) as const;
 const key = (description: string) =>
-  ({ type: 'string', pattern: `^${KEY}$`, minLength: 1, maxLength: 80, description }) as const;
+  ({ type: 'string', pattern: `^${KEY}$`, minLength: 1, maxLength: MAX_KEY_LENGTH, description }) as const;
 const list = (maxItems: number, item: string, description: string) =>
   ({ type: 'array', maxItems, items: { $ref: `#/$defs/${item}` }, description }) as const;
 const texts = (description: string) =>
@@ -107,8 +107,9 @@ export const recipeSchema: JsonSchema = {
       definition,
     },
     'A template of an app. A text of the definition may contain {{parameters.NAME}}; the references to parts of the ' +
-      'recipe, {{app}}, {{namespace}} and {{KIND.KEY}} such as {{augmentation.KEY}}, which become identifiers; and ' +
-      '{{secret.NAME}}, which stays.',
+      'recipe, {{app}}, {{namespace}} and {{KIND.KEY}} such as {{augmentation.KEY}}, which become identifiers, of a ' +
+      'step also {{step.AUGMENTATION.KEY}}; and what stays: {{secret.NAME}}, and in a step {{steps.KEY.FIELD}} and ' +
+      '{{step.KEY}} of its own augmentation. {{literal.TEXT}} becomes the text {{TEXT}}.',
   ),
   $defs: {
     parameter: form(
@@ -168,7 +169,7 @@ export const recipeSchema: JsonSchema = {
     step: form(
       ['key', 'stage', 'name', 'step_type'],
       {
-        key: key('Its local name.'),
+        key: key('Its local name, unique in its augmentation, and its key there.'),
         stage: key('The key of its stage.'),
         name: name('A label.'),
         step_type: {

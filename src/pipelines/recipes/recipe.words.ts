@@ -7,9 +7,6 @@ export type Category = (typeof categories)[number];
 /** Types that a parameter of a recipe can have. */
 export const parameterTypes = ['string', 'integer', 'number', 'boolean'] as const;
 
-/** Pattern of the local names in a recipe, and of the names of recipes. */
-export const KEY = '[a-z0-9]+(?:-[a-z0-9]+)*';
-
 /**
  * The most of each part that a recipe has, and the most bytes of its JSON: with what is around it, one request to
  * `/graphql` takes it.

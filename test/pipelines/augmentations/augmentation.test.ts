@@ -48,13 +48,13 @@ test('makes an augmentation with stages and steps, keeps those that are given wi
         name: 'Find',
         position: 1,
         execution_mode: 'parallel',
-        steps: [{ ...step, name: 'Search', step_type: 'retrieval', config: { topK: 5 } }],
+        steps: [{ ...step, key: 'search', name: 'Search', step_type: 'retrieval', config: { topK: 5 } }],
       },
       {
         ...stage,
         name: 'Say',
         position: 2,
-        steps: [{ ...step, name: 'Ask', step_type: 'llm', config: {}, logical_model_id: 'large' }],
+        steps: [{ ...step, key: 'ask', name: 'Ask', step_type: 'llm', config: {}, logical_model_id: 'large' }],
       },
     ],
     created_by: who.userId,
@@ -84,6 +84,7 @@ test('makes an augmentation with stages and steps, keeps those that are given wi
     [find.stage_id, 2, 0],
   ]);
   expect(changed.stages[0]!.steps[1]).toEqual({
+    key: 'ask',
     step_id: say.steps[0]!.step_id,
     position: 2,
     name: 'Ask again',
@@ -248,4 +249,82 @@ test('members read, editors write', async () => {
   expect(refused.body.details).toEqual({ required_permission: 'augmentation:create' });
   const editor = await colleague(app, who, 'editor');
   expect((await editor.call('POST', `${url}/augmentations`, { name: 'b' })).status).toBe(201);
+});
+
+test('steps have keys: given, kept, or made from names; references are checked, in REST and GraphQL', async () => {
+  const { who, url, appId } = await createPipeline(app);
+  const llm = { step_type: 'llm' };
+  const stagesOf = (...steps: object[]) => [{ name: 'Work', steps: steps.map((step) => ({ ...llm, ...step })) }];
+  const create = (...steps: object[]) =>
+    who.call<Augmentation>('POST', `${url}/augmentations`, { name: 'Answers', stages: stagesOf(...steps) });
+  const prompt = 'Answer {{input.text}} by {{steps.find.text}} and {{steps.read-it-2.pages}}, else {{step.find}}';
+  const { status, body } = await create(
+    { name: 'Search', key: 'find' },
+    { name: 'Read it!' },
+    { name: 'Read it!', config: { list: [{ prompt }] } },
+    { name: '日本' },
+  );
+  expect(status, JSON.stringify(body)).toBe(201);
+  const keysOf = ({ stages }: Augmentation) => stages.flatMap(({ steps }) => steps.map(({ key }) => key));
+  expect(keysOf(body)).toEqual(['find', 'read-it', 'read-it-2', 'step']);
+  const one = `${url}/augmentations/${body.augmentation_id}`;
+  expect((await who.call<Augmentation>('GET', one)).body.stages).toEqual(body.stages);
+
+  // another name leaves the key of a step that is kept; a new step does not take it
+  const [find, second, third] = body.stages[0]!.steps;
+  const kept = { step_id: find!.step_id, name: 'Another name' };
+  const patched = await who.call<Augmentation>('PATCH', one, {
+    stages: stagesOf({ name: 'Find' }, kept, second!, { ...third!, key: 'read-it-2' }),
+  });
+  expect(keysOf(patched.body)).toEqual(['find-2', 'find', 'read-it', 'read-it-2']);
+  // the step that others refer to cannot go alone
+  expect((await who.call('PATCH', one, { stages: stagesOf(second!, third!) })).status).toBe(422);
+
+  const msg = (key: string) => `Value error, no step of the augmentation has the key '${key}'`;
+  const config = 'body.stages.0.steps.0.config';
+  const refused = async (...steps: object[]) => {
+    const answer = await create(...steps);
+    expect(answer.status).toBe(422);
+    return refusals(answer.body);
+  };
+  expect(await refused({ name: 'a', config: { x: 'of {{steps.b.text}} and {{step.c}}' } })).toEqual([
+    [config, msg('b')],
+    [config, msg('c')],
+  ]);
+  expect(await refused({ name: 'a', key: 'a' }, { name: 'b', key: 'a' })).toEqual([
+    ['body.stages.0.steps.1.key', "Value error, the key 'a' is given twice"],
+  ]);
+  expect((await refused({ name: 'a', key: 'No key' }))[0]![0]).toBe('body.stages.0.steps.0.key');
+  const mutation = `mutation ($org: ID!, $ws: ID!, $app: ID!, $text: String!) {
+    createAugmentation(orgId: $org, workspaceId: $ws, appId: $app, input: { name: "A", stages: [{ name: "Work",
+      steps: [{ name: "One", key: "one", stepType: "llm" }, { name: "Two", stepType: "llm", config: { text: $text } }]
+    }] }) { stages { steps { key config } } } }`;
+  const ask = (text: string) =>
+    who.ask<{ createAugmentation: unknown }>(mutation, { org: who.orgId, ws: who.workspaceId, app: appId, text });
+  expect((await ask('{{steps.one.text}}')).data.createAugmentation).toEqual({
+    stages: [
+      {
+        steps: [
+          { key: 'one', config: {} },
+          { key: 'two', config: { text: '{{steps.one.text}}' } },
+        ],
+      },
+    ],
+  });
+  expect((await ask('{{steps.none.text}}')).errors).toMatchObject([{ extensions: { code: 'VALIDATION_ERROR' } }]);
+});
+
+test('a reference that had no step before keys were checked may stay', async () => {
+  const { url, who, augmentation } = await createPipeline(app);
+  const { augmentation_id, stages } = await augmentation({
+    stages: [{ name: 'Work', steps: [{ name: 'a', step_type: 'llm', config: { x: 1 } }] }],
+  });
+  await app.database.pool.query(`update augmentation_steps set config = '{"x": "{{steps.old.text}}"}' where id = $1`, [
+    stages[0]!.steps[0]!.step_id,
+  ]);
+  const one = `${url}/augmentations/${augmentation_id}`;
+  const { body } = await who.call<Augmentation>('GET', one);
+  expect((await who.call('PATCH', one, { stages: body.stages })).status).toBe(200);
+  body.stages[0]!.steps[0]!.config = { x: '{{steps.other.text}}' };
+  expect((await who.call('PATCH', one, { stages: body.stages })).status).toBe(422);
 });

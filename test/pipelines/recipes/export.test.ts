@@ -4,7 +4,7 @@ import { limits } from '../../../src/pipelines/recipes/recipe.words.ts';
 import type { RecipeDocument } from '../../../src/pipelines/recipes/recipe-document.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
-import { createPipeline, type Pipeline } from '../augmentations/pipeline.ts';
+import { type Augmentation, createPipeline, type Pipeline } from '../augmentations/pipeline.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -68,7 +68,15 @@ const description = fc.option(fc.constantFrom('', 'What it does.', '{{input.text
 const json = fc.dictionary(
   fc.constantFrom('prompt', 'topK', 'nested', 'list', '{{input}}', 'constructor'),
   fc.oneof(
-    fc.constantFrom('', '{{steps.find.text}}', 'ünï', '{{secret.search}}', '{{parameters.model}}'),
+    fc.constantFrom(
+      '',
+      '{{steps.find.text}}',
+      '{{step.answer}}',
+      '{{app}} {{literal.app}}',
+      'ünï',
+      '{{secret.search}}',
+      '{{parameters.model}}',
+    ),
     fc.integer(),
     fc.boolean(),
     fc.constant(null),
@@ -78,6 +86,7 @@ const json = fc.dictionary(
   { maxKeys: 4 },
 );
 const step = fc.record({
+  key: fc.option(fc.constantFrom('find', 'answer', 'a-1')),
   name,
   step_type: fc.constantFrom('llm', 'tool', 'own.word:1'),
   config: json,
@@ -121,6 +130,20 @@ const wholeApp = fc.record({
   ),
 });
 
+/** Steps of one augmentation as they may be: no key twice, and no reference to a step that is not there. */
+function fitting<Stage extends { steps: { key: string | null; config: object }[] }>(stages: readonly Stage[]): Stage[] {
+  const keys = new Set<string>();
+  const isFirst = (key: string) => !keys.has(key) && keys.add(key).has(key);
+  const keyed = stages.map((one) => ({
+    ...one,
+    steps: one.steps.map((step) => ({ ...step, key: step.key !== null && isFirst(step.key) ? step.key : null })),
+  }));
+  const texts = JSON.stringify(keyed);
+  return JSON.parse(
+    texts.replaceAll(/\{\{steps?\.([\w-]+)[^{}]*\}\}/g, (text, key: string) => (keys.has(key) ? text : 'nothing')),
+  ) as Stage[];
+}
+
 /** Somebody with a model and a tool instance. */
 async function equipped(): Promise<{ who: Person; instanceId: string }> {
   const who = await register(app, { name: 'ann' });
@@ -148,7 +171,7 @@ test('an exported app that is applied equals the app, row by row, and so does it
       const url = `${who.home}/apps/${made.body.app_id}`;
       const ids: string[] = [];
       for (const augmentation of given.augmentations) {
-        const stages = augmentation.stages.map((one) => ({
+        const stages = fitting(augmentation.stages).map((one) => ({
           ...one,
           steps: one.steps.map((inner) => ({ ...inner, tool_instance_id: inner.tool_instance_id && instanceId })),
         }));
@@ -183,6 +206,77 @@ test('an exported app that is applied equals the app, row by row, and so does it
     }),
     { numRuns: 25 },
   );
+});
+
+test('each recipe of the catalogue comes across whole: keys, references, and all texts', async () => {
+  const { who } = await equipped();
+  const org = `/v1/orgs/${who.orgId}`;
+  const { recipes } = (await who.call<{ recipes: { id: string }[] }>('GET', `${org}/recipes`)).body;
+  for (const { id } of recipes) {
+    const { definition } = (await who.call<RecipeDocument>('GET', `${org}/recipes/${id}`)).body;
+    const first = await apply(who, { recipe_id: id });
+    const url = `${who.home}/apps/${first.body.app_id}`;
+    const made = (await who.call<{ augmentations: Augmentation[] }>('GET', `${url}/augmentations`)).body.augmentations;
+    const keys = made.toReversed().map(({ stages }) => stages.flatMap(({ steps }) => steps.map(({ key }) => key)));
+    expect(keys.flat().sort(), id).toEqual(definition.steps.map(({ key }) => key).sort());
+    for (const [at, { stages }] of made.toReversed().entries())
+      for (const [, key] of JSON.stringify(stages).matchAll(/\{\{steps?\.([\w-]+)/g)) expect(keys[at]).toContain(key);
+    const { recipe } = (await exported(who, first.body.app_id)).body;
+    const copy = await apply(who, { recipe_id: recipe.id, recipe });
+    expect(copy.status, JSON.stringify(copy.body)).toBe(200);
+    const stagesOf = (content: unknown) => JSON.stringify(content).replaceAll(/stg_\w{26}/g, 'stage');
+    const copyUrl = `${who.home}/apps/${copy.body.app_id}`;
+    expect(stagesOf(await contentOf({ url: copyUrl, who })), id).toBe(stagesOf(await contentOf({ url, who })));
+  }
+});
+
+test('two augmentations may have steps of one key; references to others name both', async () => {
+  const { who, url, appId, augmentation } = await createPipeline(app);
+  const stages = [{ name: 'Work', steps: [{ key: 'ask', name: 'Ask', step_type: 'llm' }] }];
+  const one = await augmentation({ name: 'One', stages });
+  const two = await augmentation({ name: 'Two', stages });
+  const [first, second] = [one, two].map((made) => made.stages[0]!.steps[0]!.step_id);
+  await who.call('PUT', url, { metadata: { first, second, text: '{{step.one.ask}}' } });
+  const { recipe } = (await exported(who, appId)).body;
+  expect(recipe.definition.app.metadata).toEqual({
+    first: '{{step.one.ask}}',
+    second: '{{step.two.ask}}',
+    text: '{{literal.step.one.ask}}',
+  });
+  const copy = await apply(who, { recipe_id: recipe.id, recipe });
+  const { metadata } = (
+    await who.call<{ metadata: Record<string, string> }>('GET', `${who.home}/apps/${copy.body.app_id}`)
+  ).body;
+  expect(metadata).toEqual({
+    first: expect.stringMatching(/^stp_\w{26}$/),
+    second: expect.stringMatching(/^stp_\w{26}$/),
+    text: '{{step.one.ask}}',
+  });
+  expect(new Set([first, second, metadata.first, metadata.second]).size).toBe(4);
+  const refused = async (change: (steps: RecipeDocument['definition']['steps']) => void) => {
+    const changed = structuredClone(recipe);
+    change(changed.definition.steps);
+    const answer = await apply(who, { recipe_id: recipe.id, recipe: changed });
+    return [
+      answer.status,
+      (answer.body as unknown as { detail: { loc: unknown[]; msg: string }[] }).detail.map(({ loc, msg }) => [
+        loc.slice(3).join('.'),
+        msg,
+      ]),
+    ];
+  };
+  // of a step of another augmentation there is nothing to use
+  expect(
+    await refused(([a, b]) => {
+      a!.key = 'other';
+      b!.config = { list: ['{{steps.other.text}}'] };
+    }),
+  ).toEqual([422, [['steps.1.config.list.0', "Value error, no step has the key 'other'"]]]);
+  expect(
+    await refused((steps) => {
+      steps[1]!.stage = steps[0]!.stage;
+    }),
+  ).toEqual([422, [['steps.1.key', "Value error, 'ask' is there twice"]]]);
 });
 
 test('identifiers become local names, and secrets their names or nothing', async () => {
@@ -228,7 +322,7 @@ test('identifiers become local names, and secrets their names or nothing', async
       app: {
         name: 'Shop',
         metadata: {
-          self: 'app {{app}} runs {{augmentation.answers}} at {{step.search}}',
+          self: 'app {{app}} runs {{augmentation.answers}} at {{step.answers.search}}',
           in: '{{namespace}}',
           by: '{{user.1}}',
           reference: '{{secret.search}}',
