@@ -3,6 +3,10 @@
  * expressions: a column of the statement, or a parameter.
  */
 
+/** The tools that an organization can see: its own and the built-in ones. */
+export const visibleTools = (orgId: string): string =>
+  `select t.id, t.slug from tools t where t.org_id is null or t.org_id = ${orgId}`;
+
 /** The tool instances of a workspace. */
 export const instancesOf = (orgId: string, workspaceId: string): string =>
   `select i.id, i.tool_id, i.name, i.namespace_id, i.is_active from tool_instances i
@@ -11,7 +15,7 @@ export const instancesOf = (orgId: string, workspaceId: string): string =>
 /** The same with the `slug` of their tools, of those that the organization can see. */
 export const instancesByTool = (orgId: string, workspaceId: string): string =>
   `select i.*, t.slug from (${instancesOf(orgId, workspaceId)}) i
-    join tools t on t.id = i.tool_id and (t.org_id is null or t.org_id = ${orgId})`;
+    join (${visibleTools(orgId)}) t on t.id = i.tool_id`;
 
 /**
  * The `id` of the instance that serves what names a tool by its slug: the one with that name, else one of the whole

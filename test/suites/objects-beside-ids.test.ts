@@ -27,6 +27,7 @@ const alone: Record<string, string> = {
   'ConnectionCredentials.clientId': 'It is known to the provider alone.',
   'UpgradeToolInstanceResult.instanceId': 'Whoever upgraded the instance gets it in `instance`.',
   'LinkedMemory.entityIds': 'They are in the traversal itself.',
+  'MissingPart.usedBy': 'Parts of a recipe have local names; after a dry run there are no others.',
   'AppliedRecipe.recipeId': 'What it was made from may be a recipe that the caller gave.',
   'AppliedRecipe.stageIds': 'A stage is what its augmentation shows of it.',
   'AppliedRecipe.stepIds': 'A step is what its augmentation shows of it.',

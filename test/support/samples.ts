@@ -97,6 +97,8 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   // stages and steps of their own, and what only one kind of action has
   'AugmentationStageInput.stageId': () => absent,
   'AugmentationStepInput.stepId': () => absent,
+  // it is that of the instance
+  'AugmentationStepInput.toolSlug': () => absent,
   'ApplyRecipeInput.recipeId': () => sharedIds.recipe_id,
   'ApplyRecipeInput.parameters': ({ marker }) => ({ title: marker, tone: 'brief' }),
   'ApplyRecipeInput.dryRun': () => false,

@@ -4,7 +4,7 @@ import type { AppPlace } from '../../kernel/checked-place.ts';
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { modelsOf } from '../../models/views.ts';
-import { instancesOf } from '../../tools/views.ts';
+import { instancesByTool } from '../../tools/views.ts';
 import { stepReferences, uniqueKeys } from './step-keys.ts';
 
 /**
@@ -30,6 +30,9 @@ export interface StepInput {
   config?: Record<string, unknown> | null;
   logicalModelId?: string | null;
   toolInstanceId?: string | null;
+  /** The tool, also while there is no instance of it. Default: that of the instance. */
+  toolSlug?: string | null;
+  action?: string | null;
 }
 
 /** A stage as a caller gives it. Its position is that in the list. */
@@ -64,7 +67,7 @@ const stepsOf = (stages: readonly StageInput[]): Placed<StepInput>[] =>
   );
 
 /** What is known of a step that is there. */
-interface KnownStep extends Record<ReferenceName, string | null> {
+interface KnownStep extends Record<ReferenceName | 'toolSlug', string | null> {
   id: string;
   key: string;
   config: unknown;
@@ -86,15 +89,20 @@ export async function checkStages(
   const [known, knownSteps] = augmentationId ? await stagesOf(tx, augmentationId) : [[], []];
   const keyed = withKeys(stages, knownSteps);
   const steps = stepsOf(keyed);
+  /** The tools of instances. */
+  const slugs = new Map<string, string>();
+  for (const { toolInstanceId, toolSlug } of knownSteps)
+    if (toolInstanceId && toolSlug) slugs.set(toolInstanceId, toolSlug);
   const placed = stages.map((item, at): Placed<StageInput> => ({ path: [...PATH, at], item }));
   const issues = [
     ...checkSizes(steps),
     ...checkIds('stage', placed, ({ stageId }) => stageId, known),
     ...checkIds('step', steps, ({ stepId }) => stepId, knownSteps),
     ...checkKeys(steps, knownSteps),
-    ...(await checkReferences(tx, place, steps, knownSteps)),
+    ...(await checkReferences(tx, place, steps, knownSteps, slugs)),
   ];
   if (issues.length > 0) throw new InputError(issues);
+  for (const { item } of steps) item.toolSlug ??= slugs.get(item.toolInstanceId ?? '');
   return keyed;
 }
 
@@ -140,7 +148,8 @@ async function stagesOf(tx: Tx, augmentationId: string): Promise<[{ id: string }
     statement`select id from augmentation_stages where augmentation_id = ${augmentationId}`,
   );
   const steps = await tx.query<KnownStep>(statement`
-    select p.id, p.key, p.config, p.logical_model_id as "logicalModelId", p.tool_instance_id as "toolInstanceId"
+    select p.id, p.key, p.config, p.logical_model_id as "logicalModelId", p.tool_instance_id as "toolInstanceId",
+      p.tool_slug as "toolSlug"
     from augmentation_steps p join augmentation_stages s on s.id = p.stage_id
     where s.augmentation_id = ${augmentationId}`);
   return [stages, steps];
@@ -176,13 +185,15 @@ function checkIds<Item>(
 type ReferenceName = 'logicalModelId' | 'toolInstanceId';
 
 const NAMED = `select array(select m.id from (${modelsOf('$1')}) m where m.id = any($3::text[])) as models,
-  array(select i.id from (${instancesOf('$1', '$2')}) i where i.id = any($4::text[])) as instances`;
+  (select coalesce(json_object_agg(i.id, i.slug), '{}') from (${instancesByTool('$1', '$2')}) i
+    where i.id = any($4::text[])) as instances`;
 
 async function checkReferences(
   tx: Tx,
   { orgId, workspaceId }: AppPlace,
   steps: readonly Placed<StepInput>[],
   known: readonly KnownStep[],
+  slugs: Map<string, string>,
 ): Promise<InputIssue[]> {
   const given = (name: ReferenceName) => {
     const before = new Set(known.map((step) => step[name]));
@@ -192,20 +203,31 @@ async function checkReferences(
   };
   const models = given('logicalModelId');
   const instances = given('toolInstanceId');
-  if (models.length + instances.length === 0) return [];
-  const [found] = await tx.query<{ models: string[]; instances: string[] }>({
+  if (models.length + instances.length === 0) return otherTools(steps, slugs);
+  const [found] = await tx.query<{ models: string[]; instances: Record<string, string> }>({
     text: NAMED,
     values: [orgId, workspaceId, models.map(({ id }) => id), instances.map(({ id }) => id)],
   });
+  for (const [id, slug] of Object.entries(found?.instances ?? {})) slugs.set(id, slug);
   return [
+    ...otherTools(steps, slugs),
     ...models
       .filter(({ id }) => !found?.models.includes(id))
       .map(({ path, id }) => valueIssue(path, `there is no model '${id}' in the organization`)),
     ...instances
-      .filter(({ id }) => !found?.instances.includes(id))
+      .filter(({ id }) => !slugs.has(id))
       .map(({ path, id }) => valueIssue(path, `there is no tool instance '${id}' in the workspace`)),
   ];
 }
+
+/** Steps that name a tool beside an instance of another one. */
+const otherTools = (steps: readonly Placed<StepInput>[], slugs: ReadonlyMap<string, string>): InputIssue[] =>
+  steps.flatMap(({ path, item: { toolInstanceId, toolSlug } }) => {
+    const slug = slugs.get(toolInstanceId ?? '');
+    return toolSlug && slug && slug !== toolSlug
+      ? [valueIssue([...path, 'toolSlug'], `the tool instance is one of the tool '${slug}'`)]
+      : [];
+  });
 
 /** The ids of stages and steps, each in their order. */
 export interface StageIds {
@@ -233,15 +255,18 @@ export function writeStages(tx: Tx, augmentationId: string, stages: readonly Key
       config: step.config ?? {},
       model: step.logicalModelId ?? null,
       instance: step.toolInstanceId ?? null,
+      tool: step.toolSlug ?? null,
+      action: step.action ?? null,
     })),
   );
   tx.write(statement`insert into augmentation_stages (id, augmentation_id, position, name, execution_mode)
     select r.id, ${augmentationId}, r.position, r.name, r.mode
     from jsonb_to_recordset(${JSON.stringify(stageRows)}::jsonb) r(id text, position int, name text, mode text)`);
   tx.write(statement`insert into augmentation_steps
-      (id, stage_id, position, key, name, step_type, config, logical_model_id, tool_instance_id)
-    select r.id, r.stage, r.position, r.key, r.name, r.type, r.config, r.model, r.instance
+      (id, stage_id, position, key, name, step_type, config, logical_model_id, tool_instance_id, tool_slug, action)
+    select r.id, r.stage, r.position, r.key, r.name, r.type, r.config, r.model, r.instance, r.tool, r.action
     from jsonb_to_recordset(${JSON.stringify(stepRows)}::jsonb)
-      r(id text, stage text, position int, key text, name text, type text, config jsonb, model text, instance text)`);
+      r(id text, stage text, position int, key text, name text, type text, config jsonb, model text, instance text,
+        tool text, action text)`);
   return { stageIds: stageRows.map(({ id }) => id), stepIds: stepRows.map(({ id }) => id) };
 }

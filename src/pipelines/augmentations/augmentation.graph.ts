@@ -10,7 +10,7 @@ import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { masked } from '../../kernel/plain-secrets.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import type { Augmentation as AugmentationRow, Stage, Step } from './augmentation.source.ts';
-import { executionModes, KEY, MAX_KEY_LENGTH, statuses } from './augmentation.words.ts';
+import { executionModes, KEY, MAX_ACTION_LENGTH, MAX_KEY_LENGTH, statuses } from './augmentation.words.ts';
 import { limits } from './augmentation-stages.ts';
 
 const KEY_DESCRIPTION =
@@ -36,6 +36,11 @@ const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
       nullable: true,
       description: 'The tool instance that the step uses. It stays when the instance is deleted.',
     }),
+    toolSlug: t.exposeString('toolSlug', {
+      nullable: true,
+      description: 'The slug of the tool that the step uses, also while there is no instance of it.',
+    }),
+    action: t.exposeString('action', { nullable: true, description: 'The action of the tool that the step calls.' }),
   }),
 });
 refersTo(AugmentationStep, { logicalModelId: 'model', toolInstanceId: 'tool_instance' });
@@ -119,6 +124,14 @@ const StepInput = builder.inputType('AugmentationStepInput', {
     toolInstanceId: t.id({
       constraints: bounds.id,
       description: 'The tool instance that the step uses: one of the workspace.',
+    }),
+    toolSlug: t.string({
+      constraints: { minLength: 1, maxLength: 64 },
+      description: 'The slug of the tool that the step uses. Default: that of the tool of `toolInstanceId`.',
+    }),
+    action: t.string({
+      constraints: { minLength: 1, maxLength: MAX_ACTION_LENGTH },
+      description: 'The action of the tool that the step calls.',
     }),
   }),
 });

@@ -26,7 +26,7 @@ export interface Augmentation extends AugmentationRow {
 }
 
 const step = jsonOf({
-  ...columnsOf(words('id position key name stepType config logicalModelId toolInstanceId'), 'p'),
+  ...columnsOf(words('id position key name stepType config logicalModelId toolInstanceId toolSlug action'), 'p'),
   orgId: 't.org_id',
 });
 

@@ -13,7 +13,7 @@ import { insertAugmentation } from '../augmentations/augmentation.service.ts';
 import type { KeyedStage } from '../augmentations/augmentation-stages.ts';
 import { newEndpoint } from '../endpoints/endpoint.service.ts';
 import { startOf } from './recipe-check.ts';
-import { endpointsOf } from './recipe-document.ts';
+import { endpointsOf, isRunning } from './recipe-document.ts';
 import type { RecipePlan } from './recipe-plan.ts';
 import { stepName } from './recipe-references.ts';
 import type { Surroundings } from './recipe-surroundings.ts';
@@ -58,7 +58,7 @@ export async function applyPlan(
 
   const made = insertAugmentations(tx, actor, place, plan, surroundings);
   const [main] = insertEndpoints(tx, actor, place, plan);
-  insertActions(tx, actor, place, plan);
+  insertActions(tx, actor, place, plan, surroundings.missing.length > 0);
 
   const [first] = augmentations;
   const answer = {
@@ -100,6 +100,8 @@ function insertAugmentations(
           config: step.config,
           logicalModelId: step.model,
           toolInstanceId: surroundings.instanceOf(step),
+          toolSlug: step.tool,
+          action: step.action,
         })),
       }),
     );
@@ -153,7 +155,14 @@ function insertEndpoints(tx: Tx, actor: Actor, place: AppPlace, { definition, id
   return rows;
 }
 
-function insertActions(tx: Tx, actor: Actor, place: AppPlace, { definition: { actions }, ids }: RecipePlan): void {
+/** @param isHeld whether schedules wait: they would run an app that lacks something */
+function insertActions(
+  tx: Tx,
+  actor: Actor,
+  place: AppPlace,
+  { definition: { actions }, ids }: RecipePlan,
+  isHeld: boolean,
+): void {
   const rows = (actions ?? []).map((action) => {
     const row = { id: ids.get(`action.${action.key}`)!, ...place };
     recordChange(tx, 'create', 'action', row);
@@ -161,7 +170,7 @@ function insertActions(tx: Tx, actor: Actor, place: AppPlace, { definition: { ac
       name: action.name,
       description: action.description,
       augmentationId: ids.get(`augmentation.${action.augmentation}`)!,
-      enabled: action.enabled ?? undefined,
+      enabled: isHeld && isRunning(action) ? false : (action.enabled ?? undefined),
       input: (action.input ?? {}) as Parameters<typeof newAction>[2]['input'],
       ...startOf(action),
     });

@@ -56,6 +56,8 @@ export interface RecipeStep {
   tool?: string | null;
   /** The name of that instance, if it matters which. */
   tool_instance?: string | null;
+  /** The action of the tool that it calls. */
+  action?: string | null;
 }
 
 /** An endpoint that runs the augmentation with that key. */
@@ -114,6 +116,9 @@ export interface RecipeDocument {
   parameters: RecipeParameter[];
   definition: RecipeDefinition;
 }
+
+/** Whether an action starts by the clock as soon as it is made. */
+export const isRunning = ({ kind, enabled }: RecipeAction): boolean => kind === 'scheduled' && enabled !== false;
 
 /** All endpoints of a definition, the main one first. */
 export const endpointsOf = ({ endpoint, endpoints }: RecipeDefinition): RecipeEndpoint[] => [

@@ -9,7 +9,7 @@ import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secret
 import { modelsOf } from '../../models/views.ts';
 import { instancesByTool } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
-import { type Augmentation, augmentations } from '../augmentations/augmentation.source.ts';
+import { type Augmentation, augmentations, type Step } from '../augmentations/augmentation.source.ts';
 import { keyOf, uniqueKeys } from '../augmentations/step-keys.ts';
 import { limits } from './recipe.words.ts';
 import type { RecipeDefinition, RecipeDocument, RecipeRequirements } from './recipe-document.ts';
@@ -258,7 +258,8 @@ class Export {
           step_type: step.stepType,
           config: this.#json(step.config as Json, own),
           ...(step.logicalModelId !== null && { model: step.logicalModelId }),
-          ...this.#tool(step.toolInstanceId, step.name),
+          ...this.#tool(step),
+          ...(step.action !== null && { action: step.action }),
         })),
       ),
       ...(main && { endpoint: main }),
@@ -283,12 +284,12 @@ class Export {
     return { name: this.#text(name), ...(description !== null && { description: this.#text(description) }) };
   }
 
-  #tool(id: string | null, step: string): { tool?: string; tool_instance?: string } {
-    if (id === null) return {};
+  #tool({ toolInstanceId: id, toolSlug, name }: Step): { tool?: string; tool_instance?: string } {
     const instance = this.#whole.instances.find((one) => one.id === id);
     if (instance) return { tool: instance.slug, tool_instance: instance.name };
-    this.#warnings.add(`The step '${step}' used a tool instance that is gone: it has none in the recipe.`);
-    return {};
+    if (id !== null)
+      this.#warnings.add(`The step '${name}' used a tool instance that is gone: it has none in the recipe.`);
+    return toolSlug === null ? {} : { tool: toolSlug };
   }
 
   /** @param own the keys of the steps that texts may refer to, which they go on doing */

@@ -1,7 +1,13 @@
 import { OPEN_WORD } from '../../kernel/constraints.ts';
 import { type JsonSchema, shapeCheck } from '../../tools/tools/json-shape.ts';
 import { kinds } from '../actions/action.words.ts';
-import { executionModes, KEY, MAX_KEY_LENGTH, statuses } from '../augmentations/augmentation.words.ts';
+import {
+  executionModes,
+  KEY,
+  MAX_ACTION_LENGTH,
+  MAX_KEY_LENGTH,
+  statuses,
+} from '../augmentations/augmentation.words.ts';
 import { MAX_PATH_LENGTH, methods, PATH } from '../endpoints/endpoint.words.ts';
 import { categories, limits, parameterTypes } from './recipe.words.ts';
 
@@ -191,6 +197,12 @@ export const recipeSchema: JsonSchema = {
           minLength: 1,
           maxLength: 255,
           description: 'The name of that instance, if it matters which.',
+        },
+        action: {
+          type: 'string',
+          minLength: 1,
+          maxLength: MAX_ACTION_LENGTH,
+          description: 'The action of the tool that it calls.',
         },
       },
       'A step of a stage.',

@@ -4,22 +4,47 @@ import type { Actor } from '../../kernel/caller.ts';
 import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { isRefusal } from '../../kernel/errors.ts';
 import { modelsOf } from '../../models/views.ts';
-import { servingInstance } from '../../tools/views.ts';
+import { servingInstance, visibleTools } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
 import type { RecipeDefinition, RecipeStep } from './recipe-document.ts';
-import { requirementsOf } from './recipe-requirements.ts';
+import { type Users, usesOf } from './recipe-uses.ts';
 
 /** What a workspace has of what a recipe uses. */
 export interface Surroundings {
   /** The tool instance that a step uses; `null` for none. */
   instanceOf(step: RecipeStep): string | null;
-  /** What is missing, in words: `the tool 'slack'`. */
-  missing: string[];
+  /** What is missing: tools, models, secrets. */
+  missing: MissingPart[];
 }
+
+/** Kinds of what an app may lack. */
+export const missingKinds = ['tool', 'tool_instance', 'model', 'embedding_model', 'secret'] as const;
+
+/** Something that a recipe uses and the workspace does not have, as far as the caller may see. */
+export interface MissingPart {
+  kind: (typeof missingKinds)[number];
+  /** The slug of the tool, the identifier of the model, the name of the secret; `null` for any embedding model. */
+  name: string | null;
+  /** The local names of the parts that use it, such as `step.AUGMENTATION.KEY`. */
+  usedBy: readonly string[];
+}
+
+const nouns: Readonly<Record<MissingPart['kind'], string>> = {
+  tool: 'the tool',
+  tool_instance: 'an instance of the tool',
+  model: 'the model',
+  embedding_model: 'an embedding model',
+  secret: 'the secret',
+};
+
+/** What is missing, in words: `the tool 'slack'`. */
+export const wordsOf = ({ kind, name }: MissingPart): string =>
+  name === null ? nouns[kind] : `${nouns[kind]} '${name}'`;
 
 interface FoundParts {
   models: string[];
   instances: { slug: string; name: string | null; id: string }[];
+  tools: string[];
   secrets: string[];
   hasEmbedding: boolean;
 }
@@ -29,6 +54,7 @@ const FIND = `select
   (select coalesce(json_agg(json_build_object('slug', w.slug, 'name', w.name, 'id', i.id)), '[]')
     from unnest($4::text[], $5::text[]) w(slug, name)
     cross join lateral (${servingInstance('$1', '$2', 'w.slug', 'w.name')}) i) as instances,
+  array(select distinct t.slug from (${visibleTools('$1')}) t where t.slug = any($9::text[])) as tools,
   array(select distinct s.name from (${nameableSecrets('$1', '$2', '$7', '$8')}) s
     where s.name = any($6::text[]) and s.status = 'active') as secrets,
   exists (select 1 from (${modelsOf('$1')}) m where m.model_type = 'embedding' and m.enabled) as "hasEmbedding"`;
@@ -54,7 +80,7 @@ export async function surroundingsOf(
   definition: RecipeDefinition,
   needsEmbedding: boolean,
 ): Promise<Surroundings> {
-  const wanted = requirementsOf(definition);
+  const wanted = usesOf(definition);
   const pairs = new Map(
     definition.steps.flatMap(({ tool, tool_instance }) =>
       tool ? [[keyOf(tool, tool_instance), { slug: tool, name: tool_instance ?? null }]] : [],
@@ -66,29 +92,38 @@ export async function surroundingsOf(
     isAllowed(() => access.requireOrganization(actor, orgId, 'secret:read')),
     isAllowed(() => access.requireWorkspace(actor, orgId, workspaceId, 'secret:read')),
   ]);
-  const tools = instances ? [...pairs.values()] : [];
+  const asked = instances ? [...pairs.values()] : [];
   const [found] = await sql.read<FoundParts>(FIND, [
     orgId,
     workspaceId,
-    models ? wanted.models : [],
-    tools.map(({ slug }) => slug),
-    tools.map(({ name }) => name),
-    wanted.secrets,
+    models ? [...wanted.models.keys()] : [],
+    asked.map(({ slug }) => slug),
+    asked.map(({ name }) => name),
+    [...wanted.secrets.keys()],
     sharedSecrets,
     secrets,
+    [...wanted.tools.keys()],
   ]);
   const ids = new Map(found!.instances.map(({ slug, name, id }) => [keyOf(slug, name), id]));
-  const hasTools = new Set(found!.instances.map(({ slug }) => slug));
-  const without = (names: readonly string[], has: Iterable<string>, word: string) => {
+  const without = (users: Users, has: Iterable<string>, kind: MissingPart['kind']): MissingPart[] => {
     const known = new Set(has);
-    return names.filter((name) => !known.has(name)).map((name) => `the ${word} '${name}'`);
+    const names = [...users.keys()].filter((name) => !known.has(name)).sort();
+    return names.map((name) => ({ kind, name, usedBy: users.get(name)! }));
   };
+  const inCatalogue = new Set(found!.tools);
+  const tools = without(
+    wanted.tools,
+    found!.instances.map(({ slug }) => slug),
+    'tool_instance',
+  ).map((part): MissingPart => (inCatalogue.has(part.name!) ? part : { ...part, kind: 'tool' }));
   return {
     instanceOf: ({ tool, tool_instance }) => (tool ? (ids.get(keyOf(tool, tool_instance)) ?? null) : null),
     missing: [
-      ...without(wanted.tools, hasTools, 'tool'),
+      ...tools,
       ...without(wanted.models, found!.models, 'model'),
-      ...(needsEmbedding && !(models && found!.hasEmbedding) ? ['an embedding model'] : []),
+      ...(needsEmbedding && !(models && found!.hasEmbedding)
+        ? [{ kind: 'embedding_model' as const, name: null, usedBy: [] }]
+        : []),
       ...without(wanted.secrets, found!.secrets, 'secret'),
     ],
   };

@@ -12,6 +12,7 @@ import { categories, limits } from './recipe.words.ts';
 import type { RecipeRequirements as RequirementsRow } from './recipe-document.ts';
 import type { ExportedRecipe as ExportedRow } from './recipe-export.ts';
 import { checkForm, recipeSchema } from './recipe-schema.ts';
+import type { MissingPart as MissingRow } from './recipe-surroundings.ts';
 
 const RecipeRequirements = builder.objectRef<RequirementsRow>('RecipeRequirements').implement({
   description: 'What a recipe uses and does not make, with the defaults of its parameters.',
@@ -108,11 +109,36 @@ builder.queryFields((t) => ({
   }),
 }));
 
+const MissingPart = builder.objectRef<MissingRow>('MissingPart').implement({
+  description: 'Something that a recipe uses and the workspace does not have, as far as the caller may see.',
+  fields: (t) => ({
+    kind: t.exposeString('kind', {
+      description:
+        '`tool`: the catalogue has no such tool; `tool_instance`: the workspace has no instance of the tool; ' +
+        '`model`; `embedding_model`: the organization has none; or `secret`.',
+    }),
+    name: t.exposeString('name', {
+      nullable: true,
+      description: 'The slug of the tool, the identifier of the model, or the name of the secret.',
+    }),
+    usedBy: t.exposeStringList('usedBy', {
+      description: 'The parts of the recipe that use it, such as `step.AUGMENTATION.KEY`.',
+    }),
+  }),
+});
+
 const AppliedRecipe = builder.objectRef<AppliedRow>('AppliedRecipe').implement({
   description: 'What a recipe made. After a dry run there are no identifiers.',
   fields: (t) => ({
     message: t.exposeString('message', {
       description: 'What was done, or would be, and which tools, models and secrets the workspace lacks for it.',
+    }),
+    missing: t.field({
+      type: [MissingPart],
+      authorize: 'inherited',
+      description:
+        'What the app needs and the workspace lacks. While something is missing, schedules are made disabled.',
+      resolve: ({ missing }) => [...missing],
     }),
     recipeId: t.exposeID('recipeId', { description: 'The recipe.' }),
     appId: t.exposeID('appId', { nullable: true, description: 'The new app.' }),
@@ -180,7 +206,8 @@ builder.mutationFields((t) => ({
     type: AppliedRecipe,
     description:
       'Makes an app from a recipe: with a namespace, augmentations, endpoints and actions, all or nothing. What the ' +
-      'workspace lacks is no failure: the message lists it. To apply a recipe again makes another app.',
+      'workspace lacks is no failure: `missing` lists it, and schedules are disabled then. To apply a recipe again ' +
+      'makes another app.',
     authorize: { workspace: 'recipe:apply' },
     emits: ['recipe.applied', 'namespace.created', 'app.created'],
     mayEmit: ['augmentation.created', 'endpoint.created', 'action.created'],

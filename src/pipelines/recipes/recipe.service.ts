@@ -6,10 +6,10 @@ import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
 import { type Recipe, readBuiltInRecipes } from './built-in-recipes.ts';
 import { type Category, categories } from './recipe.words.ts';
 import { applyPlan, type MadeByRecipe } from './recipe-application.ts';
-import { endpointsOf, type RecipeDefinition, type RecipeDocument } from './recipe-document.ts';
+import { endpointsOf, isRunning, type RecipeDefinition, type RecipeDocument } from './recipe-document.ts';
 import { type ExportedRecipe, exportApp } from './recipe-export.ts';
 import { type ApplyRecipe, planOf } from './recipe-plan.ts';
-import { surroundingsOf } from './recipe-surroundings.ts';
+import { type MissingPart, surroundingsOf, wordsOf } from './recipe-surroundings.ts';
 
 /** The recipes of a catalogue, in its order. */
 export interface RecipeCatalogue {
@@ -28,6 +28,8 @@ export interface AppliedRecipe extends MadeByRecipe {
   orgId: string;
   message: string;
   recipeId: string;
+  /** What the workspace lacks. */
+  missing: readonly MissingPart[];
 }
 
 const NOTHING: MadeByRecipe = {
@@ -73,7 +75,7 @@ export class RecipeService {
 
   /**
    * Makes an app from a recipe, with everything that belongs to it: all or nothing. Missing models, tools and secrets
-   * are no failure: the message lists them.
+   * are no failure: they are listed, and schedules are disabled.
    * @throws FORBIDDEN for callers who could not make each part by itself; RESOURCE_NOT_FOUND `recipe`; InputError for
    * parameters and for a given recipe
    */
@@ -85,15 +87,21 @@ export class RecipeService {
     const recipe = input.recipe ? givenRecipe(input.recipeId, input.recipe) : this.get(input.recipeId);
     const plan = planOf(recipe, input, Boolean(input.recipe));
     const around = await surroundingsOf(this.#deps, actor, place, plan.definition, recipe.needs_embedding);
-    const about = { orgId, recipeId: recipe.id };
+    const { missing } = around;
+    const about = { orgId, recipeId: recipe.id, missing };
+    const isHeld = missing.length > 0 && (plan.definition.actions ?? []).some(isRunning);
     if (input.dryRun) {
-      const message = messageOf(`The recipe would make ${partsOf(plan.definition)}`, around.missing);
+      const message = messageOf(`The recipe would make ${partsOf(plan.definition)}`, missing, isHeld);
       return { ...about, ...NOTHING, message };
     }
     const made = await this.#unique(() =>
       this.#deps.changes.run(actor, (tx) => applyPlan(tx, actor, place, plan, around)),
     );
-    return { ...about, ...made, message: messageOf('Recipe applied successfully', around.missing) };
+    return {
+      ...about,
+      ...made,
+      message: messageOf(missing.length > 0 ? 'Recipe applied' : 'Recipe applied successfully', missing, isHeld),
+    };
   }
 
   /**
@@ -146,8 +154,10 @@ function partsOf(definition: RecipeDefinition): string {
 /** Most missing things that a message names. */
 const SHOWN = 20;
 
-function messageOf(what: string, missing: readonly string[]): string {
+/** @param isHeld whether schedules wait for what is missing */
+function messageOf(what: string, missing: readonly MissingPart[], isHeld: boolean): string {
   if (missing.length === 0) return what;
   const more = missing.length > SHOWN ? ` and ${missing.length - SHOWN} more` : '';
-  return `${what}. Missing: ${missing.slice(0, SHOWN).join(', ')}${more}.`;
+  const held = isHeld ? ' Its schedules are disabled: enable them once it has all that it needs.' : '';
+  return `${what}. Missing: ${missing.slice(0, SHOWN).map(wordsOf).join(', ')}${more}.${held}`;
 }

@@ -1,6 +1,7 @@
 import type { Sql } from '../../data/sql.ts';
 import type { Tool } from '../../generated/prisma/client.ts';
 import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
+import { instancesOf, visibleTools } from '../views.ts';
 import type { AuthType } from './connection-state.ts';
 import { serviceOf } from './connection-target.ts';
 import { missingScopes } from './missing-scopes.ts';
@@ -43,18 +44,21 @@ interface Used extends Pick<Tool, 'slug' | 'credentialSchema'> {
   granted: string[] | null;
 }
 
-/** What the steps of an app use, as a group above says it: `tool_instance_id` and `config` of each. */
+/** What the steps of an app use, as a group above says it: `tool_instance_id`, `tool_slug` and `config` of each. */
 export type StepsOfApp = (orgId: string, workspaceId: string, appId: string) => string;
 
 /**
- * An app uses the tool instances of its steps, and the tools and tool instances whose identifiers are anywhere in the
- * configs of its steps, in its metadata or in that of its newest release. For a tool without a named instance, the
- * instance is one that the namespace can use, a connected one first; for an instance that the namespace cannot use,
- * there is none. Those that need no connection are left out.
+ * An app uses the tool instances of its steps, or the tools of steps without one, and the tools and tool instances
+ * whose identifiers are anywhere in the configs of its steps, in its metadata or in that of its newest release. For a
+ * tool without a named instance, the instance is one that the namespace can use, a connected one first; for an instance
+ * that the namespace cannot use, there is none. Those that need no connection are left out.
  */
 const used = (stepsOfApp: StepsOfApp): string => `with steps as (${stepsOfApp('$1', '$2', '$4')}),
   words as (
     select s.tool_instance_id as id from steps s where s.tool_instance_id is not null
+    union
+    select t.id from steps s join (${visibleTools('$1')}) t on t.slug = s.tool_slug
+      where not exists (select 1 from (${instancesOf('$1', '$2')}) i where i.id = s.tool_instance_id)
     union
     select w #>> '{}' from (select s.config as json from steps s
       union all select a.metadata from apps a where a.org_id = $1 and a.id = $4

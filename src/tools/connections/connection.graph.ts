@@ -174,8 +174,9 @@ builder.queryFields((t) => ({
   connectionRequirements: t.field({
     type: ConnectionRequirements,
     description:
-      'What must be connected in a namespace for an app to run: the tool instances of its steps, and the tools and ' +
-      'tool instances whose identifiers are in configs of its steps, in its metadata or in that of its newest release.',
+      'What must be connected in a namespace for an app to run: the tool instances of its steps or, without one, ' +
+      'their tools, and the tools and tool instances whose identifiers are in configs of its steps, in its metadata ' +
+      'or in that of its newest release.',
     authorize: { workspace: 'connection:read', in: 'namespace' },
     args: {
       ...namespaceArgs(),

@@ -31,7 +31,14 @@ test('makes an augmentation with stages and steps, keeps those that are given wi
     ],
   });
   expect(status).toBe(201);
-  const step = { logical_model_id: null, tool_instance_id: null, position: 1, step_id: expect.stringMatching(/^stp_/) };
+  const step = {
+    logical_model_id: null,
+    tool_instance_id: null,
+    tool_slug: null,
+    action: null,
+    position: 1,
+    step_id: expect.stringMatching(/^stp_/),
+  };
   const stage = { stage_id: expect.stringMatching(/^stg_/), execution_mode: 'sequential' };
   expect(body).toEqual({
     augmentation_id: expect.stringMatching(/^aug_/),
@@ -84,6 +91,8 @@ test('makes an augmentation with stages and steps, keeps those that are given wi
     [find.stage_id, 2, 0],
   ]);
   expect(changed.stages[0]!.steps[1]).toEqual({
+    tool_slug: null,
+    action: null,
     key: 'ask',
     step_id: say.steps[0]!.step_id,
     position: 2,
@@ -327,4 +336,40 @@ test('a reference that had no step before keys were checked may stay', async () 
   expect((await who.call('PATCH', one, { stages: body.stages })).status).toBe(200);
   body.stages[0]!.steps[0]!.config = { x: '{{steps.other.text}}' };
   expect((await who.call('PATCH', one, { stages: body.stages })).status).toBe(422);
+});
+
+test('a step names its tool: by itself, or as that of its instance, also when that is gone', async () => {
+  const { who, url, augmentation } = await createPipeline(app);
+  const org = `/v1/orgs/${who.orgId}`;
+  const { tools } = (await who.call<{ tools: { tool_id: string }[] }>('GET', `${org}/tools?search=wikipedia`)).body;
+  const instance = { tool_id: tools[0]!.tool_id, name: 'Encyclopedia' };
+  const { instance_id } = (await who.call<{ instance_id: string }>('POST', `${who.home}/tool-instances`, instance))
+    .body;
+  const step = { name: 'Read', step_type: 'tool' };
+  const stages = [
+    {
+      name: 'Work',
+      steps: [
+        { ...step, tool_instance_id: instance_id, action: 'summary' },
+        { ...step, tool_slug: 'none-yet' },
+      ],
+    },
+  ];
+  const made = await augmentation({ stages });
+  const shown = [
+    { tool_instance_id: instance_id, tool_slug: 'wikipedia', action: 'summary' },
+    { tool_instance_id: null, tool_slug: 'none-yet', action: null },
+  ];
+  expect(made.stages[0]!.steps).toMatchObject(shown);
+  const one = `${url}/augmentations/${made.augmentation_id}`;
+  await who.call('DELETE', `${who.home}/tool-instances/${instance_id}`);
+  const { body, status } = await who.call<Augmentation>('PATCH', one, { stages: made.stages });
+  expect(status, JSON.stringify(body)).toBe(200);
+  expect(body.stages[0]!.steps).toMatchObject(shown);
+  const other = [{ name: 'Work', steps: [{ ...made.stages[0]!.steps[0], tool_slug: 'slack' }] }];
+  const refused = await who.call('PATCH', one, { stages: other });
+  expect([refused.status, refusals(refused.body)]).toEqual([
+    422,
+    [['body.stages.0.steps.0.tool_slug', "Value error, the tool instance is one of the tool 'wikipedia'"]],
+  ]);
 });

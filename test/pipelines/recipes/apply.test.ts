@@ -92,7 +92,9 @@ test('makes an app with everything that the recipe says, as if each part was mad
     {
       step_id: body.step_ids[2],
       tool_instance_id: instance.body.instance_id,
-      config: { action: 'post_message', parameters: { channel: '#news', text: '{{steps.draft.text}}' } },
+      tool_slug: 'slack',
+      action: 'post_message',
+      config: { parameters: { channel: '#news', text: '{{steps.draft.text}}' } },
     },
     { step_id: body.step_ids[3], step_type: 'output' },
   ]);
@@ -158,14 +160,17 @@ test('each recipe can be applied as it is; again, it makes another app; what is 
     expect([id, status]).toEqual([id, 200]);
     messages[id] = body.message;
   }
-  const applied = 'Recipe applied successfully. Missing:';
+  const applied = 'Recipe applied. Missing:';
+  const held = 'Its schedules are disabled: enable them once it has all that it needs.';
   expect(messages).toEqual({
     'starter-chat': `${applied} the model 'default-chat'.`,
     'starter-summarizer': `${applied} the model 'default-chat'.`,
     'doc-qa': `${applied} the model 'default-chat', the model 'default-embedding', an embedding model.`,
-    'web-research': `${applied} the tool 'http-request', the tool 'wikipedia', the model 'default-chat'.`,
-    'multi-step-agent': `${applied} the tool 'http-request', the model 'default-chat'.`,
-    'scheduled-report': `${applied} the tool 'slack', the model 'default-chat'.`,
+    'web-research':
+      `${applied} an instance of the tool 'http-request', an instance of the tool 'wikipedia', ` +
+      "the model 'default-chat'.",
+    'multi-step-agent': `${applied} an instance of the tool 'http-request', the model 'default-chat'.`,
+    'scheduled-report': `${applied} an instance of the tool 'slack', the model 'default-chat'. ${held}`,
   });
   const again = (await apply(ann, { recipe_id: 'starter-chat', name: 'Chat' })).body;
   expect((await ann.call('GET', `${ann.home}/apps/${again.app_id}`)).body).toMatchObject({ name: 'Chat' });
@@ -188,6 +193,56 @@ test('each recipe can be applied as it is; again, it makes another app; what is 
   ).body;
   const work = augmentations.find(({ name }) => name === 'Work')!.stages;
   expect(work[2]!.steps[1]!.config).toEqual({ if: "{{steps.review.text}} != 'yes'", goto: work[1]!.stage_id });
+});
+
+test('what is missing is listed with what uses it, and the steps keep its name; schedules wait for it', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const { body } = await ann.call<{ definition: { steps: object[]; app: object } }>(
+    'GET',
+    `/v1/orgs/${ann.orgId}/recipes/scheduled-report`,
+  );
+  const recipe = structuredClone(body);
+  recipe.definition.app = { name: 'Report', metadata: { key: '{{secret.report}}' } };
+  Object.assign(recipe.definition.steps[0]!, { tool: 'of-nobody', config: { auth: '{{secret.report}}' } });
+  const mutation = `mutation ($org: ID!, $ws: ID!, $recipe: JSONObject, $dry: Boolean) {
+    applyRecipe(orgId: $org, workspaceId: $ws, input: { recipeId: "scheduled-report", recipe: $recipe, dryRun: $dry }) {
+      appId message missing { kind name usedBy } } }`;
+  type Answer = { applyRecipe: { appId: string | null; message: string; missing: object[] } };
+  const run = async (dry: boolean) =>
+    (await ann.ask<Answer>(mutation, { org: ann.orgId, ws: ann.workspaceId, recipe, dry })).data.applyRecipe;
+  const missing = [
+    { kind: 'tool', name: 'of-nobody', usedBy: ['step.report.search'] },
+    { kind: 'tool_instance', name: 'slack', usedBy: ['step.report.post'] },
+    { kind: 'model', name: 'default-chat', usedBy: ['step.report.draft'] },
+    { kind: 'secret', name: 'report', usedBy: ['app', 'step.report.search'] },
+  ];
+  expect(await run(true)).toMatchObject({ appId: null, missing });
+  const made = await run(false);
+  expect(made).toMatchObject({
+    missing,
+    message:
+      "Recipe applied. Missing: the tool 'of-nobody', an instance of the tool 'slack', the model 'default-chat', " +
+      "the secret 'report'. Its schedules are disabled: enable them once it has all that it needs.",
+  });
+  const A = `${ann.home}/apps/${made.appId}`;
+  const { actions } = (await ann.call<{ actions: object[] }>('GET', `${A}/actions`)).body;
+  expect(actions).toMatchObject([{ kind: 'scheduled', enabled: false, next_fire_at: null }]);
+  const again = await ann.call<{ recipe: { definition: { steps: object[] } } }>('POST', `${A}/export-recipe`);
+  expect(again.body.recipe.definition.steps).toMatchObject([
+    { tool: 'of-nobody' },
+    {},
+    { tool: 'slack', action: 'post_message' },
+    {},
+  ]);
+  // what is missing here is what must be connected
+  const needs = await ann.call(
+    'GET',
+    `${ann.home}/namespaces/default/connections/requirements?app_id=${String(made.appId)}`,
+  );
+  expect(needs.body).toMatchObject({
+    requirements: [{ tool_slug: 'slack', tool_instance_id: null, satisfied: false }],
+    all_satisfied: false,
+  });
 });
 
 test('several at once in one workspace all get slugs of their own', async () => {
@@ -221,7 +276,7 @@ test('a dry run writes nothing, and says what would be made', async () => {
     body: {
       message:
         "The recipe would make the app 'Helper' with a namespace, 2 augmentations, 4 stages, 7 steps, 2 endpoints " +
-        "and 1 action. Missing: the tool 'http-request', the model 'default-chat'.",
+        "and 1 action. Missing: an instance of the tool 'http-request', the model 'default-chat'.",
       recipe_id: 'multi-step-agent',
       app_id: null,
       augmentation_id: null,

@@ -91,6 +91,7 @@ const step = fc.record({
   step_type: fc.constantFrom('llm', 'tool', 'own.word:1'),
   config: json,
   logical_model_id: fc.option(fc.constant('large')),
+  action: fc.option(fc.constantFrom('summary', 'post message')),
   tool_instance_id: fc.option(fc.constant('instance')),
 });
 const stage = fc.record({
@@ -390,7 +391,7 @@ test('identifiers become local names, and secrets their names or nothing', async
   const bob = await register(app, { name: 'bob' });
   const copy = (await apply(bob, { recipe_id: 'shop', recipe, name: 'Store' })).body;
   expect(copy.message).toBe(
-    "Recipe applied successfully. Missing: the tool 'wikipedia', the secret 'api_key', the secret 'clientSecret', " +
+    "Recipe applied. Missing: an instance of the tool 'wikipedia', the secret 'api_key', the secret 'clientSecret', " +
       "the secret 'search'.",
   );
   const { metadata } = (await bob.call<{ metadata: Record<string, string> }>('GET', `${bob.home}/apps/${copy.app_id}`))

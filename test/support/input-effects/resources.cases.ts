@@ -73,7 +73,7 @@ const changesEnvironment =
 
 interface Staged {
   id: string;
-  stages: [{ stageId: string; steps: [{ stepId: string }] }];
+  stages: [{ stageId: string; steps: [{ stepId: string; toolSlug: string | null }] }];
 }
 
 /** Makes or changes an augmentation of one stage with one step. */
@@ -83,6 +83,13 @@ async function staged(lab: Lab, mutation: string, given: object, stage: object =
   const all = { orgId, workspaceId, appId, ...given, input: { name: 'staged', stages } };
   return (await mutateOk(lab.app, mutation, all, token(lab))) as Staged;
 }
+
+/** A step names its tool also without an instance of it. */
+const namesTool = (mutation: string) => async (lab: Lab) => {
+  const given = mutation === 'updateAugmentation' ? { id: (await staged(lab, 'createAugmentation', {})).id } : {};
+  const { stages } = await staged(lab, mutation, given, {}, { toolSlug: 'of-nobody' });
+  expect(stages[0].steps[0].toolSlug).toBe('of-nobody');
+};
 
 /** What lives in a workspace, and what an organization has for all of them. */
 export const resourceCases: Readonly<Record<string, InputCase>> = {
@@ -114,6 +121,7 @@ export const resourceCases: Readonly<Record<string, InputCase>> = {
   },
   createAugmentation: {
     effects: {
+      'input.stages.steps.toolSlug': namesTool('createAugmentation'),
       'input.stages.stageId': async (lab) => {
         await expect(staged(lab, 'createAugmentation', {}, { stageId: 'stg_nobodys' })).rejects.toThrow('stageId');
       },
@@ -124,6 +132,7 @@ export const resourceCases: Readonly<Record<string, InputCase>> = {
   },
   updateAugmentation: {
     effects: {
+      'input.stages.steps.toolSlug': namesTool('updateAugmentation'),
       'input.stages.stageId': async (lab) => {
         const { id, stages } = await staged(lab, 'createAugmentation', {});
         const [{ stageId }] = stages;
