@@ -136,6 +136,13 @@ export const imports = [
     to: { path: '^src/kernel/mark-checked\\.ts$' },
   },
   {
+    name: 'only-the-facade-marks-input',
+    comment: 'What it marks is not checked again.',
+    severity: 'error',
+    from: { path: '^(src|rest)/', pathNot: '^(rest/(input|execution)|src/graphql/plugins/constraints-plugin)\\.ts$' },
+    to: { path: '^src/kernel/read-input\\.ts$' },
+  },
+  {
     name: 'graph-files-drive-no-database',
     severity: 'error',
     from: { path: GRAPH },

@@ -10,9 +10,11 @@ import type {
 import { coerceInputValue, getNullableType, isInputObjectType, Kind, valueFromAST } from 'graphql';
 import { plainCheckOf } from '../src/engine/execution/values.ts';
 import type { ArgumentIssues } from '../src/kernel/constraints.ts';
+import { coversArguments } from './coverage.ts';
 import { operationOf } from './documents.ts';
 import { byPlace, type Locator } from './locate.ts';
 import type { CompiledOperation } from './operation.ts';
+import type { Parameters } from './parameters.ts';
 
 type Values = Record<string, unknown>;
 type Reader = (variables: Values) => unknown;
@@ -24,24 +26,30 @@ type Reader = (variables: Values) => unknown;
 export function comparison(
   schema: GraphQLSchema,
   document: DocumentNode,
+  parameters: Parameters,
   locator: Locator,
 ): CompiledOperation['compare'] {
   const operation = operationOf(document);
   const node = operation.selectionSet.selections.find((selection) => selection.kind === Kind.FIELD);
   const field = node && schema.getRootType(operation.operation)?.getFields()[node.name.value];
-  const issuesOf = field?.extensions.argumentIssues as ArgumentIssues | undefined;
-  if (!node || !field || !issuesOf) return () => undefined;
-  const readers = argumentReaders(operation, node, field);
+  const argumentIssues = field?.extensions.argumentIssues as ArgumentIssues | undefined;
+  if (!node || !field || !argumentIssues) return () => undefined;
+  const issuesOf = argumentIssues(field);
+  const readers = issuesOf ? argumentReaders(operation, node, field) : [];
   const path = [(node.alias ?? node.name).value];
-  return (context, { variables, issues }, request) => {
+  const isCovered = coversArguments(node, field, operation, parameters);
+  return (context, input, request) => {
+    const { variables, issues } = input;
     const args: Values = {};
     for (const [name, read] of readers) args[name] = read(variables);
-    const found = issuesOf(field, args, context);
-    if (found.length === 0) return;
-    const wrong = new Set(issues.items.map(({ loc }) => loc.join('.')));
-    for (const { loc, type, msg, input, ctx } of locator.locate({ path }, found, request))
-      if (!wrong.has(loc.join('.'))) issues.addAt(loc, type, msg, input, ctx);
-    issues.items.sort(byPlace);
+    const found = issuesOf?.(args, context) ?? [];
+    if (found.length > 0) {
+      const wrong = new Set(issues.items.map(({ loc }) => loc.join('.')));
+      for (const { loc, type, msg, input: given, ctx } of locator.locate({ path }, found, request))
+        if (!wrong.has(loc.join('.'))) issues.addAt(loc, type, msg, given, ctx);
+      issues.items.sort(byPlace);
+    }
+    if (isCovered && issues.items.length === 0) input.checked = { node, compared: args };
   };
 }
 

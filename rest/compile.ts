@@ -171,7 +171,7 @@ function compileOperation(
     takesIfMatch: takesVersion(bodyField.root, operation),
     etag,
     read: reader.read,
-    compare: comparison(schemas.product, document, locator),
+    compare: comparison(schemas.product, document, parameters, locator),
     ...runs,
     bodyOf: bodyReader(bodyField, response, node.operation, parameters.parameters, (errors, request) =>
       failureOf(errors, locator, reader.echo, request),

@@ -3,8 +3,10 @@ import { execute, Kind } from 'graphql';
 import { Plan } from '../src/engine/execution/plan.ts';
 import { subscribeLive } from '../src/engine/live/live-stream.ts';
 import type { ErrorCode } from '../src/kernel/errors.ts';
+import { markRead } from '../src/kernel/read-input.ts';
 import { operationOf } from './documents.ts';
-import type { CompiledOperation, Run } from './operation.ts';
+import type { Input } from './input.ts';
+import type { CompiledOperation } from './operation.ts';
 
 /** Executes a query by a plan, any other operation by graphql-js. */
 export function executionOf(
@@ -13,13 +15,17 @@ export function executionOf(
 ): Pick<CompiledOperation, 'run' | 'subscribe'> {
   const operation = operationOf(document);
   const plan = operation.operation === 'query' ? new Plan(schema, document, operation) : null;
-  const interpreted: Run = (contextValue, variableValues) =>
-    execute({ schema, document, contextValue, variableValues });
+  const start = (contextValue: object, { variables, checked }: Input) => {
+    if (checked) markRead(contextValue, checked);
+    return { schema, document, contextValue, variableValues: variables };
+  };
   return {
-    run: plan ? (context, variables) => plan.run(context, variables) : interpreted,
-    subscribe: async (contextValue, variableValues) =>
-      // errors become the answer's body, or the last frame, which mask them
-      subscribeLive({ schema, document, contextValue, variableValues }, (result) => result),
+    run: (context, input) => {
+      const started = start(context, input);
+      return plan ? plan.run(context, input.variables) : execute(started);
+    },
+    // errors become the answer's body, or the last frame, which mask them
+    subscribe: async (context, input) => subscribeLive(start(context, input), (result) => result),
   };
 }
 

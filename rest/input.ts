@@ -1,6 +1,7 @@
 import type { GraphQLInputType } from 'graphql';
 import { getNamedType, getNullableType, isInputObjectType, isListType } from 'graphql';
 import { constraintsOf } from '../src/kernel/constraints.ts';
+import type { ReadArguments } from '../src/kernel/read-input.ts';
 import { snakeCase } from '../src/kernel/snake-case.ts';
 import { readerOf } from './coerce.ts';
 import type { Echo } from './issues.ts';
@@ -19,6 +20,8 @@ export interface Input {
   variables: Record<string, unknown>;
   /** All failures, in the order path, query, header, body. The variables may be used only when it is empty. */
   issues: Issues;
+  /** Set when the arguments of the root field were compared and all are valid. */
+  checked?: ReadArguments;
 }
 
 type Values = Record<string, unknown>;

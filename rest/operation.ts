@@ -25,8 +25,8 @@ export interface ResponseBody {
 /** Argument -> location of its value in a request. */
 export type RootArguments = Readonly<Record<string, { in: 'params' | 'query'; name: string }>>;
 
-/** Runs an operation. Errors in the variables are returned like errors of a resolver. */
-export type Run = (context: object, variables: Record<string, unknown>) => Promise<ExecutionResult> | ExecutionResult;
+/** Runs an operation with valid input. Errors in the variables are returned like errors of a resolver. */
+export type Run = (context: object, input: Input) => Promise<ExecutionResult> | ExecutionResult;
 
 /** One route of the REST API, compiled from one operation document. */
 export interface CompiledOperation {
@@ -70,13 +70,14 @@ export interface CompiledOperation {
   /** Reads and validates the variables of a request. */
   read(request: RequestParts): Input;
   /**
-   * Adds the failures of values that contradict each other, as far as the schema can find them from the input alone.
+   * Adds the failures of values that contradict each other, as far as the schema can find them from the input alone. The
+   * schema does not check again what is valid then.
    */
   compare(context: object, input: Input, request: RequestParts): void;
   /** Executes a query (compiled) or a mutation. */
   run: Run;
   /** Starts a subscription: a stream of results, or one result with the errors that prevented it. */
-  subscribe(context: object, variables: Record<string, unknown>): Promise<LiveStream | ExecutionResult>;
+  subscribe(context: object, input: Input): Promise<LiveStream | ExecutionResult>;
   /**
    * The response body of a result.
    * @throws ValidationFailure, an error of the catalogue or the resolver's own error when the result has errors

@@ -21,6 +21,7 @@ import { Facade } from './facade.ts';
 import { acceptForm, type FileReceiver, readForm } from './form.ts';
 import { acceptFields, bodyOfFields } from './form-fields.ts';
 import { versionsOf } from './if-match.ts';
+import type { Input } from './input.ts';
 import { jsonTextOf } from './json-text.ts';
 import type { OpenApiOptions } from './openapi.ts';
 import type { CompiledOperation, ResponseBody, RootArguments } from './operation.ts';
@@ -161,7 +162,7 @@ function addRoute(
     const context = options.context(request, principal, facts, versions);
     operation.compare(context, input, request);
     if (input.issues.items.length > 0) throw new ValidationFailure(input.issues.items);
-    return { context, variables: input.variables };
+    return { context, input };
   };
   server.route({
     method,
@@ -194,13 +195,13 @@ function addRoute(
   });
 }
 
-type Admit = (request: FastifyRequest) => Promise<{ context: object; variables: Record<string, unknown> }>;
+type Admit = (request: FastifyRequest) => Promise<{ context: object; input: Input }>;
 
 function valueHandler(operation: CompiledOperation, admit: Admit): RouteHandlerMethod {
   const { status, response } = operation;
   return async (request, reply) => {
-    const { context, variables } = await admit(request);
-    const result = await operation.run(context, variables);
+    const { context, input } = await admit(request);
+    const result = await operation.run(context, input);
     const etag = operation.etag?.(result);
     const body = operation.bodyOf(result, request);
     if (request.form) request.form.isKept = true;
@@ -240,8 +241,8 @@ function streamHandler(
     return bytes;
   };
   return async (request, reply): Promise<FastifyReply> => {
-    const { context, variables } = await admit(request);
-    const source = await operation.subscribe(context, variables);
+    const { context, input } = await admit(request);
+    const source = await operation.subscribe(context, input);
     if (!(source instanceof LiveStream)) {
       operation.bodyOf(source, request);
       throw new Error(`The subscription '${operation.name}' gave neither events nor an error.`);

@@ -1,5 +1,4 @@
 import type { Changes } from '../data/changes.ts';
-import type { Cursors } from '../data/cursors.ts';
 import type { SlowReads } from '../data/slow-reads.ts';
 import type { Sql } from '../data/sql.ts';
 import type { Access } from './access.ts';
@@ -10,5 +9,4 @@ export interface ServiceDeps {
   slowReads: SlowReads;
   changes: Changes;
   access: Access;
-  cursors: Cursors;
 }

@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, hash, timingSafeEqual } from 'node:crypto';
 import { invalidInput } from '../kernel/errors.ts';
 
 /** The scope of a cursor: one list with one set of filters. */
@@ -34,7 +34,7 @@ export class Cursors {
       const key = bytes.subarray(0, end).toString();
       if (timingSafeEqual(bytes.subarray(end + 1), this.#tag(scope, key))) return key;
     }
-    throw invalidInput([argument], 'the cursor is malformed or was made for another list');
+    throw notOfThisList(argument);
   }
 
   #tag(scope: CursorScope, key: string): Buffer {
@@ -44,3 +44,42 @@ export class Cursors {
 }
 
 const TAG_BYTES = 12;
+
+const notOfThisList = (argument: string) =>
+  invalidInput([argument], 'the cursor is malformed or was made for another list');
+
+/**
+ * The positions of a list for the service that reads it: the key of a row, bound to what the page depends on and the
+ * arguments do not tell, such as who may see what. A position is what the cursor of a field seals, so it has no seal of
+ * its own.
+ */
+export class Positions {
+  readonly #scope: CursorScope;
+  #binding: string | undefined;
+
+  constructor(scope: CursorScope) {
+    this.#scope = scope;
+  }
+
+  /** The position of the row with this key. */
+  of(key: string): string {
+    return `${this.#bound} ${key}`;
+  }
+
+  /** The key of the row at a position; `null` for none. @throws InputError at `after` for a position of another scope */
+  keyAt(position: string | null | undefined): string | null {
+    if (position === null || position === undefined || position === '') return null;
+    const end = position.indexOf(' ');
+    if (position.slice(0, end) !== this.#bound) throw notOfThisList('after');
+    return position.slice(end + 1);
+  }
+
+  get #bound(): string {
+    const { list, filters } = this.#scope;
+    this.#binding ??= hash('sha256', JSON.stringify([list, filters]), 'base64url').slice(0, BINDING_LENGTH);
+    return this.#binding;
+  }
+}
+
+/** Enough that no two scopes share it. It is sealed, so nobody can look for one that does. */
+const BINDING_LENGTH = 16;

@@ -1,11 +1,11 @@
-import type { CursorScope, Cursors } from './cursors.ts';
+import type { Positions } from './cursors.ts';
 import type { Slice } from './pages.ts';
 
 /** The arguments of a list. */
 export interface PageArgs {
   /** Maximum number of rows on the page. */
   first: number;
-  /** Cursor of the row to continue after. */
+  /** Position of the row to continue after. */
   after?: string | null;
   /** Whether the total is asked for too: the statement of the page then counts. */
   counted?: boolean;
@@ -16,6 +16,7 @@ export interface Page<Row> {
   nodes: Row[];
   hasNextPage: boolean;
   hasPreviousPage: boolean;
+  /** From a service, the position of the row; from a field, its cursor. */
   cursorOf(row: Row): string;
   total(): Promise<number> | number;
 }
@@ -29,10 +30,9 @@ export const emptyPage: Page<never> = {
   total: () => 0,
 };
 
-/** A page of the rows that were read, with their cursors and the total. */
+/** A page of the rows that were read, with their positions and the total. */
 export function pageOf<Row extends { id: string }>(
-  cursors: Cursors,
-  scope: CursorScope,
+  positions: Positions,
   page: Slice<Row>,
   after: string | null | undefined,
   total: () => Promise<number> | number,
@@ -42,7 +42,7 @@ export function pageOf<Row extends { id: string }>(
     nodes: page.rows,
     hasNextPage: page.hasMore,
     hasPreviousPage: Boolean(after),
-    cursorOf: (row) => cursors.encode(scope, keyOf(row)),
+    cursorOf: (row) => positions.of(keyOf(row)),
     total,
   };
 }

@@ -3,7 +3,7 @@ import type { Checked } from '../kernel/checked-place.ts';
 import { forbidden, notFound } from '../kernel/errors.ts';
 import { declarationOf, type IdKind } from '../kernel/resources.ts';
 import { restrictionsOf } from '../kernel/token-grant.ts';
-import type { Cursors } from './cursors.ts';
+import { Positions } from './cursors.ts';
 import { type Page, type PageArgs, pageOf } from './page.ts';
 import {
   columnsOf,
@@ -96,7 +96,6 @@ export interface ReadsOptions<Row extends Identified, Place, Args, Stored extend
 /** What reads stand on. */
 export interface ReadDeps {
   sql: Sql;
-  cursors: Cursors;
 }
 
 /**
@@ -135,14 +134,14 @@ export class Reads<
    * @throws InputError for a cursor of another list; what the list demands
    */
   async list(context: ReadContext, place: Checked<Place>, args: Args): Promise<Page<Row>> {
-    const { cursors, sql } = this.#deps;
+    const { sql } = this.#deps;
     if (this.#options.demands) await this.#options.demands(place, args);
     const filters = this.#filters(context, args);
     const values = filters.map(({ value }) => value);
     const parent = this.#parentOf(context, place);
     const source = narrowed(this.sources.list, filters, parent.length);
-    const scope = { list: this.#name, filters: [...parent, ...filters] };
-    const after = cursors.decode(scope, args.after);
+    const positions = new Positions({ list: this.#name, filters: [...parent, ...filters] });
+    const after = positions.keyAt(args.after);
     const name = `${this.#name} ${JSON.stringify(filters)}`;
     const count = args.counted ? this.#countOf(source, filters) : undefined;
     const slice = await loaderOf(context, `${name} ${args.first} ${after ?? ''} ${count !== undefined}`, (parents) =>
@@ -150,7 +149,7 @@ export class Reads<
     ).load(parent);
     const total = () =>
       slice.total ?? loaderOf(context, `${name} count`, (parents) => this.#counts(parents, filters)).load(parent);
-    return pageOf(cursors, scope, slice, after, total, this.#options.keyOf);
+    return pageOf(positions, slice, after, total, this.#options.keyOf);
   }
 
   /**

@@ -61,14 +61,12 @@ export interface ConstraintIssue {
 }
 
 /**
- * What is wrong with the combination of a root field's arguments; stored in `extensions.argumentIssues` of the field.
- * Arguments that could not be read are omitted.
+ * Gives what finds the invalid combinations of a root field's arguments, `null` if none depends on another; stored in
+ * `extensions.argumentIssues` of the field. Arguments that could not be read are omitted.
  */
 export type ArgumentIssues = (
   field: GraphQLField<unknown, unknown>,
-  args: Readonly<Record<string, unknown>>,
-  context: object,
-) => InputIssue[];
+) => ((args: Readonly<Record<string, unknown>>, context: object) => InputIssue[]) | null;
 
 /** The deepest nesting of a JSON value that is accepted. */
 export const MAX_JSON_DEPTH = 64;

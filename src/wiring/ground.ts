@@ -63,7 +63,7 @@ export function createGround(process: ProcessDeps, { sql, mail, notify, onCommit
   });
   const access = new Access(sql, config);
   const slowReads = new SlowReads({ sql, database, poolSize: config.databasePoolSize });
-  const deps: ServiceDeps = { sql, slowReads, changes, access, cursors: new Cursors(appSecret) };
+  const deps: ServiceDeps = { sql, slowReads, changes, access };
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
   const tokenUses = new TokenUses(sql, onFault);
   const authentication = new Authentication(tokens, tokenUses, sql);
@@ -85,7 +85,7 @@ export function createGround(process: ProcessDeps, { sql, mail, notify, onCommit
     removals: new Removals(),
     /** Seals what the service gives away for one purpose. */
     sealFor: (purpose: string) => new Seal(appSecret, purpose),
-    open: { access, cursors: deps.cursors, authentication, activity, onFault },
+    open: { access, cursors: new Cursors(appSecret), authentication, activity, onFault },
     closed: { sql, tokenUses, passwords, jobQueue, outbound, storage, mail },
   };
 }

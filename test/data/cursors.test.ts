@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Cursors } from '../../src/data/cursors.ts';
+import { Cursors, Positions } from '../../src/data/cursors.ts';
 import { emptyPage, pageOf } from '../../src/data/page.ts';
 
 const cursors = new Cursors(Buffer.from('secret'));
@@ -93,22 +93,54 @@ describe('a cursor', () => {
   });
 });
 
+describe('a position', () => {
+  const positions = new Positions(scope);
+
+  it('gives back its key, with whatever is in it', () => {
+    for (const key of ['ws_1', '2026-11-24 10:00:00+00 act_1', '', ' '])
+      expect(new Positions({ ...scope }).keyAt(positions.of(key))).toBe(key);
+  });
+
+  it('is none where nothing is given', () => {
+    for (const position of [null, undefined, '']) expect(positions.keyAt(position)).toBeNull();
+  });
+
+  it('is of one list, with one set of filters', () => {
+    const others = [
+      { ...scope, list: 'apps' },
+      { ...scope, filters: [] },
+      { ...scope, filters: ['org_2', null] },
+      { list: 'workspaces', filters: ['org_1', { where: 't.id = any(?)', value: ['ws_1'] }] },
+    ];
+    for (const other of others)
+      expect(() => new Positions(other).keyAt(positions.of('ws_1'))).toThrow(refusal('after'));
+  });
+
+  it('has no other form, such as the cursor that earlier releases had in its place', () => {
+    const earlier = cursors.encode(scope, 'ws_1');
+    for (const text of [earlier, 'ws_1', ' ws_1', `${positions.of('').trim()}ws_1`])
+      expect(() => positions.keyAt(text)).toThrow(refusal('after'));
+  });
+});
+
 describe('a page', () => {
   const rows = [
     { id: 'a', name: 'x' },
     { id: 'b', name: 'y' },
   ];
 
-  it('is what was read, with a cursor for each row', async () => {
-    const page = pageOf(cursors, scope, { rows, hasMore: true }, 'before', () => 7);
+  const positions = new Positions(scope);
+
+  it('is what was read, with a position for each row', async () => {
+    const page = pageOf(positions, { rows, hasMore: true }, 'before', () => 7);
     expect(page).toMatchObject({ nodes: rows, hasNextPage: true, hasPreviousPage: true });
-    expect(cursors.decode(scope, page.cursorOf(rows[1]!))).toBe('b');
+    expect(positions.keyAt(page.cursorOf(rows[1]!))).toBe('b');
     expect(await page.total()).toBe(7);
   });
 
   it('is the first one where it comes after nothing', () => {
     for (const after of [undefined, null, ''])
-      expect(pageOf(cursors, scope, { rows, hasMore: false }, after, () => 0)).toMatchObject({
+      expect(pageOf(positions, { rows, hasMore: false }, after, () => 0)).toMatchObject({
         hasNextPage: false,
         hasPreviousPage: false,
       });
@@ -116,14 +148,13 @@ describe('a page', () => {
 
   it('may have another key than the id', () => {
     const page = pageOf(
-      cursors,
-      scope,
+      positions,
       { rows, hasMore: false },
       null,
       () => 0,
       ({ name }) => name,
     );
-    expect(cursors.decode(scope, page.cursorOf(rows[0]!))).toBe('x');
+    expect(positions.keyAt(page.cursorOf(rows[0]!))).toBe('x');
   });
 
   it('of somebody else’s list is empty', () => {

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ServiceDeps } from '../../src/access/service-deps.ts';
-import { Cursors } from '../../src/data/cursors.ts';
 import { columnsOf } from '../../src/data/pages.ts';
 import { Reads, type ReadsOptions } from '../../src/data/reads.ts';
 import type { ReadContext, RequestCache } from '../../src/data/request-cache.ts';
@@ -36,7 +35,7 @@ beforeAll(async () => {
   database = await openBareDatabase();
   const { sql } = database;
   // reads need no more of a service than these
-  deps = { sql, cursors: new Cursors(Buffer.from('secret')) } as ServiceDeps;
+  deps = { sql } as ServiceDeps;
   await database.pool.query(`
     create table things (id text primary key, org_id text not null, workspace_id text not null, namespace_id text,
       name text not null, created_by text, is_gone boolean not null default false);

@@ -16,6 +16,7 @@ const schema = buildSchema(`
     listEvents(from: Int, until: Int = 9, order: Order = rising, on: Day, ids: [ID!], days: [Day!]): Int
     plan(from: Int): Int
     free(from: Int): Int
+    alone(from: Int): Int
   }
   type Mutation { move(least: Int, span: Span, spare: Span = { until: 4 }): Int }
   type Subscription { ticks(from: Int): Int }
@@ -31,10 +32,13 @@ Object.assign(schema.getType('Day')!, {
 /** What the schema was asked about, and what it then says is wrong. */
 let asked: { field: string; args: object; context: object }[];
 let wrong: InputIssue[];
-const issuesOf: ArgumentIssues = ({ name }, args, context) => {
-  asked.push({ field: name, args, context });
-  return wrong;
-};
+const issuesOf: ArgumentIssues = ({ name }) =>
+  name === 'alone'
+    ? null
+    : (args, context) => {
+        asked.push({ field: name, args, context });
+        return wrong;
+      };
 for (const root of [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()])
   for (const field of Object.values(root!.getFields()))
     if (field.name !== 'free') Object.assign(field.extensions, { argumentIssues: issuesOf });
@@ -88,6 +92,7 @@ it('the field is the first one, not a fragment before it', () => {
 });
 
 it('a field that compares nothing, or that has no arguments, is not asked', () => {
+  expect(compared(`query A($from: Int) ${GET} { alone(from: $from) @body }`, { query: { from: '1' } })).toEqual([]);
   expect(compared(`query A($from: Int) ${GET} { free(from: $from) @body }`, { query: { from: 'x' } })).toHaveLength(1);
   expect(compared(`query A ${GET} { kind: __typename plan @body }`)).toEqual([]);
   expect(asked).toEqual([]);

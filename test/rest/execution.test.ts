@@ -1,6 +1,7 @@
 import { buildSchema, GraphQLError, OperationTypeNode, parse } from 'graphql';
 import { expect, it } from 'vitest';
 import { declaredFailures, executionOf, isPublic, rootFieldsOf } from '../../rest/execution.ts';
+import { Issues } from '../../rest/issues.ts';
 import { LiveStream } from '../../src/engine/live/live-stream.ts';
 
 const schema = buildSchema(`
@@ -28,28 +29,29 @@ Object.assign(schema.getSubscriptionType()!.getFields().ticks!, {
 
 const of = (text: string) => executionOf(schema, parse(text));
 const context = { who: 'Ann' };
+const input = (variables: Record<string, unknown> = {}) => ({ variables, issues: new Issues((value) => value) });
 
 it('a query is executed in the context of the request', async () => {
   const { run } = of('query A { health again: health }');
-  expect(await run(context, {})).toEqual({ data: { health: 'well, Ann', again: 'well, Ann' } });
+  expect(await run(context, input())).toEqual({ data: { health: 'well, Ann', again: 'well, Ann' } });
 });
 
 it('the changes of a mutation follow each other, with the variables of the request', async () => {
   sum = 0;
   const { run } = of('mutation A($by: Int!) { add(by: $by) more: add(by: 10) }');
-  expect(await run(context, { by: 5 })).toEqual({ data: { add: 5, more: 15 } });
-  const { errors } = await run(context, { by: 'x' });
+  expect(await run(context, input({ by: 5 }))).toEqual({ data: { add: 5, more: 15 } });
+  const { errors } = await run(context, input({ by: 'x' }));
   expect(errors?.map(({ message }) => message)).toEqual([expect.stringContaining('Variable "$by" got invalid value')]);
 });
 
 it('a subscription is a stream of results, or the result that says why there is none', async () => {
   const { subscribe } = of('subscription A($to: Int!) { ticks(to: $to) }');
-  const stream = await subscribe(context, { to: 2 });
+  const stream = await subscribe(context, input({ to: 2 }));
   expect(stream).toBeInstanceOf(LiveStream);
   const results: unknown[] = [];
   for await (const result of stream as LiveStream) results.push(result);
   expect(results).toEqual([{ data: { ticks: 1 } }, { data: { ticks: 2 } }]);
-  expect(await subscribe(context, {})).toMatchObject({
+  expect(await subscribe(context, input())).toMatchObject({
     errors: [{ message: expect.stringContaining('$to') as string }],
   });
 });
@@ -61,7 +63,7 @@ it('errors of an event are handed on as they are', async () => {
   field.resolve = () => {
     throw cause;
   };
-  const { value } = await ((await subscribe(context, {})) as LiveStream).next();
+  const { value } = await ((await subscribe(context, input())) as LiveStream).next();
   delete field.resolve;
   expect(value?.errors?.[0]?.originalError).toBe(cause);
 });

@@ -2,7 +2,7 @@ import { type GraphQLField, type GraphQLInputType, getNullableType, isInputObjec
 import type { Cursors } from '../../data/cursors.ts';
 import { constraintsOf } from '../../kernel/constraints.ts';
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
-import { listScope } from './list-scope.ts';
+import { cursorArgument, openCursor } from './page-cursor.ts';
 
 type Field = GraphQLField<unknown, unknown>;
 type Values = Readonly<Record<string, unknown>>;
@@ -20,10 +20,7 @@ export function argumentIssues(
 ): InputIssue[] {
   const { cursor, twins } = linksOf(field);
   const issues: InputIssue[] = [];
-  if (cursor && args[cursor]) {
-    const scope = listScope(field, parentType, parent, args);
-    issues.push(...issuesOf(() => cursors.decode(scope, args[cursor] as string, cursor)));
-  }
+  if (cursor && args[cursor]) issues.push(...issuesOf(() => openCursor({ cursors, field, parentType, parent }, args)));
   for (const { path, sameAs } of twins) {
     const value = path.reduce<unknown>((at, step) => (at as Values | null | undefined)?.[step], args);
     const wanted = args[sameAs];
@@ -31,6 +28,12 @@ export function argumentIssues(
       issues.push(valueIssue(path, `must be the one that the request is about, '${wanted}'`));
   }
   return issues;
+}
+
+/** Whether the validity of an argument depends on another one. */
+export function comparesArguments(field: Field): boolean {
+  const { cursor, twins } = linksOf(field);
+  return cursor !== undefined || twins.length > 0;
 }
 
 function issuesOf(work: () => unknown): InputIssue[] {
@@ -55,7 +58,7 @@ const known = new WeakMap<Field, Links>();
 function linksOf(field: Field): Links {
   let links = known.get(field);
   if (!links) {
-    const cursor = field.args.find(({ extensions }) => extensions.isCursor)?.name;
+    const cursor = cursorArgument(field);
     links = { cursor, twins: field.args.flatMap((argument) => twinsOf(argument, [], [])) };
     known.set(field, links);
   }

@@ -17,9 +17,11 @@ import {
 import { type ArgumentIssues, type Constraints, checkConstraints } from '../../kernel/constraints.ts';
 import { InputError, type InputIssue, unauthenticated } from '../../kernel/errors.ts';
 import { type JsonType, jsonTypeOf } from '../../kernel/json-type.ts';
+import { readArguments } from '../../kernel/read-input.ts';
 import type { Context } from '../context.ts';
 import { addDefaultBounds } from '../default-bounds.ts';
-import { argumentIssues } from './argument-issues.ts';
+import { argumentIssues, comparesArguments } from './argument-issues.ts';
+import { passCursor } from './page-cursor.ts';
 
 declare global {
   export namespace PothosSchemaTypes {
@@ -34,8 +36,10 @@ declare global {
 }
 
 /** For the façade, which reports them together with other issues. */
-const rootIssues: ArgumentIssues = (field, args, context) =>
-  argumentIssues(field, '', null, args, (context as Context).services.cursors);
+const rootIssues: ArgumentIssues = (field) =>
+  comparesArguments(field)
+    ? (args, context) => argumentIssues(field, '', null, args, (context as Context).services.cursors)
+    : null;
 
 /**
  * Enforces the `constraints` of arguments and input fields, all failures at once, before access is checked and a
@@ -84,6 +88,7 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
 type Values = Record<string, unknown>;
 
 /**
+ * Checks the arguments of a field, unless the façade has read and checked exactly these.
  * @throws AUTHENTICATION_FAILED for an anonymous caller if the field requires authentication: such a caller learns
  * nothing about the input
  */
@@ -92,9 +97,15 @@ function checkArguments(
   parent: unknown,
   args: Values,
   context: Context,
-  { parentType, fieldName }: GraphQLResolveInfo,
+  info: GraphQLResolveInfo,
 ): void {
   if (asksCaller && !context.caller.principal) throw unauthenticated();
+  const read = readArguments(context, info);
+  if (read) {
+    passCursor(read, args);
+    return;
+  }
+  const { parentType, fieldName } = info;
   const field = parentType.getFields()[fieldName]!;
   let issues = NONE;
   for (const argument of field.args) {

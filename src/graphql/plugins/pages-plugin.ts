@@ -13,7 +13,7 @@ import {
 } from 'graphql';
 import type { Page } from '../../data/page.ts';
 import type { Context } from '../context.ts';
-import { listScope } from './list-scope.ts';
+import { openCursor } from './page-cursor.ts';
 
 declare global {
   export namespace PothosSchemaTypes {
@@ -29,8 +29,8 @@ declare global {
 
 /**
  * Seals the cursors of every page for the list and the filters of its field, so that they can be validated from the
- * input alone. Inside is the service's own cursor, which depends on what only the service knows, such as who may see
- * what.
+ * input alone. Inside is the position in the service's list, which is bound to what only the service knows, such as who
+ * may see what.
  */
 export class PagesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
   override onInputFieldConfig(fieldConfig: PothosInputFieldConfig<Types>): PothosInputFieldConfig<Types> {
@@ -49,13 +49,12 @@ export class PagesPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     return async (parent, args, context, info) => {
       const { cursors } = (context as unknown as Context).services;
       const field = info.parentType.getFields()[info.fieldName]!;
-      const given = args as Record<string, unknown>;
-      const scope = listScope(field, info.parentType.name, parent, given);
-      const inner = cursors.decode(scope, given[argument] as string | null | undefined, argument);
+      const call = { cursors, field, parentType: info.parentType.name, parent };
+      const { scope, position } = openCursor(call, args as Record<string, unknown>);
       const counted = asksForTotal(info);
       const page = (await resolver(
         parent,
-        { counted, ...args, [argument]: inner },
+        { counted, ...args, [argument]: position },
         context,
         info,
       )) as Page<unknown> | null;

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import { Positions } from '../../data/cursors.ts';
 import { emptyPage, type Page, type PageArgs, pageOf } from '../../data/page.ts';
 import { countPages, type Filter, filtersOf, narrowed, type ParentKey, readPages } from '../../data/pages.ts';
 import { loaderOf } from '../../data/reads.ts';
@@ -129,13 +130,13 @@ export class ActivityService {
     args: ActivityListArgs,
   ): Promise<Page<Activity>> {
     demandOrder(args);
-    const { sql, cursors } = this.#deps;
+    const { sql } = this.#deps;
     const asked = this.#asked(context.actor, place, grant, args);
     if (asked.scopes?.length === 0) return emptyPage;
     const { walked, key, filters } = walkOf(asked, args);
     const source = narrowed(walks[walked], filters, key.length);
-    const scope = { list: 'activity', filters: [walked, ...key, ...filters] };
-    const after = cursors.decode(scope, args.after);
+    const positions = new Positions({ list: 'activity', filters: [walked, ...key, ...filters] });
+    const after = positions.keyAt(args.after);
     const values = filters.map(({ value }) => value);
     const name = `activity ${walked} ${JSON.stringify(filters)}`;
     const total = () =>
@@ -154,7 +155,7 @@ export class ActivityService {
     // counted with the page: a moment later, the record of this request itself would be one more
     const [slice, apart] = await Promise.all([page, args.counted && !count ? total() : null]);
     const counted = apart ?? slice.total ?? (args.counted ? await total() : null);
-    return pageOf(cursors, scope, slice, after, counted === null ? total : () => counted, keyOfRecord);
+    return pageOf(positions, slice, after, counted === null ? total : () => counted, keyOfRecord);
   }
 
   /** What the last hours of a place come to, as far as the caller may see it. */
