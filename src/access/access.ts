@@ -5,6 +5,7 @@ import type { Actor } from '../kernel/caller.ts';
 import type { PlacePart, WorkspacePlace } from '../kernel/checked-place.ts';
 import { isUnstorable } from '../kernel/constraints.ts';
 import { forbidden, notFound } from '../kernel/errors.ts';
+import type { Permit } from '../kernel/permit.ts';
 import { DEFAULT_NAMESPACE, type Place } from '../kernel/place.ts';
 import type { Permission, ResourceWord } from '../kernel/resources.ts';
 import { atLeast, type Grant, higherRole, type Role } from '../kernel/roles.ts';
@@ -135,7 +136,7 @@ export class Access {
     orgId: string,
     permission: Permission,
     place?: Omit<Reach, 'orgId'>,
-  ): Grant | Promise<Grant> {
+  ): Permit | Promise<Permit> {
     if (actor.principal.token)
       return this.requireToken(actor, permission, { orgId, ...place }).then(async () =>
         this.#requireOrganization(actor, await this.#organization(actor, orgId), orgId, permission),
@@ -158,7 +159,7 @@ export class Access {
     workspaceId: string,
     permission: Permission,
     place?: Place,
-  ): Grant | Promise<Grant> {
+  ): Permit | Promise<Permit> {
     if (actor.principal.token)
       return this.requireToken(actor, permission, { orgId, workspaceId, ...place }).then(async () =>
         this.#requireWorkspace(actor, await this.#organization(actor, orgId), orgId, workspaceId, permission),
@@ -443,9 +444,9 @@ export class Access {
     { role, isUnused }: OrganizationAccess,
     orgId: string,
     permission: Permission,
-  ): Grant | Promise<Grant> {
-    const grant = this.#judge(role, permission);
-    return isUnused ? this.#use(actor, orgId).then(() => grant) : grant;
+  ): Permit | Promise<Permit> {
+    const permit = this.#judge(role, permission);
+    return isUnused ? this.#use(actor, orgId).then(() => permit) : permit;
   }
 
   async #useWorkspace(
@@ -457,10 +458,10 @@ export class Access {
       workspace,
     }: { orgId: string; workspaceId: string; workspace: WorkspaceAccess | Promise<WorkspaceAccess> },
     permission: Permission,
-  ): Promise<Grant> {
-    const grant = judgeWorkspace(role, await workspace, workspaceId, permission);
+  ): Promise<Permit> {
+    const permit = judgeWorkspace(role, await workspace, workspaceId, permission);
     await this.#use(actor, orgId);
-    return grant;
+    return permit;
   }
 
   /** Remembers that a member has used the organization: others see their address from then on. */
@@ -469,11 +470,11 @@ export class Access {
     this.organizationChanged(orgId, userId);
   }
 
-  #judge(role: Role | null, permission: Permission): Grant {
+  #judge(role: Role | null, permission: Permission): Permit {
     if (!role) throw forbidden('organization:access');
     const grant = this.#grantOf(role, permission);
     if (grant === 'none') throw forbidden(permission);
-    return grant;
+    return { permission, grant, role };
   }
 
   /** The grant of a role in the organization, with the operator's settings applied. */
@@ -521,12 +522,13 @@ function judgeWorkspace(
   workspace: WorkspaceAccess,
   workspaceId: string,
   permission: Permission,
-): Grant {
-  if (!effectiveRole(organizationRole, workspace.role)) throw forbidden(permission);
+): Permit {
+  const role = effectiveRole(organizationRole, workspace.role);
+  if (!role) throw forbidden(permission);
   if (!workspace.exists) throw notFound('workspace', workspaceId);
   const grant = grantIn(organizationRole, workspace.role, permission);
   if (grant === 'none') throw forbidden(permission);
-  return grant;
+  return { permission, grant, role };
 }
 
 /** The grant of somebody with these roles in an organization and in one of its workspaces. */

@@ -1,11 +1,4 @@
-import type { Permission } from './resources.ts';
-import type { Grant } from './roles.ts';
-
-/** The permission that was checked for a caller, and the extent of the grant. */
-export interface Permit {
-  permission: Permission;
-  grant: Grant;
-}
+import type { Permit } from './permit.ts';
 
 /** Marks a place as checked. A spread of a marked place loses the mark. */
 class Mark {
@@ -16,7 +9,7 @@ class Mark {
   }
 
   /**
-   * The permission that was checked in this place.
+   * The permission that was checked in this place, with what was found for the caller: no service looks it up again.
    * @throws Error if the place was reached through an object and had no check of its own
    */
   get asked(): Permit {

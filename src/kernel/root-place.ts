@@ -7,7 +7,8 @@ import type {
   OrganizationPlace,
   WorkspacePlace,
 } from './checked-place.ts';
-import { markChecked, type Permit } from './mark-checked.ts';
+import { markChecked } from './mark-checked.ts';
+import type { Permit } from './permit.ts';
 
 type Parts = Partial<NamespacePlace & AppPlace & EnvironmentPlace>;
 

@@ -36,13 +36,35 @@ describe('in an organization', () => {
   it('a role decides, for who is a member', async () => {
     const { orgId, viewer, admin, stranger } = await organizationOfAll();
     const ask = (userId: string) => checked(() => access.requireOrganization(actorOf(userId), orgId, 'model:create'));
-    expect(await ask(admin)).toBe('all');
+    expect(await ask(admin)).toMatchObject({ grant: 'all' });
     await expect(ask(viewer)).rejects.toEqual(forbidden('model:create'));
     await expect(ask(stranger)).rejects.toEqual(forbidden('organization:access'));
     // the same from the cache, and at once
-    expect(access.requireOrganization(actorOf(admin), orgId, 'model:create')).toBe('all');
+    expect(access.requireOrganization(actorOf(admin), orgId, 'model:create')).toMatchObject({ grant: 'all' });
     expect(() => access.requireOrganization(actorOf(viewer), orgId, 'model:create')).toThrow(forbidden('model:create'));
-    expect(await checked(() => access.requireOrganization(actorOf(viewer), orgId, 'activity:read'))).toBe('own');
+    expect(await checked(() => access.requireOrganization(actorOf(viewer), orgId, 'activity:read'))).toMatchObject({
+      grant: 'own',
+    });
+  });
+
+  it('what is found is the permission, its extent and the role by which it is granted', async () => {
+    const { orgId, ...people } = await organizationOfAll();
+    const workspaceId = await addWorkspace(database, orgId, { [people.member]: 'editor', [people.admin]: 'viewer' });
+    for (const role of roles)
+      expect(await access.requireOrganization(actorOf(people[role]), orgId, 'organization:access')).toEqual({
+        permission: 'organization:access',
+        grant: 'all',
+        role,
+      });
+    for (const [userId, role] of [
+      [people.member, 'editor'],
+      [people.admin, 'admin'],
+    ] as const)
+      expect(await access.requireWorkspace(actorOf(userId), orgId, workspaceId, 'workspace:read')).toEqual({
+        permission: 'workspace:read',
+        grant: 'all',
+        role,
+      });
   });
 
   it('members may make workspaces where the operator lets them', async () => {
@@ -51,7 +73,7 @@ describe('in an organization', () => {
     const ask = (checks: Access, userId: string) =>
       checked(() => checks.requireOrganization(actorOf(userId), orgId, 'workspace:create'));
     await expect(ask(access, member)).rejects.toEqual(forbidden('workspace:create'));
-    expect(await ask(open, member)).toBe('all');
+    expect(await ask(open, member)).toMatchObject({ grant: 'all' });
     await expect(ask(open, viewer)).rejects.toEqual(forbidden('workspace:create'));
     await expect(checked(() => open.requireOrganization(actorOf(member), orgId, 'model:create'))).rejects.toEqual(
       forbidden('model:create'),
@@ -129,10 +151,12 @@ describe('in a workspace', () => {
     await expect(ask(member, unknown)).rejects.toEqual(forbidden('thread:update'));
     await expect(ask(admin, unknown)).rejects.toEqual(missing('workspace', unknown));
     await expect(ask(viewer)).rejects.toEqual(forbidden('thread:update'));
-    expect(await ask(member)).toBe('own');
-    expect(await ask(admin)).toBe('all');
+    expect(await ask(member)).toMatchObject({ grant: 'own' });
+    expect(await ask(admin)).toMatchObject({ grant: 'all' });
     // the same from the cache, and at once
-    expect(access.requireWorkspace(actorOf(admin), orgId, workspaceId, 'thread:update')).toBe('all');
+    expect(access.requireWorkspace(actorOf(admin), orgId, workspaceId, 'thread:update')).toMatchObject({
+      grant: 'all',
+    });
     const other = await addOrganization(database, { [admin]: 'owner' });
     await expect(ask(admin, workspaceId, other)).rejects.toEqual(missing('workspace', workspaceId));
   });
@@ -155,11 +179,11 @@ describe('in a workspace', () => {
     const workspaceId = await addWorkspace(database, orgId, { [member]: 'owner' });
     const ask = (userId: string) =>
       checked(() => access.requireWorkspace(actorOf(userId), orgId, workspaceId, 'model_entitlement:create'));
-    expect(await ask(admin)).toBe('all');
+    expect(await ask(admin)).toMatchObject({ grant: 'all' });
     await expect(ask(member)).rejects.toEqual(forbidden('model_entitlement:create'));
-    expect(await checked(() => access.requireWorkspace(actorOf(member), orgId, workspaceId, 'workspace:delete'))).toBe(
-      'all',
-    );
+    expect(
+      await checked(() => access.requireWorkspace(actorOf(member), orgId, workspaceId, 'workspace:delete')),
+    ).toMatchObject({ grant: 'all' });
   });
 
   it('a change of a membership on this node takes effect at once', async () => {
@@ -238,8 +262,8 @@ describe('a token', () => {
     const { orgId, viewer, admin } = await organizationOfAll();
     const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'viewer' });
     const token = tokenOf(admin, orgId, { permissions: expand([], ['thread:read', 'model:read']) });
-    expect(await access.requireWorkspace(token, orgId, workspaceId, 'thread:read')).toBe('all');
-    expect(await access.requireOrganization(token, orgId, 'model:read')).toBe('all');
+    expect(await access.requireWorkspace(token, orgId, workspaceId, 'thread:read')).toMatchObject({ grant: 'all' });
+    expect(await access.requireOrganization(token, orgId, 'model:read')).toMatchObject({ grant: 'all' });
     await expect(access.requireWorkspace(token, orgId, workspaceId, 'thread:update')).rejects.toEqual(
       forbidden('thread:update'),
     );
@@ -447,7 +471,7 @@ describe('facts about many readers', () => {
     ]);
     expect(access.permits(actorOf(viewer), 'app:create', { orgId, workspaceId })).toBe(true);
     expect(access.permits(actorOf(stranger), 'app:read', { orgId, workspaceId })).toBe(false);
-    expect(access.requireOrganization(actorOf(admin), orgId, 'model:create')).toBe('all');
+    expect(access.requireOrganization(actorOf(admin), orgId, 'model:create')).toMatchObject({ grant: 'all' });
 
     for (const [at, facts] of changes) known.learn(at, facts);
     expect((await access.changesOf(known)).size).toBe(0);

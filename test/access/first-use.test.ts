@@ -44,11 +44,13 @@ describe('a member who comes for the first time', () => {
     const { userId, orgId } = await addNewcomer('admin');
     const { userId: other } = await addNewcomer('admin', orgId);
     const workspaceId = await addWorkspace(database, orgId);
-    expect(await checked(() => access.requireOrganization(actorOf(userId), orgId, 'model:create'))).toBe('all');
+    expect(await checked(() => access.requireOrganization(actorOf(userId), orgId, 'model:create'))).toMatchObject({
+      grant: 'all',
+    });
     expect([await firstUse(orgId, userId), await firstUse(orgId, other)]).toEqual([expect.any(Number), null]);
-    expect(await checked(() => access.requireWorkspace(actorOf(other), orgId, workspaceId, 'thread:update'))).toBe(
-      'all',
-    );
+    expect(
+      await checked(() => access.requireWorkspace(actorOf(other), orgId, workspaceId, 'thread:update')),
+    ).toMatchObject({ grant: 'all' });
     expect(await firstUse(orgId, other)).not.toBeNull();
   });
 
@@ -67,7 +69,9 @@ describe('a member who comes for the first time', () => {
 
   it('is remembered by a program of theirs too', async () => {
     const { userId, orgId } = await addNewcomer('admin');
-    expect(await access.requireOrganization(tokenOf(userId, orgId), orgId, 'model:create')).toBe('all');
+    expect(await access.requireOrganization(tokenOf(userId, orgId), orgId, 'model:create')).toMatchObject({
+      grant: 'all',
+    });
     expect(await firstUse(orgId, userId)).not.toBeNull();
   });
 
@@ -99,9 +103,9 @@ describe('a member who comes for the first time', () => {
     const first = await firstUse(orgId, userId);
     await access.organizationRole(actor, orgId);
     // answered from what is known, at once
-    expect(access.requireOrganization(actor, orgId, 'model:create')).toBe('all');
+    expect(access.requireOrganization(actor, orgId, 'model:create')).toMatchObject({ grant: 'all' });
     await access.requireWorkspace(actor, orgId, workspaceId, 'thread:update');
-    expect(access.requireWorkspace(actor, orgId, workspaceId, 'thread:update')).toBe('all');
+    expect(access.requireWorkspace(actor, orgId, workspaceId, 'thread:update')).toMatchObject({ grant: 'all' });
     expect(await firstUse(orgId, userId)).toBe(first);
   });
 
@@ -143,8 +147,8 @@ describe('a token for some places', () => {
         access.requireWorkspace(token, orgId, workspaceId, permission, place),
         access.requireOrganization(token, orgId, permission, { workspaceId, ...place }),
       ]);
-    expect(await ask('secret:update', { environmentId: 'env_1' })).toEqual(['all', 'all']);
-    expect(await ask('secret:read')).toEqual(['all', 'all']);
+    expect(await ask('secret:update', { environmentId: 'env_1' })).toMatchObject([{ grant: 'all' }, { grant: 'all' }]);
+    expect(await ask('secret:read')).toMatchObject([{ grant: 'all' }, { grant: 'all' }]);
     await expect(ask('secret:update')).rejects.toEqual(forbidden('secret:update'));
     await expect(ask('secret:read', { environmentId: 'env_2' })).rejects.toEqual(forbidden('secret:read'));
   });
@@ -155,14 +159,14 @@ describe('a token for some places', () => {
     const unknown = newId('workspace');
     const token = tokenOf(admin, orgId, { workspaceIds: [own] });
     const ask = (workspaceId: string, by = token) => access.requireWorkspace(by, orgId, workspaceId, 'thread:read');
-    expect(await ask(own)).toBe('all');
+    expect(await ask(own)).toMatchObject({ grant: 'all' });
     await expect(ask(other)).rejects.toEqual(forbidden('thread:read'));
     await expect(ask(unknown)).rejects.toEqual(forbidden('thread:read'));
     await expect(ask(unknown, tokenOf(admin, orgId))).rejects.toEqual(missing('workspace', unknown));
     const inOrganization = (workspaceId?: string) =>
       access.requireOrganization(token, orgId, 'environment:read', { workspaceId });
-    expect(await inOrganization()).toBe('all');
-    expect(await inOrganization(own)).toBe('all');
+    expect(await inOrganization()).toMatchObject({ grant: 'all' });
+    expect(await inOrganization(own)).toMatchObject({ grant: 'all' });
     await expect(inOrganization(other)).rejects.toEqual(forbidden('environment:read'));
   });
 

@@ -9,7 +9,7 @@ import { systemCaller, TASK_METHOD } from '../../src/kernel/system-caller.ts';
 import type { TokenGrant } from '../../src/kernel/token-grant.ts';
 import { waitFor } from '../support/wait.ts';
 
-const asked = { permission: 'secret:read', grant: 'own' } as const;
+const asked = { permission: 'secret:read', grant: 'own', role: 'member' } as const;
 
 describe('the place of a root field', () => {
   const parts = { orgId: 'o', workspaceId: 'w', namespaceId: 'n', appId: 'a', environmentId: 'e' };

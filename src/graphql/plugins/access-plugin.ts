@@ -8,10 +8,10 @@ import type { GraphQLFieldResolver } from 'graphql';
 import type { Actor } from '../../kernel/caller.ts';
 import type { PlacePart } from '../../kernel/checked-place.ts';
 import { type ErrorCode, forbidden, unauthenticated } from '../../kernel/errors.ts';
+import type { Permit } from '../../kernel/permit.ts';
 import { type Place, placeOfArgs, placeOfRow } from '../../kernel/place.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import type { Permission } from '../../kernel/resources.ts';
-import type { Grant } from '../../kernel/roles.ts';
 import { RootPlace } from '../../kernel/root-place.ts';
 import { grants, mayEnter, type TokenGrant } from '../../kernel/token-grant.ts';
 import type { Context } from '../context.ts';
@@ -80,17 +80,17 @@ const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
 
 type IdName = 'id' | 'orgId' | 'workspaceId' | `${PlacePart}Id`;
 type Ids = Place & { [Name in IdName]?: string | undefined };
-type Granted = Grant | undefined;
+type Found = Permit | undefined;
 /**
  * Checks what a field requires of its caller; stored in `extensions.gate` of the field, `null` if it requires nothing.
- * Returns how far the permission is granted, if it was checked for a place.
+ * Returns what was found, if a permission was checked for a place.
  */
-export type Gate = (context: Context, parent: Ids, args: Ids) => Granted | Promise<Granted>;
+export type Gate = (context: Context, parent: Ids, args: Ids) => Found | Promise<Found>;
 /**
  * Returns the place that the arguments of a root field name, for a caller who passed its gate; stored in
  * `extensions.placeOf` of the field.
  */
-export type PlaceReader = (context: Context, args: Ids, grant: Granted) => RootPlace | Promise<RootPlace>;
+export type PlaceReader = (context: Context, args: Ids, permit: Found) => RootPlace | Promise<RootPlace>;
 
 /**
  * Denies by default: root fields, fields with their own resolver and fields that return another object do not build
@@ -124,8 +124,8 @@ export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     if (!gate) return resolver;
     const placeOf = ROOTS.has(fieldConfig.parentType) ? placeReader(fieldConfig) : null;
     return (parent, args, context, info) => {
-      const enter = (grant: Granted) => {
-        const place = placeOf ? placeOf(context as unknown as Context, args as Ids, grant) : parent;
+      const enter = (permit: Found) => {
+        const place = placeOf ? placeOf(context as unknown as Context, args as Ids, permit) : parent;
         return place instanceof Promise
           ? place.then((found) => resolver(found, args, context, info))
           : resolver(place, args, context, info);
@@ -143,8 +143,8 @@ export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     if (!gate || !subscriber) return subscriber;
     const placeOf = placeReader(fieldConfig);
     return async (parent, args, context, info) => {
-      const grant = await gate(context as unknown as Context, parent as Ids, args as Ids);
-      return subscriber(await placeOf(context as unknown as Context, args as Ids, grant), args, context, info);
+      const permit = await gate(context as unknown as Context, parent as Ids, args as Ids);
+      return subscriber(await placeOf(context as unknown as Context, args as Ids, permit), args, context, info);
     };
   }
 }
@@ -200,11 +200,11 @@ function admitToken(token: TokenGrant, { request }: Actor, named: Permission): v
 async function askToken(
   token: TokenGrant,
   service: Permission | undefined,
-  ask: () => Granted | Promise<Granted>,
-): Promise<Granted> {
-  const grant = await ask();
+  ask: () => Found | Promise<Found>,
+): Promise<Found> {
+  const permit = await ask();
   if (service && !grants(token, service)) throw forbidden(service);
-  return grant;
+  return permit;
 }
 
 /**
@@ -216,13 +216,12 @@ function placeReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldCo
   if (typeof requirement !== 'object' || !('organization' in requirement || 'workspace' in requirement))
     return () => new RootPlace({}, null);
   const isOrganization = 'organization' in requirement;
-  const permission = isOrganization ? requirement.organization : requirement.workspace;
   const orgIdOf = argumentReader(fieldConfig, isOrganization ? (requirement.by ?? 'orgId') : 'orgId');
   const workspaceIdOf = isOrganization ? null : argumentReader(fieldConfig, requirement.by ?? 'workspaceId');
   const parts = isOrganization ? [] : [requirement.in ?? []].flat();
   const partReaders = parts.map((part) => ({ part, idOf: argumentReader(fieldConfig, `${part}Id`) }));
-  return (context, args, grant = 'none') => {
-    const asked = { permission, grant };
+  return (context, args, permit) => {
+    const asked = permit ?? null;
     const orgId = orgIdOf(args, args);
     if (!workspaceIdOf) return new RootPlace({ orgId }, asked);
     const workspace = { orgId, workspaceId: workspaceIdOf(args, args) };

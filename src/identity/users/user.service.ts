@@ -118,10 +118,9 @@ export class UserService {
   /** Creates an account in the organization that the caller's session works in. */
   async create(actor: Actor, input: NewAccount & { role?: Role | null }): Promise<UserView> {
     const orgId = this.#currentOrganization(actor, 'user:create');
-    await this.#deps.access.requireOrganization(actor, orgId, 'user:create');
+    const { role: own } = await this.#deps.access.requireOrganization(actor, orgId, 'user:create');
     const role = input.role ?? 'member';
-    const own = await this.#deps.access.organizationRole(actor, orgId);
-    if (!own || !atLeast(own, role))
+    if (!atLeast(own, role))
       throw forbidden('user:create', `You cannot grant the role '${role}': it is above your own.`);
     const id = await this.#deps.registration.createFor(actor, orgId, { ...input, role });
     return this.view(id, orgId);

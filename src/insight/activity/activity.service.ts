@@ -186,7 +186,7 @@ export class ActivityService {
     workspaceId?: string | null,
   ): Promise<Grant> {
     const { access, sql } = this.#deps;
-    const grant = workspaceId
+    const { grant } = workspaceId
       ? await access.requireWorkspace(actor, orgId, workspaceId, 'activity:read')
       : await access.requireOrganization(actor, orgId, 'activity:read');
     if (userId === actor.principal.userId) return grant;

@@ -58,7 +58,7 @@ for (const [kind, { type }] of nodeKinds()) {
         const { access, activityLog } = context.services;
         const workspaceId = kind === 'workspace' ? row.id : row.workspaceId;
         const where = placeOfRow(row);
-        const grant = await (workspaceId
+        const { grant } = await (workspaceId
           ? access.requireWorkspace(context.actor, place.orgId, workspaceId, 'activity:read', where)
           : access.requireOrganization(context.actor, place.orgId, 'activity:read', where));
         if (!namedBy.has(kind)) return activityLog.list(context, place, grant, args);

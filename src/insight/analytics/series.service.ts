@@ -155,11 +155,11 @@ export class SeriesService {
       await access.findPart(place, 'app', id);
       return demandWhole(actor, ['workspace', 'app']);
     }
-    await access.requireOrganization(actor, orgId, 'analytics:read');
+    const { role } = await access.requireOrganization(actor, orgId, 'analytics:read');
     const { userId, token } = actor.principal;
     if (kind === 'user') {
       if (id === userId) return demandWhole(actor, []);
-      await demandAll(access, actor, orgId);
+      demandAll(actor, role);
       if (isUnstorable(id) || (await sql.read(IS_MEMBER, [orgId, id])).length === 0) throw notFound('user', id);
       return;
     }
@@ -167,11 +167,11 @@ export class SeriesService {
       if (id === token?.id) return;
       const [owner] = isUnstorable(id) ? [] : await sql.read<{ userId: string }>(TOKEN_OWNER, [orgId, id]);
       if (owner?.userId === userId) return demandWhole(actor, []);
-      await demandAll(access, actor, orgId);
+      demandAll(actor, role);
       if (!owner) throw notFound('api_token', id);
       return;
     }
-    await demandAll(access, actor, orgId);
+    demandAll(actor, role);
   }
 }
 

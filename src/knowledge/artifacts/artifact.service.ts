@@ -334,7 +334,7 @@ export class ArtifactService {
     const { createdBy } = await this.reads.get(noCache, place, id);
     const permission = 'artifact:update';
     const { access } = this.#deps;
-    const grant = await access.requireWorkspace(actor, orgId, workspaceId, permission, { namespaceId });
+    const { grant } = await access.requireWorkspace(actor, orgId, workspaceId, permission, { namespaceId });
     access.ensureCovers(actor, grant, permission, createdBy);
   }
 }

@@ -92,7 +92,7 @@ builder.mutationField('reportModelUsage', (t) =>
       ...modelArg(),
       input: t.arg({ type: ReportModelUsageInput, required: true, description: 'The report.' }),
     },
-    resolve: (_root, { logicalModelId, input, ...place }, { actor, services }) =>
-      services.modelUsage.report(actor, place, logicalModelId, input),
+    resolve: ({ workspace }, { logicalModelId, input }, { actor, services }) =>
+      services.modelUsage.report(actor, workspace, logicalModelId, input),
   }),
 );

@@ -6,6 +6,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ProviderAccount } from '../../generated/prisma/client.ts';
 import type { Actor } from '../../kernel/caller.ts';
+import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import { atLeast } from '../../kernel/roles.ts';
 import {
@@ -83,16 +84,21 @@ export class ModelUsageService {
    * entitlement alone: whoever may use one model must not affect what serves others.
    * @throws RESOURCE_NOT_FOUND `model` or `model_entitlement`, InputError for an account outside the organization
    */
-  async report(actor: Actor, place: Place, logicalModelId: string, report: UsageReport): Promise<UsageSummary> {
+  async report(
+    actor: Actor,
+    checked: Checked<WorkspacePlace>,
+    logicalModelId: string,
+    report: UsageReport,
+  ): Promise<UsageSummary> {
     const input = report.inputTokens ?? 0;
     const output = report.outputTokens ?? 0;
     const tokens = input + output;
-    const role = await this.#deps.access.workspaceRole(actor, place.orgId, place.workspaceId);
-    const isTrusted = role !== null && atLeast(role, 'editor');
+    const { orgId, workspaceId, asked } = checked;
+    const place = { orgId, workspaceId };
+    const isTrusted = atLeast(asked.role, 'editor');
     return this.#deps.changes.run(actor, async (tx) => {
       const entitlement = await countEntitlement(tx, place, logicalModelId, tokens);
       const windows = await countWindows(tx, entitlement.id, tokens);
-      const { orgId } = place;
       const { providerAccountId: id } = report;
       const account = await tx.lock('provider_accounts', { id, orgId }, 'no key update', () =>
         invalidInput(['input', 'providerAccountId'], `there is no provider account '${id}' in the organization`),

@@ -16,6 +16,7 @@ import type { Actor } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
+import type { Permit } from '../../kernel/permit.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import { asRole, atLeast, type Role } from '../../kernel/roles.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
@@ -88,7 +89,7 @@ export class InvitationService {
     if (input.workspaceRole && !input.workspaceId)
       throw invalidInput(['input', 'workspaceRole'], 'it is a role in a workspace, but no workspace is given');
     demandProven(actor, 'invitation:create');
-    await this.#mayGrant(actor, orgId, role, 'invitation:create');
+    demandRole(place.asked, role);
     if (input.workspaceId) await this.#mayInviteInto(actor, orgId, input.workspaceId, workspaceRole!);
     await refuseKnown(this.#deps.sql, orgId, input.email);
     await this.#mayMail(actor, orgId, input.email);
@@ -122,7 +123,7 @@ export class InvitationService {
   async resend(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<Invitation> {
     const { orgId } = place;
     demandProven(actor, 'invitation:update');
-    const known = await this.#pending(actor, place, id, 'invitation:update');
+    const known = await this.#pending(place, id);
     await this.#mayMail(actor, orgId, known.email);
     await this.#deps.changes.run(actor, async (tx) => {
       const token = randomToken();
@@ -140,7 +141,7 @@ export class InvitationService {
    */
   async revoke(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
     const { orgId } = place;
-    await this.#pending(actor, place, id, 'invitation:delete');
+    await this.#pending(place, id);
     await this.#deps.changes.run(actor, async (tx) => {
       await this.#whilePending(tx, orgId, id, { status: 'revoked' });
       recordChange(tx, 'revoke', 'invitation', { id, orgId });
@@ -177,28 +178,15 @@ export class InvitationService {
     await this.#deps.mailBudgets.demand(actor, { to: email, orgId });
   }
 
-  async #mayGrant(actor: Actor, orgId: string, role: Role, permission: Permission): Promise<void> {
-    const own = await this.#deps.access.organizationRole(actor, orgId);
-    if (!own || !atLeast(own, role))
-      throw forbidden(permission, `You cannot invite as '${role}': it is above your own role.`);
-  }
-
   async #mayInviteInto(actor: Actor, orgId: string, workspaceId: string, role: Role): Promise<void> {
-    await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'workspace_member:create');
-    const own = await this.#deps.access.workspaceRole(actor, orgId, workspaceId);
-    if (!own || !atLeast(own, role))
-      throw forbidden('workspace_member:create', `You cannot invite as '${role}': it is above your own role.`);
+    const { access } = this.#deps;
+    demandRole(await access.requireWorkspace(actor, orgId, workspaceId, 'workspace_member:create'), role);
   }
 
   /** An invitation that can still be accepted and whose role is not above the actor's. */
-  async #pending(
-    actor: Actor,
-    place: Checked<OrganizationPlace>,
-    id: string,
-    permission: Permission,
-  ): Promise<Invitation> {
+  async #pending(place: Checked<OrganizationPlace>, id: string): Promise<Invitation> {
     const invitation = await this.reads.get(noCache, place, id);
-    await this.#mayGrant(actor, place.orgId, asRole(invitation.role), permission);
+    demandRole(place.asked, asRole(invitation.role));
     if (invitation.status !== 'pending') throw notPending(invitation);
     return invitation;
   }
@@ -231,6 +219,11 @@ const endings: Record<string, { reason: string; message: string }> = {
   revoked: { reason: 'already_revoked', message: 'The invitation was revoked: create a new one.' },
   expired: { reason: 'expired', message: 'The invitation has expired: create a new one.' },
 };
+
+/** Nobody invites to a role above their own. @throws FORBIDDEN with the permission */
+function demandRole({ permission, role: own }: Permit, role: Role): void {
+  if (!atLeast(own, role)) throw forbidden(permission, `You cannot invite as '${role}': it is above your own role.`);
+}
 
 function notPending({ id, status }: Pick<Invitation, 'id' | 'status'>) {
   const ending = endings[status];

@@ -37,7 +37,11 @@ export const Organization = builder.prismaObject('Organization', {
       description: 'The workspaces that the caller may read, newest first.',
       authorize: { organization: 'organization:access', service: 'workspace:read' },
       args: pageArgs(),
-      resolve: (row, args, context) => context.services.workspaces.list(context, inside.organization(row), args),
+      resolve: async (row, args, context) => {
+        const { access, workspaces } = context.services;
+        const role = await access.organizationRole(context.actor, row.id);
+        return workspaces.list(context, inside.organization(row), role, args);
+      },
     }),
   }),
 });

@@ -63,8 +63,8 @@ export class StorageLimitService {
   }
 
   /** @throws FORBIDDEN for callers who do not administer the organization */
-  async ofOrganization(actor: Actor, { orgId }: Checked<OrganizationPlace>): Promise<StorageUse> {
-    await demandAll(this.#deps.access, actor, orgId);
+  async ofOrganization(actor: Actor, { orgId, asked }: Checked<OrganizationPlace>): Promise<StorageUse> {
+    demandAll(actor, asked.role);
     return this.#read('organization', orgId);
   }
 

@@ -90,7 +90,8 @@ builder.queryFields((t) => ({
       }),
       ...pageArgs(),
     },
-    resolve: ({ organization }, args, context) => context.services.workspaces.list(context, organization, args),
+    resolve: ({ organization }, args, context) =>
+      context.services.workspaces.list(context, organization, organization.asked.role, args),
   }),
 }));
 

@@ -13,6 +13,7 @@ import type { Actor } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
+import type { Role } from '../../kernel/roles.ts';
 import { demandMember } from '../organizations/membership.ts';
 import { ROWS_AFTER } from './long-deleted.ts';
 
@@ -68,9 +69,16 @@ export class WorkspaceService {
     });
   }
 
-  /** The workspaces of an organization that the caller may read, newest first. */
-  async list(context: ActorContext, place: Checked<OrganizationPlace>, args: PageArgs): Promise<Page<Workspace>> {
-    const role = await this.#deps.access.organizationRole(context.actor, place.orgId);
+  /**
+   * The workspaces of an organization that the caller may read, newest first.
+   * @param role the caller's role in the organization
+   */
+  async list(
+    context: ActorContext,
+    place: Checked<OrganizationPlace>,
+    role: Role | null,
+    args: PageArgs,
+  ): Promise<Page<Workspace>> {
     const reads = role !== null && reachesEveryWorkspace(role) ? this.reads : this.own;
     return reads.list(context, place, args);
   }

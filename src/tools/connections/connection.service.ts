@@ -153,7 +153,7 @@ export class ConnectionService {
     const begun = await states.find(sql, state, userId);
     const { orgId, workspaceId, namespaceId, toolInstanceId, connectionId } = begun;
     const permission = 'connection:create';
-    const grant = await access.requireWorkspace(actor, orgId, workspaceId, permission, { namespaceId });
+    const { grant } = await access.requireWorkspace(actor, orgId, workspaceId, permission, { namespaceId });
     const target = await findTarget(sql, orgId, toolInstanceId);
     if (!target) throw notFound('tool_instance', toolInstanceId);
     access.ensureCovers(actor, grant, permission, target.instance.createdBy);

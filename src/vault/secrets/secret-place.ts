@@ -49,8 +49,11 @@ export async function findPlace(
        where org_id = $1 and ${key} = $2 and workspace_id = coalesce($3, workspace_id)`,
       [orgId, id, workspaceId],
     );
-    if (!row || !(await access.workspaceRole(actor, orgId, row.workspaceId))) throw notFound(kind, id);
-    if (!workspaceId) await demand(row.workspaceId);
+    if (!row) throw notFound(kind, id);
+    if (!workspaceId) {
+      if (!(await access.workspaceRole(actor, orgId, row.workspaceId))) throw notFound(kind, id);
+      await demand(row.workspaceId);
+    }
     workspaceId = row.workspaceId;
     return row.id;
   };

@@ -156,7 +156,11 @@ builder.objectField(Organization, 'secrets', (t) =>
       'The secrets that the caller may read, newest first. `null` with an error if the caller may read none.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
     args: listArgs(),
-    resolve: (row, args, context) => context.services.secretReads.list(context, inside.organization(row), args),
+    resolve: async (row, args, context) => {
+      const { access, secretReads } = context.services;
+      const role = await access.organizationRole(context.actor, row.id);
+      return secretReads.list(context, inside.organization(row), role, args);
+    },
   }),
 );
 
@@ -228,7 +232,8 @@ builder.queryFields((t) => ({
       workspaceId: t.arg.id({ description: 'Only secrets of this workspace.' }),
       ...listArgs(),
     },
-    resolve: ({ organization }, args, context) => context.services.secretReads.list(context, organization, args),
+    resolve: ({ organization }, args, context) =>
+      context.services.secretReads.list(context, organization, organization.asked.role, args),
   }),
   secretVersions: t.field({
     type: SecretHistory,

@@ -10,6 +10,7 @@ import type { Actor } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { type ApiError, conflict, forbidden, isRefusal, notFound } from '../../kernel/errors.ts';
 import type { Permission } from '../../kernel/resources.ts';
+import type { Role } from '../../kernel/roles.ts';
 import { isLiveWorkspace } from '../../tenancy/views.ts';
 import type { SecretValue } from './envelope.ts';
 import { findPlace, type PlaceInput, type SecretPlace } from './secret-place.ts';
@@ -110,15 +111,21 @@ export class SecretReads {
 
   /**
    * The secrets of an organization that the actor may read, newest first.
+   * @param role the actor's role in the organization
    * @throws FORBIDDEN `secret:read` if the actor may read none
    */
-  async list(context: ActorContext, place: Checked<OrganizationPlace>, args: SecretArgs): Promise<Page<ListedSecret>> {
+  async list(
+    context: ActorContext,
+    place: Checked<OrganizationPlace>,
+    role: Role | null,
+    args: SecretArgs,
+  ): Promise<Page<ListedSecret>> {
     const { actor } = context;
     const { orgId } = place;
     const { workspaceId } = args;
     if (typeof workspaceId === 'string') await this.#access.requireWorkspace(actor, orgId, workspaceId, 'secret:read');
-    if (!(await this.#maySomewhere(actor, orgId, 'secret:read'))) throw forbidden('secret:read');
-    return (await this.#listed(actor, orgId)).list(context, place, args);
+    if (!(await this.#maySomewhere(actor, orgId, role, 'secret:read'))) throw forbidden('secret:read');
+    return this.#listed(role).list(context, place, args);
   }
 
   /**
@@ -169,12 +176,12 @@ export class SecretReads {
     input: PlaceInput,
   ): Promise<ListedSecret> {
     const { actor } = context;
-    const { orgId } = place;
+    const { orgId, asked } = place;
     await this.#access.requireToken(actor, 'secret:read', { orgId });
-    if (!(await this.#maySomewhere(actor, orgId, 'secret:read'))) throw forbidden('secret:read');
+    if (!(await this.#maySomewhere(actor, orgId, asked.role, 'secret:read'))) throw forbidden('secret:read');
     const isPlaced = Boolean(input.workspaceId || input.namespaceId || input.environmentId);
     const livingIn = isPlaced ? await findPlace(this.#deps, actor, orgId, 'secret:read', input, []) : null;
-    const listed = await this.#listed(actor, orgId);
+    const listed = this.#listed(asked.role);
     const called = async (more: Partial<SecretArgs>) =>
       (await listed.list(context, place, { first: 2, name, ...more })).nodes;
     const preferred = livingIn?.scope ?? 'organization';
@@ -215,21 +222,20 @@ export class SecretReads {
 
   /** The error for a missing or hidden secret. */
   async #refusal(actor: Actor, orgId: string, permission: Permission, missing: ApiError): Promise<ApiError> {
-    return (await this.#maySomewhere(actor, orgId, permission)) ? missing : forbidden(permission);
+    const role = await this.#access.organizationRole(actor, orgId);
+    return (await this.#maySomewhere(actor, orgId, role, permission)) ? missing : forbidden(permission);
   }
 
   /**
    * Whether the actor has the permission anywhere: a viewer of the organization may have a higher role in a workspace.
    */
-  async #maySomewhere(actor: Actor, orgId: string, permission: Permission): Promise<boolean> {
-    const role = await this.#access.organizationRole(actor, orgId);
+  async #maySomewhere(actor: Actor, orgId: string, role: Role | null, permission: Permission): Promise<boolean> {
     if (role && granted(role, permission) !== 'none') return true;
     return (await this.#access.rightsSomewhere(actor, orgId))(permission);
   }
 
   /** The secrets that the actor may read. */
-  async #listed(actor: Actor, orgId: string): Promise<Reads<ListedSecret, OrganizationPlace, SecretArgs>> {
-    const role = await this.#access.organizationRole(actor, orgId);
+  #listed(role: Role | null): Reads<ListedSecret, OrganizationPlace, SecretArgs> {
     return role !== null && reachesEveryWorkspace(role) ? this.all : this.readable;
   }
 }
