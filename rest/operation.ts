@@ -70,8 +70,8 @@ export interface CompiledOperation {
   /** Reads and validates the variables of a request. */
   read(request: RequestParts): Input;
   /**
-   * Adds the failures of values that contradict each other, as far as the schema can find them from the input alone. The
-   * schema does not check again what is valid then.
+   * Adds the failures of values that contradict each other, as far as the schema can find them from the input alone.
+   * The schema does not check again what is valid then.
    */
   compare(context: object, input: Input, request: RequestParts): void;
   /** Executes a query (compiled) or a mutation. */

@@ -66,7 +66,7 @@ export class Positions {
     return `${this.#bound} ${key}`;
   }
 
-  /** The key of the row at a position; `null` for none. @throws InputError at `after` for a position of another scope */
+  /** The key of the row at a position; `null` for none. @throws InputError at `after` for one of another scope */
   keyAt(position: string | null | undefined): string | null {
     if (position === null || position === undefined || position === '') return null;
     const end = position.indexOf(' ');
