@@ -10,7 +10,7 @@ export interface Account {
 
 /** The body of a request that must succeed. */
 export async function call<Body>(
-  server: ServerProcess,
+  server: Pick<ServerProcess, 'url'>,
   token: string | null,
   method: string,
   path: string,
@@ -29,7 +29,7 @@ export async function call<Body>(
   return JSON.parse(text) as Body;
 }
 
-export async function register(server: ServerProcess): Promise<Account> {
+export async function register(server: Pick<ServerProcess, 'url'>): Promise<Account> {
   const name = `bench${Date.now().toString(36)}`;
   const { access_token, user } = await call<{
     access_token: string;
