@@ -1,7 +1,7 @@
 import { Kind, parse, visit } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { measureDocument } from '../../src/engine/transport/document-size.ts';
-import { wholeSchemaBytes } from '../../src/engine/transport/introspection-size.ts';
+import { measureDocument } from '../../src/engine/path/document-size.ts';
+import { wholeSchemaBytes } from '../../src/engine/path/introspection-size.ts';
 import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type HostileDocument, hostileDocuments } from '../support/hostile-documents.ts';

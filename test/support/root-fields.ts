@@ -12,7 +12,7 @@ import {
   isObjectType,
   parse,
 } from 'graphql';
-import { measureDocument } from '../../src/engine/transport/document-size.ts';
+import { measureDocument } from '../../src/engine/path/document-size.ts';
 import { schema } from '../../src/wiring/schema.ts';
 import { snakeCase } from './names.ts';
 import { constraintsOf, type SampleSource, sampleArgument, sampleInput, sharedIds } from './samples.ts';

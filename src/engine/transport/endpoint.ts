@@ -10,11 +10,11 @@ import {
 import { createYoga, type Plugin } from 'graphql-yoga';
 import { Context, type Services } from '../../graphql/context.ts';
 import { LiveStream, subscribeLive } from '../live/live-stream.ts';
-import { withoutValue } from './coercion-errors.ts';
+import { withoutValue } from '../path/coercion-errors.ts';
+import type { OperationRequest } from '../path/operation-request.ts';
+import type { Operations } from '../path/operations.ts';
+import type { PersistedDocuments } from '../path/persisted-documents.ts';
 import { liveStreams } from './live-streams.ts';
-import type { OperationRequest } from './operation-request.ts';
-import type { Operations } from './operations.ts';
-import type { PersistedDocuments } from './persisted-documents.ts';
 import { resumableStreams } from './server-sent-events.ts';
 
 /** What the transports (HTTP, SSE, WebSocket) share. */

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import { ApiError } from '../../kernel/errors.ts';
 import { overloadOf, VALUES_PER_KEY } from '../../kernel/json-shape.ts';
+import { tooLarge } from '../path/refusals.ts';
 import { byWeight, RESPONSE_TYPE, statusOf } from './answer-type.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
@@ -10,7 +11,6 @@ import { graphiqlPage, wantsPage } from './graphiql.ts';
 import type { PlainPost } from './plain-post.ts';
 import { parsedBodyOf } from './plain-request.ts';
 import type { PlainStream } from './plain-stream.ts';
-import { tooLarge } from './refusals.ts';
 import { answerWithFrames, framesOf } from './server-sent-events.ts';
 
 /**

@@ -2,8 +2,8 @@ import type { FastifyRequest } from 'fastify';
 import type { ExecutionResult } from 'graphql';
 import type { Services } from '../../graphql/context.ts';
 import { Context } from '../../graphql/context.ts';
+import type { OperationRequest } from '../path/operation-request.ts';
 import { answerTypeOf, statusOf } from './answer-type.ts';
-import type { OperationRequest } from './operation-request.ts';
 import { type PlainOptions, plainReader } from './plain-request.ts';
 
 interface Options extends PlainOptions {

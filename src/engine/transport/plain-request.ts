@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { GraphQLError, getOperationAST } from 'graphql';
-import type { OperationRequest } from './operation-request.ts';
-import type { Operations } from './operations.ts';
-import type { PersistedDocuments } from './persisted-documents.ts';
+import type { OperationRequest } from '../path/operation-request.ts';
+import type { Operations } from '../path/operations.ts';
+import type { PersistedDocuments } from '../path/persisted-documents.ts';
 
 export interface PlainOptions {
   operations: Operations;

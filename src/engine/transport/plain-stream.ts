@@ -4,7 +4,7 @@ import type { Services } from '../../graphql/context.ts';
 import { Context } from '../../graphql/context.ts';
 import { Frame, type Frames } from '../live/frames.ts';
 import { LiveStream, subscribeLive } from '../live/live-stream.ts';
-import type { OperationRequest } from './operation-request.ts';
+import type { OperationRequest } from '../path/operation-request.ts';
 import { type PlainOptions, plainReader } from './plain-request.ts';
 
 interface Options extends PlainOptions {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Documents } from '../../src/engine/transport/documents.ts';
-import { PersistedDocuments } from '../../src/engine/transport/persisted-documents.ts';
-import { schema } from '../../src/wiring/schema.ts';
-import { startTestApp, type TestApp } from '../support/app.ts';
-import { createWorld, type World } from '../support/world.ts';
+import { Documents } from '../../../src/engine/path/documents.ts';
+import { PersistedDocuments } from '../../../src/engine/path/persisted-documents.ts';
+import { schema } from '../../../src/wiring/schema.ts';
+import { startTestApp, type TestApp } from '../../support/app.ts';
+import { createWorld, type World } from '../../support/world.ts';
 
 let app: TestApp;
 let world: World;

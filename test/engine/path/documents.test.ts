@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 import { expect, test } from 'vitest';
-import { Documents } from '../../../src/engine/transport/documents.ts';
+import { Documents } from '../../../src/engine/path/documents.ts';
 import { schema } from '../../../src/wiring/schema.ts';
 
 const DOCUMENTS = 250;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { startTestApp, type TestApp } from '../support/app.ts';
-import { createWorld, type World } from '../support/world.ts';
+import { startTestApp, type TestApp } from '../../support/app.ts';
+import { createWorld, type World } from '../../support/world.ts';
 
 let app: TestApp;
 let world: World;

@@ -1,6 +1,6 @@
 import { buildSchema, execute, GraphQLError, parse } from 'graphql';
 import { expect, test } from 'vitest';
-import { withoutValue } from '../../../src/engine/transport/coercion-errors.ts';
+import { withoutValue } from '../../../src/engine/path/coercion-errors.ts';
 import { startTestApp } from '../../support/app.ts';
 
 const schema = buildSchema(`
