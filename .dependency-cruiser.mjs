@@ -139,7 +139,7 @@ export const imports = [
     name: 'only-the-facade-marks-input',
     comment: 'What it marks is not checked again.',
     severity: 'error',
-    from: { path: '^(src|rest)/', pathNot: '^(rest/(input|execution)|src/graphql/plugins/constraints-plugin)\\.ts$' },
+    from: { path: '^(src|rest)/', pathNot: '^(rest/(input|plugin)|src/graphql/plugins/constraints-plugin)\\.ts$' },
     to: { path: '^src/kernel/read-input\\.ts$' },
   },
   {

@@ -13,7 +13,6 @@ import { facadeSchema, restOf } from './directives.ts';
 import type { OperationSource } from './documents.ts';
 import { CompileError, operationOf, problemAt, problemOf, readDocuments } from './documents.ts';
 import { etagReader } from './etag.ts';
-import { declaredFailures, executionOf, isPublic, rootFieldsOf } from './execution.ts';
 import { failureOf } from './failure.ts';
 import { inputReader } from './input.ts';
 import { Locator } from './locate.ts';
@@ -22,6 +21,7 @@ import type { Parameters } from './parameters.ts';
 import { parametersOf } from './parameters.ts';
 import { bodyReader, responseOf } from './response.ts';
 import { resumeProblems } from './resume.ts';
+import { declaredFailures, isPublic, rootFieldsOf } from './root-fields.ts';
 import { rewrite } from './selection.ts';
 import { pathProblems, routeKey, toUrl } from './template.ts';
 
@@ -142,8 +142,6 @@ function compileOperation(
     allProblems.push(...problems);
     return null;
   }
-  const runs = tryTo(() => executionOf(schemas.product, document), node, allProblems);
-  if (!runs) return null;
   const operation = operationOf(document);
   const reader = inputReader(parameters);
   const rootFields = rootFieldsOf(schemas.product, written, node.operation);
@@ -172,7 +170,6 @@ function compileOperation(
     etag,
     read: reader.read,
     compare: comparison(schemas.product, document, parameters, locator),
-    ...runs,
     bodyOf: bodyReader(bodyField, response, node.operation, parameters.parameters, (errors, request) =>
       failureOf(errors, locator, reader.echo, request),
     ),
@@ -186,15 +183,6 @@ const takesVersion = ({ extensions }: BodyField['root'], operation: OperationDef
     (node) =>
       node.kind !== Kind.FIELD || !node.arguments?.some(({ name }) => name.value === extensions.versionArgument),
   );
-
-function tryTo<Result>(work: () => Result, node: OperationSource['node'], problems: string[]): Result | null {
-  try {
-    return work();
-  } catch (error) {
-    problems.push(problemAt(node, error instanceof Error ? error.message : String(error)));
-    return null;
-  }
-}
 
 function rootFieldOf(operation: OperationDefinitionNode): FieldNode | null {
   return operation.selectionSet.selections.find((selection) => selection.kind === Kind.FIELD) ?? null;

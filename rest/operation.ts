@@ -25,8 +25,23 @@ export interface ResponseBody {
 /** Argument -> location of its value in a request. */
 export type RootArguments = Readonly<Record<string, { in: 'params' | 'query'; name: string }>>;
 
-/** Runs an operation with valid input. Errors in the variables are returned like errors of a resolver. */
-export type Run = (context: object, input: Input) => Promise<ExecutionResult> | ExecutionResult;
+/** Runs the documents of operations. Errors in the variables are returned like errors of a resolver. */
+export interface DocumentRunner {
+  /** Called once for each document, before it runs. */
+  add(document: DocumentNode): void;
+  /** Runs a query or a mutation. */
+  execute(
+    document: DocumentNode,
+    context: object,
+    variables: Record<string, unknown>,
+  ): Promise<ExecutionResult> | ExecutionResult;
+  /** Starts a subscription: a stream of results, or one result with the errors that prevented it. */
+  subscribe(
+    document: DocumentNode,
+    context: object,
+    variables: Record<string, unknown>,
+  ): Promise<LiveStream | ExecutionResult>;
+}
 
 /** One route of the REST API, compiled from one operation document. */
 export interface CompiledOperation {
@@ -74,10 +89,6 @@ export interface CompiledOperation {
    * The schema does not check again what is valid then.
    */
   compare(context: object, input: Input, request: RequestParts): void;
-  /** Executes a query (compiled) or a mutation. */
-  run: Run;
-  /** Starts a subscription: a stream of results, or one result with the errors that prevented it. */
-  subscribe(context: object, input: Input): Promise<LiveStream | ExecutionResult>;
   /**
    * The response body of a result.
    * @throws ValidationFailure, an error of the catalogue or the resolver's own error when the result has errors

@@ -12,6 +12,7 @@ import type { Frame } from '../src/engine/live/frames.ts';
 import { LiveStream } from '../src/engine/live/live-stream.ts';
 import { MAX_ID_LENGTH } from '../src/kernel/constraints.ts';
 import { unauthenticated } from '../src/kernel/errors.ts';
+import { markRead } from '../src/kernel/read-input.ts';
 import { acceptJson, ignoreBody } from './body-parser.ts';
 import { clientErrorHandler } from './client-errors.ts';
 import { docsPlugin } from './docs.ts';
@@ -21,10 +22,9 @@ import { Facade } from './facade.ts';
 import { acceptForm, type FileReceiver, readForm } from './form.ts';
 import { acceptFields, bodyOfFields } from './form-fields.ts';
 import { versionsOf } from './if-match.ts';
-import type { Input } from './input.ts';
 import { jsonTextOf } from './json-text.ts';
 import type { OpenApiOptions } from './openapi.ts';
-import type { CompiledOperation, ResponseBody, RootArguments } from './operation.ts';
+import type { CompiledOperation, DocumentRunner, ResponseBody, RootArguments } from './operation.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -59,6 +59,7 @@ export interface RestOptions extends FaultHandling {
   wereValid?: (digest: string) => boolean;
   /** The same documents, compiled already. */
   facade?: Facade | undefined;
+  runner: DocumentRunner;
   /**
    * Identifies the caller; `null` when there is none. Called once per request, after the body was parsed. Must not
    * throw for bad tokens.
@@ -107,6 +108,7 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   const streams = new EventStreams();
   const facade = options.facade ?? new Facade(options.schema, options.operationsDir, options.wereValid);
   const { operations } = facade;
+  for (const { document } of operations) options.runner.add(document);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   server.addHook('preClose', async () => {
     // a source that knows of the shutdown sends its closing event itself
@@ -162,7 +164,8 @@ function addRoute(
     const context = options.context(request, principal, facts, versions);
     operation.compare(context, input, request);
     if (input.issues.items.length > 0) throw new ValidationFailure(input.issues.items);
-    return { context, input };
+    if (input.checked) markRead(context, input.checked);
+    return { context, variables: input.variables };
   };
   server.route({
     method,
@@ -191,17 +194,19 @@ function addRoute(
     // a HEAD request would open a stream without a reader
     exposeHeadRoute: method === 'GET' && type !== 'subscription',
     handler:
-      type === 'subscription' ? streamHandler(operation, options, admit, streams) : valueHandler(operation, admit),
+      type === 'subscription'
+        ? streamHandler(operation, options, admit, streams)
+        : valueHandler(operation, options, admit),
   });
 }
 
-type Admit = (request: FastifyRequest) => Promise<{ context: object; input: Input }>;
+type Admit = (request: FastifyRequest) => Promise<{ context: object; variables: Record<string, unknown> }>;
 
-function valueHandler(operation: CompiledOperation, admit: Admit): RouteHandlerMethod {
-  const { status, response } = operation;
+function valueHandler(operation: CompiledOperation, { runner }: RestOptions, admit: Admit): RouteHandlerMethod {
+  const { document, status, response } = operation;
   return async (request, reply) => {
-    const { context, input } = await admit(request);
-    const result = await operation.run(context, input);
+    const { context, variables } = await admit(request);
+    const result = await runner.execute(document, context, variables);
     const etag = operation.etag?.(result);
     const body = operation.bodyOf(result, request);
     if (request.form) request.form.isKept = true;
@@ -241,8 +246,8 @@ function streamHandler(
     return bytes;
   };
   return async (request, reply): Promise<FastifyReply> => {
-    const { context, input } = await admit(request);
-    const source = await operation.subscribe(context, input);
+    const { context, variables } = await admit(request);
+    const source = await options.runner.subscribe(operation.document, context, variables);
     if (!(source instanceof LiveStream)) {
       operation.bodyOf(source, request);
       throw new Error(`The subscription '${operation.name}' gave neither events nor an error.`);

@@ -16,8 +16,8 @@ import { PersistedDocuments } from './engine/path/persisted-documents.ts';
 import { closeSockets } from './engine/transport/close-sockets.ts';
 import { createEndpoint } from './engine/transport/endpoint.ts';
 import { addGraphQL } from './engine/transport/http.ts';
-import { plainPost } from './engine/transport/plain-post.ts';
-import { plainStream } from './engine/transport/plain-stream.ts';
+import { OwnDocuments } from './engine/transport/own-documents.ts';
+import { plainReader } from './engine/transport/plain-request.ts';
 import { socketHandler } from './engine/transport/websocket.ts';
 import { Context, type Services } from './graphql/context.ts';
 import { addAccountPages } from './http/account-pages.ts';
@@ -158,10 +158,9 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const persisted = new PersistedDocuments(operations.documents);
   const endpoint = createEndpoint({ schema, services: open, operations, persisted, onFault: onResolverFault });
   const socket = socketHandler({ ...config, endpoint, services: open, admission, limit, onFault: onResolverFault });
-  const plain = plainPost({ services: open, operations, persisted });
-  const live = plainStream({ schema, services: open, operations, persisted });
-  addGraphQL(server, { ...config, endpoint, plain, live, socket });
-  await server.register(restPlugin, restOptions(deps, open));
+  addGraphQL(server, { ...config, endpoint, read: plainReader(operations.documents, persisted), socket });
+  const runner = new OwnDocuments(endpoint, operations.documents);
+  await server.register(restPlugin, restOptions(deps, open, runner));
   const byName: Record<string, object & Owner> = { ...services, storedAnswers };
   const owners = Object.values(byName);
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
@@ -253,7 +252,7 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
 /** Of the API, in its documents. */
 const TITLE = { title: 'Platform management API', version: '1.0.0' };
 
-function restOptions({ config, facade }: AppDeps, services: Services): RestOptions {
+function restOptions({ config, facade }: AppDeps, services: Services, runner: OwnDocuments): RestOptions {
   const { publicUrl, maxUploadBytes } = config;
   const files = formFiles(schema, services, maxUploadBytes);
   return {
@@ -261,6 +260,7 @@ function restOptions({ config, facade }: AppDeps, services: Services): RestOptio
     operationsDir,
     wereValid: (digest) => wereChecked('operations', digest),
     facade,
+    runner,
     principal: (request) => request.caller.principal,
     context: (request, _principal, operation, versions) => {
       if (versions) request.caller.request.expectation = new Expectation(versions);

@@ -4,7 +4,7 @@ import helmet from 'helmet';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerErrorShapes } from '../../rest/errors.ts';
 import { fastifyOptions, restPlugin } from '../../rest/plugin.ts';
-import { folderOf, removeFolders, toySchema } from './toy.ts';
+import { folderOf, removeFolders, toyRunner, toySchema } from './toy.ts';
 
 let server: FastifyInstance;
 /** The paths that strangers may ask for. */
@@ -19,8 +19,10 @@ async function serverOf(title: string): Promise<FastifyInstance> {
   registerErrorShapes(made, { onFault });
   const protect = helmet();
   made.addHook('onRequest', ({ raw }, reply, done) => protect(raw, reply.raw, () => done()));
+  const schema = toySchema();
   await made.register(restPlugin, {
-    schema: toySchema(),
+    schema,
+    runner: toyRunner(schema),
     operationsDir: folderOf('query Health @rest(method: GET, path: "/v1/health") { health @body }'),
     principal: () => null,
     context: () => ({}),

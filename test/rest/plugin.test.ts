@@ -6,7 +6,7 @@ import { Facade } from '../../rest/facade.ts';
 import { etagOf } from '../../rest/if-match.ts';
 import { fastifyOptions, type OperationFacts, type RestOptions, restPlugin } from '../../rest/plugin.ts';
 import { ApiError } from '../../src/kernel/errors.ts';
-import { folderOf, removeFolders, type Toy, type ToyServer, toySchema, toyServer } from './toy.ts';
+import { folderOf, removeFolders, type Toy, type ToyServer, toyRunner, toySchema, toyServer } from './toy.ts';
 
 let toy: ToyServer | undefined;
 afterEach(async () => {
@@ -225,8 +225,10 @@ describe('a server', () => {
   const onFault = (error: unknown) => {
     throw error;
   };
+  const schema = toySchema({ resolvers: { Query: { health: () => 'ok' } } });
   const options = {
-    schema: toySchema({ resolvers: { Query: { health: () => 'ok' } } }),
+    schema,
+    runner: toyRunner(schema),
     principal: () => null,
     context: () => ({}),
     onFault,

@@ -4,10 +4,12 @@ import { dirname, join } from 'node:path';
 import type { FastifyInstance, InjectOptions } from 'fastify';
 import Fastify from 'fastify';
 import type { GraphQLFieldResolver, GraphQLSchema } from 'graphql';
-import { buildSchema, GraphQLError, type GraphQLScalarType, isInputObjectType, isObjectType } from 'graphql';
+import { buildSchema, execute, GraphQLError, type GraphQLScalarType, isInputObjectType, isObjectType } from 'graphql';
 import { registerErrorShapes } from '../../rest/errors.ts';
+import type { DocumentRunner } from '../../rest/operation.ts';
 import type { RestOptions } from '../../rest/plugin.ts';
 import { fastifyOptions, restPlugin } from '../../rest/plugin.ts';
+import { subscribeLive } from '../../src/engine/live/live-stream.ts';
 import type { Constraints } from '../../src/kernel/constraints.ts';
 
 /** A small shop: enough of every kind of type for the façade. */
@@ -174,6 +176,14 @@ export function removeFolders(): void {
   for (const dir of folders.splice(0)) rmSync(dir, { recursive: true });
 }
 
+/** Runs documents as graphql-js does. */
+export const toyRunner = (schema: GraphQLSchema): DocumentRunner => ({
+  add: () => undefined,
+  execute: (document, contextValue, variableValues) => execute({ schema, document, contextValue, variableValues }),
+  subscribe: (document, contextValue, variableValues) =>
+    subscribeLive({ schema, document, contextValue, variableValues }, (result) => result),
+});
+
 export interface ToyServer {
   server: FastifyInstance;
   faults: unknown[];
@@ -199,8 +209,10 @@ export async function toyServer(
   const contexts: ToyServer['contexts'] = [];
   const onFault = (error: unknown) => faults.push(error);
   registerErrorShapes(server, { onFault });
+  const schema = toySchema(toy);
   await server.register(restPlugin, {
-    schema: toySchema(toy),
+    schema,
+    runner: toyRunner(schema),
     operationsDir: folderOf(documents),
     principal: (request) => request.headers.authorization ?? null,
     context: (_request, principal, operation) => {

@@ -69,10 +69,18 @@ export class Plan {
     return this.size > this.#maxFields;
   }
 
-  /** Errors in the variables are returned in `errors`, like those of resolvers. */
-  run(contextValue: unknown, variableValues: Values): MaybePromise<ExecutionResult> {
+  /** The coerced variables, if all of them are plain scalars; `undefined` where graphql-js must coerce them. */
+  plainVariables(given: Values): Values | undefined {
+    return this.#plainVariables(given);
+  }
+
+  /**
+   * Errors in the variables are returned in `errors`, like those of resolvers.
+   * @param coerced the same variables, where somebody has coerced them before
+   */
+  run(contextValue: unknown, variableValues: Values, coerced?: Values): MaybePromise<ExecutionResult> {
     const { schema, node } = this.#operation;
-    let variables = this.#plainVariables(variableValues);
+    let variables = coerced ?? this.#plainVariables(variableValues);
     if (!variables) {
       const read = getVariableValues(schema, node.variableDefinitions ?? [], variableValues, { maxErrors: 50 });
       if (read.errors) return { errors: read.errors };

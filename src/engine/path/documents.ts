@@ -58,6 +58,8 @@ export class Documents {
   readonly #rules: typeof specifiedRules;
   readonly #good = new LRUCache<string, DocumentNode>({ max: MAX_DOCUMENTS, maxSize: CACHE_BYTES });
   readonly #origins = new WeakMap<DocumentNode, Origin>();
+  /** The documents of the service itself, with the plans of queries. */
+  readonly #trusted = new WeakMap<DocumentNode, Plan | null>();
   /** The last invalid document: reporting its errors needs it again. */
   #lastBad: { text: string; document: DocumentNode | null; error?: unknown } | null = null;
 
@@ -71,6 +73,17 @@ export class Documents {
   /** What is cached: the number of documents, and the bytes that are accounted for them and their plans. */
   get cached(): { documents: number; bytes: number } {
     return { documents: this.#good.size, bytes: this.#good.calculatedSize };
+  }
+
+  /** Takes a valid document of the service itself, of one operation: no limit is for it. */
+  trust(document: DocumentNode): void {
+    const operation = getOperationAST(document);
+    const isQuery = operation?.operation === 'query';
+    this.#trusted.set(document, isQuery ? new Plan(this.#schema, document, operation) : null);
+  }
+
+  isTrusted(document: DocumentNode): boolean {
+    return this.#trusted.has(document);
   }
 
   /** @throws GraphQLError for a text that is too long or not a document */
@@ -116,10 +129,12 @@ export class Documents {
   }
 
   /**
-   * The plan of a query whose document ran before; `null` if it runs without one. Call {@link keepGrown} after each
-   * run, because plans grow.
+   * The plan of a query that is trusted, or whose document ran before; `null` if it runs without one. Call
+   * {@link keepGrown} after each run, because plans grow.
    */
   planOf(document: DocumentNode, operationName: string | null | undefined): Plan | null {
+    const trusted = this.#trusted.get(document);
+    if (trusted !== undefined) return trusted;
     const origin = this.#origins.get(document);
     if (!origin?.hasRun) {
       if (origin) origin.hasRun = true;

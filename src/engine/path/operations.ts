@@ -1,4 +1,6 @@
 import {
+  type DocumentNode,
+  type ExecutionArgs,
   type ExecutionResult,
   execute,
   GraphQLError,
@@ -11,6 +13,9 @@ import type { Config } from '../../config.ts';
 import type { Context } from '../../graphql/context.ts';
 import { ApiError, errorCatalogue } from '../../kernel/errors.ts';
 import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
+import type { Plan } from '../execution/plan.ts';
+import type { Values } from '../execution/types.ts';
+import { LiveStream, subscribeLive } from '../live/live-stream.ts';
 import { clippedVariables, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
 import { measureOperation } from './limits.ts';
@@ -30,7 +35,24 @@ interface Options {
   onFault: (error: unknown, traceId: string) => void;
 }
 
-/** The checks before an operation runs, its execution and the masking of its errors, the same for every transport. */
+/** The context of an operation: that of the product is inside. */
+export interface OperationContext {
+  context: Context;
+  /** The stream of a subscription that has started, for transports that send its frames themselves. */
+  live?: LiveStream;
+}
+
+/** An operation that may run. */
+interface Admitted {
+  plan: Plan | null;
+  /** Its variables, if they were coerced already. */
+  coerced?: Values | undefined;
+}
+
+/**
+ * The one way of an operation, whatever brings it: parse and validate within limits, refuse, run, mask. What the
+ * service itself wrote, the documents of the façade, is only run: the façade reads their input and shows their errors.
+ */
 export class Operations {
   readonly documents: Documents;
   readonly #schema: GraphQLSchema;
@@ -46,56 +68,110 @@ export class Operations {
     this.#onFault = onFault;
   }
 
+  /** @throws GraphQLError for a text that is too long or not a document; nothing in it repeats a value of the text */
+  parse(text: string): DocumentNode {
+    try {
+      return this.documents.parse(text);
+    } catch (error) {
+      throw error instanceof GraphQLError ? withoutValue(error) : error;
+    }
+  }
+
+  /** The mistakes in a document, without the values in it. An operation of an invalid one is recorded. */
+  validate(asked: OperationRequest, context: Context): readonly GraphQLError[] {
+    const errors = this.documents.validate(asked.document);
+    const [error] = errors;
+    if (error) recordRefused(this.#schema, asked, context, { error, code: 'INVALID_REQUEST' });
+    return errors.map(withoutValue);
+  }
+
+  /** Runs a query or a mutation, unless it is refused. */
+  async execute(args: ExecutionArgs): Promise<ExecutionResult> {
+    const { context } = args.contextValue as OperationContext;
+    const { document, operationName } = args;
+    if (this.documents.isTrusted(document))
+      return this.#run(args, { plan: this.documents.planOf(document, operationName) });
+    const asked = askedBy(args);
+    const admitted = this.#admitted(asked, context);
+    return 'errors' in admitted ? admitted : this.#masked(asked, await this.#run(args, admitted), context);
+  }
+
+  /** Starts a subscription, unless it is refused. @returns the one result of a subscription that did not start */
+  async subscribe(args: ExecutionArgs): Promise<LiveStream | ExecutionResult> {
+    const { document, operationName, variableValues } = args;
+    const operation = args.contextValue as OperationContext;
+    const { context } = operation;
+    const asked = askedBy(args);
+    const isTrusted = this.documents.isTrusted(document);
+    const mask = (shown: ExecutionResult) => (isTrusted ? shown : this.#masked(asked, shown, context));
+    const admitted = isTrusted ? null : this.#admitted(asked, context);
+    if (admitted && 'errors' in admitted) return admitted;
+    const live = { schema: this.#schema, document, operationName, variableValues, contextValue: context };
+    const started = await subscribeLive(live, mask).catch(
+      // such as a selection of which nothing is included
+      (error: unknown) => ({ errors: [new GraphQLError('', { originalError: asError(error) })] }),
+    );
+    if (!(started instanceof LiveStream)) return mask(started);
+    operation.live = started;
+    return started;
+  }
+
   /**
-   * The reasons to refuse an operation; empty if it may run. Its root fields count against the caller's rate limit,
+   * An operation that may run, or the reasons to refuse it. Its root fields count against the caller's rate limit,
    * except the first, which was counted when the request or the socket's message arrived, even if it contained no
    * operation. A refused operation of a known caller is recorded.
    */
-  refusals(asked: OperationRequest, context: Context): readonly GraphQLError[] {
-    const errors = this.#refusals(asked, context);
-    if (errors[0]) recordRefused(this.#schema, asked, context, { error: errors[0], code: 'VALIDATION_ERROR' });
-    return errors;
+  #admitted(asked: OperationRequest, context: Context): Admitted | { errors: readonly GraphQLError[] } {
+    const admitted = this.#unlessRefused(asked, context);
+    if ('errors' in admitted)
+      recordRefused(this.#schema, asked, context, { error: admitted.errors[0]!, code: 'VALIDATION_ERROR' });
+    return admitted;
   }
 
-  /** Records an operation of an invalid document, as far as it names one. */
-  recordInvalid(asked: OperationRequest, context: Context, error: GraphQLError): void {
-    recordRefused(this.#schema, asked, context, { error, code: 'INVALID_REQUEST' });
-  }
-
-  #refusals({ document, operationName, variables }: OperationRequest, { caller }: Context): readonly GraphQLError[] {
-    const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
-    const given = variables ?? {};
+  #unlessRefused(asked: OperationRequest, { caller }: Context): Admitted | { errors: readonly GraphQLError[] } {
+    const { document, operationName, variables } = asked;
     try {
-      const size = measureOperation(this.#schema, document, operationName, given, this.#maxCost);
-      const { errors = [] } = getVariableValues(this.#schema, definitions, clippedVariables(definitions, given), {
-        maxErrors: MAX_VARIABLE_ERRORS,
-      });
-      if (errors.length === 0) this.#limit.demandRest(caller, size.rootFields, size.schemaRequests);
-      return errors.map(withoutValue);
+      const size = measureOperation(this.#schema, document, operationName, variables ?? {}, this.#maxCost);
+      const plan = this.documents.planOf(document, operationName);
+      const plain = plan?.plainVariables(variables ?? {});
+      const read = plain ? { coerced: plain } : this.#coerced(asked);
+      if ('errors' in read) return read;
+      this.#limit.demandRest(caller, size.rootFields, size.schemaRequests);
+      return { plan, coerced: read.coerced };
     } catch (error) {
-      if (error instanceof GraphQLError) return [error];
+      if (error instanceof GraphQLError) return { errors: [error] };
       throw error;
     }
   }
 
-  /** Runs a query or a mutation, by its plan if it has one. */
-  async run({ document, operationName, variables }: OperationRequest, context: Context): Promise<ExecutionResult> {
-    const plan = this.documents.planOf(document, operationName);
-    if (!plan)
-      return execute({
-        schema: this.#schema,
-        document,
-        operationName,
-        contextValue: context,
-        variableValues: variables,
-      });
-    const result = await plan.run(context, variables ?? {});
+  /** The coerced variables, unless long texts were left out of the check, or the errors in them. */
+  #coerced({
+    document,
+    operationName,
+    variables,
+  }: OperationRequest): Pick<Admitted, 'coerced'> | { errors: readonly GraphQLError[] } {
+    const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
+    const given = variables ?? {};
+    const clipped = clippedVariables(definitions, given);
+    const { errors, coerced } = getVariableValues(this.#schema, definitions, clipped, {
+      maxErrors: MAX_VARIABLE_ERRORS,
+    });
+    if (errors) return { errors: errors.map(withoutValue) };
+    return { coerced: clipped === given ? coerced : undefined };
+  }
+
+  /** By the plan of a query, if it has one. */
+  async #run(args: ExecutionArgs, { plan, coerced }: Admitted): Promise<ExecutionResult> {
+    const { document, operationName, variableValues } = args;
+    const { context: contextValue } = args.contextValue as OperationContext;
+    if (!plan) return execute({ schema: this.#schema, document, operationName, contextValue, variableValues });
+    const result = await plan.run(contextValue, variableValues ?? {}, coerced);
     this.documents.keepGrown(document);
     return result;
   }
 
   /** Errors outside the catalogue are bugs: logged with their trace id, shown as an internal error. */
-  masked(asked: OperationRequest, result: ExecutionResult, context: Context): ExecutionResult {
+  #masked(asked: OperationRequest, result: ExecutionResult, context: Context): ExecutionResult {
     if (!result.errors) return result;
     for (const error of result.errors.filter(isOfArguments))
       recordRefused(this.#schema, asked, context, { error, code: 'VALIDATION_ERROR', alias: error.path![0]! });
@@ -117,3 +193,11 @@ export class Operations {
     });
   }
 }
+
+const askedBy = ({ document, operationName, variableValues }: ExecutionArgs): OperationRequest => ({
+  document,
+  operationName,
+  variables: variableValues,
+});
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));

@@ -1,20 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import {
-  type DocumentNode,
-  type ExecutionArgs,
-  type ExecutionResult,
-  GraphQLError,
-  type GraphQLSchema,
-  type Source,
-} from 'graphql';
-import { createYoga, type Plugin } from 'graphql-yoga';
-import { Context, type Services } from '../../graphql/context.ts';
-import { LiveStream, subscribeLive } from '../live/live-stream.ts';
-import { withoutValue } from '../path/coercion-errors.ts';
-import type { OperationRequest } from '../path/operation-request.ts';
-import type { Operations } from '../path/operations.ts';
+import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql';
+import { createYoga, maskError, type Plugin } from 'graphql-yoga';
+import type { Context, Services } from '../../graphql/context.ts';
+import type { OperationContext, Operations } from '../path/operations.ts';
 import type { PersistedDocuments } from '../path/persisted-documents.ts';
-import { liveStreams } from './live-streams.ts';
+import { type Incoming, requestPath } from '../path/request-path.ts';
 import { resumableStreams } from './server-sent-events.ts';
 
 /** What the transports (HTTP, SSE, WebSocket) share. */
@@ -31,8 +21,8 @@ const silent = () => undefined;
 export type GraphQLEndpoint = ReturnType<typeof createEndpoint>;
 
 /**
- * The executor behind `/graphql` for everything except plain JSON, including limits and masking, the same for every
- * transport.
+ * Yoga, which answers `/graphql` itself except for plain JSON and sockets, and from which every transport takes its
+ * functions.
  */
 export function createEndpoint({ schema, services, operations, persisted, onFault }: EndpointOptions) {
   return createYoga<{ req: FastifyRequest; reply: FastifyReply }, Record<never, never>>({
@@ -43,23 +33,14 @@ export function createEndpoint({ schema, services, operations, persisted, onFaul
     landingPage: false,
     // errors that yoga itself masks have no operation and so no trace
     logging: { debug: silent, info: silent, warn: silent, error: (error: unknown) => onFault(error, 'none') },
+    // those of an operation are masked already, or shown by the façade
+    maskedErrors: { maskError: (error, ...how) => (error instanceof GraphQLError ? error : maskError(error, ...how)) },
     cors: false, // handled by the server, the same for every path
     graphiql: false, // served as our own page
     parserAndValidationCache: false, // it also caches invalid documents, and has no limit in bytes
-    context: ({ req }) => ({ context: new Context(req.caller, services) }),
-    plugins: [
-      withPersisted(persisted),
-      bounded(operations, services),
-      resumableStreams(),
-      executed(operations),
-      measured(operations),
-      masked(operations),
-    ],
+    plugins: [withPersisted(persisted), requestPath(operations, services), resumableStreams()],
   });
 }
-
-/** The product's context, inside of yoga's. */
-const contextOf = (args: { contextValue?: unknown }) => (args.contextValue as { context: Context }).context;
 
 /** Resolves the hash of a text that was sent before. Not available over WebSocket. */
 function withPersisted(persisted: PersistedDocuments): Plugin<object, { req: FastifyRequest }> {
@@ -71,94 +52,64 @@ function withPersisted(persisted: PersistedDocuments): Plugin<object, { req: Fas
   };
 }
 
-/** What is known of a request before its document is valid. A socket makes the context of each operation. */
-interface Unvalidated {
-  req: FastifyRequest;
-  params: Omit<OperationRequest, 'document'>;
-  context?: Context;
+/** An operation as its client sent it. */
+export interface OperationParams {
+  query: string;
+  operationName?: string | null | undefined;
+  variables?: Record<string, unknown> | null | undefined;
+}
+
+type Run = (args: OperationArgs) => Promise<ExecutionResult | AsyncIterable<ExecutionResult>>;
+
+interface OperationArgs extends ExecutionArgs {
+  contextValue: OperationContext;
+}
+
+/** Yoga's functions for one operation. */
+interface Enveloped {
+  schema: GraphQLSchema;
+  parse: (text: string) => DocumentNode;
+  validate: (schema: GraphQLSchema, document: DocumentNode) => readonly GraphQLError[];
+  contextFactory: () => Promise<OperationContext> | OperationContext;
+  execute: Run;
+  subscribe: Run;
+}
+
+/** @param initial what is known of the operation; nothing is needed only to run it */
+export const envelopedBy = (endpoint: GraphQLEndpoint, initial: Partial<Incoming>): Enveloped =>
+  endpoint.getEnveloped(initial as Record<string, unknown>) as unknown as Enveloped;
+
+/** An operation that has passed validation, with the functions that run it. */
+export interface PreparedOperation extends OperationArgs {
+  execute: Run;
+  subscribe: Run;
 }
 
 /**
- * Parses and validates documents within limits, and reports errors without the values in the document. Operations of
- * invalid documents are recorded.
+ * Does for an operation what Yoga's own server does before it runs one: parses and validates it, makes its context.
+ * @param context of an operation whose caller is not that of the request
+ * @returns the errors of a text that is no valid document
  */
-function bounded(operations: Operations, services: Services): Plugin<Unvalidated> {
-  const { documents } = operations;
-  return {
-    onParse: ({ setParseFn }) =>
-      setParseFn((text: string | Source) => {
-        try {
-          return documents.parse(typeof text === 'string' ? text : text.body);
-        } catch (error) {
-          throw error instanceof GraphQLError ? withoutValue(error) : error;
-        }
-      }),
-    onValidate: ({ context: { req, params, context }, setValidationFn }) =>
-      setValidationFn((_schema, document: DocumentNode) => {
-        const errors = documents.validate(document);
-        if (errors[0]) {
-          const { operationName, variables } = params;
-          const asked = { document, operationName, variables };
-          operations.recordInvalid(asked, context ?? new Context(req.caller, services), errors[0]);
-        }
-        return errors.map(withoutValue);
-      }),
-  };
-}
-
-/**
- * Resolvers get the product's context, not yoga's, and queries run by their plans. Streams are kept in
- * `liveStreams` for the transports, which send them themselves.
- */
-function executed(operations: Operations): Plugin {
-  return {
-    onExecute: ({ setExecuteFn }) => setExecuteFn((args) => operations.run(askedBy(args), contextOf(args))),
-    onSubscribe: ({ setSubscribeFn }) =>
-      setSubscribeFn(async (args: ExecutionArgs) => {
-        const contextValue = contextOf(args);
-        const result = await subscribeLive({ ...args, contextValue }, (shown) =>
-          operations.masked(askedBy(args), shown, contextValue),
-        );
-        if (result instanceof LiveStream) liveStreams.set(contextValue, result);
-        return result;
-      }),
-  };
-}
-
-const askedBy = ({ document, operationName, variableValues }: ExecutionArgs) => ({
-  document,
-  operationName,
-  variables: variableValues,
-});
-
-/** The options of yoga before it executes or subscribes. */
-interface YogaAdmission {
-  args: ExecutionArgs;
-  setResultAndStopExecution: (result: ExecutionResult) => void;
-}
-
-function measured(operations: Operations): Plugin {
-  const admit = ({ args, setResultAndStopExecution }: YogaAdmission) => {
-    const errors = operations.refusals(askedBy(args), contextOf(args));
-    if (errors.length > 0) setResultAndStopExecution({ errors });
-  };
-  return { onExecute: admit, onSubscribe: admit };
-}
-
-/** Masks every result except those of streams, which are masked one by one. */
-function masked(operations: Operations): Plugin {
-  const mask = (args: ExecutionArgs, result: ExecutionResult) =>
-    operations.masked(askedBy(args), result, contextOf(args));
-  return {
-    onExecute: ({ args }) => ({
-      onExecuteDone({ result, setResult }) {
-        if (!(Symbol.asyncIterator in result)) setResult(mask(args, result));
-      },
-    }),
-    onSubscribe: ({ args }) => ({
-      onSubscribeResult({ result, setResult }) {
-        if (!(Symbol.asyncIterator in result)) setResult(mask(args, result));
-      },
-    }),
-  };
+export async function prepared(
+  endpoint: GraphQLEndpoint,
+  params: OperationParams,
+  req: FastifyRequest,
+  context?: Context,
+): Promise<PreparedOperation | readonly GraphQLError[]> {
+  const { schema, parse, validate, contextFactory, execute, subscribe } = envelopedBy(endpoint, {
+    req,
+    params,
+    context,
+  });
+  try {
+    const document = parse(params.query);
+    const errors = validate(schema, document);
+    if (errors.length > 0) return errors;
+    const { operationName, variables: variableValues } = params;
+    const contextValue = await contextFactory();
+    return { schema, document, operationName, variableValues, contextValue, execute, subscribe };
+  } catch (error) {
+    if (error instanceof GraphQLError) return [error];
+    throw error;
+  }
 }

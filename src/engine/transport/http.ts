@@ -8,9 +8,9 @@ import { byWeight, RESPONSE_TYPE, statusOf } from './answer-type.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { graphiqlPage, wantsPage } from './graphiql.ts';
-import type { PlainPost } from './plain-post.ts';
-import { parsedBodyOf } from './plain-request.ts';
-import type { PlainStream } from './plain-stream.ts';
+import { plainPost } from './plain-post.ts';
+import { type PlainReader, parsedBodyOf } from './plain-request.ts';
+import { plainStream } from './plain-stream.ts';
 import { answerWithFrames, framesOf } from './server-sent-events.ts';
 
 /**
@@ -34,8 +34,7 @@ const TOO_LONG = refused(`The answer is longer than ${MAX_ANSWER_LENGTH} charact
 
 interface Options {
   endpoint: GraphQLEndpoint;
-  plain: PlainPost;
-  live: PlainStream;
+  read: PlainReader;
   socket: WebsocketHandler;
   bodyLimitBytes: number;
   graphiql: boolean;
@@ -44,8 +43,10 @@ interface Options {
 /** `/graphql`: POST, GET for queries, subscriptions as SSE and over WebSocket, GraphiQL for browsers. */
 export function addGraphQL(
   server: FastifyInstance,
-  { endpoint, plain, live, socket, bodyLimitBytes, graphiql }: Options,
+  { endpoint, read, socket, bodyLimitBytes, graphiql }: Options,
 ): void {
+  const plain = plainPost(endpoint, read);
+  const live = plainStream(endpoint, read);
   const bodyLimit = Math.min(MAX_BODY_BYTES, bodyLimitBytes);
   const page = graphiql ? graphiqlPage() : null;
   void server.register(async (scope) => {

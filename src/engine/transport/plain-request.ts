@@ -1,34 +1,29 @@
 import type { FastifyRequest } from 'fastify';
 import { GraphQLError, getOperationAST } from 'graphql';
-import type { OperationRequest } from '../path/operation-request.ts';
-import type { Operations } from '../path/operations.ts';
+import type { Documents } from '../path/documents.ts';
 import type { PersistedDocuments } from '../path/persisted-documents.ts';
-
-export interface PlainOptions {
-  operations: Operations;
-  persisted: PersistedDocuments;
-}
+import type { OperationParams } from './endpoint.ts';
 
 /** The operation of a request; `null`, without any effect, if yoga must read it. */
-export type PlainReader = (request: FastifyRequest, kind: 'value' | 'stream') => OperationRequest | null;
+export type PlainReader = (request: FastifyRequest, kind: 'value' | 'stream') => OperationParams | null;
 
 /**
  * Reads the usual request, JSON with one valid operation of the kind, without a web `Request`. Yoga reads all others,
  * including requests that fail before an operation is known.
  */
-export function plainReader({ operations: { documents }, persisted }: PlainOptions): PlainReader {
+export function plainReader(documents: Documents, persisted: PersistedDocuments): PlainReader {
   const read = (
-    { query, extensions, operationName, variables }: Params,
+    { query: text, extensions, operationName, variables }: Params,
     kind: 'value' | 'stream',
     isKnownCaller: boolean,
-  ): OperationRequest | null => {
-    const text = persisted.textOf({ query, extensions }, isKnownCaller);
-    if (text === undefined) return null;
-    const document = documents.parse(text);
+  ): OperationParams | null => {
+    const query = persisted.textOf({ query: text, extensions }, isKnownCaller);
+    if (query === undefined) return null;
+    const document = documents.parse(query);
     if (documents.validate(document).length > 0) return null;
     const operation = getOperationAST(document, operationName);
     if (!operation || (operation.operation === 'subscription') !== (kind === 'stream')) return null;
-    return { document, operationName, variables };
+    return { query, operationName, variables };
   };
   return (request, kind) => {
     const { headers, body, caller } = request;

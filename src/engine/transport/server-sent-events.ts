@@ -1,20 +1,13 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Plugin } from 'graphql-yoga';
-import type { Context } from '../../graphql/context.ts';
 import type { Frames } from '../live/frames.ts';
 import { sendFrames } from '../live/send-frames.ts';
-import { liveStreams } from './live-streams.ts';
+import type { OperationContext } from '../path/operations.ts';
 
 const PING = Buffer.from(':\n\n');
 const COMPLETE = Buffer.from('event: complete\ndata:\n\n');
 const MEDIA_TYPE = 'text/event-stream';
-
-/** The properties of yoga's context; over WebSocket there is no `request`. */
-interface YogaContext {
-  context: Context;
-  request?: Request;
-}
 
 const streams = new WeakMap<FastifyRequest, Frames>();
 
@@ -26,24 +19,13 @@ export const framesOf = (request: FastifyRequest): Frames | undefined => streams
  * event carries its cursor as `id`, and `Last-Event-ID` is where the stream continues. Yoga answers everything that is
  * not a stream.
  */
-export function resumableStreams(): Plugin {
-  const contexts = new WeakMap<Request, Context>();
+export function resumableStreams(): Plugin<object, OperationContext & { req: FastifyRequest }> {
   return {
-    onSubscribe({ args }) {
-      const { context, request } = args.contextValue as unknown as YogaContext;
-      if (!request) return;
-      // an empty header comes from a client that has seen no event
-      context.lastEventId = request.headers.get('last-event-id') || undefined;
-      contexts.set(request, context);
-    },
     async onResultProcess(hook) {
-      const { request, serverContext } = hook;
-      const context = contexts.get(request);
-      const live = context && liveStreams.get(context);
+      const { live, req } = hook.serverContext;
       if (!live) return;
       // it has started, and nobody would read it
-      if (!accepts(request.headers.get('accept'))) return void (await live.return());
-      const { req } = serverContext as unknown as { req: FastifyRequest };
+      if (!accepts(hook.request.headers.get('accept'))) return void (await live.return());
       streams.set(req, live);
       hook.setResultProcessor((_results, { Response }) => new Response(null, { headers: STREAM_HEADERS }), MEDIA_TYPE);
     },

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WebsocketHandler } from '@fastify/websocket';
-import { type DocumentNode, type ExecutionArgs, type ExecutionResult, GraphQLError, type GraphQLSchema } from 'graphql';
-import { CloseCode, makeServer, type SubscribePayload } from 'graphql-ws';
+import { GraphQLError } from 'graphql';
+import { CloseCode, makeServer } from 'graphql-ws';
 import type { Admission } from '../../access/admission.ts';
 import type { CallerLimit } from '../../access/caller-limit.ts';
 import type { Services } from '../../graphql/context.ts';
@@ -11,8 +11,8 @@ import { rateLimited, unauthenticated } from '../../kernel/errors.ts';
 import type { Principal } from '../../kernel/principal.ts';
 import { Wheel } from '../../kernel/wheel.ts';
 import { callerError } from '../../platform/postgres/faults.ts';
-import type { GraphQLEndpoint } from './endpoint.ts';
-import { liveStreams } from './live-streams.ts';
+import type { OperationContext } from '../path/operations.ts';
+import { type GraphQLEndpoint, type PreparedOperation, prepared } from './endpoint.ts';
 import { sentBy } from './socket-frames.ts';
 import { SocketSlots } from './socket-slots.ts';
 import { type SocketOrigin, send, TRY_AGAIN_LATER, transportOf } from './socket-transport.ts';
@@ -28,20 +28,6 @@ interface SocketExtra extends SocketOrigin {
   operations?: Set<string>;
   endRechecks?: () => void;
 }
-
-type Executed = AsyncIterable<ExecutionResult> | ExecutionResult;
-
-/** The endpoint's own functions, with all its limits, for one operation. */
-interface Enveloped {
-  schema: GraphQLSchema;
-  parse(query: string): DocumentNode;
-  validate(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[];
-  contextFactory(): Promise<object>;
-  execute: (args: ExecutionArgs) => Promise<Executed>;
-  subscribe: (args: ExecutionArgs) => Promise<Executed>;
-}
-
-type OperationArgs = ExecutionArgs & Pick<Enveloped, 'execute' | 'subscribe'>;
 
 interface SocketOptions {
   endpoint: GraphQLEndpoint;
@@ -121,15 +107,9 @@ export function socketHandler({
         const principal = await renewed(extra);
         if (!caller || !principal) return [unauthenticated()];
         const context = new Context(operationCaller({ ...caller, principal }), services);
-        const enveloped = endpoint.getEnveloped({
-          req: request,
-          request: undefined,
-          params: payload,
-          context,
-        }) as unknown as Enveloped;
-        const args = await argsOf(enveloped, context, payload);
-        hasStarted = !Array.isArray(args);
-        return args as OperationArgs | GraphQLError[];
+        const operation = await prepared(endpoint, payload, request, context);
+        hasStarted = 'document' in operation;
+        return operation;
       } catch (error) {
         // an operation that nobody can check now is refused; the others of the socket go on
         const shown = callerError(error);
@@ -140,10 +120,10 @@ export function socketHandler({
         if (!hasStarted) operations.delete(id);
       }
     },
-    execute: (args) => (args as OperationArgs).execute(args),
-    subscribe: (args) => (args as OperationArgs).subscribe(args),
+    execute: (args) => (args as PreparedOperation).execute(args as PreparedOperation),
+    subscribe: (args) => (args as PreparedOperation).subscribe(args as PreparedOperation),
     onOperation: ({ extra }, id, _payload, { contextValue }) => {
-      const live = liveStreams.get((contextValue as { context: Context }).context);
+      const { live } = contextValue as OperationContext;
       return live && sentBy(live, id, (text) => send(extra.socket, text));
     },
     onComplete: ({ extra }, id) => {
@@ -169,30 +149,4 @@ function operationCaller(caller: Caller): Caller {
     ...caller,
     request: { ...caller.request, traceId: randomUUID(), startedAt: performance.now(), recorded: false },
   };
-}
-
-async function argsOf(
-  enveloped: Enveloped,
-  context: Context,
-  payload: SubscribePayload,
-): Promise<OperationArgs | readonly GraphQLError[]> {
-  const { schema, execute, subscribe } = enveloped;
-  try {
-    const document = enveloped.parse(payload.query);
-    const errors = enveloped.validate(schema, document);
-    if (errors.length > 0) return errors;
-    const contextValue = { ...(await enveloped.contextFactory()), context };
-    return {
-      schema,
-      operationName: payload.operationName,
-      document,
-      variableValues: payload.variables,
-      contextValue,
-      execute,
-      subscribe,
-    };
-  } catch (error) {
-    if (error instanceof GraphQLError) return [error];
-    throw error;
-  }
 }

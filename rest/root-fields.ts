@@ -1,33 +1,7 @@
 import type { DocumentNode, GraphQLField, GraphQLSchema, OperationTypeNode, SelectionSetNode } from 'graphql';
-import { execute, Kind } from 'graphql';
-import { Plan } from '../src/engine/execution/plan.ts';
-import { subscribeLive } from '../src/engine/live/live-stream.ts';
+import { Kind } from 'graphql';
 import type { ErrorCode } from '../src/kernel/errors.ts';
-import { markRead } from '../src/kernel/read-input.ts';
 import { operationOf } from './documents.ts';
-import type { Input } from './input.ts';
-import type { CompiledOperation } from './operation.ts';
-
-/** Executes a query by a plan, any other operation by graphql-js. */
-export function executionOf(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-): Pick<CompiledOperation, 'run' | 'subscribe'> {
-  const operation = operationOf(document);
-  const plan = operation.operation === 'query' ? new Plan(schema, document, operation) : null;
-  const start = (contextValue: object, { variables, checked }: Input) => {
-    if (checked) markRead(contextValue, checked);
-    return { schema, document, contextValue, variableValues: variables };
-  };
-  return {
-    run: (context, input) => {
-      const started = start(context, input);
-      return plan ? plan.run(context, input.variables) : execute(started);
-    },
-    // errors become the answer's body, or the last frame, which mask them
-    subscribe: async (context, input) => subscribeLive(start(context, input), (result) => result),
-  };
-}
 
 /** Public: every selected root field is open to callers without a principal. */
 export const isPublic = (fields: readonly RootField[]): boolean =>
