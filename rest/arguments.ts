@@ -16,8 +16,8 @@ import { byPlace, type Locator } from './locate.ts';
 import type { CompiledOperation } from './operation.ts';
 import type { Parameters } from './parameters.ts';
 
-type Values = Record<string, unknown>;
-type Reader = (variables: Values) => unknown;
+type Variables = Record<string, unknown>;
+type ArgumentReader = (variables: Variables) => unknown;
 
 /**
  * Compiles the checks that compare arguments of a request with each other. `document` is the executed document, with
@@ -40,7 +40,7 @@ export function comparison(
   const isCovered = coversArguments(node, field, operation, parameters);
   return (context, input, request) => {
     const { variables, issues } = input;
-    const args: Values = {};
+    const args: Variables = {};
     for (const [name, read] of readers) args[name] = read(variables);
     const found = issuesOf?.(args, context) ?? [];
     if (found.length > 0) {
@@ -57,7 +57,7 @@ function argumentReaders(
   { variableDefinitions = [] }: OperationDefinitionNode,
   node: FieldNode,
   field: GraphQLField<unknown, unknown>,
-): [string, Reader][] {
+): [string, ArgumentReader][] {
   return field.args.map((argument) => {
     const value = node.arguments?.find(({ name }) => name.value === argument.name)?.value;
     const name = value?.kind === Kind.VARIABLE ? value.name.value : null;
@@ -74,7 +74,7 @@ function readerOf(
   { type, defaultValue }: GraphQLArgument,
   variable: string | null,
   fixed: ValueNode | undefined,
-): Reader {
+): ArgumentReader {
   const otherwise = fixed && fixed.kind !== Kind.VARIABLE ? valueFromAST(fixed, type) : defaultValue;
   if (variable === null) return () => otherwise;
   if (isInputObjectType(getNullableType(type))) return (variables) => variables[variable] ?? otherwise;

@@ -22,7 +22,7 @@ export interface BodyField {
   root: GraphQLField<unknown, unknown>;
 }
 
-interface Step {
+interface SelectedField {
   node: FieldNode;
   field: GraphQLField<unknown, unknown>;
 }
@@ -35,7 +35,7 @@ export function bodyFieldOf(
 ): BodyField | null {
   const root = schema.getRootType(operation.operation);
   if (!root) return null; // reported by graphql-js
-  const found: Step[][] = [];
+  const found: SelectedField[][] = [];
   search(schema, root, operation.selectionSet, [], found);
   const [steps, ...more] = found;
   const name = operation.name?.value ?? '';
@@ -63,8 +63,8 @@ function search(
   schema: GraphQLSchema,
   type: GraphQLCompositeType,
   set: SelectionSetNode,
-  above: Step[],
-  found: Step[][],
+  above: SelectedField[],
+  found: SelectedField[][],
 ): void {
   for (const node of set.selections) {
     if (node.kind === Kind.FRAGMENT_SPREAD) continue;

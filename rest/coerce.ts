@@ -11,12 +11,12 @@ import {
 import type { Constraints } from '../src/kernel/constraints.ts';
 import { checkConstraints, constraintsOf, expectation } from '../src/kernel/constraints.ts';
 import { jsonTypeOf } from '../src/kernel/json-type.ts';
-import { at, type Reader } from './issues.ts';
+import { at, type ValueReader } from './issues.ts';
 import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
 import { readScalar } from './scalars.ts';
 
 /** The reader of a type. It reads texts of the URL and values of a body alike: pydantic's lax mode. */
-export function readerOf(type: GraphQLInputType, constraints: Constraints): Reader {
+export function readerOf(type: GraphQLInputType, constraints: Constraints): ValueReader {
   const read = nonNullReaderOf(getNullableType(type), constraints);
   // a null for a non-null type, or for a field that cannot be cleared, fails as a wrong type
   return isNonNullType(type) || constraints.notNull
@@ -24,7 +24,7 @@ export function readerOf(type: GraphQLInputType, constraints: Constraints): Read
     : (value, where, issues) => (value === null ? null : read(value, where, issues));
 }
 
-function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): Reader {
+function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): ValueReader {
   if (isListType(type))
     return listReader(readerOf(type.ofType as GraphQLInputType, constraints.item ?? {}), constraints);
   if (isInputObjectType(type)) return objectReader(type);
@@ -43,7 +43,7 @@ export function withinType(type: GraphQLInputType, constraints: Constraints): Co
 }
 
 /** Applies the schema's constraints to the value that the reader returns, in pydantic's order: type, then bounds. */
-function bounded(read: Reader, constraints: Constraints): Reader {
+function bounded(read: ValueReader, constraints: Constraints): ValueReader {
   return (value, where, issues) => {
     const before = issues.items.length;
     const result = read(value, where, issues);
@@ -58,7 +58,7 @@ function bounded(read: Reader, constraints: Constraints): Reader {
   };
 }
 
-function literalReader(values: ReadonlyMap<string, string>): Reader {
+function literalReader(values: ReadonlyMap<string, string>): ValueReader {
   const expected = expectation([...values.keys()]);
   return (value, where, issues) => {
     const meant = typeof value === 'string' ? values.get(value) : undefined;
@@ -68,7 +68,7 @@ function literalReader(values: ReadonlyMap<string, string>): Reader {
   };
 }
 
-function listReader(item: Reader, { minItems, maxItems }: Constraints): Reader {
+function listReader(item: ValueReader, { minItems, maxItems }: Constraints): ValueReader {
   const isBounded = minItems !== undefined || maxItems !== undefined;
   return (value, where, issues) => {
     if (!Array.isArray(value)) {
@@ -87,7 +87,7 @@ function listReader(item: Reader, { minItems, maxItems }: Constraints): Reader {
   };
 }
 
-function objectReader(type: GraphQLInputObjectType): Reader {
+function objectReader(type: GraphQLInputObjectType): ValueReader {
   const fields = [...restFields(type)].map(([key, field]) => ({
     key,
     name: field.name,

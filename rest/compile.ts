@@ -27,7 +27,7 @@ import { pathProblems, routeKey, toUrl } from './template.ts';
 
 type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
 
-interface Schemas {
+interface GraphQLSchemas {
   product: GraphQLSchema;
   facade: GraphQLSchema;
 }
@@ -109,7 +109,7 @@ function documentOf({ node }: OperationSource, fragments: Fragments): DocumentNo
 }
 
 function compileOperation(
-  schemas: Schemas,
+  schemas: GraphQLSchemas,
   source: OperationSource,
   written: DocumentNode,
   fragments: Fragments,

@@ -40,7 +40,7 @@ export interface OperationSource {
   comment: string;
 }
 
-export interface Documents {
+export interface RouteDocuments {
   operations: OperationSource[];
   fragments: Map<string, FragmentDefinitionNode>;
   problems: string[];
@@ -49,8 +49,8 @@ export interface Documents {
 }
 
 /** Reads every `*.graphql` below `dir`. Returns syntax errors and duplicate names as `problems`. */
-export function readDocuments(dir: string): Documents {
-  const found: Documents = { operations: [], fragments: new Map(), problems: [], digest: '' };
+export function readDocuments(dir: string): RouteDocuments {
+  const found: RouteDocuments = { operations: [], fragments: new Map(), problems: [], digest: '' };
   const hash = createHash('sha256');
   const names = new Map<string, OperationSource>();
   const files = readdirSync(dir, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.graphql'));
@@ -75,7 +75,7 @@ export function readDocuments(dir: string): Documents {
   return found;
 }
 
-function addFragment({ fragments, problems }: Documents, node: FragmentDefinitionNode): void {
+function addFragment({ fragments, problems }: RouteDocuments, node: FragmentDefinitionNode): void {
   const other = fragments.get(node.name.value);
   if (other)
     problems.push(
@@ -85,7 +85,7 @@ function addFragment({ fragments, problems }: Documents, node: FragmentDefinitio
 }
 
 function addOperation(
-  { operations, problems }: Documents,
+  { operations, problems }: RouteDocuments,
   names: Map<string, OperationSource>,
   node: OperationDefinitionNode,
   source: Source,

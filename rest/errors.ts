@@ -132,14 +132,14 @@ function routeError(server: FastifyInstance, request: { method: string; url: str
 export const answerUnrouted = (server: FastifyInstance, request: { method: string; url: string }): ErrorAnswer | null =>
   answerOf(routeError(server, request));
 
-export type OnFault = (error: unknown, request: FastifyRequest) => void;
+export type OnRequestFault = (error: unknown, request: FastifyRequest) => void;
 
 /** What becomes of errors outside the catalogue. */
 export interface FaultHandling {
   /** The error that callers get for it, of the catalogue or not; by default the same. */
   shown?: ((error: unknown) => unknown) | undefined;
   /** Called for an error that is outside of the catalogue then. The client gets a masked 500. */
-  onFault: OnFault;
+  onFault: OnRequestFault;
 }
 
 /** Answers any error. */

@@ -12,7 +12,7 @@ import { problemAt } from './documents.ts';
 import { etagOf } from './if-match.ts';
 import { ETAG_KEY, isVersion, resultKey } from './selection.ts';
 
-type Json = Record<string, unknown>;
+type JsonObject = Record<string, unknown>;
 
 /** A version in an answer. `path` leads to its object. */
 interface FoundVersion {
@@ -60,8 +60,8 @@ export function etagReader(
 }
 
 function take(data: unknown, path: readonly string[]): string | null {
-  let object = data as Json | null | undefined;
-  for (const key of path) object = object?.[key] as Json | null | undefined;
+  let object = data as JsonObject | null | undefined;
+  for (const key of path) object = object?.[key] as JsonObject | null | undefined;
   const version = object?.[ETAG_KEY];
   if (!object || typeof version !== 'number') return null;
   object[ETAG_KEY] = undefined; // JSON omits it

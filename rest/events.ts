@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { FastifyReply } from 'fastify';
 import type { Frame, Frames } from '../src/engine/live/frames.ts';
-import { type Sending, sendFrames } from '../src/engine/live/send-frames.ts';
+import { type SentFrames, sendFrames } from '../src/engine/live/send-frames.ts';
 
 const RETRY = Buffer.from('retry: 3000\n\n');
 const PING = Buffer.from(': ping\n\n');
@@ -18,7 +18,7 @@ interface EventSourceOptions {
 
 /** The open event streams of a server. */
 export class EventStreams {
-  readonly #open = new Map<ServerResponse, Sending>();
+  readonly #open = new Map<ServerResponse, SentFrames>();
 
   /**
    * Answers with server-sent events, past Fastify's own way of sending, which costs more than everything else of a

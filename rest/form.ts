@@ -24,7 +24,7 @@ export interface FormFile {
 }
 
 /** A file that is stored. */
-export interface ReceivedFile {
+export interface StoredFormFile {
   id: string;
   sizeBytes: number;
   /** In hexadecimal. */
@@ -40,7 +40,7 @@ export interface FileReceiver {
    * before the first byte is stored.
    * @throws as the operation would; PAYLOAD_TOO_LARGE; what `content` fails with. Nothing of the file is left then
    */
-  receive(request: FastifyRequest, file: FormFile): Promise<ReceivedFile>;
+  receive(request: FastifyRequest, file: FormFile): Promise<StoredFormFile>;
   /** Removes a file that the operation has not kept. */
   discard(request: FastifyRequest, id: string): Promise<void>;
 }
@@ -49,7 +49,7 @@ export interface FileReceiver {
 interface ReadForm {
   /** The same for the same form: its fields, and name, type and hash of its file. */
   facts: unknown;
-  file: ReceivedFile | null;
+  file: StoredFormFile | null;
   /** The operation has succeeded: the file is its own. */
   isKept: boolean;
 }

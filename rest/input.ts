@@ -16,7 +16,7 @@ export interface RequestParts {
   body: unknown;
 }
 
-export interface Input {
+export interface OperationInput {
   variables: Record<string, unknown>;
   /** All failures, in the order path, query, header, body. The variables may be used only when it is empty. */
   issues: Issues;
@@ -24,16 +24,19 @@ export interface Input {
   checked?: ReadArguments;
 }
 
-type Values = Record<string, unknown>;
-type Step = (request: RequestParts, variables: Values, issues: Issues) => void;
+type Variables = Record<string, unknown>;
+type ReadPart = (request: RequestParts, variables: Variables, issues: Issues) => void;
 
 /**
  * Compiles the variables of an operation into one function that reads and validates a request. `echo` prepares values
  * for later errors by the same rules.
  */
-export function inputReader({ parameters, body }: Parameters): { read: (request: RequestParts) => Input; echo: Echo } {
+export function inputReader({ parameters, body }: Parameters): {
+  read: (request: RequestParts) => OperationInput;
+  echo: Echo;
+} {
   const echo = echoOf(sensitiveNames({ parameters, body }));
-  const steps: Step[] = parameters.map(parameterStep);
+  const steps: ReadPart[] = parameters.map(parameterStep);
   if (body) {
     const where = at(null, 'body');
     const read = readerOf(body.type, {});
@@ -43,8 +46,8 @@ export function inputReader({ parameters, body }: Parameters): { read: (request:
       else if (request.body !== undefined) variables[body.name] = read(request.body, where, issues);
     });
   }
-  const readAll = (request: RequestParts): Input => {
-    const variables: Values = {};
+  const readAll = (request: RequestParts): OperationInput => {
+    const variables: Variables = {};
     const issues = new Issues(echo);
     for (const step of steps) step(request, variables, issues);
     return { variables, issues };
@@ -54,14 +57,14 @@ export function inputReader({ parameters, body }: Parameters): { read: (request:
 
 const container = { path: 'params', query: 'query', header: 'headers' } as const;
 
-function parameterStep(parameter: Parameter): Step {
+function parameterStep(parameter: Parameter): ReadPart {
   const { name, wireName, isRequired } = parameter;
   const where = at(at(null, parameter.in), wireName);
   const read = readerOf(parameter.type, parameter.constraints);
   const text = textOf(parameter);
   const from = container[parameter.in];
   return (request, variables, issues) => {
-    const raw = (request[from] as Values | undefined)?.[wireName] as string | string[] | undefined;
+    const raw = (request[from] as Variables | undefined)?.[wireName] as string | string[] | undefined;
     if (raw !== undefined) variables[name] = read(text(raw), where, issues);
     else if (isRequired) issues.add(where, 'missing', 'Field required', null);
   };

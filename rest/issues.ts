@@ -109,4 +109,4 @@ function shorten(text: string): string {
  * Reads one present value into the form that graphql-js takes for a variable. Adds failures to `issues`; the result
  * must not be used then.
  */
-export type Reader = (value: unknown, where: At, issues: Issues) => unknown;
+export type ValueReader = (value: unknown, where: At, issues: Issues) => unknown;

@@ -51,7 +51,7 @@ const described = (schema: JsonSchema, description: string | null | undefined): 
   description ? { ...schema, description } : schema;
 
 /** Builds schemas, and collects the named ones that they refer to. */
-export class Schemas {
+export class JsonSchemas {
   readonly components: Record<string, JsonSchema> = {};
 
   /** Schema of an input as a client sends it. `isText`: it is sent in the URL or a header, which have no null. */

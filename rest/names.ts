@@ -2,7 +2,7 @@ import type { GraphQLEnumType } from 'graphql';
 import { snakeCase } from '../src/kernel/snake-case.ts';
 
 /** A type with fields. */
-interface Owner<Field> {
+interface TypeWithFields<Field> {
   name: string;
   extensions?: Readonly<Record<string, unknown>>;
   getFields(): Record<string, Field>;
@@ -12,7 +12,7 @@ interface Owner<Field> {
  * The field that receives the unknown keys of an input type, as declared in `extensions.unknownKeys`. Without it they
  * are ignored.
  */
-export function fieldOfUnknownKeys<Field>(owner: Owner<Field>): Field | null {
+export function fieldOfUnknownKeys<Field>(owner: TypeWithFields<Field>): Field | null {
   const name = owner.extensions?.unknownKeys;
   return typeof name === 'string' ? (owner.getFields()[name] ?? null) : null;
 }
@@ -21,7 +21,7 @@ export function fieldOfUnknownKeys<Field>(owner: Owner<Field>): Field | null {
  * REST name -> field, in declaration order, without the field for unknown keys. Throws when two fields have the same
  * REST name.
  */
-export function restFields<Field extends { name: string }>(owner: Owner<Field>): Map<string, Field> {
+export function restFields<Field extends { name: string }>(owner: TypeWithFields<Field>): Map<string, Field> {
   const byRestName = new Map<string, Field>();
   const others = fieldOfUnknownKeys(owner);
   for (const field of Object.values(owner.getFields())) {

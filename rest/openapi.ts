@@ -1,8 +1,8 @@
 import { FORM_TYPE } from './form-fields.ts';
-import { Schemas } from './json-schema.ts';
+import { JsonSchemas } from './json-schema.ts';
 import type { CompiledOperation, ResponseBody } from './operation.ts';
 import type { BodyParameter, Parameter } from './parameters.ts';
-import { fileOf, inReadingOrder, type Reference } from './reference.ts';
+import { type ApiReference, fileOf, inReadingOrder } from './reference.ts';
 import type { JsonSchema } from './schema-parts.ts';
 import type { ObjectShape } from './selection.ts';
 import { failureResponse, failureStatuses } from './statuses.ts';
@@ -13,20 +13,20 @@ export interface OpenApiOptions {
   publicUrl?: string | undefined;
 }
 
-type Json = { [key: string]: unknown };
+type JsonObject = { [key: string]: unknown };
 
 /** An OpenAPI 3.1 document, ready to be serialised. */
-export interface OpenApiDocument extends Json {
+export interface OpenApiDocument extends JsonObject {
   openapi: '3.1.0';
   info: OpenApiOptions['info'];
-  paths: Record<string, Record<string, Json>>;
-  components: Json & { schemas: Record<string, JsonSchema> };
+  paths: Record<string, Record<string, JsonObject>>;
+  components: JsonObject & { schemas: Record<string, JsonSchema> };
 }
 
-const json = (schema: JsonSchema, example?: unknown): Json => ({
+const json = (schema: JsonSchema, example?: unknown): JsonObject => ({
   'application/json': { schema, ...(example === undefined ? {} : { example }) },
 });
-const component = (kind: string, name: string): Json => ({ $ref: `#/components/${kind}/${name}` });
+const component = (kind: string, name: string): JsonObject => ({ $ref: `#/components/${kind}/${name}` });
 
 const errorSchemas: Record<string, JsonSchema> = {
   Error: {
@@ -68,7 +68,7 @@ const errorSchemas: Record<string, JsonSchema> = {
   },
 };
 
-const headers: Record<string, Json> = {
+const headers: Record<string, JsonObject> = {
   Authorization: {
     name: 'authorization',
     in: 'header',
@@ -88,7 +88,7 @@ const headers: Record<string, Json> = {
 };
 
 /** Header of operations that can require a certain version of their resource. */
-const ifMatch: Json = {
+const ifMatch: JsonObject = {
   name: 'if-match',
   in: 'header',
   required: false,
@@ -96,7 +96,7 @@ const ifMatch: Json = {
   schema: { type: 'string', pattern: '^(?:\\*|(?:W/)?"[!#-~]*"(?:, *(?:W/)?"[!#-~]*")*)$' },
 };
 
-const etagHeader: Json = {
+const etagHeader: JsonObject = {
   description:
     'The version of the resource, for `If-Match`. Counters and values that the service maintains do not raise it.',
   schema: { type: 'string' },
@@ -105,10 +105,10 @@ const etagHeader: Json = {
 /** Derives the OpenAPI document of the REST API from its compiled operations. */
 export function buildOpenApi(
   operations: readonly CompiledOperation[],
-  reference: Reference,
+  reference: ApiReference,
   options: OpenApiOptions,
 ): OpenApiDocument {
-  const schemas = new Schemas();
+  const schemas = new JsonSchemas();
   Object.assign(schemas.components, structuredClone(errorSchemas));
   const paths: OpenApiDocument['paths'] = {};
   const statuses = [...new Set(operations.flatMap(failureStatuses))].sort((a, b) => a - b);
@@ -135,7 +135,7 @@ export function buildOpenApi(
   };
 }
 
-function pathItem(operation: CompiledOperation, { groups, examples }: Reference, schemas: Schemas): Json {
+function pathItem(operation: CompiledOperation, { groups, examples }: ApiReference, schemas: JsonSchemas): JsonObject {
   const text = operation.comment || operation.description;
   const [summary = ''] = text.split(/\n|(?<=\.) /, 1);
   const failures = failureStatuses(operation).map(
@@ -173,20 +173,20 @@ function pathItem(operation: CompiledOperation, { groups, examples }: Reference,
   };
 }
 
-const redirection: Json = {
+const redirection: JsonObject = {
   description: 'The browser goes on to this address.',
   headers: { Location: { required: true, schema: { type: 'string', format: 'uri' } } },
 };
 
 /** A form has its lists as repeated fields or between commas, and its objects as JSON. */
-function contentOf({ type, fileField, takesForm }: BodyParameter, schemas: Schemas, example: unknown): Json {
+function contentOf({ type, fileField, takesForm }: BodyParameter, schemas: JsonSchemas, example: unknown): JsonObject {
   const schema = schemas.inputObject(type, fileField);
   if (takesForm) return { ...json(schema, example), [FORM_TYPE]: { schema } };
   if (fileField === null) return json(schema, example);
   return { 'multipart/form-data': { schema, ...(example === undefined ? {} : { example }) } };
 }
 
-function sharedResponse(status: number): [string, Json] {
+function sharedResponse(status: number): [string, JsonObject] {
   const { name, description, examples } = failureResponse(status);
   const schema = component('schemas', status === 422 ? 'ValidationError' : 'Error');
   const shown = Object.fromEntries(Object.entries(examples).map(([code, value]) => [code, { value }]));
@@ -194,14 +194,14 @@ function sharedResponse(status: number): [string, Json] {
 }
 
 /** The headers that every operation takes, except those that one of its own variables reads. */
-function headersOf({ parameters, takesIfMatch }: CompiledOperation): Json[] {
+function headersOf({ parameters, takesIfMatch }: CompiledOperation): JsonObject[] {
   const own = new Set(parameters.map((parameter) => parameter.wireName));
   return Object.entries(takesIfMatch ? { ...headers, IfMatch: ifMatch } : headers).flatMap(([key, { name }]) =>
     own.has(String(name)) ? [] : [component('parameters', key)],
   );
 }
 
-function parameterObject(parameter: Parameter, schemas: Schemas): Json {
+function parameterObject(parameter: Parameter, schemas: JsonSchemas): JsonObject {
   const schema = schemas.input(parameter.type, parameter.constraints, true);
   return {
     name: parameter.wireName,
@@ -217,7 +217,7 @@ function parameterObject(parameter: Parameter, schemas: Schemas): Json {
 const dataOf = ({ shape, eventId, redirect }: ResponseBody): ObjectShape | null =>
   shape && { ...shape, fields: shape.fields.filter(({ key }) => key !== eventId && key !== redirect) };
 
-function success({ response }: CompiledOperation, schemas: Schemas): Json {
+function success({ response }: CompiledOperation, schemas: JsonSchemas): JsonObject {
   switch (response.kind) {
     case 'empty':
       return { description: 'Success without a body.' };

@@ -2,7 +2,7 @@ import type { DocumentNode, ExecutionResult, GraphQLOutputType } from 'graphql';
 import type { LiveStream } from '../src/engine/live/live-stream.ts';
 import type { ErrorCode } from '../src/kernel/errors.ts';
 import type { ErrorSet, RestMethod } from './directives.ts';
-import type { Input, RequestParts } from './input.ts';
+import type { OperationInput, RequestParts } from './input.ts';
 import type { BodyParameter, Parameter } from './parameters.ts';
 import type { ObjectShape } from './selection.ts';
 
@@ -83,12 +83,12 @@ export interface CompiledOperation {
   document: DocumentNode;
 
   /** Reads and validates the variables of a request. */
-  read(request: RequestParts): Input;
+  read(request: RequestParts): OperationInput;
   /**
    * Adds the failures of values that contradict each other, as far as the schema can find them from the input alone.
    * The schema does not check again what is valid then.
    */
-  compare(context: object, input: Input, request: RequestParts): void;
+  compare(context: object, input: OperationInput, request: RequestParts): void;
   /**
    * The response body of a result.
    * @throws ValidationFailure, an error of the catalogue or the resolver's own error when the result has errors

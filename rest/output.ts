@@ -4,7 +4,7 @@ import { restValues } from './names.ts';
 import type { FieldShape, ObjectShape } from './selection.ts';
 import { lift } from './selection.ts';
 
-type Json = Record<string, unknown>;
+type JsonObject = Record<string, unknown>;
 type Reshape = (value: unknown) => unknown;
 
 /**
@@ -26,13 +26,13 @@ function renameOf(type: GraphQLNamedType | undefined): Reshape | null {
   return rename;
 }
 
-function each(value: unknown, reshape: (object: Json) => Json): unknown {
+function each(value: unknown, reshape: (object: JsonObject) => JsonObject): unknown {
   if (Array.isArray(value)) return value.map((item: unknown) => each(item, reshape));
-  return value === null || value === undefined ? value : reshape(value as Json);
+  return value === null || value === undefined ? value : reshape(value as JsonObject);
 }
 
 /** For an object without flattened fields: replaces, in place, only the fields that contain flattened ones. */
-function touch(fields: readonly FieldShape[]): ((object: Json) => Json) | null {
+function touch(fields: readonly FieldShape[]): ((object: JsonObject) => JsonObject) | null {
   const steps = fields.flatMap(({ key, type, object }) => {
     const reshape = reshapeOf(type, object);
     return reshape ? [{ key, reshape }] : [];
@@ -44,24 +44,24 @@ function touch(fields: readonly FieldShape[]): ((object: Json) => Json) | null {
   };
 }
 
-type Step = (from: Json, to: Json) => void;
+type CopyField = (from: JsonObject, to: JsonObject) => void;
 
 /** Builds a new object, with the lifted fields in place of the flattened object. */
-function rebuild(fields: readonly FieldShape[]): (object: Json) => Json {
+function rebuild(fields: readonly FieldShape[]): (object: JsonObject) => JsonObject {
   const steps = fields.map(stepOf);
   return (from) => {
-    const to: Json = {};
+    const to: JsonObject = {};
     for (const step of steps) step(from, to);
     return to;
   };
 }
 
-function stepOf({ key, type, object, isFlattened, isOptional }: FieldShape): Step {
+function stepOf({ key, type, object, isFlattened, isOptional }: FieldShape): CopyField {
   if (isFlattened && object) {
     const steps = object.fields.map(stepOf);
     const keys = lift(object.fields).map((field) => field.key);
     return (from, to) => {
-      const nested = from[key] as Json | null | undefined;
+      const nested = from[key] as JsonObject | null | undefined;
       if (nested) for (const step of steps) step(nested, to);
       else if (nested === null || !isOptional) for (const name of keys) to[name] = null;
     };

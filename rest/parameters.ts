@@ -24,7 +24,7 @@ import { checkDefault, ownConstraints, tightest } from './bounds.ts';
 import { has, headerOf, uploadOf } from './directives.ts';
 import { problemAt } from './documents.ts';
 import { restFields } from './names.ts';
-import type { Target } from './targets.ts';
+import type { VariableTarget } from './targets.ts';
 import { plain, targetsOf } from './targets.ts';
 
 /** A variable that the client sends in the path, the query string or a header. */
@@ -103,7 +103,7 @@ function bodyOf(
   node: VariableDefinitionNode,
   name: string,
   type: GraphQLInputType,
-  targets: Target[],
+  targets: VariableTarget[],
   problem: Report,
 ): BodyParameter | null {
   const object = getNullableType(type);
@@ -155,7 +155,7 @@ function parameterOf(
   node: VariableDefinitionNode,
   name: string,
   type: GraphQLInputType,
-  targets: Target[],
+  targets: VariableTarget[],
   inPath: string[],
   problem: Report,
 ): Parameter {

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
 /** An answer as it goes over the wire. */
-interface RawAnswer {
+interface SerializedResponse {
   status: number;
   headers: Readonly<Record<string, string>>;
   /** Becomes JSON. */
@@ -10,7 +10,7 @@ interface RawAnswer {
 }
 
 /** Writes an answer to a connection without a parsed request, and ends the connection. */
-export function writeAnswer(socket: Duplex, { status, headers, body }: RawAnswer): void {
+export function writeAnswer(socket: Duplex, { status, headers, body }: SerializedResponse): void {
   if (!socket.writable) {
     socket.destroy();
     return;

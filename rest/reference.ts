@@ -4,7 +4,7 @@ import { CompileError } from './documents.ts';
 import type { CompiledOperation } from './operation.ts';
 
 /** The group of one file's operations in the API reference. */
-export interface Group {
+export interface ReferenceGroup {
   /** Name of the file, without folder and extension. */
   file: string;
   name: string;
@@ -14,8 +14,8 @@ export interface Group {
 /**
  * What the documents do not contain: the groups of the reference in their order, and an example for each body.
  */
-export interface Reference {
-  groups: readonly Group[];
+export interface ApiReference {
+  groups: readonly ReferenceGroup[];
   /** REST body by operation name. `{name}` is a placeholder for an existing value, such as an id. */
   examples: Readonly<Record<string, unknown>>;
 }
@@ -28,8 +28,8 @@ export const fileOf = ({ file }: Pick<CompiledOperation, 'file'>): string =>
  * their file name.
  * @throws CompileError when one of them names a file or an operation that does not exist
  */
-export function readReference(dir: string, operations: readonly CompiledOperation[]): Reference {
-  const named = readJson<Group[]>(join(dir, 'groups.json')) ?? [];
+export function readReference(dir: string, operations: readonly CompiledOperation[]): ApiReference {
+  const named = readJson<ReferenceGroup[]>(join(dir, 'groups.json')) ?? [];
   const examples = readJson<Record<string, unknown>>(join(dir, 'examples.json')) ?? {};
   const files = new Set(operations.map(fileOf));
   const withBody = new Set(operations.flatMap(({ name, body }) => (body ? [name] : [])));
@@ -51,7 +51,10 @@ const readJson = <Content>(file: string): Content | null =>
 /**
  * In reading order: by group, operations of the spec before additions, then by position in their file.
  */
-export function inReadingOrder(operations: readonly CompiledOperation[], { groups }: Reference): CompiledOperation[] {
+export function inReadingOrder(
+  operations: readonly CompiledOperation[],
+  { groups }: ApiReference,
+): CompiledOperation[] {
   const rank = new Map(groups.map(({ file }, index) => [file, index]));
   const rankOf = (operation: CompiledOperation) =>
     (rank.get(fileOf(operation)) ?? groups.length) + (operation.isAddition ? 0.5 : 0);

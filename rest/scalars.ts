@@ -2,7 +2,7 @@ import type { GraphQLInputType, GraphQLScalarType } from 'graphql';
 import { GraphQLError, isScalarType } from 'graphql';
 import type { InputIssue } from '../src/kernel/errors.ts';
 import { jsonTypeOf } from '../src/kernel/json-type.ts';
-import type { At, Issues, Reader } from './issues.ts';
+import type { At, Issues, ValueReader } from './issues.ts';
 
 const INT = /^[+-]?\d+$/;
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
@@ -24,7 +24,7 @@ const truth = new Map(
 );
 
 /** The reader of a scalar, without its constraints. */
-export function readScalar(type: GraphQLInputType): Reader {
+export function readScalar(type: GraphQLInputType): ValueReader {
   if (!isScalarType(type)) throw new Error(`${type.toString()} is not a scalar.`);
   switch (jsonTypeOf(type)) {
     case 'integer':
@@ -98,7 +98,7 @@ function readBoolean(value: unknown, where: At, issues: Issues): unknown {
   return undefined;
 }
 
-function dateTimeReader(type: GraphQLScalarType): Reader {
+function dateTimeReader(type: GraphQLScalarType): ValueReader {
   return (value, where, issues) => {
     if (typeof value !== 'string') {
       issues.add(where, 'datetime_type', 'Input should be a valid datetime', value);

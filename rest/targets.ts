@@ -14,17 +14,17 @@ import { type Constraints, constraintsOf } from '../src/kernel/constraints.ts';
 import { snakeCase } from '../src/kernel/snake-case.ts';
 
 /** The schema's data on the argument or input field that a variable feeds. */
-export interface Target {
+export interface VariableTarget {
   constraints: Constraints;
   description: string;
   defaultValue: unknown;
 }
 
 /** The targets of each variable, through arguments, object literals and list literals. */
-export function targetsOf(schema: GraphQLSchema, document: DocumentNode): Map<string, Target[]> {
-  const targets = new Map<string, Target[]>();
+export function targetsOf(schema: GraphQLSchema, document: DocumentNode): Map<string, VariableTarget[]> {
+  const targets = new Map<string, VariableTarget[]>();
   const info = new TypeInfo(schema);
-  const walk = (value: ValueNode, type: GraphQLInputType, target: Target): void => {
+  const walk = (value: ValueNode, type: GraphQLInputType, target: VariableTarget): void => {
     const nullable = getNullableType(type);
     if (value.kind === Kind.VARIABLE) {
       const known = targets.get(value.name.value) ?? [];
@@ -62,7 +62,7 @@ interface Element {
   defaultValue?: unknown;
 }
 
-function targetOf(element: Element): Target {
+function targetOf(element: Element): VariableTarget {
   return {
     constraints: constraintsOf(element),
     description: element.description ?? '',

@@ -17,7 +17,7 @@ export interface Setting<T> {
 }
 
 /** A kind of value: what it must be, and how it is parsed. */
-export interface Kind<T> {
+export interface SettingKind<T> {
   readonly mustBe: string;
   readonly schema: z.ZodType<T, string>;
 }
@@ -28,20 +28,25 @@ type WithDefault<T> = Setting<T> & { readonly default: string };
 /** A variable, what it must be, and what it is for. */
 export function setting<T>(
   variable: string,
-  kind: Kind<T>,
+  kind: SettingKind<T>,
   description: string,
   details: Details & { default: string },
 ): WithDefault<T>;
-export function setting<T>(variable: string, kind: Kind<T>, description: string, details?: Details): Setting<T>;
-export function setting<T>(variable: string, kind: Kind<T>, description: string, details: Details = {}): Setting<T> {
+export function setting<T>(variable: string, kind: SettingKind<T>, description: string, details?: Details): Setting<T>;
+export function setting<T>(
+  variable: string,
+  kind: SettingKind<T>,
+  description: string,
+  details: Details = {},
+): Setting<T> {
   return { variable, ...kind, description, ...details };
 }
 
 /** Any text that is not empty. */
-export const text: Kind<string> = { mustBe: 'text', schema: z.string() };
+export const text: SettingKind<string> = { mustBe: 'text', schema: z.string() };
 
 /** A decimal integer within inclusive bounds. */
-export function integer(min: number, max: number): Kind<number> {
+export function integer(min: number, max: number): SettingKind<number> {
   const schema = z
     .string()
     .regex(/^-?\d{1,15}$/)
@@ -51,13 +56,13 @@ export function integer(min: number, max: number): Kind<number> {
 }
 
 /** true/false, 1/0, yes/no, on/off in any case. */
-export const flag: Kind<boolean> = {
+export const flag: SettingKind<boolean> = {
   mustBe: 'one of true, false, 1, 0, yes, no, on, off',
   schema: z.stringbool({ truthy: ['true', '1', 'yes', 'on'], falsy: ['false', '0', 'no', 'off'] }),
 };
 
 /** One of a closed set of words. */
-export function choice<const T extends string>(values: readonly T[]): Kind<T> {
+export function choice<const T extends string>(values: readonly T[]): SettingKind<T> {
   return {
     mustBe: `one of ${values.join(', ')}`,
     schema: z.enum(values as readonly [T, ...T[]]) as z.ZodType<T, string>,
@@ -65,7 +70,7 @@ export function choice<const T extends string>(values: readonly T[]): Kind<T> {
 }
 
 /** An absolute URL with one of the schemes; a single slash at the end is dropped. */
-export function url(...schemes: string[]): Kind<string> {
+export function url(...schemes: string[]): SettingKind<string> {
   const schema = z
     .string()
     .refine((value) => URL.canParse(value) && schemes.includes(new URL(value).protocol.slice(0, -1)))
@@ -74,7 +79,7 @@ export function url(...schemes: string[]): Kind<string> {
 }
 
 /** Comma-separated items, trimmed; each must pass `check`. */
-export function list(mustBe: string, check: (item: string) => boolean): Kind<string[]> {
+export function list(mustBe: string, check: (item: string) => boolean): SettingKind<string[]> {
   const schema = z
     .string()
     .transform((value) =>
@@ -96,7 +101,7 @@ export interface NamedKey {
 const NAMED_KEY = /^([A-Za-z0-9_-]{1,64}):([A-Za-z0-9_-]{43}=?|[A-Za-z0-9+/]{43}=?)$/;
 
 /** `new:…,old:…`: names and keys of 32 bytes in base64 or base64url. */
-export const namedKeys: Kind<NamedKey[]> = {
+export const namedKeys: SettingKind<NamedKey[]> = {
   mustBe: 'keys like id:key between commas, each key 32 bytes in base64 or base64url, each id once',
   schema: z.string().transform((value, context) => {
     const keys = value.split(',').flatMap((item): NamedKey[] => {

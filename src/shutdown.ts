@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from './platform/logger.ts';
 
-interface Step {
+interface ShutdownStep {
   what: string;
   undo: () => Promise<void>;
   timeoutSeconds: number;
@@ -12,7 +12,7 @@ interface Step {
  * others.
  */
 export class Shutdown {
-  private readonly steps: Step[] = [];
+  private readonly steps: ShutdownStep[] = [];
 
   /** `what` completes "stopping …" in the log. */
   add(what: string, undo: () => Promise<void>, timeoutSeconds: number): void {
@@ -32,7 +32,7 @@ export class Shutdown {
   }
 }
 
-async function runStep({ undo, timeoutSeconds }: Step): Promise<unknown> {
+async function runStep({ undo, timeoutSeconds }: ShutdownStep): Promise<unknown> {
   const late = new AbortController();
   const timeout = delay(timeoutSeconds * 1_000, undefined, { signal: late.signal }).then(
     () => new Error(`not done after ${timeoutSeconds} s`),

@@ -1,7 +1,7 @@
 import DataLoader from 'dataloader';
 import type { Config } from '../config.ts';
 import type { Sql } from '../data/sql.ts';
-import type { Actor } from '../kernel/caller.ts';
+import type { Caller } from '../kernel/caller.ts';
 import type { PlacePart, WorkspacePlace } from '../kernel/checked-place.ts';
 import { isUnstorable } from '../kernel/constraints.ts';
 import { forbidden, notFound } from '../kernel/errors.ts';
@@ -122,9 +122,9 @@ export class Access {
   }
 
   /** The caller's role in an organization; `null` for non-members and for a token of another organization. */
-  async organizationRole(actor: Actor, orgId: string): Promise<Role | null> {
-    if (isForeign(actor, orgId)) return null;
-    return (await this.#organization(actor, orgId)).role;
+  async organizationRole(caller: Caller, orgId: string): Promise<Role | null> {
+    if (isForeign(caller, orgId)) return null;
+    return (await this.#organization(caller, orgId)).role;
   }
 
   /**
@@ -132,19 +132,19 @@ export class Access {
    * @throws FORBIDDEN `organization:access` for non-members, FORBIDDEN with the permission for members without it
    */
   requireOrganization(
-    actor: Actor,
+    caller: Caller,
     orgId: string,
     permission: Permission,
     place?: Omit<Reach, 'orgId'>,
   ): Permit | Promise<Permit> {
-    if (actor.principal.token)
-      return this.requireToken(actor, permission, { orgId, ...place }).then(async () =>
-        this.#requireOrganization(actor, await this.#organization(actor, orgId), orgId, permission),
+    if (caller.principal.token)
+      return this.requireToken(caller, permission, { orgId, ...place }).then(async () =>
+        this.#requireOrganization(caller, await this.#organization(caller, orgId), orgId, permission),
       );
-    const access = this.#organization(actor, orgId);
+    const access = this.#organization(caller, orgId);
     return access instanceof Promise
-      ? access.then((a) => this.#requireOrganization(actor, a, orgId, permission))
-      : this.#requireOrganization(actor, access, orgId, permission);
+      ? access.then((a) => this.#requireOrganization(caller, a, orgId, permission))
+      : this.#requireOrganization(caller, access, orgId, permission);
   }
 
   /**
@@ -154,20 +154,20 @@ export class Access {
    * existed, FORBIDDEN with the permission for callers whose role does not grant it
    */
   requireWorkspace(
-    actor: Actor,
+    caller: Caller,
     orgId: string,
     workspaceId: string,
     permission: Permission,
     place?: Place,
   ): Permit | Promise<Permit> {
-    if (actor.principal.token)
-      return this.requireToken(actor, permission, { orgId, workspaceId, ...place }).then(async () =>
-        this.#requireWorkspace(actor, await this.#organization(actor, orgId), orgId, workspaceId, permission),
+    if (caller.principal.token)
+      return this.requireToken(caller, permission, { orgId, workspaceId, ...place }).then(async () =>
+        this.#requireWorkspace(caller, await this.#organization(caller, orgId), orgId, workspaceId, permission),
       );
-    const organization = this.#organization(actor, orgId);
+    const organization = this.#organization(caller, orgId);
     if (organization instanceof Promise)
-      return organization.then((o) => this.#requireWorkspace(actor, o, orgId, workspaceId, permission));
-    return this.#requireWorkspace(actor, organization, orgId, workspaceId, permission);
+      return organization.then((o) => this.#requireWorkspace(caller, o, orgId, workspaceId, permission));
+    return this.#requireWorkspace(caller, organization, orgId, workspaceId, permission);
   }
 
   /**
@@ -175,35 +175,35 @@ export class Access {
    * For events, which are checked for each of their streams: a refusal that is thrown costs more than all of the check.
    * @param where names places by their ids, not by `default`
    */
-  permits(actor: Actor, permission: Permission, where: Reach): boolean | Promise<boolean> {
-    const { token } = actor.principal;
-    if (this.#isUnproven(actor) || (token && !reaches(token, permission, where))) return false;
-    const organization = this.#organization(actor, where.orgId);
+  permits(caller: Caller, permission: Permission, where: Reach): boolean | Promise<boolean> {
+    const { token } = caller.principal;
+    if (this.#isUnproven(caller) || (token && !reaches(token, permission, where))) return false;
+    const organization = this.#organization(caller, where.orgId);
     return organization instanceof Promise
-      ? organization.then(({ role }) => this.#permitsIn(actor, role, permission, where))
-      : this.#permitsIn(actor, organization.role, permission, where);
+      ? organization.then(({ role }) => this.#permitsIn(caller, role, permission, where))
+      : this.#permitsIn(caller, organization.role, permission, where);
   }
 
   /** The same for reading a resource of a kind: by its permission to read. */
-  maySee(actor: Actor, word: ResourceWord, where: Reach): boolean | Promise<boolean> {
+  maySee(caller: Caller, word: ResourceWord, where: Reach): boolean | Promise<boolean> {
     const permission = readPermissionOf(word);
-    return permission !== null && this.permits(actor, permission, where);
+    return permission !== null && this.permits(caller, permission, where);
   }
 
   /** The caller's effective role in a workspace, from its membership or through the organization; `null` for none. */
-  async workspaceRole(actor: Actor, orgId: string, workspaceId: string): Promise<Role | null> {
-    const { workspaceId: visible } = restrictionsOf(actor.principal.token);
-    if (isForeign(actor, orgId) || visible?.includes(workspaceId) === false) return null;
-    const organization = await this.#organization(actor, orgId);
-    const workspace = await this.#workspace(actor, orgId, workspaceId);
+  async workspaceRole(caller: Caller, orgId: string, workspaceId: string): Promise<Role | null> {
+    const { workspaceId: visible } = restrictionsOf(caller.principal.token);
+    if (isForeign(caller, orgId) || visible?.includes(workspaceId) === false) return null;
+    const organization = await this.#organization(caller, orgId);
+    const workspace = await this.#workspace(caller, orgId, workspaceId);
     return organization.role && workspace.exists ? effectiveRole(organization.role, workspace.role) : null;
   }
 
   /** Whether the caller sees the addresses of other members of an organization: everybody but its guests. */
-  seesAddresses(actor: Actor, orgId: string): boolean | Promise<boolean> {
-    if (isForeign(actor, orgId)) return false;
+  seesAddresses(caller: Caller, orgId: string): boolean | Promise<boolean> {
+    if (isForeign(caller, orgId)) return false;
     const isNoGuest = ({ role }: OrganizationAccess) => role !== null && atLeast(role, 'member');
-    const organization = this.#organization(actor, orgId);
+    const organization = this.#organization(caller, orgId);
     return organization instanceof Promise ? organization.then(isNoGuest) : isNoGuest(organization);
   }
 
@@ -212,7 +212,7 @@ export class Access {
    * what users may do without a permission, because it is their own.
    * @throws FORBIDDEN `organization:access` for another organization, FORBIDDEN with the permission
    */
-  async requireToken({ principal: { token } }: Actor, permission: Permission, where: Reach): Promise<void> {
+  async requireToken({ principal: { token } }: Caller, permission: Permission, where: Reach): Promise<void> {
     if (!token) return;
     if (token.orgId !== where.orgId) throw forbidden('organization:access');
     if (!reaches(token, permission, await this.#resolved(where, token.namespaceIds))) throw forbidden(permission);
@@ -222,10 +222,10 @@ export class Access {
    * Whether the caller's user may do something anywhere in an organization: by a role in it or in any of its
    * workspaces, even if only with their own content.
    */
-  async rightsSomewhere(actor: Actor, orgId: string): Promise<(permission: Permission) => boolean> {
-    const own = await this.organizationRole(actor, orgId);
+  async rightsSomewhere(caller: Caller, orgId: string): Promise<(permission: Permission) => boolean> {
+    const own = await this.organizationRole(caller, orgId);
     if (!own) return () => false;
-    const inWorkspaces = await this.#rolesSomewhereLoads.load([orgId, actor.principal.userId]);
+    const inWorkspaces = await this.#rolesSomewhereLoads.load([orgId, caller.principal.userId]);
     return (permission) =>
       isFromOrganization(own, permission) ||
       this.#grantOf(own, permission) !== 'none' ||
@@ -281,13 +281,13 @@ export class Access {
    * For a permission that may be limited to own content: passes when the grant covers a row made by `createdBy`.
    * @throws FORBIDDEN with the permission
    */
-  ensureCovers(actor: Actor, grant: Grant, permission: Permission, createdBy: string | null): void {
-    if (grant === 'all' || (grant === 'own' && createdBy === actor.principal.userId)) return;
+  ensureCovers(caller: Caller, grant: Grant, permission: Permission, createdBy: string | null): void {
+    if (grant === 'all' || (grant === 'own' && createdBy === caller.principal.userId)) return;
     throw forbidden(permission);
   }
 
   /** Whether the caller's user was a member of an organization when it was deleted. */
-  async wentWithOrganization({ principal }: Actor, orgId: string): Promise<boolean> {
+  async wentWithOrganization({ principal }: Caller, orgId: string): Promise<boolean> {
     return (await this.#sql.read(WENT_WITH, [orgId, principal.userId])).length > 0;
   }
 
@@ -363,33 +363,33 @@ export class Access {
   }
 
   #permitsIn(
-    actor: Actor,
+    caller: Caller,
     role: Role | null,
     permission: Permission,
     { orgId, workspaceId }: Reach,
   ): boolean | Promise<boolean> {
     if (!role) return false;
     if (!workspaceId) return this.#grantOf(role, permission) === 'all';
-    const workspace = this.#workspace(actor, orgId, workspaceId);
+    const workspace = this.#workspace(caller, orgId, workspaceId);
     return workspace instanceof Promise
       ? workspace.then((found) => grantIn(role, found.role, permission) === 'all')
       : grantIn(role, workspace.role, permission) === 'all';
   }
 
-  #isUnproven({ principal }: Actor): boolean {
+  #isUnproven({ principal }: Caller): boolean {
     return this.#demandsVerified && !principal.isVerified;
   }
 
-  #organization(actor: Actor, orgId: string): OrganizationAccess | Promise<OrganizationAccess> {
-    const { userId } = actor.principal;
-    if (this.#isUnproven(actor)) throw forbidden('account:verified', 'Confirm your e-mail address first.');
+  #organization(caller: Caller, orgId: string): OrganizationAccess | Promise<OrganizationAccess> {
+    const { userId } = caller.principal;
+    if (this.#isUnproven(caller)) throw forbidden('account:verified', 'Confirm your e-mail address first.');
     // checked before the input is validated: an id that PostgreSQL would not even accept belongs to nothing
     if (isUnstorable(orgId)) return NO_ORGANIZATION;
     return this.#organizations.get(`${orgId} ${userId}`, () => this.#organizationLoads.load([orgId, userId]));
   }
 
-  #workspace(actor: Actor, orgId: string, workspaceId: string): WorkspaceAccess | Promise<WorkspaceAccess> {
-    const { userId } = actor.principal;
+  #workspace(caller: Caller, orgId: string, workspaceId: string): WorkspaceAccess | Promise<WorkspaceAccess> {
+    const { userId } = caller.principal;
     if (isUnstorable(workspaceId)) return { exists: false, role: null };
     return this.#workspaces.get(`${orgId} ${workspaceId} ${userId}`, () =>
       this.#workspaceLoads.load([orgId, workspaceId, userId]),
@@ -424,7 +424,7 @@ export class Access {
   }
 
   #requireWorkspace(
-    actor: Actor,
+    caller: Caller,
     organization: OrganizationAccess,
     orgId: string,
     workspaceId: string,
@@ -432,25 +432,25 @@ export class Access {
   ) {
     if (!organization.role) throw forbidden('organization:access');
     const { role } = organization;
-    const workspace = this.#workspace(actor, orgId, workspaceId);
-    if (organization.isUnused) return this.#useWorkspace(actor, role, { orgId, workspaceId, workspace }, permission);
+    const workspace = this.#workspace(caller, orgId, workspaceId);
+    if (organization.isUnused) return this.#useWorkspace(caller, role, { orgId, workspaceId, workspace }, permission);
     return workspace instanceof Promise
       ? workspace.then((w) => judgeWorkspace(role, w, workspaceId, permission))
       : judgeWorkspace(role, workspace, workspaceId, permission);
   }
 
   #requireOrganization(
-    actor: Actor,
+    caller: Caller,
     { role, isUnused }: OrganizationAccess,
     orgId: string,
     permission: Permission,
   ): Permit | Promise<Permit> {
     const permit = this.#judge(role, permission);
-    return isUnused ? this.#use(actor, orgId).then(() => permit) : permit;
+    return isUnused ? this.#use(caller, orgId).then(() => permit) : permit;
   }
 
   async #useWorkspace(
-    actor: Actor,
+    caller: Caller,
     role: Role,
     {
       orgId,
@@ -460,12 +460,12 @@ export class Access {
     permission: Permission,
   ): Promise<Permit> {
     const permit = judgeWorkspace(role, await workspace, workspaceId, permission);
-    await this.#use(actor, orgId);
+    await this.#use(caller, orgId);
     return permit;
   }
 
   /** Remembers that a member has used the organization: others see their address from then on. */
-  async #use({ principal: { userId } }: Actor, orgId: string): Promise<void> {
+  async #use({ principal: { userId } }: Caller, orgId: string): Promise<void> {
     await this.#sql.write(USE, [orgId, userId]);
     this.organizationChanged(orgId, userId);
   }
@@ -509,7 +509,7 @@ export function effectiveRole(organizationRole: Role, workspaceRole: Role | null
 export const reachesEveryWorkspace = (role: Role): boolean => effectiveRole(role, null) !== null;
 
 /** A token belongs to one organization. Users are checked as members instead. */
-const isForeign = ({ principal: { token } }: Actor, orgId: string): boolean => token !== null && token.orgId !== orgId;
+const isForeign = ({ principal: { token } }: Caller, orgId: string): boolean => token !== null && token.orgId !== orgId;
 
 /** Whether a role in the organization alone grants a permission of the workspace. */
 function isFromOrganization(role: Role, permission: Permission): boolean {

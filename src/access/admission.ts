@@ -1,4 +1,4 @@
-import type { Caller } from '../kernel/caller.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import { type Authentication, credentialOf } from './authentication.ts';
 import type { CallerLimit } from './caller-limit.ts';
 import type { BucketState } from './throttle.ts';
@@ -21,7 +21,7 @@ export class Admission {
    * Counts a request, and sets the caller's principal if the credential is valid.
    * @returns the state of the budget that the request counted against; `null` if there is no limit
    */
-  async request(caller: Caller, header: string | undefined): Promise<BucketState | null> {
+  async request(caller: AnyCaller, header: string | undefined): Promise<BucketState | null> {
     const counted = await this.identify(caller, header);
     return counted ?? this.#limit.take(caller, 1);
   }
@@ -30,7 +30,7 @@ export class Admission {
    * Sets the caller's principal if the credential is valid; that costs nothing.
    * @returns the state of the address' budget, if the credential counted against it
    */
-  async identify(caller: Caller, header: string | undefined): Promise<BucketState | null> {
+  async identify(caller: AnyCaller, header: string | undefined): Promise<BucketState | null> {
     const credential = credentialOf(header);
     if (!credential) return null;
     // a token that this service has signed is no guess, and checking the signature needs no look-up

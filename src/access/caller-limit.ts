@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts';
-import type { Caller } from '../kernel/caller.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import { rateLimited } from '../kernel/errors.ts';
 import type { Principal } from '../kernel/principal.ts';
 import type { TokenGrant } from '../kernel/token-grant.ts';
@@ -26,7 +26,7 @@ export class CallerLimit {
   }
 
   /** Takes `cost` requests from the caller's budget; `null` if there is no limit. */
-  take({ principal, request }: Caller, cost: number): BucketState | null {
+  take({ principal, request }: AnyCaller, cost: number): BucketState | null {
     const token = principal?.token ?? null;
     const own = this.#takeFrom(keyOf(principal, request.ip), cost, token && this.#lineOf(token));
     if (!token?.root || own?.allowed === false) return own;
@@ -41,7 +41,7 @@ export class CallerLimit {
   }
 
   /** Returns a request that was counted as unauthenticated. */
-  giveBack({ request }: Caller): void {
+  giveBack({ request }: AnyCaller): void {
     this.#buckets.giveBack(keyOf(null, request.ip));
   }
 
@@ -61,7 +61,7 @@ export class CallerLimit {
    * @throws RATE_LIMIT_EXCEEDED; the message says so if the operation asks for more than the caller may ever have at
    * once, because no waiting helps
    */
-  demandRest(caller: Caller, asked: number, more = 0): void {
+  demandRest(caller: AnyCaller, asked: number, more = 0): void {
     const token = caller.principal?.token;
     const { burst } = (token && this.#lineOf(token)) ?? this.#line;
     const total = asked + Math.min(more, Math.floor(burst / 2));
@@ -83,7 +83,7 @@ const keyOf = (principal: Principal | null, ip: string): string =>
   principal?.token ? keyOfFamily(principal.token.familyId) : principal ? `user:${principal.userId}` : `ip:${ip}`;
 
 /** The message for a refusal by a token's own limit, which says so. */
-export function messageOf({ principal }: Caller): string | undefined {
+export function messageOf({ principal }: AnyCaller): string | undefined {
   const token = principal?.token;
   if (!token || (token.rateLimitRps ?? token.rateLimitBurst) === null) return undefined;
   return `Too many requests for the rate limit of the token '${token.id}'. Try again later.`;

@@ -1,6 +1,6 @@
 import type { QueryRunner } from '../data/find-row.ts';
 import { statement } from '../data/writes.ts';
-import type { Actor } from '../kernel/caller.ts';
+import type { Caller } from '../kernel/caller.ts';
 import { unauthenticated } from '../kernel/errors.ts';
 
 /**
@@ -9,7 +9,7 @@ import { unauthenticated } from '../kernel/errors.ts';
  * locks that row: a request that waited for it meanwhile comes too late.
  * @throws AUTHENTICATION_FAILED
  */
-export async function demandLiveSession(db: QueryRunner, { principal }: Actor): Promise<void> {
+export async function demandLiveSession(db: QueryRunner, { principal }: Caller): Promise<void> {
   if (principal.token) return;
   const live = await db.query(
     statement`select 1 from sessions where id = ${principal.sessionId} and revoked_at is null`,

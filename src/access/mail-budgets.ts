@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts';
-import type { Caller } from '../kernel/caller.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import { Budget } from './throttle.ts';
 
 const HOUR = 3_600;
@@ -28,7 +28,7 @@ export class MailBudgets {
   }
 
   /** Takes one mail of each budget, or of none. @throws RATE_LIMIT_EXCEEDED */
-  async demand(caller: Caller, mail: AskedMail): Promise<void> {
+  async demand(caller: AnyCaller, mail: AskedMail): Promise<void> {
     const askers = askersOf(caller, mail);
     const recipient = mail.to?.toLowerCase();
     for (const asker of askers) await this.#byAsker.check(asker);
@@ -41,7 +41,7 @@ export class MailBudgets {
    * answer that must not tell how many mails an address got.
    * @returns whether the mail may be sent
    */
-  async isGranted(caller: Caller, mail: AskedMail): Promise<boolean> {
+  async isGranted(caller: AnyCaller, mail: AskedMail): Promise<boolean> {
     let isGranted = true;
     for (const asker of askersOf(caller, mail)) isGranted = (await this.#byAsker.take(asker)) === 0 && isGranted;
     return isGranted && (mail.to === null || (await this.isGrantedTo(mail.to)));
@@ -53,7 +53,7 @@ export class MailBudgets {
   }
 }
 
-function askersOf({ principal, request }: Caller, { orgId }: Pick<AskedMail, 'orgId'>): string[] {
+function askersOf({ principal, request }: AnyCaller, { orgId }: Pick<AskedMail, 'orgId'>): string[] {
   return [
     `client ${request.ip}`,
     ...(principal ? [`user ${principal.userId}`] : []),

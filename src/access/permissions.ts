@@ -1,15 +1,21 @@
-import { declarationOf, type Permission, type ResourceWord, type Rule, resourceWords } from '../kernel/resources.ts';
+import {
+  declarationOf,
+  type Permission,
+  type PermissionRule,
+  type ResourceWord,
+  resourceWords,
+} from '../kernel/resources.ts';
 import { atLeast, type Grant, type Role, roles } from '../kernel/roles.ts';
 
 /** Who may do what: each permission from the table of resources, with its rule. */
-export const permissionTable: Readonly<Record<Permission, Rule>> = Object.fromEntries(
+export const permissionTable: Readonly<Record<Permission, PermissionRule>> = Object.fromEntries(
   resourceWords.flatMap((word) =>
     Object.entries(declarationOf(word).may ?? {}).map(([verb, rule]) => [
       `${word}:${verb}`,
       typeof rule === 'string' ? { from: rule } : rule,
     ]),
   ),
-) as Record<Permission, Rule>;
+) as Record<Permission, PermissionRule>;
 
 /** Whether a name is that of a single permission. */
 export const isPermission = (name: string): name is Permission => Object.hasOwn(permissionTable, name);

@@ -1,4 +1,4 @@
-import type { Actor } from '../kernel/caller.ts';
+import type { Caller } from '../kernel/caller.ts';
 import type { PlacePart } from '../kernel/checked-place.ts';
 import { forbidden } from '../kernel/errors.ts';
 import { atLeast, type Role } from '../kernel/roles.ts';
@@ -14,20 +14,20 @@ const places = ['workspace', 'namespace', 'environment', 'app'] as const satisfi
  * with the permission.
  * @param named the kinds of places that the numbers are restricted to
  */
-export function isPart({ principal }: Actor, named: readonly NamedPlace[]): boolean {
+export function isPart({ principal }: Caller, named: readonly NamedPlace[]): boolean {
   const restricted = restrictionsOf(principal.token);
   // an app's token is restricted to the workspace of its app as well
   return places.some((place) => restricted[`${place}Id`] && !named.includes(place));
 }
 
 /** @throws FORBIDDEN for a token that is restricted to less than what the numbers are of */
-export function demandWhole(actor: Actor, named: readonly NamedPlace[]): void {
-  if (isPart(actor, named)) throw forbidden('analytics:read');
+export function demandWhole(caller: Caller, named: readonly NamedPlace[]): void {
+  if (isPart(caller, named)) throw forbidden('analytics:read');
 }
 
 /** Whether the caller administers an organization. */
-export async function administers(access: Access, actor: Actor, orgId: string): Promise<boolean> {
-  const role = await access.organizationRole(actor, orgId);
+export async function administers(access: Access, caller: Caller, orgId: string): Promise<boolean> {
+  const role = await access.organizationRole(caller, orgId);
   return role !== null && atLeast(role, 'admin');
 }
 
@@ -36,7 +36,7 @@ export async function administers(access: Access, actor: Actor, orgId: string): 
  * @param role the caller's role in the organization
  * @throws FORBIDDEN
  */
-export function demandAll(actor: Actor, role: Role): void {
+export function demandAll(caller: Caller, role: Role): void {
   if (!atLeast(role, 'admin')) throw forbidden('analytics:read');
-  demandWhole(actor, []);
+  demandWhole(caller, []);
 }

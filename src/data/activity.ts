@@ -1,5 +1,5 @@
-import type { Action } from '../kernel/actions.ts';
-import type { Caller } from '../kernel/caller.ts';
+import type { ActivityAction } from '../kernel/actions.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import { codeOf, type ErrorCode, errorCatalogue } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { DEFAULT_NAMESPACE, type Place } from '../kernel/place.ts';
@@ -13,7 +13,7 @@ import type { Write } from './writes.ts';
 
 /** What a service did to which resource, and the place that it is in. */
 export interface ActivityEntry extends Place {
-  action: Action;
+  action: ActivityAction;
   resourceType: ResourceWord;
   resourceId: string | null;
   orgId: string | null;
@@ -39,7 +39,7 @@ export interface ActivityEntry extends Place {
 }
 
 /** The result of an operation. */
-export interface Outcome {
+export interface ActivityOutcome {
   statusCode: number;
   /** Default: whether the status is below 400. */
   success?: boolean;
@@ -47,7 +47,7 @@ export interface Outcome {
 }
 
 /** The result of a failed operation. */
-export function outcomeOf(error: unknown): Outcome {
+export function outcomeOf(error: unknown): ActivityOutcome {
   const errorCode = codeOf(error);
   return { statusCode: errorCatalogue[errorCode].status, errorCode };
 }
@@ -87,7 +87,7 @@ const columns = {
 export type ActivityRow = Record<keyof typeof columns, unknown>;
 
 /** The record of an operation (spec, Activity record). Bodies are never stored. */
-export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outcome): ActivityRow {
+export function activityRow(caller: AnyCaller, entry: ActivityEntry, outcome?: ActivityOutcome): ActivityRow {
   const { request, principal } = caller;
   const statusCode = outcome?.statusCode ?? request.successStatus;
   const userId = principal?.userId ?? caller.signedInAs?.userId ?? entry.userId ?? null;
@@ -124,7 +124,7 @@ export function activityRow(caller: Caller, entry: ActivityEntry, outcome?: Outc
 }
 
 /** The metadata of a record as JSON. A record of GraphQL also names its root field. */
-function metadataOf({ request }: Caller, { metadata, field = request.rootField }: ActivityEntry): string {
+function metadataOf({ request }: AnyCaller, { metadata, field = request.rootField }: ActivityEntry): string {
   if (request.isRest) return JSON.stringify(metadata ?? {});
   return JSON.stringify({ ...metadata, graphql_field: field });
 }
@@ -252,7 +252,7 @@ export class ActivityRecorder {
   #timer: NodeJS.Timeout | null = null;
   #isAway = false;
   #lost = 0;
-  #told = 0;
+  #reported = 0;
 
   readonly #maxKept: number;
 
@@ -273,7 +273,7 @@ export class ActivityRecorder {
     return this.#lost;
   }
 
-  record(caller: Caller, entry: ActivityEntry, outcome: Outcome): void {
+  record(caller: AnyCaller, entry: ActivityEntry, outcome: ActivityOutcome): void {
     if (this.#pending.length >= this.#maxKept) {
       this.#lost += 1;
       return;
@@ -288,7 +288,7 @@ export class ActivityRecorder {
    * Writes a record before it returns, for operations that must not be answered unrecorded. The answer of the
    * operation, `result`, is then not recorded again. @throws the errors of the database
    */
-  async recordNow(caller: Caller, entry: ActivityEntry, result: object): Promise<void> {
+  async recordNow(caller: AnyCaller, entry: ActivityEntry, result: object): Promise<void> {
     await this.#sql.write(insert.text, insert.parameters([activityRow(caller, entry)]));
     this.#recorded.add(result);
   }
@@ -338,12 +338,12 @@ export class ActivityRecorder {
         else this.#lost += 1;
       });
     }
-    if (this.#lost > this.#told) this.#report(cause);
+    if (this.#lost > this.#reported) this.#report(cause);
   }
 
   #report(error: unknown): void {
-    this.#onFault(error, this.#lost - this.#told);
-    this.#told = this.#lost;
+    this.#onFault(error, this.#lost - this.#reported);
+    this.#reported = this.#lost;
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Caller } from '../kernel/caller.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import { errorCatalogue } from '../kernel/errors.ts';
 import type { Database } from '../platform/postgres/database.ts';
 import type { Transaction } from '../platform/postgres/transaction.ts';
@@ -54,7 +54,7 @@ export class Changes {
    * chose it as the victim of a deadlock, so `work` must not touch anything but `tx`.
    * @returns the result of `work`; for a row that is still to be written, the row
    */
-  async run<T>(caller: Caller, work: (tx: Tx) => Promise<T | Written<T>>): Promise<T> {
+  async run<T>(caller: AnyCaller, work: (tx: Tx) => Promise<T | Written<T>>): Promise<T> {
     return this.#run(caller, work);
   }
 
@@ -62,7 +62,7 @@ export class Changes {
    * Changes one row with one statement, which also records it. It is committed when this returns. `null` when there was
    * no row.
    */
-  async runStatement<Row extends object>(caller: Caller, change: StatementChange): Promise<Row | null> {
+  async runStatement<Row extends object>(caller: AnyCaller, change: StatementChange): Promise<Row | null> {
     const { text, values, audit, metadata } = change;
     const record = recordOfChanged(values.length + 1, metadata);
     const whole = `with changed as (${text}), recorded as (${record.text}) select * from changed`;
@@ -73,7 +73,7 @@ export class Changes {
     return rows[0] ?? null;
   }
 
-  async #run<T>(caller: Caller, work: (tx: OpenChange) => Promise<T | Written<T>>): Promise<T> {
+  async #run<T>(caller: AnyCaller, work: (tx: OpenChange) => Promise<T | Written<T>>): Promise<T> {
     const once = async (transaction: Transaction) => {
       const locks = this.#deps.assertsLockOrder ? new LockOrder() : null;
       const change = new OpenChange(caller, { ...this.#deps, transaction, locks });

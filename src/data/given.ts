@@ -1,9 +1,9 @@
 import type { Prisma } from '../generated/prisma/client.ts';
 
-type Input<Value> = Prisma.JsonValue extends Value ? Prisma.InputJsonObject : Value;
+type InputValue<Value> = Prisma.JsonValue extends Value ? Prisma.InputJsonObject : Value;
 
 /** The properties of a row that an input may set. Each may be omitted or null; the schema says which may not. */
-export type Given<Row, Keys extends keyof Row> = { [Key in Keys]?: Input<Row[Key]> | null | undefined };
+export type Given<Row, Keys extends keyof Row> = { [Key in Keys]?: InputValue<Row[Key]> | null | undefined };
 
 /** The properties that have a value. */
 export const withoutNull = <Input extends object>(given: Input | null | undefined) =>

@@ -1,4 +1,4 @@
-import type { Caller } from '../kernel/caller.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import type { Place } from '../kernel/place.ts';
 import type { ResourceWord } from '../kernel/resources.ts';
 import type { Task } from '../kernel/tasks.ts';
@@ -52,4 +52,4 @@ export interface Notifying extends QueryRunner {
  * Makes the notifications of a change, in its transaction. `null`, without any statement, if its occasions concern
  * nobody.
  */
-export type Notify = (tx: Notifying, caller: Caller, occasions: readonly Occasion[]) => Promise<void> | null;
+export type Notify = (tx: Notifying, caller: AnyCaller, occasions: readonly Occasion[]) => Promise<void> | null;

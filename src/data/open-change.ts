@@ -1,4 +1,4 @@
-import type { Caller } from '../kernel/caller.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import type { Task } from '../kernel/tasks.ts';
 import type { Transaction } from '../platform/postgres/transaction.ts';
 import { type ActivityEntry, activityRow, writeActivity } from './activity.ts';
@@ -24,7 +24,7 @@ import { insert, remove, type Statement, update, type Write, Written, write } fr
 
 /** One attempt at a change: see {@link Tx}. */
 export class OpenChange implements Tx {
-  readonly #caller: Caller;
+  readonly #caller: AnyCaller;
   readonly #sql: Sql;
   readonly #transaction: Transaction;
   readonly #queue: JobQueue;
@@ -41,7 +41,7 @@ export class OpenChange implements Tx {
 
   /** @param deps.locks asserts the order of locks; `null` for no assertion */
   constructor(
-    caller: Caller,
+    caller: AnyCaller,
     deps: { sql: Sql; transaction: Transaction; jobs: JobQueue; notify: Notify; locks: LockOrder | null },
   ) {
     this.#caller = caller;

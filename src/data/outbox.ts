@@ -1,4 +1,4 @@
-import type { Caller } from '../kernel/caller.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import { newId } from '../kernel/ids.ts';
 import type { EventType } from '../kernel/resources.ts';
 import { bulkInsert } from './bulk-insert.ts';
@@ -66,7 +66,7 @@ const columns = {
 export type EventRow = Record<keyof typeof columns, unknown>;
 
 /** Who causes the events of a caller. */
-export function eventActor({ principal, signedInAs }: Caller): StreamEvent['actor'] {
+export function eventActor({ principal, signedInAs }: AnyCaller): StreamEvent['actor'] {
   const who = principal ?? signedInAs;
   return {
     principal_type: principal?.type ?? (who ? 'user' : 'system'),
@@ -76,7 +76,7 @@ export function eventActor({ principal, signedInAs }: Caller): StreamEvent['acto
 }
 
 /** The outbox row of an event. */
-export function eventRow(caller: Caller, event: EventEntry): EventRow {
+export function eventRow(caller: AnyCaller, event: EventEntry): EventRow {
   const { request } = caller;
   return {
     id: newId('event'),

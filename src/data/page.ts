@@ -1,5 +1,5 @@
 import type { Positions } from './cursors.ts';
-import type { Slice } from './pages.ts';
+import type { Slice } from './paging.ts';
 
 /** The arguments of a list. */
 export interface PageArgs {

@@ -1,4 +1,4 @@
-import type { Actor } from '../kernel/caller.ts';
+import type { Caller } from '../kernel/caller.ts';
 import { notFound } from '../kernel/errors.ts';
 import type { EventName, ResourceWord } from '../kernel/resources.ts';
 import type { Changes } from './changes.ts';
@@ -16,28 +16,28 @@ interface Kept<Word extends ResourceWord, Name extends TableName> {
   from: Name;
 }
 
-interface Deps {
+interface PlainChangeDeps {
   changes: Changes;
 }
 
 /** Values as inputs give them: `null` for a column that is never null is the same as none. */
-type Given<Values> = { [Key in keyof Values]: Values[Key] | null };
+type NullableColumns<Values> = { [Key in keyof Values]: Values[Key] | null };
 
 /** What must hold, or also happens, before the row is written. It takes locks in the order of `locks.ts`. */
 type Rules<Result> = (tx: Tx) => Result | Promise<Result>;
 
 /** Creates a row and records it. @param row with its place @returns it as the database stores it */
 export async function createRow<Name extends TableName>(
-  { changes }: Deps,
-  actor: Actor,
+  { changes }: PlainChangeDeps,
+  caller: Caller,
   { kind, from }: Kept<With<'created'>, Name>,
-  row: ChangedRow & Given<Omit<NewRow<Name>, 'createdBy'>>,
+  row: ChangedRow & NullableColumns<Omit<NewRow<Name>, 'createdBy'>>,
   rules?: Rules<void>,
 ): Promise<Row<Name>> {
-  return changes.run(actor, async (tx) => {
+  return changes.run(caller, async (tx) => {
     await rules?.(tx);
     recordChange(tx, 'create', kind, row);
-    return tx.create(from, { ...given(from, row), createdBy: actor.principal.userId } as NewRow<Name>);
+    return tx.create(from, { ...given(from, row), createdBy: caller.principal.userId } as NewRow<Name>);
   });
 }
 
@@ -49,14 +49,14 @@ export async function createRow<Name extends TableName>(
  * @throws RESOURCE_NOT_FOUND
  */
 export async function updateRow<Name extends VersionedTable>(
-  { changes }: Deps,
-  actor: Actor,
+  { changes }: PlainChangeDeps,
+  caller: Caller,
   { kind, from }: Kept<With<'updated'>, Name>,
   row: ChangedRow,
   input: object,
-  set: Given<Columns<Name>> | Rules<Given<Columns<Name>>>,
+  set: NullableColumns<Columns<Name>> | Rules<NullableColumns<Columns<Name>>>,
 ): Promise<Row<Name>> {
-  return changes.run(actor, async (tx) => {
+  return changes.run(caller, async (tx) => {
     const values = typeof set === 'function' ? await set(tx) : set;
     const key = keyOf(from, row);
     await tx.expectVersion({ table: from, key });
@@ -67,13 +67,13 @@ export async function updateRow<Name extends VersionedTable>(
 
 /** Deletes a row and records it. @param row as in {@link updateRow} @throws RESOURCE_NOT_FOUND */
 export async function deleteRow<Name extends VersionedTable>(
-  { changes }: Deps,
-  actor: Actor,
+  { changes }: PlainChangeDeps,
+  caller: Caller,
   { kind, from }: Kept<With<'deleted'>, Name>,
   row: ChangedRow,
   { rules, metadata }: { rules?: Rules<void>; metadata?: Record<string, unknown> } = {},
 ): Promise<boolean> {
-  return changes.run(actor, async (tx) => {
+  return changes.run(caller, async (tx) => {
     await rules?.(tx);
     const key = keyOf(from, row);
     await tx.expectVersion({ table: from, key });

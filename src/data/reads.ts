@@ -13,14 +13,14 @@ import {
   filtersOf,
   keptCountOf,
   keptCounts,
-  narrowed,
   type PageSource,
   type ParentKey,
   placeCountOf,
   placeCounts,
   readPages,
   type Slice,
-} from './pages.ts';
+  withFilters,
+} from './paging.ts';
 import { noCache, type ReadContext, type RequestCache } from './request-cache.ts';
 import type { Sql } from './sql.ts';
 
@@ -139,7 +139,7 @@ export class Reads<
     const filters = this.#filters(context, args);
     const values = filters.map(({ value }) => value);
     const parent = this.#parentOf(context, place);
-    const source = narrowed(this.sources.list, filters, parent.length);
+    const source = withFilters(this.sources.list, filters, parent.length);
     const positions = new Positions({ list: this.#name, filters: [...parent, ...filters] });
     const after = positions.keyAt(args.after);
     const name = `${this.#name} ${JSON.stringify(filters)}`;
@@ -197,11 +197,12 @@ export class Reads<
    * own. Never read from a cache.
    * @throws RESOURCE_NOT_FOUND, FORBIDDEN with the permission
    */
-  async own(actor: ReadContext['caller'], place: Checked<Place>, id: string): Promise<Row> {
+  async own(caller: ReadContext['anyCaller'], place: Checked<Place>, id: string): Promise<Row> {
     const row = await this.get(noCache, place, id);
     const { grant, permission } = place.asked;
     const createdBy = 'createdBy' in row ? row.createdBy : null;
-    if (grant === 'all' || (grant === 'own' && createdBy !== null && createdBy === actor.principal?.userId)) return row;
+    if (grant === 'all' || (grant === 'own' && createdBy !== null && createdBy === caller.principal?.userId))
+      return row;
     throw forbidden(permission);
   }
 
@@ -241,8 +242,8 @@ export class Reads<
     });
   }
 
-  #filters({ caller }: ReadContext, args: Args): Filter[] {
-    const shown: Readonly<Record<string, unknown>> = restrictionsOf(caller.principal?.token ?? null);
+  #filters({ anyCaller }: ReadContext, args: Args): Filter[] {
+    const shown: Readonly<Record<string, unknown>> = restrictionsOf(anyCaller.principal?.token ?? null);
     // one by one: columns of different kinds may have the same condition
     const visible = Object.entries(this.#visible).flatMap(([name, where]) => filtersOf({ [where]: shown[name] }));
     return [...filtersOf(this.#options.filters?.(args) ?? {}), ...visible];
@@ -256,9 +257,9 @@ export class Reads<
     });
   }
 
-  #parentOf({ caller }: ReadContext, place: Checked<Place>): string[] {
+  #parentOf({ anyCaller }: ReadContext, place: Checked<Place>): string[] {
     if (!this.#options.mine) return this.#keyOf(place);
-    const userId = caller.principal?.userId ?? caller.signedInAs?.userId;
+    const userId = anyCaller.principal?.userId ?? anyCaller.signedInAs?.userId;
     if (!userId) throw new Error(`'${this.#name}' lists what is the caller's own, but nobody is known to call.`);
     return [...this.#keyOf(place), userId];
   }
@@ -275,7 +276,7 @@ export class Reads<
     const { sql } = this.#deps;
     const { keptCount, placeCount, countFrom } = this.#options;
     if (filters.length > 0) {
-      const source = narrowed(this.sources.list, filters, parents[0]?.length ?? 0);
+      const source = withFilters(this.sources.list, filters, parents[0]?.length ?? 0);
       return countPages(
         sql,
         source,

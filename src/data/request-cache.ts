@@ -1,4 +1,4 @@
-import type { Actor, Caller } from '../kernel/caller.ts';
+import type { AnyCaller, Caller } from '../kernel/caller.ts';
 
 /** Keeps what a request needs once, such as a loader. */
 export interface RequestCache {
@@ -7,12 +7,12 @@ export interface RequestCache {
 
 /** A request that reads, with its caller. */
 export interface ReadContext extends RequestCache {
-  readonly caller: Caller;
+  readonly anyCaller: AnyCaller;
 }
 
 /** The same with an authenticated caller. */
-export interface ActorContext extends ReadContext {
-  readonly actor: Actor;
+export interface CallerContext extends ReadContext {
+  readonly caller: Caller;
 }
 
 /** Caches nothing: for reads of a change, which must not use rows that were loaded before. */

@@ -1,7 +1,7 @@
 import { ApiError } from '../kernel/errors.ts';
 import { Slots } from '../kernel/slots.ts';
 import type { Database } from '../platform/postgres/database.ts';
-import type { Reads, Sql } from './sql.ts';
+import type { ReadRunner, Sql } from './sql.ts';
 
 /** The part of the pool that slow reads may hold: the rest is always there for everything else. */
 const SHARE = 0.4;
@@ -36,7 +36,7 @@ export class SlowReads {
    * does not come.
    * @param limitMs ends a statement earlier than the limit of the pool does, with the same error
    */
-  of(orgId: string, { limitMs }: { limitMs?: number } = {}): Reads {
+  of(orgId: string, { limitMs }: { limitMs?: number } = {}): ReadRunner {
     return { read: (text, values) => this.#inTurn(orgId, () => this.#read(text, values, limitMs)) };
   }
 

@@ -101,13 +101,13 @@ function isConnectionLoss(error: unknown): boolean {
 }
 
 /** What runs the reads of a service. */
-export interface Reads {
+export interface ReadRunner {
   /** The rows of a read. */
   read<Row extends object>(text: string, values: unknown[]): Promise<Row[]>;
 }
 
 /** Hand-written reads through the service's pool, prepared by name. */
-export class Sql implements Reads {
+export class Sql implements ReadRunner {
   readonly #pool: pg.Pool;
   readonly #run: RunRead;
 

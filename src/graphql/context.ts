@@ -1,5 +1,5 @@
 import type { RequestCache } from '../data/request-cache.ts';
-import type { Actor, Caller } from '../kernel/caller.ts';
+import type { AnyCaller, Caller } from '../kernel/caller.ts';
 import { unauthenticated } from '../kernel/errors.ts';
 
 /**
@@ -13,26 +13,26 @@ export interface Services {}
  * The context of resolvers: the caller, and the services that they delegate to. One per request or socket operation.
  */
 export class Context implements RequestCache {
-  readonly caller: Caller;
+  readonly anyCaller: AnyCaller;
   readonly services: Services;
   /** The cursor from which an SSE stream resumes, which its client sent in `Last-Event-ID`. */
   lastEventId: string | undefined;
   readonly #kept = new Map<string, unknown>();
 
-  constructor(caller: Caller, services: Services) {
-    this.caller = caller;
+  constructor(caller: AnyCaller, services: Services) {
+    this.anyCaller = caller;
     this.services = services;
   }
 
   /** The authenticated caller. @throws AUTHENTICATION_FAILED */
-  get actor(): Actor {
-    if (!this.caller.principal) throw unauthenticated();
-    return this.caller as Actor;
+  get caller(): Caller {
+    if (!this.anyCaller.principal) throw unauthenticated();
+    return this.anyCaller as Caller;
   }
 
   /** The same without a caller: everything that reads the caller fails. */
   asNobody(): Context {
-    return new Context({ ...this.caller, principal: null }, this.services);
+    return new Context({ ...this.anyCaller, principal: null }, this.services);
   }
 
   /** Drops what was loaded, because something has changed since. */

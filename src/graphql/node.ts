@@ -70,7 +70,7 @@ builder.queryFields((t) => ({
       const row = entry ? await visible(entry.load(context, id)) : null;
       const { orgId, workspaceId } = (row ?? {}) as { orgId?: string; workspaceId?: string };
       context.services.activity.record(
-        context.caller,
+        context.anyCaller,
         {
           action: 'read',
           resourceType: kind ?? 'node',
@@ -78,10 +78,10 @@ builder.queryFields((t) => ({
           // what is not there for the caller has no history
           resourceId: row ? id : null,
           metadata: row ? {} : { asked: recordable(id) },
-          orgId: orgId ?? context.actor.principal.orgId,
+          orgId: orgId ?? context.caller.principal.orgId,
           workspaceId,
         },
-        { statusCode: context.caller.request.successStatus },
+        { statusCode: context.anyCaller.request.successStatus },
       );
       return row;
     },

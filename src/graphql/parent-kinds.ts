@@ -49,9 +49,9 @@ const workspaceOf = (row: ParentRow | PlacedRow): WorkspacePlace => ({
 const inOrganization = (organization: Permission): Requirement => ({ organization });
 const inWorkspace = (workspace: Permission): Requirement => ({ workspace });
 
-const demandInWorkspace: ParentKind['demand'] = ({ actor, services }, permission, row) => {
+const demandInWorkspace: ParentKind['demand'] = ({ caller, services }, permission, row) => {
   const { orgId, workspaceId } = workspaceOf(row);
-  return services.access.requireWorkspace(actor, orgId, workspaceId, permission, placeOfRow(row));
+  return services.access.requireWorkspace(caller, orgId, workspaceId, permission, placeOfRow(row));
 };
 
 /** A part of a workspace. */
@@ -71,8 +71,8 @@ const kinds: Readonly<Record<string, ParentKind>> = {
     authorizeRoot: inOrganization,
     ofRoot: ({ organization }) => organization,
     ofRow: inside.organization,
-    demand: ({ actor, services }, permission, row) =>
-      services.access.requireOrganization(actor, row.orgId, permission, {
+    demand: ({ caller, services }, permission, row) =>
+      services.access.requireOrganization(caller, row.orgId, permission, {
         ...placeOfRow(row),
         workspaceId: row.workspaceId,
       }),

@@ -10,7 +10,7 @@ export const MASKED =
  * Whether the caller sees secrets that somebody wrote into what an app runs with: whoever may change it does. By the
  * role, not by the scopes of a token: what runs an app reads it with a token that only reads.
  */
-export async function maySeeSecrets({ actor, services }: Context, { orgId, workspaceId }: WorkspacePlace) {
-  const role = await services.access.workspaceRole(actor, orgId, workspaceId);
+export async function maySeeSecrets({ caller, services }: Context, { orgId, workspaceId }: WorkspacePlace) {
+  const role = await services.access.workspaceRole(caller, orgId, workspaceId);
   return role !== null && atLeast(role, 'editor');
 }

@@ -11,7 +11,7 @@ type Types = typeof builder.$inferSchemaTypes;
 /** A resource that reference fields can return. */
 type ReferredKind = { [Kind in IdKind]: `${Kind}:read` extends Permission ? Kind : never }[IdKind] | 'organization';
 
-interface Reference<Row> {
+interface ResourceReference<Row> {
   /** The resource that the id names; `node` if only its prefix tells. */
   kind: ReferredKind | 'node';
   /** Name of the field, if it does not follow from the name of the id. */
@@ -29,7 +29,9 @@ interface Reference<Row> {
 
 type Ids = string | readonly string[] | null;
 type References<Row> = {
-  [Name in keyof Row & string as Row[Name] extends Ids ? Name : never]?: Reference<Row>['kind'] | Reference<Row>;
+  [Name in keyof Row & string as Row[Name] extends Ids ? Name : never]?:
+    | ResourceReference<Row>['kind']
+    | ResourceReference<Row>;
 };
 
 /** `createdBy` -> `createdByUser`, `workspaceIds` -> `workspaces`, `orgId` -> `organization`, `appId` -> `app` */
@@ -39,7 +41,7 @@ const nameBeside = (column: string): string =>
 const permissionOf = (kind: ReferredKind): Permission =>
   kind === 'organization' ? 'organization:access' : `${kind}:read`;
 
-function descriptionOf<Row>(column: string, { kind, required, atMost }: Reference<Row>): string {
+function descriptionOf<Row>(column: string, { kind, required, atMost }: ResourceReference<Row>): string {
   const noun = kind === 'node' ? 'resource' : kind.replaceAll('_', ' ');
   const what = atMost ? `The ${noun}s in \`${column}\`, in the same order.` : `The ${noun} in \`${column}\`.`;
   if (required) return what;
@@ -55,37 +57,39 @@ function descriptionOf<Row>(column: string, { kind, required, atMost }: Referenc
 export function refersTo<Row extends object>(type: ObjectRef<Types, Row>, references: References<Row>): void {
   builder.objectFields(type, (t) =>
     Object.fromEntries(
-      Object.entries<Reference<Row>['kind'] | Reference<Row> | undefined>(references).map(([column, given]) => {
-        const reference = typeof given === 'object' ? given : { kind: given! };
-        const { kind, name = nameBeside(column), required, atMost } = reference;
-        const options = {
-          authorize: kind === 'node' ? ('signedIn' as const) : { service: permissionOf(kind) },
-          extensions: { beside: column, atMost },
-          description: reference.description ?? descriptionOf(column, reference),
-        };
-        const target = kind === 'node' ? Node : nodeKindOf(kind).type;
-        const idIn = (row: Row): Ids => row[column as keyof Row] as Ids;
-        return [
-          name,
-          atMost
-            ? t.field({
-                ...options,
-                type: [target],
-                nullable: { list: false, items: true },
-                resolve: (row, _args, context) =>
-                  ((idIn(row) ?? []) as readonly string[]).map((id) => find(context, reference, row, id)) as never,
-              })
-            : t.field({
-                ...options,
-                type: target,
-                nullable: !required,
-                resolve: (row, _args, context) => {
-                  const id = reference.idOf ? reference.idOf(row, context) : (idIn(row) as string | null);
-                  return (id ? find(context, reference, row, id) : null) as never;
-                },
-              }),
-        ];
-      }),
+      Object.entries<ResourceReference<Row>['kind'] | ResourceReference<Row> | undefined>(references).map(
+        ([column, given]) => {
+          const reference = typeof given === 'object' ? given : { kind: given! };
+          const { kind, name = nameBeside(column), required, atMost } = reference;
+          const options = {
+            authorize: kind === 'node' ? ('signedIn' as const) : { service: permissionOf(kind) },
+            extensions: { beside: column, atMost },
+            description: reference.description ?? descriptionOf(column, reference),
+          };
+          const target = kind === 'node' ? Node : nodeKindOf(kind).type;
+          const idIn = (row: Row): Ids => row[column as keyof Row] as Ids;
+          return [
+            name,
+            atMost
+              ? t.field({
+                  ...options,
+                  type: [target],
+                  nullable: { list: false, items: true },
+                  resolve: (row, _args, context) =>
+                    ((idIn(row) ?? []) as readonly string[]).map((id) => find(context, reference, row, id)) as never,
+                })
+              : t.field({
+                  ...options,
+                  type: target,
+                  nullable: !required,
+                  resolve: (row, _args, context) => {
+                    const id = reference.idOf ? reference.idOf(row, context) : (idIn(row) as string | null);
+                    return (id ? find(context, reference, row, id) : null) as never;
+                  },
+                }),
+          ];
+        },
+      ),
     ),
   );
 }
@@ -93,7 +97,7 @@ export function refersTo<Row extends object>(type: ObjectRef<Types, Row>, refere
 /** @throws FORBIDDEN; RESOURCE_NOT_FOUND for a missing required object */
 async function find<Row extends object>(
   context: Context,
-  { kind, required, anywhere }: Reference<Row>,
+  { kind, required, anywhere }: ResourceReference<Row>,
   row: Row,
   id: string,
 ): Promise<object | null> {

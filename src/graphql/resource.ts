@@ -115,7 +115,7 @@ export function readable<Row extends PlacedRow, Args extends PageArgs>(
         resolve: async (root, args, context) => {
           const row = await reads(context).get(context, parent.ofRoot(root), idOf(args));
           // the row may name a place that the arguments do not, such as the workspace of an invitation
-          if (context.caller.principal?.token) await parent.demand(context, permission, row);
+          if (context.anyCaller.principal?.token) await parent.demand(context, permission, row);
           return row;
         },
       }),

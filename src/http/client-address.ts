@@ -5,7 +5,7 @@ import { lruOf } from '../kernel/lru.ts';
 /** An IPv6 address with a zone, or one that ends with an IPv4 address, is the longest. */
 const MAX_ADDRESS = 64;
 
-type Range = [Address, number];
+type AddressRange = [Address, number];
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 /** The addresses that are seen again and again: those of proxies, and of clients that keep a connection. */
@@ -27,7 +27,7 @@ function parse(text: string): Address | null {
  * address ends the search: no trusted proxy wrote what is to the left of it.
  */
 export class ClientAddress {
-  readonly #trusted: Range[];
+  readonly #trusted: AddressRange[];
 
   constructor(trustedProxies: readonly string[]) {
     this.#trusted = trustedProxies.map((text) => {

@@ -20,7 +20,7 @@ const DOWNLOAD_HEADERS = {
   'accept-ranges': 'bytes',
 };
 
-interface Options {
+interface FileRouteOptions {
   downloads: DownloadService;
   files: FileService;
   tickets: UploadTickets;
@@ -33,7 +33,7 @@ interface Options {
  * Serves signed addresses, which are their own permission: `GET` and `HEAD` `/files/artifacts/…` for downloads, `PUT`,
  * and `HEAD` and `PATCH`, `/files/uploads/…` for uploads.
  */
-export function addFileRoutes(server: FastifyInstance, options: Options): void {
+export function addFileRoutes(server: FastifyInstance, options: FileRouteOptions): void {
   server.get(DownloadLinks.route, async (request, reply) => {
     const { artifactId } = request.params as { artifactId: string };
     try {
@@ -86,7 +86,7 @@ async function sendDownload(request: FastifyRequest, reply: FastifyReply, downlo
   return reply.send(await download.read(range ?? undefined));
 }
 
-async function receive(request: FastifyRequest, options: Options): Promise<object> {
+async function receive(request: FastifyRequest, options: FileRouteOptions): Promise<object> {
   const { files, maxUploadBytes } = options;
   const { headers } = request;
   const claims = await uploadClaims(request, options);

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Services } from '../graphql/context.ts';
 import { Context } from '../graphql/context.ts';
-import type { Gate, PlaceReader } from '../graphql/plugins/access-plugin.ts';
+import type { FindPlace, Gate } from '../graphql/plugins/access-plugin.ts';
 import type { ClaimedDigest } from '../kernel/digests.ts';
 import { callerError } from '../platform/postgres/faults.ts';
 import { rootArgumentsOf } from './root-arguments.ts';
@@ -44,7 +44,7 @@ export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: n
       const { caller, routeOptions } = request;
       const { gate, placeOf } = (fields[routeOptions.config.rootField ?? '']?.extensions ?? {}) as {
         gate?: Gate | null;
-        placeOf?: PlaceReader;
+        placeOf?: FindPlace;
       };
       if (!gate || !placeOf) throw new Error('An operation that takes a file must say what it requires of its caller.');
       const named = rootArgumentsOf(request);
@@ -54,7 +54,7 @@ export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: n
       const { orgId, workspaceId, namespaceId } = await passed().catch((error: unknown) => {
         throw callerError(error);
       });
-      const owner = { orgId, workspaceId, namespaceId, userId: context.actor.principal.userId };
+      const owner = { orgId, workspaceId, namespaceId, userId: context.caller.principal.userId };
       return services.files.receiveFor(caller.request, owner, { ...file, length: lengthOf(request) });
     },
     async discard(request, id) {

@@ -5,7 +5,7 @@ import type { Services } from '../graphql/context.ts';
 import { Context } from '../graphql/context.ts';
 import { type Gate, permissionOf, type Requirement } from '../graphql/plugins/access-plugin.ts';
 import { inside } from '../graphql/row-places.ts';
-import type { Actor } from '../kernel/caller.ts';
+import type { Caller } from '../kernel/caller.ts';
 import { forbidden, notFound } from '../kernel/errors.ts';
 import { kindOfId } from '../kernel/ids.ts';
 import type { Place } from '../kernel/place.ts';
@@ -35,14 +35,14 @@ export function replayGate(schema: GraphQLSchema, services: Services): ReplayGat
     const named = rootArgumentsOf(request);
     await gate?.(new Context(caller, services), {}, named);
     const left = typeof access === 'object' && 'service' in access && access.service ? permissionOf(access) : null;
-    if (left) await askService(services, caller as Actor, left, { ...placeInBody(request.body), ...named });
+    if (left) await askService(services, caller as Caller, left, { ...placeInBody(request.body), ...named });
   };
 }
 
 /** What a request names: its path, and for a create the place in its body. */
 type NamedPlaces = ReturnType<typeof rootArgumentsOf>;
 
-interface Row {
+interface ReplayedRow {
   orgId: string;
   workspaceId?: string | null;
 }
@@ -54,26 +54,31 @@ function placeInBody(body: unknown): NamedPlaces {
   return { workspaceId: text(workspace_id), namespaceId: text(namespace_id), environmentId: text(environment_id) };
 }
 
-async function askService(services: Services, actor: Actor, permission: Permission, named: NamedPlaces): Promise<void> {
+async function askService(
+  services: Services,
+  caller: Caller,
+  permission: Permission,
+  named: NamedPlaces,
+): Promise<void> {
   const { access } = services;
-  const orgId = named.orgId ?? actor.principal.orgId;
+  const orgId = named.orgId ?? caller.principal.orgId;
   if (!orgId) throw forbidden(permission);
   const askRow = named.id && rowAskers.get(kindOfId(named.id));
-  if (askRow) return askRow(services, actor, orgId, named.id!, permission);
+  if (askRow) return askRow(services, caller, orgId, named.id!, permission);
   const workspaceId = named.workspaceId ?? (await workspaceOf(services, orgId, named));
-  if (workspaceId) await access.requireWorkspace(actor, orgId, workspaceId, permission, named);
-  else await access.requireOrganization(actor, orgId, permission, named);
+  if (workspaceId) await access.requireWorkspace(caller, orgId, workspaceId, permission, named);
+  else await access.requireOrganization(caller, orgId, permission, named);
 }
 
-type AskRow = (services: Services, actor: Actor, orgId: string, id: string, permission: Permission) => Promise<void>;
+type AskRow = (services: Services, caller: Caller, orgId: string, id: string, permission: Permission) => Promise<void>;
 
 /** How to check a permission for resources that may be in any kind of place: by their row. */
 const ofFreeRows: Readonly<Record<FreeWord, AskRow>> = {
-  secret: async ({ secretReads }, actor, orgId, id, permission) => {
-    await secretReads.getDeletedToo(actor, inside.organization({ id: orgId }), id, permission);
+  secret: async ({ secretReads }, caller, orgId, id, permission) => {
+    await secretReads.getDeletedToo(caller, inside.organization({ id: orgId }), id, permission);
   },
-  notification: async ({ notifications }, actor, _orgId, id) => {
-    await notifications.get(actor, id);
+  notification: async ({ notifications }, caller, _orgId, id) => {
+    await notifications.get(caller, id);
   },
   // records are only written by the service
   activity: (_services, _actor, _orgId, id) => Promise.reject(notFound('activity', id)),
@@ -82,7 +87,7 @@ const rowAskers: ReadonlyMap<string | null, AskRow> = new Map(Object.entries(ofF
 
 /** The parts of a workspace that a request may name, and how to find their rows. */
 const placesBelow: Readonly<
-  Record<keyof Place, [kind: PlaceKind, find: (services: Services, id: string) => Promise<Row | null>]>
+  Record<keyof Place, [kind: PlaceKind, find: (services: Services, id: string) => Promise<ReplayedRow | null>]>
 > = {
   appId: ['app', ({ apps }, id) => apps.reads.findUnscoped(noCache, id)],
   environmentId: ['environment', ({ environments }, id) => environments.reads.findUnscoped(noCache, id)],

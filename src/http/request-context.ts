@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { browserOf } from '../access/browser.ts';
-import type { Browser, Caller, RequestInfo } from '../kernel/caller.ts';
+import type { AnyCaller, Browser, RequestInfo } from '../kernel/caller.ts';
 import { canonicalPath } from '../kernel/endpoint-paths.ts';
 import { ClientAddress } from './client-address.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The caller: unauthenticated until the credential has been checked. */
-    caller: Caller;
+    caller: AnyCaller;
   }
 }
 
@@ -36,7 +36,7 @@ export function addRequestContext(
 ): void {
   const clients = new ClientAddress(trustedProxies);
   const isSecure = publicUrl.startsWith('https:');
-  server.decorateRequest('caller', null as unknown as Caller);
+  server.decorateRequest('caller', null as unknown as AnyCaller);
   server.addHook('onRequest', (request, reply, done) => {
     reply.header('x-trace-id', request.id);
     const ip = ClientAddress.limitKey(clients.of(request.raw));

@@ -23,7 +23,7 @@ export const RESUMABLE_UPLOAD_HEADERS = [
   'upload-expires',
 ];
 
-interface Options {
+interface ResumableUploadOptions {
   tickets: UploadTickets;
   pieces: UploadPieces;
   linkCaller: LinkCaller;
@@ -49,7 +49,7 @@ export function addUploadDiscovery(server: FastifyInstance, { maxUploadBytes }: 
  * The protocol tus 1.0.0 at the address of an upload: `HEAD` tells how many bytes have arrived, `PATCH` adds to them.
  * An upload is created by the mutation `createUpload`, which the extension `creation` would do without a place.
  */
-export function addResumableUploads(server: FastifyInstance, options: Options): void {
+export function addResumableUploads(server: FastifyInstance, options: ResumableUploadOptions): void {
   server.head(UploadTickets.route, async (request, reply) => {
     try {
       checkVersion(request, reply);
@@ -78,7 +78,7 @@ export function addResumableUploads(server: FastifyInstance, options: Options): 
 /** What the address of an upload allows. @throws FORBIDDEN */
 export async function uploadClaims(
   request: FastifyRequest,
-  { tickets, linkCaller }: Pick<Options, 'tickets' | 'linkCaller'>,
+  { tickets, linkCaller }: Pick<ResumableUploadOptions, 'tickets' | 'linkCaller'>,
 ): Promise<UploadClaims> {
   const claims = tickets.read((request.params as { ticket: string }).ticket);
   if (!claims) throw forbidden('artifact:create', 'The address is not valid, or has expired.');
@@ -106,7 +106,11 @@ function checkVersion({ headers }: FastifyRequest, reply: FastifyReply): void {
   throw new ApiError('PRECONDITION_FAILED', { supported: [VERSION] }, `The version of tus is ${VERSION}.`);
 }
 
-async function receive(request: FastifyRequest, claims: UploadClaims, options: Options): Promise<Progress> {
+async function receive(
+  request: FastifyRequest,
+  claims: UploadClaims,
+  options: ResumableUploadOptions,
+): Promise<Progress> {
   const { headers, raw } = request;
   const { pieces, maxUploadBytes } = options;
   const { sizeBytes = null, sha256 = null } = claims;

@@ -11,7 +11,7 @@ const MAX_PIPELINED = 16;
 /** How many bytes all clients together may leave unread in this process. */
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024;
 
-interface Options {
+interface SlowReaderOptions {
   /** How long a client may read nothing of what waits for it. */
   timeoutMs: number;
   /** Lower in tests. */
@@ -31,7 +31,7 @@ interface Unread {
  * with unread bytes. When all unread bytes together exceed the limit, the client with the most of them is disconnected
  * first.
  */
-export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnreadBytes }: Options): void {
+export function cutOffSlowReaders(server: FastifyInstance, { timeoutMs, maxUnreadBytes }: SlowReaderOptions): void {
   const open = new Set<Socket>();
   const answers = new Map<Socket, Set<ServerResponse>>();
   const unread = new Map<Socket, Unread>();

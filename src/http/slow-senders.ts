@@ -3,12 +3,12 @@ import type { FastifyInstance } from 'fastify';
 
 const SWEEP_MS = 1_000;
 
-interface Options {
+interface SlowSenderOptions {
   /** Within this time a body must have arrived; of a file, some bytes must arrive in each such time. */
   timeoutMs: number;
 }
 
-interface Sending {
+interface BodyProgress {
   isFile: boolean;
   /** Bytes of the connection at the last check at which there were new ones. */
   bytes: number;
@@ -22,8 +22,8 @@ export const UPLOAD_TIMEOUT_MS = 3_600_000;
  * Ends requests whose body arrives too slowly, with 408. Node has one limit for all requests, and that is the one for
  * files, which take longer than other bodies.
  */
-export function cutOffSlowSenders(server: FastifyInstance, { timeoutMs }: Options): void {
-  const sending = new Map<IncomingMessage, Sending>();
+export function cutOffSlowSenders(server: FastifyInstance, { timeoutMs }: SlowSenderOptions): void {
+  const sending = new Map<IncomingMessage, BodyProgress>();
   server.addHook('onRequest', (request, _reply, done) => {
     const { raw } = request;
     const hasBody = raw.headers['transfer-encoding'] !== undefined || Number(raw.headers['content-length'] ?? 0) > 0;

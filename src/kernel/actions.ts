@@ -37,8 +37,8 @@ const others = [
 ] as const;
 
 /** What an activity record says was done. */
-export type Action = ChangeVerb | (typeof others)[number];
+export type ActivityAction = ChangeVerb | (typeof others)[number];
 
 /** Whether a text is an action. */
-export const isAction = (text: string): text is Action =>
+export const isAction = (text: string): text is ActivityAction =>
   Object.hasOwn(eventNames, text) || (others as readonly string[]).includes(text);

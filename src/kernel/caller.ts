@@ -53,8 +53,8 @@ export interface RequestInfo {
   browser?: Browser;
 }
 
-/** Any caller, perhaps not authenticated. */
-export interface Caller {
+/** Somebody who sends a request, authenticated or not. */
+export interface AnyCaller {
   principal: Principal | null;
   /** The user who has just registered or signed in. The response shows this user as the user sees it. */
   signedInAs?: { userId: string; username: string };
@@ -65,6 +65,6 @@ export interface Caller {
  * An authenticated caller. Every read and every change takes one first, so that an unscoped one cannot be written by
  * accident.
  */
-export interface Actor extends Caller {
+export interface Caller extends AnyCaller {
   principal: Principal;
 }

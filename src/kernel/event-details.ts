@@ -120,21 +120,23 @@ export const noticeDetails = {
 /** A type of event about a stream itself. */
 export type NoticeType = keyof typeof noticeDetails;
 
-type Table = typeof eventDetails;
-interface Values {
+type DetailTable = typeof eventDetails;
+interface DetailValues {
   string: string;
   integer: number;
   time: string;
   names: Record<string, unknown>;
   present: Record<string, unknown>[];
 }
-type ValueOf<Of extends Detail> = Values[Of['form']] | (Of extends { isNullable: true } ? null : never);
-type Given<Of extends Details> = {
+type ValueOf<Of extends Detail> = DetailValues[Of['form']] | (Of extends { isNullable: true } ? null : never);
+type GivenDetails<Of extends Details> = {
   [Name in keyof Of as Of[Name] extends { isOptional: true } ? never : Name]: ValueOf<Of[Name]>;
 } & { [Name in keyof Of as Of[Name] extends { isOptional: true } ? Name : never]?: ValueOf<Of[Name]> };
 
 /** The `data` of events of a type, as a service gives it; `undefined` for a type without details. */
-export type EventData<Type extends EventType> = Type extends keyof Table ? Given<Table[Type]> : undefined;
+export type EventData<Type extends EventType> = Type extends keyof DetailTable
+  ? GivenDetails<DetailTable[Type]>
+  : undefined;
 
 /** A type of event, with what it is about and its details. */
 export interface DescribedEvent {

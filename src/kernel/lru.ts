@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 
-interface Options {
+interface LruOptions {
   ttl?: number;
   ttlResolution?: number;
 }
@@ -11,7 +11,7 @@ interface Options {
  */
 export const lruOf = <Value extends NonNullable<unknown>>(
   entries: number,
-  options: Options = {},
+  options: LruOptions = {},
 ): LRUCache<string, Value> =>
   new LRUCache<string, Value>({ ...options, maxSize: entries, sizeCalculation: () => 1 } as LRUCache.Options<
     string,

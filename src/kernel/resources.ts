@@ -16,7 +16,7 @@ export type PlaceKind = (typeof placeKinds)[number];
 export type Weight = 'plain' | 'sensitive' | 'minting';
 
 /** Who has a permission. */
-export interface Rule {
+export interface PermissionRule {
   /**
    * The least role that has it for everything. `null`: no role in a workspace grants it, only a role in its
    * organization.
@@ -42,20 +42,20 @@ interface Resource {
   /** The argument that names it in operations. Default `id`. */
   knownBy?: string;
   /** Its permissions, by verb. */
-  may?: Readonly<Record<string, Role | Rule>>;
+  may?: Readonly<Record<string, Role | PermissionRule>>;
   /** The permission that lets read it, and receive its events. Default: its own `read`. */
   readWith?: `${string}:${string}`;
   /** The names of its events: `created` for `<resource>.created`. */
   events?: readonly string[];
 }
 
-const sensitive = <From extends Role>(from: From) => ({ from, weight: 'sensitive' }) as const satisfies Rule;
-const minting = <From extends Role>(from: From) => ({ from, weight: 'minting' }) as const satisfies Rule;
+const sensitive = <From extends Role>(from: From) => ({ from, weight: 'sensitive' }) as const satisfies PermissionRule;
+const minting = <From extends Role>(from: From) => ({ from, weight: 'minting' }) as const satisfies PermissionRule;
 const ownOr = <Own extends Role, From extends Role>(ownFrom: Own, from: From) =>
-  ({ from, ownFrom }) as const satisfies Rule;
+  ({ from, ownFrom }) as const satisfies PermissionRule;
 /** Only a role in the organization grants it. */
 const inOrganization = <From extends Role>(from: From) =>
-  ({ from: null, organizationFrom: from }) as const satisfies Rule;
+  ({ from: null, organizationFrom: from }) as const satisfies PermissionRule;
 
 const editable = ['created', 'updated', 'deleted'] as const;
 const issued = ['created', 'refreshed', 'revoked', 'expiring'] as const;
@@ -350,26 +350,28 @@ export const resources = {
   route: { in: 'nowhere' },
 } as const satisfies Record<string, Resource>;
 
-type Table = typeof resources;
+type ResourceTable = typeof resources;
 
 /** A resource word, the same in errors, activity, events and permissions. */
-export type ResourceWord = keyof Table;
+export type ResourceWord = keyof ResourceTable;
 
 /** A resource with identifiers of its own. */
-export type IdKind = { [Word in ResourceWord]: Table[Word] extends { prefix: string } ? Word : never }[ResourceWord];
+export type IdKind = {
+  [Word in ResourceWord]: ResourceTable[Word] extends { prefix: string } ? Word : never;
+}[ResourceWord];
 
 /** `resource:verb` */
 export type Permission = {
-  [Word in ResourceWord]: Table[Word] extends { may: infer May } ? `${Word}:${keyof May & string}` : never;
+  [Word in ResourceWord]: ResourceTable[Word] extends { may: infer May } ? `${Word}:${keyof May & string}` : never;
 }[ResourceWord];
 
 /** A resource that may be anywhere: only its row tells where. */
 export type FreeWord = {
-  [Word in ResourceWord]: Table[Word] extends { in: 'anywhere'; may: object } ? Word : never;
+  [Word in ResourceWord]: ResourceTable[Word] extends { in: 'anywhere'; may: object } ? Word : never;
 }[ResourceWord];
 
 /** The names of the events of a resource. */
-export type EventName<Word extends ResourceWord> = Table[Word] extends {
+export type EventName<Word extends ResourceWord> = ResourceTable[Word] extends {
   events: readonly (infer Name extends string)[];
 }
   ? Name

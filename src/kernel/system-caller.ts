@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { Caller } from './caller.ts';
+import type { AnyCaller } from './caller.ts';
 
 /** Stands in for the HTTP method of what the service does by itself. */
 export const TASK_METHOD = 'TASK';
 
 /** The service itself, running `task` in the background. Records and events name it as their actor. */
-export function systemCaller(task: string): Caller {
+export function systemCaller(task: string): AnyCaller {
   return {
     principal: null,
     request: {

@@ -1,7 +1,7 @@
 import { lruOf } from './lru.ts';
 
 /** The length of the spans of a series. */
-export type Step = 'hour' | 'day';
+export type StepLength = 'hour' | 'day';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -60,12 +60,12 @@ export class TimeZone {
   }
 
   /** The start of the hour or the day that contains a time. */
-  startOf(step: Step, time: Date): Date {
+  startOf(step: StepLength, time: Date): Date {
     return new Date(step === 'hour' ? this.#startOfHour(time.getTime()) : this.#startOfDay(time.getTime()));
   }
 
   /** The start of the next hour or day. */
-  next(step: Step, start: Date): Date {
+  next(step: StepLength, start: Date): Date {
     if (step === 'day') return this.startOf('day', new Date(start.getTime() + 1.5 * DAY_MS));
     const later = start.getTime() + HOUR_MS;
     const over = this.#sinceFullHour(later);
@@ -73,7 +73,7 @@ export class TimeZone {
   }
 
   /** The start of the hour or the day before. */
-  previous(step: Step, start: Date): Date {
+  previous(step: StepLength, start: Date): Date {
     return this.startOf(step, new Date(start.getTime() - (step === 'day' ? DAY_MS / 2 : MINUTE_MS)));
   }
 

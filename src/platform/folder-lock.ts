@@ -19,7 +19,7 @@ export interface FolderLock {
   release(): void;
 }
 
-interface Owner {
+interface LockHolder {
   /** Host name and process-id namespace: the scope of `pid`. */
   realm: string;
   pid: number;
@@ -59,9 +59,9 @@ async function beats(file: string): Promise<boolean> {
 }
 
 async function isAlive(content: string, file: string): Promise<boolean> {
-  let owner: Partial<Owner>;
+  let owner: Partial<LockHolder>;
   try {
-    owner = JSON.parse(content) as Partial<Owner>;
+    owner = JSON.parse(content) as Partial<LockHolder>;
   } catch {
     return false; // truncated by a crash of the machine
   }
@@ -100,7 +100,7 @@ export async function lockFolder(file: string): Promise<FolderLock> {
     realm: realm(),
     pid: process.pid,
     started: startOf(process.pid) ?? '',
-  } satisfies Owner);
+  } satisfies LockHolder);
   for (;;) {
     if (publishFile(file, mine, MODE)) return hold(file, mine);
     const theirs = readIfThere(file);

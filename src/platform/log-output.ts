@@ -10,7 +10,11 @@ const RETRY_MS = 1_000;
 const BUSY_MS = 50;
 const BUSY = new Set(['EAGAIN', 'EBUSY']);
 
-type Write = (fd: number, bytes: Buffer, done: (error: NodeJS.ErrnoException | null, written: number) => void) => void;
+type WriteBytes = (
+  fd: number,
+  bytes: Buffer,
+  done: (error: NodeJS.ErrnoException | null, written: number) => void,
+) => void;
 
 /**
  * Where the lines of the log go: an open file, pipe or terminal. Nothing that happens there stops or holds up the
@@ -22,13 +26,13 @@ type Write = (fd: number, bytes: Buffer, done: (error: NodeJS.ErrnoException | n
  */
 export class LogOutput implements DestinationStream {
   readonly #fd: number;
-  readonly #write: Write;
+  readonly #write: WriteBytes;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #lost = 0;
   #writing: Promise<void> | null = null;
 
-  constructor(fd: number, writeTo: Write = write) {
+  constructor(fd: number, writeTo: WriteBytes = write) {
     this.#fd = fd;
     this.#write = writeTo;
   }

@@ -1,5 +1,5 @@
 import type { Tx } from '../data/tx.ts';
-import type { Actor } from '../kernel/caller.ts';
+import type { Caller } from '../kernel/caller.ts';
 import type { WorkspacePlace } from '../kernel/checked-place.ts';
 
 /** A part of a workspace that is about to be removed with everything in it. */
@@ -25,7 +25,7 @@ export interface RemovedMember {
 /** What services of other groups declare about their contents of places and about members. */
 export interface ContentOwner {
   /** Asked before the change begins, because it may read what the caller may do. */
-  placeRemoved?(actor: Actor, place: RemovedPlace): PlaceRemoval | Promise<PlaceRemoval>;
+  placeRemoved?(caller: Caller, place: RemovedPlace): PlaceRemoval | Promise<PlaceRemoval>;
   /** Runs in the change that removes a member or the whole organization, which is locked. */
   memberRemoved?(tx: Tx, member: RemovedMember): Promise<void>;
 }
@@ -43,10 +43,10 @@ export class Removals {
   }
 
   /** What all owners do when a place is removed. */
-  async ofPlace(actor: Actor, place: RemovedPlace): Promise<Required<PlaceRemoval>> {
+  async ofPlace(caller: Caller, place: RemovedPlace): Promise<Required<PlaceRemoval>> {
     const removals: PlaceRemoval[] = [];
     for (const owner of this.#declared) {
-      const removal = await owner.placeRemoved?.(actor, place);
+      const removal = await owner.placeRemoved?.(caller, place);
       if (removal) removals.push(removal);
     }
     return {

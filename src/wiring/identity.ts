@@ -29,7 +29,7 @@ import type { Tenancy } from './tenancy.ts';
 import type { VaultGroup } from './vault.ts';
 
 /** What sign-in by password and by providers have in common. */
-type SignIn = ReturnType<typeof signInOf>;
+type SignInParts = ReturnType<typeof signInOf>;
 
 function signInOf({ config, deps, prisma, appSecret, tokens, mailBudgets, open, closed }: Ground) {
   const { authentication, activity } = open;
@@ -80,7 +80,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
 
 function createSingleSignOn(
   { config, deps: { sql, changes }, logger, publicUrl, sealFor, closed: { outbound } }: Ground,
-  signIn: SignIn,
+  signIn: SignInParts,
   { vault, auth }: { vault: VaultGroup['closed']['vault']; auth: AuthService },
 ) {
   const { sessions, authentication } = signIn;

@@ -438,11 +438,11 @@ describe('what a user may do somewhere', () => {
 
 describe('a grant of own content', () => {
   it('covers what the user made', () => {
-    const actor = actorOf('usr_1');
-    access.ensureCovers(actor, 'all', 'thread:update', 'usr_2');
-    access.ensureCovers(actor, 'own', 'thread:update', 'usr_1');
+    const caller = actorOf('usr_1');
+    access.ensureCovers(caller, 'all', 'thread:update', 'usr_2');
+    access.ensureCovers(caller, 'own', 'thread:update', 'usr_1');
     const ask = (grant: 'own' | 'none', createdBy: string | null) => () =>
-      access.ensureCovers(actor, grant, 'thread:update', createdBy);
+      access.ensureCovers(caller, grant, 'thread:update', createdBy);
     expect(ask('own', 'usr_2')).toThrow(forbidden('thread:update'));
     expect(ask('own', null)).toThrow(forbidden('thread:update'));
     expect(ask('none', 'usr_1')).toThrow(forbidden('thread:update'));

@@ -78,11 +78,11 @@ describe('a member who comes for the first time', () => {
   it('is not remembered for what is refused', async () => {
     const { userId, orgId } = await addNewcomer('viewer');
     const workspaceId = await addWorkspace(database, orgId, { [userId]: 'viewer' });
-    const actor = actorOf(userId);
-    await expect(checked(() => access.requireOrganization(actor, orgId, 'model:create'))).rejects.toEqual(
+    const caller = actorOf(userId);
+    await expect(checked(() => access.requireOrganization(caller, orgId, 'model:create'))).rejects.toEqual(
       forbidden('model:create'),
     );
-    await expect(checked(() => access.requireWorkspace(actor, orgId, workspaceId, 'thread:update'))).rejects.toEqual(
+    await expect(checked(() => access.requireWorkspace(caller, orgId, workspaceId, 'thread:update'))).rejects.toEqual(
       forbidden('thread:update'),
     );
     expect(await firstUse(orgId, userId)).toBeNull();
@@ -98,14 +98,14 @@ describe('a member who comes for the first time', () => {
   it('is not new again: the time is that of the first use, and the next check writes nothing', async () => {
     const { userId, orgId } = await addNewcomer('admin');
     const workspaceId = await addWorkspace(database, orgId);
-    const actor = actorOf(userId);
-    await access.requireOrganization(actor, orgId, 'model:create');
+    const caller = actorOf(userId);
+    await access.requireOrganization(caller, orgId, 'model:create');
     const first = await firstUse(orgId, userId);
-    await access.organizationRole(actor, orgId);
+    await access.organizationRole(caller, orgId);
     // answered from what is known, at once
-    expect(access.requireOrganization(actor, orgId, 'model:create')).toMatchObject({ grant: 'all' });
-    await access.requireWorkspace(actor, orgId, workspaceId, 'thread:update');
-    expect(access.requireWorkspace(actor, orgId, workspaceId, 'thread:update')).toMatchObject({ grant: 'all' });
+    expect(access.requireOrganization(caller, orgId, 'model:create')).toMatchObject({ grant: 'all' });
+    await access.requireWorkspace(caller, orgId, workspaceId, 'thread:update');
+    expect(access.requireWorkspace(caller, orgId, workspaceId, 'thread:update')).toMatchObject({ grant: 'all' });
     expect(await firstUse(orgId, userId)).toBe(first);
   });
 

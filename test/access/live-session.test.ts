@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { demandLiveSession } from '../../src/access/live-session.ts';
 import type { NewRow } from '../../src/data/tables.ts';
-import { type Actor, SOCKET_METHOD } from '../../src/kernel/caller.ts';
+import { type Caller, SOCKET_METHOD } from '../../src/kernel/caller.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import type { Principal } from '../../src/kernel/principal.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-const actorWith = (given: Pick<Principal, 'type' | 'token'> & { sessionId?: string }): Actor => ({
+const actorWith = (given: Pick<Principal, 'type' | 'token'> & { sessionId?: string }): Caller => ({
   request: systemCaller('test').request,
   principal: { userId, username: 'u', isPlatformAdmin: false, isVerified: true, orgId: 'org_1', ...given } as Principal,
 });

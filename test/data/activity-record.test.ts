@@ -11,7 +11,7 @@ import {
   recordOfChanged,
 } from '../../src/data/activity.ts';
 import { Sql } from '../../src/data/sql.ts';
-import type { Caller, RequestInfo } from '../../src/kernel/caller.ts';
+import type { AnyCaller, RequestInfo } from '../../src/kernel/caller.ts';
 import { ApiError } from '../../src/kernel/errors.ts';
 import type { Principal } from '../../src/kernel/principal.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
@@ -38,7 +38,7 @@ const known = { userId: 'usr_1', username: 'ann', isPlatformAdmin: false, isVeri
 const user: Principal = { ...known, type: 'user', sessionId: 'ses_1', orgId: null, token: null };
 const program: Principal = { ...known, type: 'api_token', orgId: 'org_1', token };
 
-const callerOf = (principal: Principal | null, request: Partial<RequestInfo> = {}): Caller => ({
+const callerOf = (principal: Principal | null, request: Partial<RequestInfo> = {}): AnyCaller => ({
   principal,
   request: {
     traceId: 'trace',
@@ -143,11 +143,11 @@ describe('the record of an operation', () => {
   });
 
   it('is that of the user who is signed in, has just signed in, or proved an account', () => {
-    const whoOf = (caller: Caller, given: Partial<ActivityEntry> = {}) => {
+    const whoOf = (caller: AnyCaller, given: Partial<ActivityEntry> = {}) => {
       const row = activityRow(caller, { ...entry, ...given });
       return [row.principal_type, row.principal_id, row.user_id, row.token_id];
     };
-    const signedIn: Caller = { ...callerOf(null), signedInAs: { userId: 'usr_2', username: 'bob' } };
+    const signedIn: AnyCaller = { ...callerOf(null), signedInAs: { userId: 'usr_2', username: 'bob' } };
     expect(whoOf(callerOf(user), { userId: 'usr_3' })).toEqual(['user', 'usr_1', 'usr_1', null]);
     expect(whoOf({ ...callerOf(user), ...signedIn, principal: user })).toEqual(['user', 'usr_1', 'usr_1', null]);
     expect(whoOf(signedIn, { userId: 'usr_3' })).toEqual(['user', 'usr_2', 'usr_2', null]);

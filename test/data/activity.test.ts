@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Action } from '../../src/kernel/actions.ts';
-import type { Caller } from '../../src/kernel/caller.ts';
+import type { ActivityAction } from '../../src/kernel/actions.ts';
+import type { AnyCaller } from '../../src/kernel/caller.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
@@ -33,9 +33,15 @@ function record(action: string, metadata?: Record<string, unknown>): void {
     recorded: false,
     isRest: true,
   };
-  const caller: Caller = { principal: null, request: { ...request, traceId } };
+  const caller: AnyCaller = { principal: null, request: { ...request, traceId } };
   // the texts tell the records apart, whatever the product's own actions are
-  const entry = { action: action as Action, resourceType: 'user', resourceId: null, orgId: null, metadata } as const;
+  const entry = {
+    action: action as ActivityAction,
+    resourceType: 'user',
+    resourceId: null,
+    orgId: null,
+    metadata,
+  } as const;
   recorder().record(caller, entry, { statusCode: 200 });
 }
 

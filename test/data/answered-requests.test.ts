@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ActivityEntry, ActivityRecorder, type Outcome } from '../../src/data/activity.ts';
-import type { Caller } from '../../src/kernel/caller.ts';
+import { type ActivityEntry, type ActivityOutcome, ActivityRecorder } from '../../src/data/activity.ts';
+import type { AnyCaller } from '../../src/kernel/caller.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import type { Principal } from '../../src/kernel/principal.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
@@ -52,7 +52,7 @@ beforeAll(async () => {
 afterAll(() => database.close());
 
 const known = { username: 'u', isPlatformAdmin: false, isVerified: true };
-const callerOf = (principal: Principal | null): Caller => ({
+const callerOf = (principal: Principal | null): AnyCaller => ({
   principal,
   request: { ...systemCaller('a test').request, method: 'GET', path: '/' },
 });
@@ -66,7 +66,11 @@ interface Stored {
 }
 
 /** What is stored of operations of a caller. */
-async function stored(caller: Caller, outcome: Outcome, ...entries: Partial<ActivityEntry>[]): Promise<Stored[]> {
+async function stored(
+  caller: AnyCaller,
+  outcome: ActivityOutcome,
+  ...entries: Partial<ActivityEntry>[]
+): Promise<Stored[]> {
   for (const entry of entries)
     recorder.record(
       caller,
@@ -81,9 +85,9 @@ async function stored(caller: Caller, outcome: Outcome, ...entries: Partial<Acti
   );
 }
 
-const done: Outcome = { statusCode: 200 };
-const refused: Outcome = { statusCode: 403, errorCode: 'FORBIDDEN' };
-const absent: Outcome = { statusCode: 404, errorCode: 'RESOURCE_NOT_FOUND' };
+const done: ActivityOutcome = { statusCode: 200 };
+const refused: ActivityOutcome = { statusCode: 403, errorCode: 'FORBIDDEN' };
+const absent: ActivityOutcome = { statusCode: 404, errorCode: 'RESOURCE_NOT_FOUND' };
 const columnsOf = ({ orgId, workspaceId, namespaceId, environmentId, appId }: Places) => ({
   org_id: orgId,
   workspace_id: workspaceId ?? null,
@@ -120,7 +124,7 @@ describe('the record of a request that has been answered', () => {
   });
 
   it('has a token only where its user may be listed', async () => {
-    const tokenOf = (userId: string): Caller =>
+    const tokenOf = (userId: string): AnyCaller =>
       callerOf({
         ...known,
         type: 'api_token',
@@ -174,7 +178,7 @@ describe('the record of a request that has been answered', () => {
   });
 
   it('has a resource that was refused only where that is there', async () => {
-    const resourceOf = async (outcome: Outcome, resourceId: string | null, caller = member()) =>
+    const resourceOf = async (outcome: ActivityOutcome, resourceId: string | null, caller = member()) =>
       (await stored(caller, outcome, { resourceId })).map(({ resource_id, named }) => [resource_id, named]);
     expect(await resourceOf(refused, ours.appId)).toEqual([[ours.appId, null]]);
     expect(await resourceOf(absent, ours.appId)).toEqual([[null, { resource_id: ours.appId }]]);
@@ -223,7 +227,7 @@ describe('the record of a failed sign-in', () => {
   const anonymous = () => callerOf(null);
   const attempt = (accountId: string, orgId: string | null = null) =>
     ({ action: 'login', resourceType: 'user', resourceId: accountId, orgId, accountId }) as const;
-  const organizationsOf = async (caller: Caller, accountId: string, orgId: string | null = null) =>
+  const organizationsOf = async (caller: AnyCaller, accountId: string, orgId: string | null = null) =>
     (await stored(caller, refused, attempt(accountId, orgId))).map((row) => row.org_id);
 
   it('goes to each organization that made the account, or that its user has been in', async () => {

@@ -3,7 +3,7 @@ import { brokenUnique, Changes } from '../../src/data/changes.ts';
 import type { Tx } from '../../src/data/tx.ts';
 import { statement } from '../../src/data/writes.ts';
 import { tables } from '../../src/generated/tables.ts';
-import type { Caller } from '../../src/kernel/caller.ts';
+import type { AnyCaller } from '../../src/kernel/caller.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import type { Task } from '../../src/kernel/tasks.ts';
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const caller = (): Caller => systemCaller('a test');
+const caller = (): AnyCaller => systemCaller('a test');
 const JOBS_OF = `select j.payload from jobs._private_jobs j join jobs._private_tasks t on t.id = j.task_id
   where t.identifier = $1 order by j.id`;
 const missing = () => new Error('it is not there');

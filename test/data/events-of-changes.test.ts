@@ -5,7 +5,7 @@ import { type EventEntry, eventActor, eventRow, writeEvents } from '../../src/da
 import { emitChange, recordChange } from '../../src/data/record-change.ts';
 import type { Tx } from '../../src/data/tx.ts';
 import type { Statement } from '../../src/data/writes.ts';
-import type { Caller } from '../../src/kernel/caller.ts';
+import type { AnyCaller } from '../../src/kernel/caller.ts';
 import type { Principal } from '../../src/kernel/principal.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import type { TokenGrant } from '../../src/kernel/token-grant.ts';
@@ -17,7 +17,7 @@ const program: Principal = { ...known, type: 'app_token', orgId: 'org_1', token:
 const signedInAs = { userId: 'usr_2', username: 'bob' };
 
 describe('who causes an event', () => {
-  it.each<[string, Omit<Caller, 'request'>, object]>([
+  it.each<[string, Omit<AnyCaller, 'request'>, object]>([
     ['a user', { principal: user }, { principal_type: 'user', principal_id: 'usr_1', username: 'ann' }],
     ['a token', { principal: program }, { principal_type: 'app_token', principal_id: 'tok_1', username: 'ann' }],
     [
@@ -38,7 +38,7 @@ describe('who causes an event', () => {
 
 describe('an event', () => {
   const event: EventEntry = { type: 'app.updated', orgId: 'org_1', resourceType: 'app', resourceId: 'app_1' };
-  const caller: Caller = { principal: user, request };
+  const caller: AnyCaller = { principal: user, request };
 
   it('is stored with its place, and what it says', () => {
     const actor = '{"principal_type":"user","principal_id":"usr_1","username":"ann"}';
@@ -143,7 +143,7 @@ describe('notices that are due', () => {
       },
     };
     const changes = {
-      run: async (caller: Caller, work: (tx: Tx) => Promise<unknown>) => {
+      run: async (caller: AnyCaller, work: (tx: Tx) => Promise<unknown>) => {
         callers.push(`${caller.request.method} ${caller.request.path}`);
         return work(tx as unknown as Tx);
       },

@@ -7,7 +7,7 @@ import type { Notify, Occasion } from '../../src/data/occasions.ts';
 import { Sql } from '../../src/data/sql.ts';
 import type { Tx } from '../../src/data/tx.ts';
 import { statement } from '../../src/data/writes.ts';
-import type { Caller } from '../../src/kernel/caller.ts';
+import type { AnyCaller } from '../../src/kernel/caller.ts';
 import { Expectation } from '../../src/kernel/expectation.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
@@ -69,12 +69,12 @@ const recordOf = (resourceId: string, metadata?: Record<string, unknown>) =>
 const eventOf = (resourceId: string) =>
   ({ type: 'namespace.updated', orgId, resourceType: 'namespace', resourceId }) as const;
 
-const recordsOf = (caller: Caller) =>
+const recordsOf = (caller: AnyCaller) =>
   database.sql.read<{ resource_id: string; metadata: object }>(
     'select resource_id, metadata from activity where trace_id = $1 order by id',
     [caller.request.traceId],
   );
-const eventsOf = async (caller: Caller) =>
+const eventsOf = async (caller: AnyCaller) =>
   (
     await database.sql.read<{ resource_id: string }>(
       'select resource_id from events where trace_id = $1 order by seq',
@@ -356,12 +356,12 @@ describe('the events and jobs of a change', () => {
 });
 
 describe('a change whose caller expects a version', () => {
-  const expecting = (...versions: number[]): Caller => {
+  const expecting = (...versions: number[]): AnyCaller => {
     const caller = systemCaller('a test');
     caller.request.expectation = new Expectation(versions);
     return caller;
   };
-  const rename = (caller: Caller, id: string, version?: string) =>
+  const rename = (caller: AnyCaller, id: string, version?: string) =>
     run(async (tx) => {
       await tx.expectVersion({ table: 'namespaces', key: { id }, ...(version && { version }) });
       return tx.change('namespaces', { id }, { name: 'Renamed' }, missing).constructor.name;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ServiceDeps } from '../../src/access/service-deps.ts';
-import { columnsOf } from '../../src/data/pages.ts';
+import { columnsOf } from '../../src/data/paging.ts';
 import { Reads, type ReadsOptions } from '../../src/data/reads.ts';
 import type { ReadContext, RequestCache } from '../../src/data/request-cache.ts';
-import type { Caller } from '../../src/kernel/caller.ts';
+import type { AnyCaller } from '../../src/kernel/caller.ts';
 import { markChecked } from '../../src/kernel/mark-checked.ts';
 import type { Principal, TokenPrincipal } from '../../src/kernel/principal.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
@@ -106,10 +106,10 @@ const tokenOf = (given: Partial<TokenPrincipal['token']> = {}): Principal => ({
 });
 
 /** A request of a caller, which keeps what it needs once. */
-function asking(principal: Principal | null = userOf('u1'), more: Partial<Caller> = {}): ReadContext {
+function asking(principal: Principal | null = userOf('u1'), more: Partial<AnyCaller> = {}): ReadContext {
   const kept = new Map<string, unknown>();
   return {
-    caller: { principal, request: systemCaller('a test').request, ...more },
+    anyCaller: { principal, request: systemCaller('a test').request, ...more },
     once<T>(key: string, make: () => T): T {
       if (!kept.has(key)) kept.set(key, make());
       return kept.get(key) as T;
@@ -451,7 +451,7 @@ describe('a row', () => {
     const own = (grant: 'all' | 'own' | null, id: string, principal: Principal | null = userOf('u1')) =>
       readsOf()
         .own(
-          asking(principal).caller,
+          asking(principal).anyCaller,
           markChecked({ orgId: 'o1', workspaceId: 'w1' }, { permission, grant } as never),
           id,
         )
@@ -476,7 +476,7 @@ describe('a row', () => {
       below: ['orgId', 'workspaceId'],
     });
     const place = markChecked({ orgId: 'o1', workspaceId: 'w1' }, { permission, grant: 'own' } as never);
-    await expect(anonymous.own(asking(null).caller, place, 't1')).rejects.toThrow(refusal);
+    await expect(anonymous.own(asking(null).anyCaller, place, 't1')).rejects.toThrow(refusal);
   });
 });
 

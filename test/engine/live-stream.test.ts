@@ -50,8 +50,11 @@ describe('the streams of one document', () => {
     fields: {
       column: leaf({ pothosExposedField: 'name' }),
       same: leaf({ sameForAll: true }),
-      own: leaf({}, (_event: object, _args: object, { caller }: Context) => caller.principal?.userId),
-      wrong: leaf({ sameForAll: true }, (_event: object, _args: object, { actor }: Context) => actor.principal.userId),
+      own: leaf({}, (_event: object, _args: object, { anyCaller }: Context) => anyCaller.principal?.userId),
+      wrong: leaf(
+        { sameForAll: true },
+        (_event: object, _args: object, { caller }: Context) => caller.principal.userId,
+      ),
     },
   });
   let sources: { name: string }[][] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isTimezone, type Step, TimeZone } from '../../src/kernel/time-zone.ts';
+import { isTimezone, type StepLength, TimeZone } from '../../src/kernel/time-zone.ts';
 
 test('knows time zones', () => {
   expect(['UTC', 'Europe/Berlin', 'Asia/Calcutta', 'Asia/Kolkata'].filter(isTimezone)).toHaveLength(4);
@@ -7,7 +7,7 @@ test('knows time zones', () => {
 });
 
 /** The starts of some spans from the one that contains a time. */
-function starts(zone: string, step: Step, from: string, count: number): string[] {
+function starts(zone: string, step: StepLength, from: string, count: number): string[] {
   const calendar = TimeZone.of(zone);
   const found = [calendar.startOf(step, new Date(from))];
   while (found.length < count) found.push(calendar.next(step, found.at(-1)!));

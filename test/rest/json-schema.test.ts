@@ -9,7 +9,7 @@ import {
   typeFromAST,
 } from 'graphql';
 import { describe, expect, it } from 'vitest';
-import { Schemas } from '../../rest/json-schema.ts';
+import { JsonSchemas } from '../../rest/json-schema.ts';
 import { KEY, reference, TEXT } from '../../rest/schema-parts.ts';
 import { SelectionReader } from '../../rest/selection.ts';
 import type { Constraints } from '../../src/kernel/constraints.ts';
@@ -69,7 +69,7 @@ const typeOf = (text: string) => typeFromAST(schema, parseType(text) as never) a
 const objectOf = (name: string) => schema.getType(name) as GraphQLInputObjectType;
 /** The schema of an input, and the components that it refers to. */
 function inputOf(type: string, constraints: Constraints = {}, isText = false) {
-  const schemas = new Schemas();
+  const schemas = new JsonSchemas();
   return { shown: schemas.input(typeOf(type), constraints, isText), components: schemas.components };
 }
 const input = (...args: Parameters<typeof inputOf>) => inputOf(...args).shown;
@@ -228,7 +228,7 @@ describe('the schema of an input object', () => {
   });
 
   it('is another one for a form, where a field is the file', () => {
-    const schemas = new Schemas();
+    const schemas = new JsonSchemas();
     expect(schemas.inputObject(objectOf('Closed'))).toEqual(reference('Closed'));
     expect(schemas.inputObject(objectOf('Closed'), 'name')).toEqual(reference('ClosedForm'));
     const closed = { type: 'object', additionalProperties: false };
@@ -249,7 +249,7 @@ describe('the schema of an input object', () => {
 });
 
 /** The schema of what a selection of `Query` shows. */
-function outputOf(text: string, schemas = new Schemas()) {
+function outputOf(text: string, schemas = new JsonSchemas()) {
   const document = parse(text);
   const fragments = new Map(
     document.definitions.flatMap((node) =>
@@ -352,7 +352,7 @@ describe('the schema of an answer', () => {
   });
 
   it('of a fragment has another name where an input has it already', () => {
-    const schemas = new Schemas();
+    const schemas = new JsonSchemas();
     schemas.input(typeOf('Inner'), {});
     const { shown } = outputOf('{ item { ...Inner } items { ...Inner } } fragment Inner on Item { id }', schemas);
     expect(shown).toMatchObject({
@@ -362,6 +362,6 @@ describe('the schema of an answer', () => {
   });
 
   it('of an object without a selection is any object', () => {
-    expect(new Schemas().output(schema.getQueryType()!, null)).toEqual({ type: ['object', 'null'] });
+    expect(new JsonSchemas().output(schema.getQueryType()!, null)).toEqual({ type: ['object', 'null'] });
   });
 });

@@ -3,11 +3,11 @@ import { coveringTests, needDatabase } from '../../scripts/mutants/covering-test
 
 describe('the tests that judge a source file', () => {
   it('are light where they need a database and no service, and whole where they start it', () => {
-    const { light, whole } = coveringTests('src/data/pages.ts');
-    expect(light).toContain('test/data/pages.test.ts');
+    const { light, whole } = coveringTests('src/data/paging.ts');
+    expect(light).toContain('test/data/paging.test.ts');
     expect(whole).toContain('test/data/keyset-list.test.ts');
     expect(light.filter((test) => whole.includes(test))).toEqual([]);
-    expect(needDatabase(['test/data/pages.test.ts'])).toBe(true);
+    expect(needDatabase(['test/data/paging.test.ts'])).toBe(true);
   });
 
   it('are in the folder of its name, or import it and need no database', () => {

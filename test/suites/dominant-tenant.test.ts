@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { Context } from '../../src/graphql/context.ts';
-import type { Actor } from '../../src/kernel/caller.ts';
+import type { Caller } from '../../src/kernel/caller.ts';
 import { markChecked } from '../../src/kernel/mark-checked.ts';
 import { startTestApp } from '../support/app.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
@@ -87,7 +87,7 @@ afterAll(() => app.close());
 /** The statement of a list's first page, below the place or, batched, below it and another. */
 async function statementOf(reads: AnyReads, batched: boolean): Promise<Asked> {
   const { userId } = world.accounts.owner;
-  const context = new Context({ principal: { userId, token: null }, request: {} } as unknown as Actor, app.services);
+  const context = new Context({ principal: { userId, token: null }, request: {} } as unknown as Caller, app.services);
   const nowhere = Object.fromEntries(Object.keys(place).map((property) => [property, 'nowhere']));
   const read = vi.spyOn(app.services.sql, 'readMarked');
   const places = batched ? [place, nowhere] : [place];

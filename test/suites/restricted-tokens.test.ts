@@ -10,7 +10,7 @@ import {
   visitWithTypeInfo,
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { words } from '../../src/data/pages.ts';
+import { words } from '../../src/data/paging.ts';
 import { type PlaceKind, placeKinds } from '../../src/kernel/resources.ts';
 import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -118,10 +118,10 @@ async function ask(root: RootField, given: Record<string, unknown>, token: strin
 function forgettingRestrictions(reads: Pick<AnyReads, 'list'>) {
   const list = reads.list.bind(reads);
   return vi.spyOn(reads, 'list').mockImplementation((context, place, args) => {
-    const { principal } = context.caller;
+    const { principal } = context.anyCaller;
     const unrestricted = principal && { ...principal, type: 'user' as const, sessionId: '', token: null };
-    const caller = { ...context.caller, principal: unrestricted };
-    return list({ caller, once: (key, make) => context.once(key, make) }, place, args);
+    const caller = { ...context.anyCaller, principal: unrestricted };
+    return list({ anyCaller: caller, once: (key, make) => context.once(key, make) }, place, args);
   });
 }
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { credentialOf } from '../../src/access/authentication.ts';
 import type { ReadContext } from '../../src/data/request-cache.ts';
 import { Context } from '../../src/graphql/context.ts';
-import type { Actor } from '../../src/kernel/caller.ts';
+import type { Caller } from '../../src/kernel/caller.ts';
 import { markChecked } from '../../src/kernel/mark-checked.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import { readRoutedModels } from '../../src/models/models/model-routing.reads.ts';
@@ -415,7 +415,7 @@ test('every `Reads` is in here, and every one that is made is shown by its servi
 
 /** A request of somebody who has signed in. */
 const asking = (userId: string): ReadContext =>
-  new Context({ principal: { userId, token: null }, request: {} } as unknown as Actor, app.services);
+  new Context({ principal: { userId, token: null }, request: {} } as unknown as Caller, app.services);
 
 describe.each(Object.entries(declared))('%s', (name, { place, rows: read, me, known = 'id', alias }) => {
   const reads = () => readsIn(app.services).get(name)!;
@@ -468,9 +468,9 @@ describe.each(Object.entries(declared))('%s', (name, { place, rows: read, me, kn
   });
 });
 
-async function owner(): Promise<Actor> {
+async function owner(): Promise<Caller> {
   const principal = await app.services.authentication.authenticate(credentialOf(world.as('owner').authorization)!);
-  return { principal, request: systemCaller('rows').request } as Actor;
+  return { principal, request: systemCaller('rows').request } as Caller;
 }
 
 /** Whole rows that are read by a statement of their own. THE place to add one. */

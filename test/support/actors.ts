@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { expand } from '../../src/access/scopes.ts';
-import type { Actor } from '../../src/kernel/caller.ts';
+import type { Caller } from '../../src/kernel/caller.ts';
 import { type Role, roles } from '../../src/kernel/roles.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import type { TokenGrant } from '../../src/kernel/token-grant.ts';
@@ -9,7 +9,7 @@ import { addOrganization, addUser, type BareDatabase } from './bare-database.ts'
 const { request } = systemCaller('test');
 
 /** Somebody who has signed in. */
-export const actorOf = (userId: string, isVerified = true): Actor => ({
+export const actorOf = (userId: string, isVerified = true): Caller => ({
   request,
   principal: {
     type: 'user',
@@ -24,7 +24,7 @@ export const actorOf = (userId: string, isVerified = true): Actor => ({
 });
 
 /** A program with a token of somebody. */
-export const tokenOf = (userId: string, orgId: string, given: Partial<TokenGrant> = {}): Actor => ({
+export const tokenOf = (userId: string, orgId: string, given: Partial<TokenGrant> = {}): Caller => ({
   request,
   principal: {
     type: 'api_token',

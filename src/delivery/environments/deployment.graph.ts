@@ -156,9 +156,9 @@ builder.mutationFields((t) => ({
       ...inputArg(DeployReleaseInput, 'The release.'),
       ...versionArg('the environment'),
     },
-    resolve: async ({ workspace }, { environmentId, input }, { actor, services }) => ({
+    resolve: async ({ workspace }, { environmentId, input }, { caller, services }) => ({
       message: 'App deployed successfully',
-      deployment: await services.deployments.deploy(actor, { ...workspace, environmentId }, input),
+      deployment: await services.deployments.deploy(caller, { ...workspace, environmentId }, input),
     }),
   }),
   promoteRelease: t.field({
@@ -172,9 +172,9 @@ builder.mutationFields((t) => ({
       ...inputArg(PromoteReleaseInput, 'The app, and the environment to take its release from.'),
       ...versionArg('the environment'),
     },
-    resolve: async ({ workspace }, { environmentId, input }, { actor, services }) => ({
+    resolve: async ({ workspace }, { environmentId, input }, { caller, services }) => ({
       message: 'App promoted successfully',
-      deployment: await services.deployments.promote(actor, { ...workspace, environmentId }, input),
+      deployment: await services.deployments.promote(caller, { ...workspace, environmentId }, input),
     }),
   }),
   undeployApp: t.field({
@@ -188,9 +188,9 @@ builder.mutationFields((t) => ({
       appId: t.arg.id({ required: true, description: 'The app.' }),
       ...versionArg('the environment'),
     },
-    resolve: async ({ environment }, { appId }, { actor, services }) => ({
+    resolve: async ({ environment }, { appId }, { caller, services }) => ({
       message: 'App undeployed successfully',
-      deployment: await services.deployments.undeploy(actor, environment, appId),
+      deployment: await services.deployments.undeploy(caller, environment, appId),
     }),
   }),
 }));

@@ -2,8 +2,8 @@ import { bulkInsertOf } from '../../data/bulk-insert.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { Deployment } from '../../generated/prisma/client.ts';
-import type { Action } from '../../kernel/actions.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { ActivityAction } from '../../kernel/actions.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { EventName } from '../../kernel/resources.ts';
@@ -13,7 +13,7 @@ import type { FilledSlot, Slot } from './slots.ts';
 export type DeploymentAction = 'deploy' | 'undeploy' | 'rollback' | 'promote';
 
 /** Its names in the audit trail (defaults §9) and in the event stream (defaults §10). */
-const told: Record<DeploymentAction, { activity: Action; event: EventName<'deployment'> }> = {
+const recordedAs: Record<DeploymentAction, { activity: ActivityAction; event: EventName<'deployment'> }> = {
   deploy: { activity: 'deploy', event: 'created' },
   promote: { activity: 'promote', event: 'created' },
   rollback: { activity: 'deploy', event: 'rolled_back' },
@@ -26,17 +26,17 @@ const told: Record<DeploymentAction, { activity: Action; event: EventName<'deplo
  */
 export function fillSlot(
   tx: Tx,
-  actor: Actor,
+  caller: Caller,
   place: WorkspacePlace,
   slot: Slot,
   change: { action: DeploymentAction; releaseId: string },
 ): Deployment {
-  const record = nextRecord(actor, place, slot, change);
+  const record = nextRecord(caller, place, slot, change);
   const { environmentId, appId, number } = record;
   tx.insert('deployments', record);
   const releaseId = change.action === 'undeploy' ? null : change.releaseId;
   tx.update('environment_slots', { environmentId, appId }, { releaseId, lastNumber: number });
-  tell(tx, record);
+  recordDeployment(tx, record);
   return record;
 }
 
@@ -44,13 +44,13 @@ export function fillSlot(
  * Records the removal of everything in these slots, which the caller has locked, because the slots are about to be
  * deleted.
  */
-export function recordRemovals(tx: Tx, actor: Actor, place: WorkspacePlace, slots: readonly FilledSlot[]): void {
+export function recordRemovals(tx: Tx, caller: Caller, place: WorkspacePlace, slots: readonly FilledSlot[]): void {
   const removals = slots.map((slot) =>
-    nextRecord(actor, place, slot, { action: 'undeploy', releaseId: slot.releaseId }),
+    nextRecord(caller, place, slot, { action: 'undeploy', releaseId: slot.releaseId }),
   );
   if (removals.length === 0) return;
   tx.write(records(removals));
-  for (const record of removals) tell(tx, record);
+  for (const record of removals) recordDeployment(tx, record);
 }
 
 /** One text for any number of rows: a deleted app may be deployed in many environments. */
@@ -73,7 +73,7 @@ const records = bulkInsertOf('deployments', {
  * chain is always that of `number`.
  */
 const nextRecord = (
-  actor: Actor,
+  caller: Caller,
   { orgId, workspaceId }: WorkspacePlace,
   { environmentId, appId, releaseId: previousReleaseId, lastNumber }: Slot,
   change: { action: DeploymentAction; releaseId: string },
@@ -86,13 +86,13 @@ const nextRecord = (
   number: lastNumber + 1,
   previousReleaseId,
   ...change,
-  deployedBy: actor.principal.userId,
+  deployedBy: caller.principal.userId,
   deployedAt: new Date(),
 });
 
-function tell(tx: Tx, record: Deployment): void {
+function recordDeployment(tx: Tx, record: Deployment): void {
   const { id, orgId, workspaceId, appId } = record;
-  const { activity, event } = told[record.action as DeploymentAction];
+  const { activity, event } = recordedAs[record.action as DeploymentAction];
   const data = {
     environment_id: record.environmentId,
     app_id: appId,

@@ -1,13 +1,13 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
-import type { ActorContext } from '../../data/request-cache.ts';
+import type { CallerContext } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { type Deployment, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, Checked, EnvironmentPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import type { Place } from '../../kernel/place.ts';
@@ -82,23 +82,23 @@ export class DeploymentService implements ContentOwner {
    * Undeploys an app everywhere when it is removed. @throws RESOURCE_CONFLICT `environment_locked` for callers who may
    * not undeploy it from a locked environment
    */
-  async placeRemoved(actor: Actor, { kind, id, ...place }: RemovedPlace): Promise<PlaceRemoval> {
+  async placeRemoved(caller: Caller, { kind, id, ...place }: RemovedPlace): Promise<PlaceRemoval> {
     if (kind !== 'app') return {};
-    const passes = await passesLocks(this.#deps.access, actor, { ...place, appId: id });
+    const passes = await passesLocks(this.#deps.access, caller, { ...place, appId: id });
     return {
-      before: async (tx) => recordRemovals(tx, actor, place, await lockSlotsOfApp(tx, id, passes)),
+      before: async (tx) => recordRemovals(tx, caller, place, await lockSlotsOfApp(tx, id, passes)),
     };
   }
 
   /** @throws RESOURCE_NOT_FOUND; FORBIDDEN for tokens that are restricted to other environments or apps */
-  async get(context: ActorContext, place: Checked<WorkspacePlace>, id: string): Promise<Deployment> {
-    return this.#readable(context.actor, await this.reads.get(context, place, id));
+  async get(context: CallerContext, place: Checked<WorkspacePlace>, id: string): Promise<Deployment> {
+    return this.#readable(context.caller, await this.reads.get(context, place, id));
   }
 
   /** A record by its id alone. @throws FORBIDDEN for those who may not read it */
-  async find(context: ActorContext, id: string): Promise<Deployment | null> {
+  async find(context: CallerContext, id: string): Promise<Deployment | null> {
     const record = await this.reads.findUnscoped(context, id);
-    return record && this.#readable(context.actor, record);
+    return record && this.#readable(context.caller, record);
   }
 
   /**
@@ -106,7 +106,7 @@ export class DeploymentService implements ContentOwner {
    * @throws RESOURCE_NOT_FOUND `app` for one that does not exist and was never deployed here
    */
   async list(
-    context: ActorContext,
+    context: CallerContext,
     place: Checked<EnvironmentPlace>,
     args: DeploymentListArgs,
   ): Promise<Page<Deployment>> {
@@ -123,20 +123,20 @@ export class DeploymentService implements ContentOwner {
    * `environment_locked`
    */
   async deploy(
-    actor: Actor,
+    caller: Caller,
     place: EnvironmentPlace,
     { appId, releaseId }: { appId: string; releaseId: string },
   ): Promise<Deployment> {
-    await this.#demand(actor, 'deployment:create', { ...place, appId });
+    await this.#demand(caller, 'deployment:create', { ...place, appId });
     await this.#ensureEnvironment(place, place.environmentId);
-    return this.#change(actor, place, appId, async (tx, lock) => {
+    return this.#change(caller, place, appId, async (tx, lock) => {
       demandApp(tx, place, appId);
       tx.demand('releases', { id: releaseId, appId }, 'key share', () => notFound('release', releaseId));
       await lock();
       const slot = await lockOrMakeSlot(tx, place.environmentId, appId);
       const replaces = slot.releaseId !== null && slot.releaseId !== releaseId;
       const isRollback = replaces && (await wasDeployed(tx, place.environmentId, releaseId));
-      return fillSlot(tx, actor, place, slot, { action: isRollback ? 'rollback' : 'deploy', releaseId });
+      return fillSlot(tx, caller, place, slot, { action: isRollback ? 'rollback' : 'deploy', releaseId });
     });
   }
 
@@ -146,22 +146,22 @@ export class DeploymentService implements ContentOwner {
    * environment itself
    */
   async promote(
-    actor: Actor,
+    caller: Caller,
     place: EnvironmentPlace,
     { appId, fromEnvironmentId }: { appId: string; fromEnvironmentId: string },
   ): Promise<Deployment> {
     if (fromEnvironmentId === place.environmentId)
       throw invalidInput(['input', 'fromEnvironmentId'], 'must be another environment than the one to deploy to');
-    await this.#demand(actor, 'deployment:create', { ...place, appId });
-    await this.#demand(actor, 'environment:read', { ...place, environmentId: fromEnvironmentId, appId });
+    await this.#demand(caller, 'deployment:create', { ...place, appId });
+    await this.#demand(caller, 'environment:read', { ...place, environmentId: fromEnvironmentId, appId });
     await this.#ensureEnvironment(place, fromEnvironmentId);
     await this.#ensureEnvironment(place, place.environmentId);
-    return this.#change(actor, place, appId, async (tx, lock) => {
+    return this.#change(caller, place, appId, async (tx, lock) => {
       demandApp(tx, place, appId);
       const releaseId = await lockDeployedRelease(tx, fromEnvironmentId, appId);
       await lock();
       const slot = await lockOrMakeSlot(tx, place.environmentId, appId);
-      return fillSlot(tx, actor, place, slot, { action: 'promote', releaseId });
+      return fillSlot(tx, caller, place, slot, { action: 'promote', releaseId });
     });
   }
 
@@ -169,12 +169,12 @@ export class DeploymentService implements ContentOwner {
    * Removes the deployed release of an app.
    * @throws RESOURCE_NOT_FOUND `deployment`; RESOURCE_CONFLICT like `deploy`
    */
-  async undeploy(actor: Actor, place: Checked<EnvironmentPlace>, appId: string): Promise<Deployment> {
-    return this.#change(actor, place, appId, async (tx, lock) => {
+  async undeploy(caller: Caller, place: Checked<EnvironmentPlace>, appId: string): Promise<Deployment> {
+    return this.#change(caller, place, appId, async (tx, lock) => {
       await lock();
       const slot = await lockSlot(tx, place.environmentId, appId);
       if (!slot?.releaseId) throw notFound('deployment', appId);
-      return fillSlot(tx, actor, place, slot, { action: 'undeploy', releaseId: slot.releaseId });
+      return fillSlot(tx, caller, place, slot, { action: 'undeploy', releaseId: slot.releaseId });
     });
   }
 
@@ -183,14 +183,14 @@ export class DeploymentService implements ContentOwner {
    * locks.
    */
   async #change(
-    actor: Actor,
+    caller: Caller,
     place: EnvironmentPlace,
     appId: string,
     work: (tx: Tx, lock: () => Promise<void>) => Promise<Deployment>,
   ): Promise<Deployment> {
     const { access, changes } = this.#deps;
-    const passes = await passesLocks(access, actor, { ...place, appId });
-    return changes.run(actor, (tx) => work(tx, () => lockEnvironment(tx, place, passes)));
+    const passes = await passesLocks(access, caller, { ...place, appId });
+    return changes.run(caller, (tx) => work(tx, () => lockEnvironment(tx, place, passes)));
   }
 
   /**
@@ -201,8 +201,8 @@ export class DeploymentService implements ContentOwner {
     await this.#deps.access.findPart(place, 'environment', id);
   }
 
-  async #readable(actor: Actor, record: Deployment): Promise<Deployment> {
-    await this.#demand(actor, 'environment:read', record);
+  async #readable(caller: Caller, record: Deployment): Promise<Deployment> {
+    await this.#demand(caller, 'environment:read', record);
     return record;
   }
 
@@ -210,9 +210,9 @@ export class DeploymentService implements ContentOwner {
    * Repeats the permission check of the field, because the app and the environment are only known here, and tokens may
    * be restricted to some.
    */
-  async #demand(actor: Actor, permission: Permission, where: WorkspacePlace & Place): Promise<void> {
+  async #demand(caller: Caller, permission: Permission, where: WorkspacePlace & Place): Promise<void> {
     const { orgId, workspaceId, environmentId, appId } = where;
-    await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, permission, { environmentId, appId });
+    await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, permission, { environmentId, appId });
   }
 }
 

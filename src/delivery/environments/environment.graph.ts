@@ -32,8 +32,8 @@ export const Environment = builder.objectRef<EnvironmentView>('Environment').imp
       type: 'StringMap',
       authorize: 'inherited',
       description: 'What is deployed now: a map from app ids to release ids.',
-      resolve: ({ activeDeployments }, _args, { actor }) => {
-        const { appId: visible } = restrictionsOf(actor.principal.token);
+      resolve: ({ activeDeployments }, _args, { caller }) => {
+        const { appId: visible } = restrictionsOf(caller.principal.token);
         if (!visible) return activeDeployments;
         return Object.fromEntries(Object.entries(activeDeployments).filter(([appId]) => visible.includes(appId)));
       },
@@ -113,9 +113,9 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'environment:create' },
     emits: ['environment.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateEnvironmentInput, 'The environment.') },
-    resolve: async ({ workspace }, { input }, { actor, services }) => ({
+    resolve: async ({ workspace }, { input }, { caller, services }) => ({
       message: 'Environment created successfully',
-      environment: await services.environments.create(actor, workspace, input),
+      environment: await services.environments.create(caller, workspace, input),
     }),
   }),
   updateEnvironment: t.field({
@@ -124,9 +124,9 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'environment:update' },
     emits: ['environment.updated'],
     args: { ...target(), ...inputArg(UpdateEnvironmentInput), ...versionArg() },
-    resolve: async ({ workspace }, { id, input }, { actor, services }) => ({
+    resolve: async ({ workspace }, { id, input }, { caller, services }) => ({
       message: 'Environment updated successfully',
-      environment: await services.environments.update(actor, workspace, id, input),
+      environment: await services.environments.update(caller, workspace, id, input),
     }),
   }),
   deleteEnvironment: t.field({
@@ -138,8 +138,8 @@ builder.mutationFields((t) => ({
     emits: ['environment.deleted'],
     mayEmit: ['deployment.removed', 'secret.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ workspace }, { id }, { actor, services }) => {
-      await services.environments.delete(actor, workspace, id);
+    resolve: async ({ workspace }, { id }, { caller, services }) => {
+      await services.environments.delete(caller, workspace, id);
       return { message: 'Environment deleted successfully' };
     },
   }),

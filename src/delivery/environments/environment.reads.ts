@@ -1,6 +1,6 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import type { VersionedRow } from '../../data/versioned-rows.ts';
 import { type Environment as EnvironmentRow, Prisma } from '../../generated/prisma/client.ts';

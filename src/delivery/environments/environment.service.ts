@@ -7,7 +7,7 @@ import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Environment as EnvironmentRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -42,9 +42,9 @@ export class EnvironmentService {
    * The first environment of a workspace that is not archived becomes its default, whatever the input.
    * @throws RESOURCE_ALREADY_EXISTS for a slug that is taken
    */
-  async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateEnvironment): Promise<Environment> {
+  async create(caller: Caller, place: Checked<WorkspacePlace>, input: CreateEnvironment): Promise<Environment> {
     const { orgId, workspaceId } = place;
-    const environment = await this.#deps.changes.run(actor, async (tx) => {
+    const environment = await this.#deps.changes.run(caller, async (tx) => {
       await lockWorkspace(tx, place, 'no key update');
       await refuseTakenSlug(tx, workspaceId, input.slug);
       const id = newId('environment');
@@ -52,7 +52,7 @@ export class EnvironmentService {
       if (isDefault) await unsetDefault(tx, workspaceId);
       const { name, slug, description = null } = input;
       recordChange(tx, 'create', 'environment', { id, orgId, workspaceId }, { slug });
-      const createdBy = actor.principal.userId;
+      const createdBy = caller.principal.userId;
       return tx.create('environments', { id, orgId, workspaceId, name, slug, description, isDefault, createdBy });
     });
     return { ...environment, activeDeployments: {} };
@@ -64,12 +64,12 @@ export class EnvironmentService {
    * `default_environment`, `has_active_deployments`, `environment_archived`
    */
   async update(
-    actor: Actor,
+    caller: Caller,
     place: Checked<WorkspacePlace>,
     id: string,
     input: UpdateEnvironment,
   ): Promise<Environment> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       await lockWorkspace(tx, place, 'no key update');
       const before = await lockAlone(tx, place, id);
       await tx.expectVersion(versionedEnvironment(id));
@@ -93,13 +93,13 @@ export class EnvironmentService {
    * Undeploys everything in it, then deletes it with its secrets.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `default_environment`
    */
-  async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
-    await this.#deps.changes.run(actor, async (tx) => {
+  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<void> {
+    await this.#deps.changes.run(caller, async (tx) => {
       await lockWorkspace(tx, place, 'no key update');
       const environment = await lockAlone(tx, place, id);
       await tx.expectVersion(versionedEnvironment(id));
       if (environment.isDefault && (await othersOf(tx, environment)).length > 0) throw isTheDefault(id);
-      recordRemovals(tx, actor, place, await lockSlotsOfEnvironment(tx, id));
+      recordRemovals(tx, caller, place, await lockSlotsOfEnvironment(tx, id));
       tx.remove('environments', { id });
       await this.#deps.secrets.placeDeleted(tx, { environmentId: id });
       recordChange(tx, 'delete', 'environment', environment, { slug: environment.slug });
@@ -107,10 +107,13 @@ export class EnvironmentService {
   }
 }
 
-type Changes = Partial<Pick<EnvironmentRow, 'name' | 'slug' | 'description' | 'isDefault' | 'status'>>;
+type ChangedFields = Partial<Pick<EnvironmentRow, 'name' | 'slug' | 'description' | 'isDefault' | 'status'>>;
 
 /** The fields of the input that differ from the row. */
-function changesOf(before: EnvironmentRow, { name, slug, description, isDefault, status }: UpdateEnvironment): Changes {
+function changesOf(
+  before: EnvironmentRow,
+  { name, slug, description, isDefault, status }: UpdateEnvironment,
+): ChangedFields {
   const given = {
     name: name ?? undefined,
     slug: slug ?? undefined,
@@ -120,10 +123,10 @@ function changesOf(before: EnvironmentRow, { name, slug, description, isDefault,
   };
   const differs = ([field, value]: [string, unknown]) =>
     value !== undefined && value !== before[field as keyof EnvironmentRow];
-  return Object.fromEntries(Object.entries(given).filter(differs)) as Changes;
+  return Object.fromEntries(Object.entries(given).filter(differs)) as ChangedFields;
 }
 
-async function refuseForbidden(tx: Tx, before: EnvironmentRow, changes: Changes): Promise<void> {
+async function refuseForbidden(tx: Tx, before: EnvironmentRow, changes: ChangedFields): Promise<void> {
   const { id, workspaceId } = before;
   if (before.status === 'archived' && (changes.status !== 'active' || Object.keys(changes).length > 1))
     throw conflict(

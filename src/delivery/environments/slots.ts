@@ -1,7 +1,7 @@
 import type { Access } from '../../access/access.ts';
 import type { Tx } from '../../data/tx.ts';
 import { type Statement, statement } from '../../data/writes.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { EnvironmentPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { ApiError, conflict, notFound } from '../../kernel/errors.ts';
 import type { Place } from '../../kernel/place.ts';
@@ -19,16 +19,16 @@ export interface Slot {
 export type FilledSlot = Slot & { releaseId: string };
 
 /**
- * Whether the actor may deploy in a locked environment, or in any environment of the workspace if none is named. Call
+ * Whether the caller may deploy in a locked environment, or in any environment of the workspace if none is named. Call
  * it before the transaction, because it reads.
  */
 export async function passesLocks(
   access: Access,
-  actor: Actor,
+  caller: Caller,
   { orgId, workspaceId, ...place }: WorkspacePlace & Place,
 ): Promise<boolean> {
   try {
-    await access.requireWorkspace(actor, orgId, workspaceId, 'environment:update', place);
+    await access.requireWorkspace(caller, orgId, workspaceId, 'environment:update', place);
     return true;
   } catch (error) {
     if (error instanceof ApiError && error.code === 'FORBIDDEN') return false;

@@ -50,16 +50,16 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'release:create' },
     emits: ['release.created'],
     args: { ...appArgs(), ...inputArg(CreateReleaseInput, 'The release.') },
-    resolve: ({ workspace }, { appId, input }, { actor, services }) =>
-      services.releases.create(actor, { ...workspace, appId }, input),
+    resolve: ({ workspace }, { appId, input }, { caller, services }) =>
+      services.releases.create(caller, { ...workspace, appId }, input),
   }),
   deleteRelease: t.boolean({
     description: 'Deletes a release.',
     authorize: { workspace: 'release:delete', in: 'app' },
     emits: ['release.deleted'],
     args: { ...appArgs(), ...idArg('The release.'), ...versionArg() },
-    resolve: async ({ app }, { id }, { actor, services }) => {
-      await services.releases.delete(actor, app, id);
+    resolve: async ({ app }, { id }, { caller, services }) => {
+      await services.releases.delete(caller, app, id);
       return true;
     },
   }),

@@ -1,6 +1,6 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { deleteRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
@@ -8,7 +8,7 @@ import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { Prisma, type Release } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -41,8 +41,8 @@ export class ReleaseService {
    * The default version is the number. @throws RESOURCE_NOT_FOUND `app`, RESOURCE_ALREADY_EXISTS for a version that the
    * app already has
    */
-  async create(actor: Actor, place: AppPlace, input: CreateRelease): Promise<Release> {
-    return this.#deps.changes.run(actor, async (tx) => {
+  async create(caller: Caller, place: AppPlace, input: CreateRelease): Promise<Release> {
+    return this.#deps.changes.run(caller, async (tx) => {
       const { appId } = place;
       const number = await nextNumber(tx, place);
       const version = input.version ?? String(number);
@@ -51,13 +51,13 @@ export class ReleaseService {
       const row = { id: newId('release'), ...place };
       recordChange(tx, 'create', 'release', row, { number, version });
       const { notes = null, metadata } = input;
-      const createdBy = actor.principal.userId;
+      const createdBy = caller.principal.userId;
       return tx.create('releases', { ...row, number, version, notes, metadata: metadata ?? {}, createdBy });
     });
   }
 
   /** @throws RESOURCE_NOT_FOUND `release`; RESOURCE_CONFLICT `in_use` while it is deployed anywhere */
-  async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<void> {
+  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<void> {
     const release = await this.reads.get(noCache, place, id);
     const { number, version } = release;
     const rules = async (tx: Tx) => {
@@ -67,7 +67,7 @@ export class ReleaseService {
       if (references.length > 0)
         throw conflict('release', id, 'in_use', 'The release is deployed: undeploy it first.', { references });
     };
-    await deleteRow(this.#deps, actor, releases, release, { rules, metadata: { number, version } });
+    await deleteRow(this.#deps, caller, releases, release, { rules, metadata: { number, version } });
   }
 }
 

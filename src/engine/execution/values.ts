@@ -50,7 +50,7 @@ export function plainVariables(schema: GraphQLSchema, { variableDefinitions = []
   };
 }
 
-type Step = (given: Values, into: Values) => boolean;
+type ReadValue = (given: Values, into: Values) => boolean;
 
 function plainVariable(schema: GraphQLSchema, { variable, type: node, defaultValue }: VariableDefinitionNode) {
   const name = variable.name.value;
@@ -59,7 +59,7 @@ function plainVariable(schema: GraphQLSchema, { variable, type: node, defaultVal
   if (!isPlain || name === '__proto__') return null;
   const isRequired = isNonNullType(type);
   const otherwise = defaultValue && valueFromAST(defaultValue, type);
-  const step: Step = (given, into) => {
+  const step: ReadValue = (given, into) => {
     if (!Object.hasOwn(given, name)) {
       if (defaultValue) into[name] = otherwise;
       return Boolean(defaultValue) || !isRequired;
@@ -91,9 +91,9 @@ export function argumentsReader(
 }
 
 /** `null` for objects and lists that are written in the document: resolvers may keep them. */
-function plainArgument({ name, type, defaultValue }: GraphQLArgument, given: ValueNode | undefined): Step | null {
+function plainArgument({ name, type, defaultValue }: GraphQLArgument, given: ValueNode | undefined): ReadValue | null {
   const isRequired = isNonNullType(type);
-  const omitted: Step = (_variables, into) => {
+  const omitted: ReadValue = (_variables, into) => {
     if (defaultValue !== undefined) into[name] = defaultValue;
     return defaultValue !== undefined || !isRequired;
   };

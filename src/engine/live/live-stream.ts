@@ -3,7 +3,7 @@ import { showsEventOnly } from './event-selection.ts';
 import { Frame } from './frames.ts';
 
 /** The events of a subscription field. A resumable source returns the cursor of each event. */
-interface Source extends AsyncIterable<unknown> {
+interface LiveSource extends AsyncIterable<unknown> {
   cursorOf?(event: unknown): string;
 }
 
@@ -52,12 +52,12 @@ export async function subscribeLive(args: LiveArgs, mask: Mask): Promise<LiveStr
  */
 export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, undefined> {
   readonly #args: LiveArgs;
-  readonly #source: Source;
+  readonly #source: LiveSource;
   readonly #events: AsyncIterator<unknown, unknown>;
   readonly #mask: Mask;
   readonly #shared: SharedFrames | null;
 
-  constructor(args: LiveArgs, source: Source, mask: Mask) {
+  constructor(args: LiveArgs, source: LiveSource, mask: Mask) {
     this.#args = args;
     this.#source = source;
     this.#events = source[Symbol.asyncIterator]();

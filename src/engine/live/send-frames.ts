@@ -45,7 +45,7 @@ export interface SentStream {
 }
 
 /** A stream that is being sent. */
-export interface Sending {
+export interface SentFrames {
   /** Ends it after everything that has been written. */
   close(): void;
 }
@@ -54,14 +54,14 @@ export interface Sending {
  * Sends frames as the body of a response that nothing else writes to. The next frame is taken only while the client
  * reads, and the source of the frames is closed when the client is gone.
  */
-export function sendFrames(response: ServerResponse, frames: Frames, stream: SentStream): Sending {
+export function sendFrames(response: ServerResponse, frames: Frames, stream: SentStream): SentFrames {
   const sender = new FrameSender(response, frames, stream);
   sender.start();
   return sender;
 }
 
 /** One object per stream: what it holds, thousands of silent streams hold. */
-class FrameSender implements Sending {
+class FrameSender implements SentFrames {
   readonly #response: ServerResponse;
   readonly #frames: Frames;
   readonly #stream: SentStream;

@@ -25,7 +25,7 @@ import { isOfArguments, recordRefused } from './refused-operations.ts';
 /** The first few errors in variables are enough: each contains the value before it is removed. */
 const MAX_VARIABLE_ERRORS = 5;
 
-interface Options {
+interface OperationsOptions {
   schema: GraphQLSchema;
   limit: CallerLimit;
   config: Pick<
@@ -58,9 +58,9 @@ export class Operations {
   readonly #schema: GraphQLSchema;
   readonly #limit: CallerLimit;
   readonly #maxCost: number;
-  readonly #onFault: Options['onFault'];
+  readonly #onFault: OperationsOptions['onFault'];
 
-  constructor({ schema, limit, config, onFault }: Options) {
+  constructor({ schema, limit, config, onFault }: OperationsOptions) {
     this.documents = new Documents(schema, config);
     this.#schema = schema;
     this.#limit = limit;
@@ -128,7 +128,7 @@ export class Operations {
     return admitted;
   }
 
-  #unlessRefused(asked: OperationRequest, { caller }: Context): Admitted | { errors: readonly GraphQLError[] } {
+  #unlessRefused(asked: OperationRequest, { anyCaller }: Context): Admitted | { errors: readonly GraphQLError[] } {
     const { document, operationName, variables } = asked;
     try {
       const size = measureOperation(this.#schema, document, operationName, variables ?? {}, this.#maxCost);
@@ -136,7 +136,7 @@ export class Operations {
       const plain = plan?.plainVariables(variables ?? {});
       const read = plain ? { coerced: plain } : this.#coerced(asked);
       if ('errors' in read) return read;
-      this.#limit.demandRest(caller, size.rootFields, size.schemaRequests);
+      this.#limit.demandRest(anyCaller, size.rootFields, size.schemaRequests);
       return { plan, coerced: read.coerced };
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [error] };
@@ -175,7 +175,7 @@ export class Operations {
     if (!result.errors) return result;
     for (const error of result.errors.filter(isOfArguments))
       recordRefused(this.#schema, asked, context, { error, code: 'VALIDATION_ERROR', alias: error.path![0]! });
-    const errors = result.errors.map((error) => this.#mask(error, context.caller.request.traceId));
+    const errors = result.errors.map((error) => this.#mask(error, context.anyCaller.request.traceId));
     return { ...result, errors: this.documents.located(asked.document, errors) };
   }
 

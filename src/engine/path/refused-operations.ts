@@ -9,7 +9,7 @@ import {
   type SelectionNode,
   type ValueNode,
 } from 'graphql';
-import type { Outcome } from '../../data/activity.ts';
+import type { ActivityOutcome } from '../../data/activity.ts';
 import type { Context } from '../../graphql/context.ts';
 import { type ActivityLabel, entryOf } from '../../graphql/plugins/activity-label.ts';
 import { ApiError, codeOf, type ErrorCode, errorCatalogue, InputError } from '../../kernel/errors.ts';
@@ -29,10 +29,10 @@ type Variables = Readonly<Record<string, unknown>>;
 export function recordRefused(
   schema: GraphQLSchema,
   { document, operationName, variables }: OperationRequest,
-  { caller, services }: Context,
+  { anyCaller, services }: Context,
   { error, code, alias }: { error: GraphQLError; code: ErrorCode; alias?: string | number },
 ): void {
-  if (!caller.principal) return;
+  if (!anyCaller.principal) return;
   const operation = getOperationAST(document, operationName);
   const root = operation && schema.getRootType(operation.operation);
   if (!operation || !root) return;
@@ -41,7 +41,7 @@ export function recordRefused(
   for (const node of selected(operation, document.definitions.filter(isFragment), root.name, given)) {
     const label = fields[node.name.value]?.extensions.activity as ActivityLabel | null | undefined;
     if (!label || (alias !== undefined && (node.alias ?? node.name).value !== alias)) continue;
-    services.activity.record(caller, entryOf(label, caller, identifiersOf(node, given)), outcomeOf(error, code));
+    services.activity.record(anyCaller, entryOf(label, anyCaller, identifiersOf(node, given)), outcomeOf(error, code));
     return;
   }
 }
@@ -56,7 +56,7 @@ export const isOfArguments = ({ path, originalError }: GraphQLError): boolean =>
   !(originalError instanceof ApiError || originalError instanceof InputError) &&
   originalError.message.startsWith('Argument "');
 
-function outcomeOf(error: GraphQLError, otherwise: ErrorCode): Outcome {
+function outcomeOf(error: GraphQLError, otherwise: ErrorCode): ActivityOutcome {
   const isKnown = error instanceof ApiError || error instanceof InputError;
   const given = error.extensions.code as ErrorCode | undefined;
   const errorCode = isKnown ? codeOf(error) : given && given in errorCatalogue ? given : otherwise;

@@ -59,7 +59,7 @@ export interface OperationParams {
   variables?: Record<string, unknown> | null | undefined;
 }
 
-type Run = (args: OperationArgs) => Promise<ExecutionResult | AsyncIterable<ExecutionResult>>;
+type RunOperation = (args: OperationArgs) => Promise<ExecutionResult | AsyncIterable<ExecutionResult>>;
 
 interface OperationArgs extends ExecutionArgs {
   contextValue: OperationContext;
@@ -71,8 +71,8 @@ interface Enveloped {
   parse: (text: string) => DocumentNode;
   validate: (schema: GraphQLSchema, document: DocumentNode) => readonly GraphQLError[];
   contextFactory: () => Promise<OperationContext> | OperationContext;
-  execute: Run;
-  subscribe: Run;
+  execute: RunOperation;
+  subscribe: RunOperation;
 }
 
 /** @param initial what is known of the operation; nothing is needed only to run it */
@@ -81,8 +81,8 @@ export const envelopedBy = (endpoint: GraphQLEndpoint, initial: Partial<Incoming
 
 /** An operation that has passed validation, with the functions that run it. */
 export interface PreparedOperation extends OperationArgs {
-  execute: Run;
-  subscribe: Run;
+  execute: RunOperation;
+  subscribe: RunOperation;
 }
 
 /**

@@ -27,7 +27,7 @@ query Welcome {
 
 const HEADERS = JSON.stringify({ authorization: 'Bearer <access token>' }, null, 2);
 
-interface Page {
+interface GraphiqlPage {
   /** Compressed once: it is several megabytes, and the same for everybody. */
   gzipped: Buffer;
   plain: Buffer;
@@ -49,7 +49,7 @@ const policyOf = (script: string) =>
     "frame-ancestors 'none'",
   ].join('; ');
 
-async function makePage(): Promise<Page> {
+async function makePage(): Promise<GraphiqlPage> {
   // as text it takes 35 MiB of memory, and it may never be requested
   const { renderGraphiQL } = await import('@graphql-yoga/render-graphiql');
   const html = renderGraphiQL({
@@ -72,7 +72,7 @@ export const wantsPage = ({ method, headers }: FastifyRequest): boolean =>
 
 /** GraphiQL with all its assets: it loads nothing from other hosts. */
 export function graphiqlPage(): (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> {
-  let page: Promise<Page> | undefined;
+  let page: Promise<GraphiqlPage> | undefined;
   return async (request, reply) => {
     page ??= makePage();
     const { plain, gzipped, policy } = await page;

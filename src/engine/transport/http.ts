@@ -32,7 +32,7 @@ const OVERLOADED = refused(
 );
 const TOO_LONG = refused(`The answer is longer than ${MAX_ANSWER_LENGTH} characters. Ask for smaller pages.`);
 
-interface Options {
+interface HttpTransportOptions {
   endpoint: GraphQLEndpoint;
   read: PlainReader;
   socket: WebsocketHandler;
@@ -43,7 +43,7 @@ interface Options {
 /** `/graphql`: POST, GET for queries, subscriptions as SSE and over WebSocket, GraphiQL for browsers. */
 export function addGraphQL(
   server: FastifyInstance,
-  { endpoint, read, socket, bodyLimitBytes, graphiql }: Options,
+  { endpoint, read, socket, bodyLimitBytes, graphiql }: HttpTransportOptions,
 ): void {
   const plain = plainPost(endpoint, read);
   const live = plainStream(endpoint, read);

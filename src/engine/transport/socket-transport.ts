@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { CloseCode, type Server } from 'graphql-ws';
 import type { WebSocket } from 'ws';
 import { TokenBuckets } from '../../access/throttle.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { overloadOf } from '../../kernel/json-shape.ts';
 import { Wheel } from '../../kernel/wheel.ts';
@@ -29,7 +29,7 @@ export interface SocketOrigin {
   socket: WebSocket;
   request: FastifyRequest;
   /** Once the socket was let in. */
-  caller?: Caller;
+  caller?: AnyCaller;
 }
 
 /**

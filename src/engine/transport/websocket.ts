@@ -6,7 +6,7 @@ import type { Admission } from '../../access/admission.ts';
 import type { CallerLimit } from '../../access/caller-limit.ts';
 import type { Services } from '../../graphql/context.ts';
 import { Context } from '../../graphql/context.ts';
-import { type Caller, SOCKET_METHOD } from '../../kernel/caller.ts';
+import { type AnyCaller, SOCKET_METHOD } from '../../kernel/caller.ts';
 import { rateLimited, unauthenticated } from '../../kernel/errors.ts';
 import type { Principal } from '../../kernel/principal.ts';
 import { Wheel } from '../../kernel/wheel.ts';
@@ -72,7 +72,7 @@ export function socketHandler({
       const upgrade = extra.request.caller;
       const given = connectionParams?.authorization ?? connectionParams?.Authorization;
       const { socket } = extra;
-      const caller: Caller = { ...upgrade, request: { ...upgrade.request, method: SOCKET_METHOD, socket } };
+      const caller: AnyCaller = { ...upgrade, request: { ...upgrade.request, method: SOCKET_METHOD, socket } };
       if (typeof given === 'string') {
         caller.principal = null;
         const bucket = await admission.identify(caller, given);
@@ -144,7 +144,7 @@ function refuse({ socket }: SocketExtra, reason: string): false {
 }
 
 /** Each operation of a socket has a trace and a record of its own. */
-function operationCaller(caller: Caller): Caller {
+function operationCaller(caller: AnyCaller): AnyCaller {
   return {
     ...caller,
     request: { ...caller.request, traceId: randomUUID(), startedAt: performance.now(), recorded: false },

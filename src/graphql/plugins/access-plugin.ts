@@ -5,7 +5,7 @@ import SchemaBuilder, {
   type SchemaTypes,
 } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { PlacePart } from '../../kernel/checked-place.ts';
 import { type ErrorCode, forbidden, unauthenticated } from '../../kernel/errors.ts';
 import type { Permit } from '../../kernel/permit.ts';
@@ -80,17 +80,17 @@ const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
 
 type IdName = 'id' | 'orgId' | 'workspaceId' | `${PlacePart}Id`;
 type Ids = Place & { [Name in IdName]?: string | undefined };
-type Found = Permit | undefined;
+type FoundPermit = Permit | undefined;
 /**
  * Checks what a field requires of its caller; stored in `extensions.gate` of the field, `null` if it requires nothing.
  * Returns what was found, if a permission was checked for a place.
  */
-export type Gate = (context: Context, parent: Ids, args: Ids) => Found | Promise<Found>;
+export type Gate = (context: Context, parent: Ids, args: Ids) => FoundPermit | Promise<FoundPermit>;
 /**
  * Returns the place that the arguments of a root field name, for a caller who passed its gate; stored in
  * `extensions.placeOf` of the field.
  */
-export type PlaceReader = (context: Context, args: Ids, permit: Found) => RootPlace | Promise<RootPlace>;
+export type FindPlace = (context: Context, args: Ids, permit: FoundPermit) => RootPlace | Promise<RootPlace>;
 
 /**
  * Denies by default: root fields, fields with their own resolver and fields that return another object do not build
@@ -124,7 +124,7 @@ export class AccessPlugin<Types extends SchemaTypes> extends BasePlugin<Types> {
     if (!gate) return resolver;
     const placeOf = ROOTS.has(fieldConfig.parentType) ? placeReader(fieldConfig) : null;
     return (parent, args, context, info) => {
-      const enter = (permit: Found) => {
+      const enter = (permit: FoundPermit) => {
         const place = placeOf ? placeOf(context as unknown as Context, args as Ids, permit) : parent;
         return place instanceof Promise
           ? place.then((found) => resolver(found, args, context, info))
@@ -176,11 +176,11 @@ function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<
   const service = typeof requirement === 'object' && !isSession ? requirement.service : undefined;
   const named = permissionOf(requirement) ?? 'organization:access';
   return (context, parent, args) => {
-    const { principal } = context.caller;
+    const { principal } = context.anyCaller;
     if (!principal) throw unauthenticated();
     if (!principal.token) return ask(context, parent, args);
-    if (isSession) sessionOf(context.actor, requirement.session);
-    if (isRoot) admitToken(principal.token, context.actor, named);
+    if (isSession) sessionOf(context.caller, requirement.session);
+    if (isRoot) admitToken(principal.token, context.caller, named);
     return askToken(principal.token, service, () => ask(context, parent, args));
   };
 }
@@ -189,7 +189,7 @@ function gateOf<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<
  * @throws FORBIDDEN with the operation's permission, when the token's `endpoint_paths` do not include the endpoint of
  * the request
  */
-function admitToken(token: TokenGrant, { request }: Actor, named: Permission): void {
+function admitToken(token: TokenGrant, { request }: Caller, named: Permission): void {
   if (!mayEnter(token, request.endpoint)) throw forbidden(named);
 }
 
@@ -200,8 +200,8 @@ function admitToken(token: TokenGrant, { request }: Actor, named: Permission): v
 async function askToken(
   token: TokenGrant,
   service: Permission | undefined,
-  ask: () => Found | Promise<Found>,
-): Promise<Found> {
+  ask: () => FoundPermit | Promise<FoundPermit>,
+): Promise<FoundPermit> {
   const permit = await ask();
   if (service && !grants(token, service)) throw forbidden(service);
   return permit;
@@ -211,7 +211,7 @@ async function askToken(
  * The place of a root field: the organization and workspace in its arguments, and the part that its requirement
  * declares.
  */
-function placeReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): PlaceReader {
+function placeReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldConfig<Types>): FindPlace {
   const requirement = requirementOf(fieldConfig);
   if (typeof requirement !== 'object' || !('organization' in requirement || 'workspace' in requirement))
     return () => new RootPlace({}, null);
@@ -246,16 +246,16 @@ function questionOf<Types extends SchemaTypes>(
   const { activity } = fieldConfig.pothosOptions as { activity?: ActivityLabel | false };
   const resource = activity ? activity.resourceType : permissionOf(requirement)?.split(':')[0];
   // only tokens can be restricted to places
-  const placeFor = ({ principal }: Actor, parent: Ids, args: Ids) =>
+  const placeFor = ({ principal }: Caller, parent: Ids, args: Ids) =>
     principal.token ? (isRoot ? placeOfArgs(args, resource) : placeOfRow(parent)) : undefined;
   if (requirement === 'signedIn' || 'session' in requirement) return () => undefined;
   if ('organization' in requirement) {
     const orgIdOf = isRoot
       ? argumentReader(fieldConfig, requirement.by ?? 'orgId')
       : parentReader(fieldConfig, parentType === 'Organization' ? 'id' : 'orgId');
-    return ({ actor, services }, parent, args) => {
-      const place = placeFor(actor, parent, args);
-      return services.access.requireOrganization(actor, orgIdOf(parent, args), requirement.organization, place);
+    return ({ caller, services }, parent, args) => {
+      const place = placeFor(caller, parent, args);
+      return services.access.requireOrganization(caller, orgIdOf(parent, args), requirement.organization, place);
     };
   }
   if ('workspace' in requirement) {
@@ -263,18 +263,18 @@ function questionOf<Types extends SchemaTypes>(
     const workspaceIdOf = isRoot
       ? argumentReader(fieldConfig, requirement.by ?? 'workspaceId')
       : parentReader(fieldConfig, parentType === 'Workspace' ? 'id' : 'workspaceId');
-    return ({ actor, services }, parent, args) => {
+    return ({ caller, services }, parent, args) => {
       const [orgId, workspaceId] = [orgIdOf(parent, args), workspaceIdOf(parent, args)];
-      const place = placeFor(actor, parent, args);
-      return services.access.requireWorkspace(actor, orgId, workspaceId, requirement.workspace, place);
+      const place = placeFor(caller, parent, args);
+      return services.access.requireWorkspace(caller, orgId, workspaceId, requirement.workspace, place);
     };
   }
-  return ({ actor, services }, _parent, args) => {
-    const { token } = actor.principal;
+  return ({ caller, services }, _parent, args) => {
+    const { token } = caller.principal;
     if (!token) return undefined; // the service decides
     // a token's restrictions apply everywhere
     const where = { orgId: token.orgId, workspaceId: args.workspaceId };
-    return services.access.requireToken(actor, requirement.service, where).then(() => undefined);
+    return services.access.requireToken(caller, requirement.service, where).then(() => undefined);
   };
 }
 

@@ -11,7 +11,7 @@ export interface ActivityLabel extends Pick<ActivityEntry, 'action' | 'resourceT
 }
 
 /** The ids in the arguments of a root field, for the record of the operation. */
-export function entryOf(label: ActivityLabel, caller: Context['caller'], args: object): ActivityEntry {
+export function entryOf(label: ActivityLabel, caller: Context['anyCaller'], args: object): ActivityEntry {
   const ids = args as Partial<Record<string, string>>;
   const { orgId, workspaceId, namespaceId, environmentId, appId, id } = ids;
   const { action, resourceType, field } = label;

@@ -55,21 +55,23 @@ function recorded<ContextType>(
   isMutation = false,
 ): GraphQLFieldResolver<unknown, ContextType, object> {
   return async (parent, args, context, info) => {
-    const { caller, services } = context as unknown as Context;
-    if (isMutation) caller.request.rootField = info.fieldName;
+    const { anyCaller, services } = context as unknown as Context;
+    if (isMutation) anyCaller.request.rootField = info.fieldName;
     try {
       const result: unknown = await resolver(parent, args, context, info);
-      const isOpen = label && !label.byResolver && !caller.request.recorded;
-      if (isOpen && caller.principal && !services.activity.hasRecorded(result))
-        services.activity.record(caller, entryOf(label, caller, args), { statusCode: caller.request.successStatus });
+      const isOpen = label && !label.byResolver && !anyCaller.request.recorded;
+      if (isOpen && anyCaller.principal && !services.activity.hasRecorded(result))
+        services.activity.record(anyCaller, entryOf(label, anyCaller, args), {
+          statusCode: anyCaller.request.successStatus,
+        });
       return result;
     } catch (error) {
       // a REST request is recorded after it was answered: only then is its status known
       const shown = callerError(error);
       // the caller is only asked to try again; the log tells the operator what was too slow
       if (hasTimedOut(error)) services.onFault(error, 'the database ended what took too long');
-      if (label && caller.principal && !caller.request.isRest)
-        services.activity.record(caller, entryOf(label, caller, args), outcomeOf(shown));
+      if (label && anyCaller.principal && !anyCaller.request.isRest)
+        services.activity.record(anyCaller, entryOf(label, anyCaller, args), outcomeOf(shown));
       throw shown;
     }
   };

@@ -4,25 +4,25 @@ import { constraintsOf } from '../../kernel/constraints.ts';
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 import { cursorArgument, openCursor } from './page-cursor.ts';
 
-type Field = GraphQLField<unknown, unknown>;
-type Values = Readonly<Record<string, unknown>>;
+type AnyField = GraphQLField<unknown, unknown>;
+type ArgumentValues = Readonly<Record<string, unknown>>;
 
 /**
  * Finds invalid combinations of arguments that may each be valid alone: a cursor that was made for other filters, a
  * value that must repeat another. Needs only the input, so it is reported before access is checked.
  */
 export function argumentIssues(
-  field: Field,
+  field: AnyField,
   parentType: string,
   parent: unknown,
-  args: Values,
+  args: ArgumentValues,
   cursors: Cursors,
 ): InputIssue[] {
   const { cursor, twins } = linksOf(field);
   const issues: InputIssue[] = [];
   if (cursor && args[cursor]) issues.push(...issuesOf(() => openCursor({ cursors, field, parentType, parent }, args)));
   for (const { path, sameAs } of twins) {
-    const value = path.reduce<unknown>((at, step) => (at as Values | null | undefined)?.[step], args);
+    const value = path.reduce<unknown>((at, step) => (at as ArgumentValues | null | undefined)?.[step], args);
     const wanted = args[sameAs];
     if (typeof value === 'string' && typeof wanted === 'string' && value !== wanted)
       issues.push(valueIssue(path, `must be the one that the request is about, '${wanted}'`));
@@ -31,7 +31,7 @@ export function argumentIssues(
 }
 
 /** Whether the validity of an argument depends on another one. */
-export function comparesArguments(field: Field): boolean {
+export function comparesArguments(field: AnyField): boolean {
   const { cursor, twins } = linksOf(field);
   return cursor !== undefined || twins.length > 0;
 }
@@ -53,9 +53,9 @@ interface Links {
   twins: { path: string[]; sameAs: string }[];
 }
 
-const known = new WeakMap<Field, Links>();
+const known = new WeakMap<AnyField, Links>();
 
-function linksOf(field: Field): Links {
+function linksOf(field: AnyField): Links {
   let links = known.get(field);
   if (!links) {
     const cursor = cursorArgument(field);

@@ -67,7 +67,7 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
     if (fieldConfig.parentType === 'Subscription' || Object.keys(fieldConfig.args).length === 0) return resolver;
     const asksCaller = Boolean(fieldConfig.extensions?.gate);
     return (parent, args, context, info) => {
-      checkArguments(asksCaller, parent, args as Values, context as unknown as Context, info);
+      checkArguments(asksCaller, parent, args as ArgumentValues, context as unknown as Context, info);
       return resolver(parent, args, context, info);
     };
   }
@@ -79,13 +79,13 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
     if (!subscriber) return subscriber;
     const asksCaller = Boolean(fieldConfig.extensions?.gate);
     return (parent, args, context, info) => {
-      checkArguments(asksCaller, parent, args as Values, context as unknown as Context, info);
+      checkArguments(asksCaller, parent, args as ArgumentValues, context as unknown as Context, info);
       return subscriber(parent, args, context, info);
     };
   }
 }
 
-type Values = Record<string, unknown>;
+type ArgumentValues = Record<string, unknown>;
 
 /**
  * Checks the arguments of a field, unless the façade has read and checked exactly these.
@@ -95,11 +95,11 @@ type Values = Record<string, unknown>;
 function checkArguments(
   asksCaller: boolean,
   parent: unknown,
-  args: Values,
+  args: ArgumentValues,
   context: Context,
   info: GraphQLResolveInfo,
 ): void {
-  if (asksCaller && !context.caller.principal) throw unauthenticated();
+  if (asksCaller && !context.anyCaller.principal) throw unauthenticated();
   const read = readArguments(context, info);
   if (read) {
     passCursor(read, args);

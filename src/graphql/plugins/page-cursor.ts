@@ -2,13 +2,13 @@ import { type GraphQLField, GraphQLID, getNamedType, isNonNullType } from 'graph
 import type { CursorScope, Cursors } from '../../data/cursors.ts';
 import { constraintsOf } from '../../kernel/constraints.ts';
 
-type Field = GraphQLField<unknown, unknown>;
-type Values = Readonly<Record<string, unknown>>;
+type ListField = GraphQLField<unknown, unknown>;
+type ArgumentValues = Readonly<Record<string, unknown>>;
 
 /** The field that a cursor belongs to, with its parent. */
 interface Call {
   cursors: Cursors;
-  field: Field;
+  field: ListField;
   parentType: string;
   parent: unknown;
 }
@@ -23,11 +23,11 @@ interface Opened {
 const opened = new WeakMap<object, Opened>();
 
 /** The name of the argument that takes a cursor, if a field has one. */
-export const cursorArgument = (field: Field): string | undefined =>
+export const cursorArgument = (field: ListField): string | undefined =>
   field.args.find(({ extensions }) => extensions.isCursor)?.name;
 
 /** Opens the cursor of a list field, once for the same arguments. @throws InputError at the argument */
-export function openCursor({ cursors, field, parentType, parent }: Call, args: Values): Opened {
+export function openCursor({ cursors, field, parentType, parent }: Call, args: ArgumentValues): Opened {
   const known = opened.get(args);
   if (known) return known;
   const argument = cursorArgument(field)!;
@@ -52,9 +52,9 @@ function listScope(
   field: GraphQLField<unknown, unknown>,
   parentType: string,
   parent: unknown,
-  args: Values,
+  args: ArgumentValues,
 ): CursorScope {
-  const above = idsOf(parentType, (parent ?? {}) as Values);
+  const above = idsOf(parentType, (parent ?? {}) as ArgumentValues);
   const filters: unknown[] = [];
   for (const { name, type, extensions } of field.args) {
     const value = args[name];
@@ -71,7 +71,7 @@ function listScope(
  * The ids that lead to an object of a tenant. Lists of other objects, such as users, are distinguished only by the
  * service.
  */
-function idsOf(type: string, { orgId, workspaceId, id }: Values): string[] {
+function idsOf(type: string, { orgId, workspaceId, id }: ArgumentValues): string[] {
   if (type === 'Organization') return [String(id)];
   return typeof orgId === 'string' ? [orgId, workspaceId, id].filter((part) => typeof part === 'string') : [];
 }

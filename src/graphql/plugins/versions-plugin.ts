@@ -32,7 +32,7 @@ export class VersionsPlugin<Types extends SchemaTypes> extends BasePlugin<Types>
     if (!takesVersion(fieldConfig)) return resolver;
     return async (parent, args, context, info) => {
       const { expectedVersion, ...others } = args as { expectedVersion?: number | null };
-      const { request } = (context as unknown as Context).caller;
+      const { request } = (context as unknown as Context).anyCaller;
       // mutations of a document run one after the other, so no other one uses the request meanwhile
       if (expectedVersion !== undefined && expectedVersion !== null)
         request.expectation = new Expectation([expectedVersion]);

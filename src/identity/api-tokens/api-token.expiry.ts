@@ -1,4 +1,4 @@
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { InputError, type InputIssue, invalidInput, valueIssue } from '../../kernel/errors.ts';
 import type { TokenInput } from './api-token.rules.ts';
 
@@ -61,7 +61,7 @@ const rateOf = ({ rateLimitRps, rateLimitBurst }: Pick<TokenInput, 'rateLimitRps
 });
 
 /** A token cannot create a token with a higher rate limit. @throws InputError */
-export function checkRates({ principal: { token } }: Actor, input: TokenInput): void {
+export function checkRates({ principal: { token } }: Caller, input: TokenInput): void {
   if (!token) return;
   const issues: InputIssue[] = [];
   for (const field of ['rateLimitRps', 'rateLimitBurst'] as const) {

@@ -209,8 +209,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization:access', service: 'api_token:create' },
     emits: ['api_token.created'],
     args: { ...organizationArgs(), ...inputArg(CreateApiTokenInput, 'The token.') },
-    resolve: ({ organization }, { input }, { actor, services }) =>
-      services.apiTokens.create(actor, organization, input),
+    resolve: ({ organization }, { input }, { caller, services }) =>
+      services.apiTokens.create(caller, organization, input),
   }),
   revokeApiToken: t.boolean({
     description:
@@ -220,7 +220,7 @@ builder.mutationFields((t) => ({
     emits: ['api_token.revoked'],
     mayEmit: ['app_token.revoked'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ organization }, { id }, { actor, services }) => services.apiTokens.revoke(actor, organization, id),
+    resolve: ({ organization }, { id }, { caller, services }) => services.apiTokens.revoke(caller, organization, id),
   }),
   adminRevokeApiToken: t.boolean({
     description:
@@ -230,7 +230,7 @@ builder.mutationFields((t) => ({
     activity: { action: 'revoke', resourceType: 'api_token' },
     mayEmit: ['api_token.revoked', 'app_token.revoked'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ organization }, { id }, { actor, services }) => services.apiTokens.revokeAny(actor, organization, id),
+    resolve: ({ organization }, { id }, { caller, services }) => services.apiTokens.revokeAny(caller, organization, id),
   }),
   refreshApiToken: t.field({
     type: IssuedApiToken,
@@ -242,7 +242,7 @@ builder.mutationFields((t) => ({
     mayEmit: ['api_token.refreshed', 'app_token.refreshed'],
     isCredential: true,
     args: { ...organizationArgs(), ...inputArg(RefreshApiTokenInput, 'The refresh token.') },
-    resolve: (_root, { orgId, input: { refreshToken, gracePeriodSeconds } }, { caller, services }) =>
-      services.apiTokenRefresh.refresh(caller, orgId, refreshToken, gracePeriodSeconds ?? undefined),
+    resolve: (_root, { orgId, input: { refreshToken, gracePeriodSeconds } }, { anyCaller, services }) =>
+      services.apiTokenRefresh.refresh(anyCaller, orgId, refreshToken, gracePeriodSeconds ?? undefined),
   }),
 }));

@@ -1,7 +1,7 @@
 import { demandLiveSession } from '../../access/live-session.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { forbidden, notFound, unauthenticated } from '../../kernel/errors.ts';
 
 /** The owner of a token and where the token works. */
@@ -34,13 +34,13 @@ export function demandMaker(tx: Tx, { orgId, userId, appId }: TokenMaker, orElse
  * @throws AUTHENTICATION_FAILED if the user or the caller's session or token is gone, FORBIDDEN `organization:access`
  * if the user left, RESOURCE_NOT_FOUND `app`
  */
-export async function lockForMinting(tx: Tx, actor: Actor, maker: TokenMaker): Promise<void> {
-  const askingTokenId = actor.principal.token?.id ?? null;
+export async function lockForMinting(tx: Tx, caller: Caller, maker: TokenMaker): Promise<void> {
+  const askingTokenId = caller.principal.token?.id ?? null;
   demandMaker(tx, maker, (lost) => {
     if (lost === 'user') return unauthenticated();
     return lost === 'app' ? notFound('app', maker.appId!) : forbidden('organization:access');
   });
-  await demandLiveSession(tx, actor);
+  await demandLiveSession(tx, caller);
   if (!askingTokenId) return;
   const alive = statement`t.id = ${askingTokenId} and (t.revoked_at is null or t.revoked_at > clock_timestamp())
     and (t.expires_at is null or t.expires_at > clock_timestamp())`;

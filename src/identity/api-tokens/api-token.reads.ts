@@ -1,4 +1,4 @@
-import { columnsOf, words } from '../../data/pages.ts';
+import { columnsOf, words } from '../../data/paging.ts';
 import type { ApiToken as ApiTokenRow } from '../../generated/prisma/client.ts';
 
 const columns = columnsOf(

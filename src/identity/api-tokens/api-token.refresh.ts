@@ -9,7 +9,7 @@ import { recordChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ApiToken as ApiTokenRow, PrismaClient } from '../../generated/prisma/client.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import { unauthenticated } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { TokenPrincipal } from '../../kernel/principal.ts';
@@ -25,7 +25,7 @@ const REPEAT_MS = 60_000;
 const OWED_MS = 3_600_000;
 const DEFAULT_GRACE_SECONDS = 300;
 
-export interface RefreshDeps {
+export interface ApiTokenRefreshDeps {
   prisma: PrismaClient;
   changes: Changes;
   authentication: Authentication;
@@ -52,9 +52,9 @@ const isOwed = ({ reissuedAt, refreshExpiresAt, now }: Held): boolean =>
 
 /** Exchanges refresh tokens of API tokens and app tokens (defaults §3). */
 export class ApiTokenRefresh {
-  readonly #deps: RefreshDeps;
+  readonly #deps: ApiTokenRefreshDeps;
 
-  constructor(deps: RefreshDeps) {
+  constructor(deps: ApiTokenRefreshDeps) {
     this.#deps = deps;
   }
 
@@ -67,7 +67,7 @@ export class ApiTokenRefresh {
    * @throws AUTHENTICATION_FAILED for anything wrong with the refresh token
    */
   async refresh(
-    caller: Caller,
+    caller: AnyCaller,
     orgId: string,
     refreshToken: string,
     graceSeconds: number = DEFAULT_GRACE_SECONDS,
@@ -84,7 +84,7 @@ export class ApiTokenRefresh {
     const pair = successorPair(kindOf(row.tokenType), refreshToken, secret);
     // The refresh token is the credential: the audit record names its token as the actor, whoever else sent the
     // request.
-    const bearer: Caller = { ...caller, principal: principalOf(row, createdBy) };
+    const bearer: AnyCaller = { ...caller, principal: principalOf(row, createdBy) };
     const outcome = await changes.run(bearer, (tx) => this.#exchange(tx, row, pair, graceSeconds));
     if (outcome === 'reused') await this.#reused(bearer, row);
     if (typeof outcome === 'string') throw unauthenticated();
@@ -161,12 +161,12 @@ export class ApiTokenRefresh {
   }
 
   /** Revokes the family. The service is the actor, because the sender of the token is unknown. */
-  async #reused(bearer: Caller, token: ApiTokenRow): Promise<void> {
+  async #reused(bearer: AnyCaller, token: ApiTokenRow): Promise<void> {
     const { changes, authentication, activity } = this.#deps;
     const { id, orgId, workspaceId, appId, familyId, name, prefix } = token;
     const resourceType = resourceOf(token);
     const system = systemCaller('refresh token reuse');
-    const service: Caller = { ...system, request: { ...system.request, traceId: bearer.request.traceId } };
+    const service: AnyCaller = { ...system, request: { ...system.request, traceId: bearer.request.traceId } };
     const count = await changes.run(service, async (tx) => {
       const revoked = await revokeTokens(tx, authentication, { familyId }, 'refresh_token_reuse');
       const type = `${resourceType}.refresh_token_reused`;

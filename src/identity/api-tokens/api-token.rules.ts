@@ -3,7 +3,7 @@ import { expandPermission, expandScope, isWord } from '../../access/scopes.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import type { ApiToken } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { coversPattern, parseEndpointPattern } from '../../kernel/endpoint-paths.ts';
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 import type { Permission } from '../../kernel/resources.ts';
@@ -40,15 +40,15 @@ export interface TokenHome {
  */
 export async function checkTokenLists(
   deps: ServiceDeps,
-  actor: Actor,
+  caller: Caller,
   home: TokenHome,
   lists: TokenLists,
 ): Promise<void> {
   const issues = [
-    ...(await nameIssues(deps, actor, home.orgId, lists)),
-    ...(await placeIssues(deps, actor, home, lists)),
+    ...(await nameIssues(deps, caller, home.orgId, lists)),
+    ...(await placeIssues(deps, caller, home, lists)),
     ...pathIssues(lists),
-    ...(actor.principal.token ? beyondIssues(actor.principal.token, within(home, lists)) : []),
+    ...(caller.principal.token ? beyondIssues(caller.principal.token, within(home, lists)) : []),
   ];
   if (issues.length > 0) throw new InputError(issues);
 }
@@ -72,11 +72,11 @@ const eachOf = (
 
 async function nameIssues(
   { access }: ServiceDeps,
-  actor: Actor,
+  caller: Caller,
   orgId: string,
   lists: TokenLists,
 ): Promise<InputIssue[]> {
-  const mayDo = await access.rightsSomewhere(actor, orgId);
+  const mayDo = await access.rightsSomewhere(caller, orgId);
   const problemOf = (name: string, permissions: readonly Permission[]) => {
     if (permissions.length === 0) return `'${name}' is no permission and stands for none`;
     if (isWord(name)) return null;
@@ -95,13 +95,13 @@ const parentsIn = (table: string) =>
 
 async function placeIssues(
   { access, sql }: ServiceDeps,
-  actor: Actor,
+  caller: Caller,
   { orgId, workspaceId: home }: TokenHome,
   lists: TokenLists,
 ): Promise<InputIssue[]> {
   const workspaces = new Map<string, boolean>();
   const see = async (ids: readonly string[]) => {
-    const roles = await Promise.all(ids.map((id) => access.workspaceRole(actor, orgId, id)));
+    const roles = await Promise.all(ids.map((id) => access.workspaceRole(caller, orgId, id)));
     ids.forEach((id, index) => {
       workspaces.set(id, roles[index] !== null);
     });

@@ -8,11 +8,11 @@ import { findRow } from '../../data/find-row.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { type ActorContext, noCache } from '../../data/request-cache.ts';
+import { type CallerContext, noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ApiToken as ApiTokenRow, App } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound, unauthenticated } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -87,7 +87,7 @@ export class ApiTokenService implements ContentOwner {
   }
 
   /** The tokens of an app go with it, and this node refuses them at once. */
-  placeRemoved(_actor: Actor, { kind, id }: RemovedPlace): PlaceRemoval {
+  placeRemoved(_actor: Caller, { kind, id }: RemovedPlace): PlaceRemoval {
     if (kind !== 'app') return {};
     return {
       before: async (tx) => {
@@ -107,11 +107,11 @@ export class ApiTokenService implements ContentOwner {
    * token that is restricted to some places only its own line.
    */
   async list(
-    context: ActorContext,
+    context: CallerContext,
     place: Checked<OrganizationPlace>,
     { first, after }: PageArgs,
   ): Promise<Page<ApiToken>> {
-    const { token } = context.actor.principal;
+    const { token } = context.caller.principal;
     if (token?.appId) return this.ownOfApps.list(context, place, { first, after, appId: token.appId });
     return token && isRestricted(token)
       ? this.ownLine.list(context, place, { first, after, familyId: token.familyId })
@@ -119,18 +119,18 @@ export class ApiTokenService implements ContentOwner {
   }
 
   /** A token by its id alone, for its owner and for those who may manage it. @throws FORBIDDEN for everyone else */
-  async find(context: ActorContext, id: string): Promise<ApiToken | null> {
-    const { actor } = context;
+  async find(context: CallerContext, id: string): Promise<ApiToken | null> {
+    const { caller } = context;
     const token = await this.all.findUnscoped(context, id);
     if (!token) return null;
     const { orgId, workspaceId, appId, createdByUserId, tokenType } = token;
-    const asking = actor.principal.token;
-    const isByUser = tokenType === 'pat' && createdByUserId === actor.principal.userId && asking?.type !== 'app';
+    const asking = caller.principal.token;
+    const isByUser = tokenType === 'pat' && createdByUserId === caller.principal.userId && asking?.type !== 'app';
     const isOwn = isByUser && (!asking || !isRestricted(asking) || (await this.#isOfLine(asking, id)));
     const { access } = this.#deps;
-    if (isOwn) await access.requireOrganization(actor, orgId, 'api_token:read');
-    else if (workspaceId) await access.requireWorkspace(actor, orgId, workspaceId, 'app_token:read', { appId });
-    else await access.requireOrganization(actor, orgId, 'api_token:manage');
+    if (isOwn) await access.requireOrganization(caller, orgId, 'api_token:read');
+    else if (workspaceId) await access.requireWorkspace(caller, orgId, workspaceId, 'app_token:read', { appId });
+    else await access.requireOrganization(caller, orgId, 'api_token:manage');
     return token;
   }
 
@@ -144,13 +144,13 @@ export class ApiTokenService implements ContentOwner {
    * Issues a token with which a program acts as the caller, never with more permissions.
    * @throws InputError naming each excess; RESOURCE_CONFLICT `limit_reached`
    */
-  async create(actor: Actor, { orgId }: OrganizationPlace, input: TokenInput): Promise<IssuedToken> {
-    const { token: parent, userId } = actor.principal;
-    const role = await this.#deps.access.organizationRole(actor, orgId);
+  async create(caller: Caller, { orgId }: OrganizationPlace, input: TokenInput): Promise<IssuedToken> {
+    const { token: parent, userId } = caller.principal;
+    const role = await this.#deps.access.organizationRole(caller, orgId);
     if (!role || granted(role, 'api_token:create') === 'none') throw forbidden('api_token:create');
     if (parent?.type === 'app') throw forbidden('api_token:create', 'A token of an app makes tokens of its app only.');
     const owner = { tokenType: 'pat', ownerType: 'user', ownerId: userId, appId: null, workspaceId: null };
-    return this.#issue(actor, { orgId, ...owner }, input);
+    return this.#issue(caller, { orgId, ...owner }, input);
   }
 
   /**
@@ -158,77 +158,77 @@ export class ApiTokenService implements ContentOwner {
    * @throws RESOURCE_NOT_FOUND `app`, FORBIDDEN, InputError, RESOURCE_CONFLICT `limit_reached`
    */
   async createForApp(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     appId: string,
     input: TokenInput,
   ): Promise<IssuedToken> {
-    const { orgId, workspaceId } = await this.app(actor, place, appId, 'app_token:create');
+    const { orgId, workspaceId } = await this.app(caller, place, appId, 'app_token:create');
     const owner = { tokenType: 'app', ownerType: 'app', ownerId: appId, appId, workspaceId };
-    return this.#issue(actor, { orgId, ...owner }, input);
+    return this.#issue(caller, { orgId, ...owner }, input);
   }
 
   /**
    * Revokes one of the caller's own tokens with its family. Repeating it changes nothing.
    * @throws RESOURCE_NOT_FOUND `api_token`, also for another user's token
    */
-  async revoke(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+  async revoke(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
     const token = await this.all.get(noCache, place, id);
-    if (token.tokenType !== 'pat' || token.createdByUserId !== actor.principal.userId) throw notFound('api_token', id);
-    return this.#revoke(actor, id, 'revoked_by_user');
+    if (token.tokenType !== 'pat' || token.createdByUserId !== caller.principal.userId) throw notFound('api_token', id);
+    return this.#revoke(caller, id, 'revoked_by_user');
   }
 
   /** Revokes any token of the organization. @throws RESOURCE_NOT_FOUND `api_token` */
-  async revokeAny(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+  async revokeAny(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
     await this.all.get(noCache, place, id);
-    return this.#revoke(actor, id, 'revoked_by_admin');
+    return this.#revoke(caller, id, 'revoked_by_admin');
   }
 
   /** Revokes a token of an app. @throws RESOURCE_NOT_FOUND `app` or `app_token`, FORBIDDEN */
-  async revokeOfApp(actor: Actor, place: Checked<OrganizationPlace>, appId: string, id: string): Promise<boolean> {
-    await this.app(actor, place, appId, 'app_token:revoke');
+  async revokeOfApp(caller: Caller, place: Checked<OrganizationPlace>, appId: string, id: string): Promise<boolean> {
+    await this.app(caller, place, appId, 'app_token:revoke');
     const token = await this.all.find(noCache, place, id);
     if (token?.appId !== appId) throw notFound('app_token', id);
-    const isOwn = token.createdByUserId === actor.principal.userId;
-    return this.#revoke(actor, id, isOwn ? 'revoked_by_user' : 'revoked_by_admin');
+    const isOwn = token.createdByUserId === caller.principal.userId;
+    return this.#revoke(caller, id, isOwn ? 'revoked_by_user' : 'revoked_by_admin');
   }
 
-  async #revoke(actor: Actor, id: string, reason: RevocationReason): Promise<boolean> {
+  async #revoke(caller: Caller, id: string, reason: RevocationReason): Promise<boolean> {
     const { changes, authentication } = this.#deps;
-    return changes.run(actor, async (tx) => {
+    return changes.run(caller, async (tx) => {
       await tx.expectVersion({ table: 'api_tokens', key: { id } });
       await revokeTokens(tx, authentication, { id }, reason);
       return true;
     });
   }
 
-  /** An app whose workspace the actor can see. @throws RESOURCE_NOT_FOUND `app`; FORBIDDEN with the permission */
-  async app(actor: Actor, place: Checked<OrganizationPlace>, appId: string, permission: Permission): Promise<App> {
+  /** An app whose workspace the caller can see. @throws RESOURCE_NOT_FOUND `app`; FORBIDDEN with the permission */
+  async app(caller: Caller, place: Checked<OrganizationPlace>, appId: string, permission: Permission): Promise<App> {
     const { access, apps } = this.#deps;
     const app = await apps.ofOrganization.get(noCache, place, appId);
     const { orgId, workspaceId } = app;
-    if (!(await access.workspaceRole(actor, orgId, workspaceId))) throw notFound('app', appId);
-    await access.requireWorkspace(actor, orgId, workspaceId, permission, { appId });
+    if (!(await access.workspaceRole(caller, orgId, workspaceId))) throw notFound('app', appId);
+    await access.requireWorkspace(caller, orgId, workspaceId, permission, { appId });
     return app;
   }
 
-  async #issue(actor: Actor, owner: TokenOwner, input: TokenInput): Promise<IssuedToken> {
+  async #issue(caller: Caller, owner: TokenOwner, input: TokenInput): Promise<IssuedToken> {
     const { changes, config } = this.#deps;
     const issuedAt = new Date();
-    const parent = await this.#parentOf(actor);
+    const parent = await this.#parentOf(caller);
     const expiresAt = expiryOf(input, issuedAt, { allowNever: config.allowNonExpiringTokens, parent });
-    checkRates(actor, input);
+    checkRates(caller, input);
     const lists = listsOf(input);
-    await checkTokenLists(this.#deps, actor, owner, lists);
+    await checkTokenLists(this.#deps, caller, owner, lists);
     const plaintextToken = formatToken(owner.tokenType === 'app' ? 'app' : 'pat');
     const refreshTokenPlaintext = formatToken('rft');
     const id = newId('api_token');
-    const { userId, token: asking } = actor.principal;
+    const { userId, token: asking } = caller.principal;
     const endsBy = parent?.expiresAt ?? null;
-    const row = await changes.run(actor, async (tx) => {
+    const row = await changes.run(caller, async (tx) => {
       const maker = { orgId: owner.orgId, userId, appId: owner.appId };
       await lockTokenCaps(tx, config, maker);
-      await lockForMinting(tx, actor, maker);
+      await lockForMinting(tx, caller, maker);
       const prefix = prefixOf(plaintextToken);
       recordChange(tx, 'create', resourceOf(owner), { id, ...owner }, { prefix });
       return tx.create('api_tokens', {
@@ -256,7 +256,7 @@ export class ApiTokenService implements ContentOwner {
   }
 
   /** Limits set by the token that asks for a new one. */
-  async #parentOf({ principal: { token } }: Actor): Promise<ParentLimits | null> {
+  async #parentOf({ principal: { token } }: Caller): Promise<ParentLimits | null> {
     if (!token) return null;
     const row = await findRow(this.#deps.sql, 'api_tokens', { id: token.id });
     if (!row) throw unauthenticated(); // deleted with its app just now

@@ -32,7 +32,7 @@ builder.queryFields((t) => ({
     args: { ...appArgs(), ...pageArgs({ min: 1, max: 10_000 }) },
     resolve: async ({ organization }, { appId, ...args }, context) => {
       const { apiTokens } = context.services;
-      const app = await apiTokens.app(context.actor, organization, appId, 'app_token:read');
+      const app = await apiTokens.app(context.caller, organization, appId, 'app_token:read');
       return apiTokens.ofApp.list(context, inside.app(app), args);
     },
   }),
@@ -45,8 +45,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization:access', service: 'app_token:create' },
     emits: ['app_token.created'],
     args: { ...appArgs(), ...inputArg(CreateApiTokenInput, 'The token.') },
-    resolve: ({ organization }, { appId, input }, { actor, services }) =>
-      services.apiTokens.createForApp(actor, organization, appId, input),
+    resolve: ({ organization }, { appId, input }, { caller, services }) =>
+      services.apiTokens.createForApp(caller, organization, appId, input),
   }),
   revokeAppToken: t.boolean({
     description:
@@ -55,7 +55,7 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization:access', service: 'app_token:revoke' },
     emits: ['app_token.revoked'],
     args: { ...appArgs(), ...idArg('The token.'), ...versionArg() },
-    resolve: ({ organization }, { appId, id }, { actor, services }) =>
-      services.apiTokens.revokeOfApp(actor, organization, appId, id),
+    resolve: ({ organization }, { appId, id }, { caller, services }) =>
+      services.apiTokens.revokeOfApp(caller, organization, appId, id),
   }),
 }));

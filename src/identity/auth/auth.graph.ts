@@ -186,7 +186,7 @@ builder.mutationFields((t) => ({
     mayEmit: ['organization.created', 'workspace.created', 'invitation.accepted', 'workspace_member.created'],
     isCredential: true,
     args: { input: t.arg({ type: RegisterInput, required: true, description: 'The account.' }) },
-    resolve: (_root, { input }, { caller, services }) => services.registration.register(caller, input),
+    resolve: (_root, { input }, { anyCaller, services }) => services.registration.register(anyCaller, input),
   }),
   login: t.field({
     type: SignInResult,
@@ -195,7 +195,7 @@ builder.mutationFields((t) => ({
     activity: { action: 'login', resourceType: 'user', byService: true },
     isCredential: true,
     args: { input: t.arg({ type: LoginInput, required: true, description: 'The name and the password.' }) },
-    resolve: (_root, { input }, { caller, services }) => services.auth.login(caller, input),
+    resolve: (_root, { input }, { anyCaller, services }) => services.auth.login(anyCaller, input),
   }),
   refresh: t.field({
     type: RefreshResult,
@@ -206,14 +206,14 @@ builder.mutationFields((t) => ({
     activity: { action: 'refresh', resourceType: 'user', byService: true },
     isCredential: true,
     args: { input: t.arg({ type: RefreshInput, required: true, description: 'The refresh token.' }) },
-    resolve: (_root, { input }, { caller, services }) => services.auth.refresh(caller, input.refreshToken),
+    resolve: (_root, { input }, { anyCaller, services }) => services.auth.refresh(anyCaller, input.refreshToken),
   }),
   logout: t.boolean({
     description: "Ends the caller's session. Its tokens stop working at once.",
     authorize: { session: 'user:update' },
     activity: { action: 'logout', resourceType: 'user' },
-    resolve: async (_root, _args, { actor, services }) => {
-      await services.auth.logout(actor);
+    resolve: async (_root, _args, { caller, services }) => {
+      await services.auth.logout(caller);
       return true;
     },
   }),
@@ -223,7 +223,7 @@ builder.mutationFields((t) => ({
     authorize: { session: 'organization:access' },
     activity: { action: 'update', resourceType: 'organization' },
     args: { input: t.arg({ type: SwitchOrganizationInput, required: true, description: 'The organization.' }) },
-    resolve: (_root, { input }, { actor, services }) => services.auth.switchOrganization(actor, input.orgId),
+    resolve: (_root, { input }, { caller, services }) => services.auth.switchOrganization(caller, input.orgId),
   }),
   verifyEmail: t.boolean({
     description:
@@ -235,8 +235,8 @@ builder.mutationFields((t) => ({
     mayEmit: ['api_token.revoked', 'app_token.revoked'],
     isCredential: true,
     args: { input: t.arg({ type: TokenInput, required: true, description: 'The token.' }) },
-    resolve: async (_root, { input }, { caller, services }) => {
-      await services.emailProofs.verify(caller, input.token);
+    resolve: async (_root, { input }, { anyCaller, services }) => {
+      await services.emailProofs.verify(anyCaller, input.token);
       return true;
     },
   }),
@@ -246,8 +246,8 @@ builder.mutationFields((t) => ({
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: EmailInput, required: true, description: 'The address.' }) },
-    resolve: async (_root, { input }, { caller, services }) => {
-      await services.requestedMails.request(caller, input.email, 'verify_email');
+    resolve: async (_root, { input }, { anyCaller, services }) => {
+      await services.requestedMails.request(anyCaller, input.email, 'verify_email');
       return true;
     },
   }),
@@ -257,8 +257,8 @@ builder.mutationFields((t) => ({
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: EmailInput, required: true, description: 'The address.' }) },
-    resolve: async (_root, { input }, { caller, services }) => {
-      await services.requestedMails.request(caller, input.email, 'reset_password');
+    resolve: async (_root, { input }, { anyCaller, services }) => {
+      await services.requestedMails.request(anyCaller, input.email, 'reset_password');
       return true;
     },
   }),
@@ -273,8 +273,8 @@ builder.mutationFields((t) => ({
     args: {
       input: t.arg({ type: ResetPasswordInput, required: true, description: 'The token and the new password.' }),
     },
-    resolve: async (_root, { input }, { caller, services }) => {
-      await services.passwordChanges.reset(caller, input);
+    resolve: async (_root, { input }, { anyCaller, services }) => {
+      await services.passwordChanges.reset(anyCaller, input);
       return true;
     },
   }),
@@ -288,8 +288,8 @@ builder.mutationFields((t) => ({
     args: {
       input: t.arg({ type: ChangePasswordInput, required: true, description: 'The current and the new password.' }),
     },
-    resolve: async (_root, { input }, { actor, services }) => {
-      await services.passwordChanges.change(actor, input);
+    resolve: async (_root, { input }, { caller, services }) => {
+      await services.passwordChanges.change(caller, input);
       return true;
     },
   }),

@@ -6,12 +6,12 @@ import type { Passwords } from '../../access/passwords.ts';
 import { tokenHash } from '../../access/random-token.ts';
 import { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
-import { type ActivityEntry, type ActivityRecorder, type Outcome, outcomeOf } from '../../data/activity.ts';
+import { type ActivityEntry, type ActivityOutcome, type ActivityRecorder, outcomeOf } from '../../data/activity.ts';
 import type { Changes } from '../../data/changes.ts';
 import type { Sql } from '../../data/sql.ts';
 import { statement } from '../../data/writes.ts';
 import type { PrismaClient, User } from '../../generated/prisma/client.ts';
-import type { Actor, Caller } from '../../kernel/caller.ts';
+import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { ApiError, forbidden, unauthenticated } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
@@ -60,7 +60,7 @@ export class AuthService {
    * Signs in with a user name or e-mail address. Unknown names, wrong passwords and inactive accounts get the same
    * answer after the same work.
    */
-  async login(caller: Caller, { username, password }: { username: string; password: string }): Promise<SignIn> {
+  async login(caller: AnyCaller, { username, password }: { username: string; password: string }): Promise<SignIn> {
     const { prisma, config } = this.#deps;
     const { ip } = caller.request;
     await this.#failuresByAddress.check(ip);
@@ -96,9 +96,9 @@ export class AuthService {
   }
 
   /** Ends the caller's session. The access token stops working at once. */
-  async logout(actor: Actor): Promise<void> {
-    const { sessionId, userId, orgId } = sessionOf(actor, 'user:update');
-    await this.#deps.changes.run(actor, async (tx) => {
+  async logout(caller: Caller): Promise<void> {
+    const { sessionId, userId, orgId } = sessionOf(caller, 'user:update');
+    await this.#deps.changes.run(caller, async (tx) => {
       this.#deps.sessions.revoke(tx, sessionId, 'logout');
       tx.audit({ action: 'logout', resourceType: 'user', resourceId: userId, orgId });
       tx.afterCommit(() => this.#deps.authentication.sessionChanged(sessionId));
@@ -106,7 +106,7 @@ export class AuthService {
   }
 
   /** @throws AUTHENTICATION_FAILED for any fault of the token */
-  async refresh(caller: Caller, refreshToken: string): Promise<TokenPair> {
+  async refresh(caller: AnyCaller, refreshToken: string): Promise<TokenPair> {
     const { activity, sessions } = this.#deps;
     const entry = ({ userId, orgId }: SessionFacts): ActivityEntry => ({
       action: 'refresh',
@@ -130,13 +130,13 @@ export class AuthService {
    * @throws FORBIDDEN `organization:access`
    */
   async switchOrganization(
-    actor: Actor,
+    caller: Caller,
     orgId: string,
   ): Promise<{ accessToken: string; tokenType: 'bearer'; expiresIn: number; orgId: string }> {
     const { access, changes, tokens } = this.#deps;
-    await access.requireOrganization(actor, orgId, 'organization:access');
-    const { sessionId, userId } = sessionOf(actor, 'organization:access');
-    await changes.run(actor, async (tx) => {
+    await access.requireOrganization(caller, orgId, 'organization:access');
+    const { sessionId, userId } = sessionOf(caller, 'organization:access');
+    await changes.run(caller, async (tx) => {
       tx.update('sessions', { id: sessionId }, { orgId });
       tx.audit({
         action: 'update',
@@ -158,7 +158,7 @@ export class AuthService {
    * Counts and records a failed sign-in.
    * @returns the error to answer with
    */
-  async #refusal(caller: Caller, lockKey: string, user: User | null): Promise<ApiError> {
+  async #refusal(caller: AnyCaller, lockKey: string, user: User | null): Promise<ApiError> {
     const wait = Math.max(await this.#failuresByAddress.take(caller.request.ip), await this.#lockout.failed(lockKey));
     const [error, statusCode] = wait > 0 ? [lockedOut(wait), 429] : [unauthenticated(), 401];
     this.#recordFailure(caller, user, { statusCode, errorCode: error.code });
@@ -166,7 +166,7 @@ export class AuthService {
   }
 
   /** @throws RATE_LIMIT_EXCEEDED while the account is locked */
-  async #demandUnlocked(caller: Caller, lockKey: string, user: User | null): Promise<void> {
+  async #demandUnlocked(caller: AnyCaller, lockKey: string, user: User | null): Promise<void> {
     try {
       await this.#lockout.check(lockKey);
     } catch (error) {
@@ -183,7 +183,7 @@ export class AuthService {
   }
 
   /** The record has nothing that was typed: people type passwords into the wrong field. */
-  #recordFailure(caller: Caller, user: User | null, outcome: Outcome, metadata = {}): void {
+  #recordFailure(caller: AnyCaller, user: User | null, outcome: ActivityOutcome, metadata = {}): void {
     this.#deps.activity.record(
       asStranger(caller),
       {
@@ -212,11 +212,11 @@ export class AuthService {
    * @throws AUTHENTICATION_FAILED when the password was reset or the account deactivated since the password was
    * verified
    */
-  async #signIn(caller: Caller, user: User): Promise<SignIn> {
+  async #signIn(caller: AnyCaller, user: User): Promise<SignIn> {
     const { changes, prisma, sessions } = this.#deps;
     const { id, passwordHash } = user;
     const orgId = await homeOf(prisma, user);
-    const signedIn: Caller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
+    const signedIn: AnyCaller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
     const signIn = await changes.run(signedIn, async (tx) => {
       // locks the account: a concurrent reset waits, and then ends the new session too
       tx.demand('users', { id, isActive: true, passwordHash }, 'no key update', unauthenticated);
@@ -234,7 +234,7 @@ export class AuthService {
  * The caller without the principal of the request's token. They prove who they are in another way, so the records must
  * not name that principal.
  */
-const asStranger = (caller: Caller): Caller => ({ ...caller, principal: null });
+const asStranger = (caller: AnyCaller): AnyCaller => ({ ...caller, principal: null });
 
 /**
  * By user name or e-mail address, in lower case. The owner of an address comes first, so nobody can block them by

@@ -1,6 +1,6 @@
 import type { Passwords } from '../../access/passwords.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { invalidInput, unauthenticated } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import { Lockout, lockedOut } from './lockout.ts';
@@ -49,8 +49,8 @@ export class CurrentPassword {
    * @param path of the input field with the password
    * @throws FORBIDDEN `user:update` for API tokens, InputError when both are missing, else as `check`
    */
-  async demand(actor: Actor, password: string | null | undefined, path: string[]): Promise<void> {
-    const { userId, sessionId } = sessionOf(actor, 'user:update');
+  async demand(caller: Caller, password: string | null | undefined, path: string[]): Promise<void> {
+    const { userId, sessionId } = sessionOf(caller, 'user:update');
     if (password) {
       // the caller is signed in: a 401 would make clients refresh and guess again
       await this.check(userId, password, () => invalidInput(path, 'this is not your password'));

@@ -2,7 +2,7 @@ import type { MailBudgets } from '../../access/mail-budgets.ts';
 import { Budget } from '../../access/throttle.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { alreadyExists } from '../../kernel/errors.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
@@ -39,11 +39,11 @@ export class EmailChange {
    * RATE_LIMIT_EXCEEDED
    */
   async prepare(
-    actor: Actor,
+    caller: Caller,
     userId: string,
     { email, currentPassword }: { email: string; currentPassword?: string | null },
   ): Promise<void> {
-    await this.#deps.currentPassword.demand(actor, currentPassword, ['input', 'currentPassword']);
+    await this.#deps.currentPassword.demand(caller, currentPassword, ['input', 'currentPassword']);
     const emailKey = email.toLowerCase();
     const other = await this.#deps.prisma.user.findFirst({
       where: { emailKey, id: { not: userId } },
@@ -51,7 +51,7 @@ export class EmailChange {
     });
     if (other) throw alreadyExists('user', 'email', email);
     await this.#mailsByAddress.demand(emailKey);
-    await this.#deps.mailBudgets.demand(actor, { to: email });
+    await this.#deps.mailBudgets.demand(caller, { to: email });
   }
 
   /**

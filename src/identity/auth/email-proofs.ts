@@ -1,6 +1,6 @@
 import { brokenUnique } from '../../data/changes.ts';
 import type { Tx } from '../../data/tx.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import { alreadyExists, unauthenticated } from '../../kernel/errors.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import type { AuthDeps } from './auth.service.ts';
@@ -28,7 +28,7 @@ export class EmailProofs {
    * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired, RESOURCE_ALREADY_EXISTS when another
    * account has taken the address meanwhile
    */
-  async verify(caller: Caller, token: string): Promise<void> {
+  async verify(caller: AnyCaller, token: string): Promise<void> {
     let address = '';
     await this.#deps.changes
       .run(caller, async (tx) => {
@@ -42,7 +42,7 @@ export class EmailProofs {
       });
   }
 
-  async #prove(tx: Tx, caller: Caller, { userId, purpose, email }: UsedEmailToken): Promise<void> {
+  async #prove(tx: Tx, caller: AnyCaller, { userId, purpose, email }: UsedEmailToken): Promise<void> {
     const { authentication, mail } = this.#deps;
     const before = await tx.lock('users', { id: userId }, 'no key update', unauthenticated);
     const isChange = purpose === 'change_email';

@@ -1,6 +1,6 @@
 import type { Tx } from '../../data/tx.ts';
 import type { User } from '../../generated/prisma/client.ts';
-import type { Actor, Caller } from '../../kernel/caller.ts';
+import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { unauthenticated } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import { type RevocationReason, revokeTokens } from '../api-tokens/api-token.revocation.ts';
@@ -38,7 +38,7 @@ export class PasswordChanges {
    * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired
    */
   async reset(
-    caller: Caller,
+    caller: AnyCaller,
     {
       token,
       newPassword,
@@ -70,16 +70,16 @@ export class PasswordChanges {
    * @throws AUTHENTICATION_FAILED when the current password is wrong
    */
   async change(
-    actor: Actor,
+    caller: Caller,
     input: { currentPassword: string; newPassword: string; revokeTokens?: boolean | null },
   ): Promise<void> {
     const { prisma, changes, passwords, currentPassword, config } = this.#deps;
-    const { userId, sessionId, orgId } = sessionOf(actor, 'user:update');
+    const { userId, sessionId, orgId } = sessionOf(caller, 'user:update');
     const currentHash = await currentPassword.check(userId, input.currentPassword);
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
     await ensureGoodPassword(input.newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(input.newPassword);
-    await changes.run(actor, async (tx) => {
+    await changes.run(caller, async (tx) => {
       // somebody else may have changed it meanwhile
       tx.change('users', { id: userId, passwordHash: currentHash }, { passwordHash }, unauthenticated);
       const revokesTokens = input.revokeTokens === true;

@@ -4,7 +4,7 @@ import { brokenUnique } from '../../data/changes.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Invitation, User } from '../../generated/prisma/client.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import { alreadyExists, forbidden, invalidInput } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Role } from '../../kernel/roles.ts';
@@ -61,7 +61,7 @@ export class RegistrationService {
    * platform.
    * @throws FORBIDDEN `user:create` where registration is closed, RESOURCE_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
    */
-  async register(caller: Caller, input: NewAccount & { inviteToken?: string | null }): Promise<SignIn> {
+  async register(caller: AnyCaller, input: NewAccount & { inviteToken?: string | null }): Promise<SignIn> {
     const { sql, changes, sessions, mail, mailBudgets, config } = this.#deps;
     await this.#byClient.demand(caller.request.ip);
     const invitation = input.inviteToken ? await findPendingInvitation(sql, tokenHash(input.inviteToken)) : null;
@@ -76,7 +76,7 @@ export class RegistrationService {
     const isMailed = !invitation && (await mailBudgets.isGranted({ ...caller, principal: null }, { to: null }));
     const passwordHash = await this.#deps.passwords.hash(input.password);
     // a user who registers is not known yet, whatever token the request carries
-    const newcomer: Caller = { ...caller, principal: null };
+    const newcomer: AnyCaller = { ...caller, principal: null };
     const signIn = await this.#unique(input, () =>
       changes.run(newcomer, async (tx) => {
         const isFirst = await this.#isFirstAccount(tx);
@@ -106,7 +106,7 @@ export class RegistrationService {
    * Creates an account for somebody else, as a member of `orgId`. That organization then manages the account.
    * @throws RESOURCE_ALREADY_EXISTS
    */
-  async createFor(caller: Caller, orgId: string, input: NewAccount & { role: Role }): Promise<string> {
+  async createFor(caller: AnyCaller, orgId: string, input: NewAccount & { role: Role }): Promise<string> {
     const { changes, access, mail, mailBudgets, passwords } = this.#deps;
     await this.#check(input, ['input', 'password']);
     const isMailed = await mailBudgets.isGranted(caller, { to: null, orgId });

@@ -3,7 +3,7 @@ import { Budget } from '../../access/throttle.ts';
 import type { Changes } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Task } from '../../kernel/tasks.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
@@ -50,7 +50,7 @@ export class RequestedMails {
    * has the address without holding it.
    * @throws RATE_LIMIT_EXCEEDED when the client asks too often. Too many requests for one address are ignored silently.
    */
-  async request(caller: Caller, email: string, purpose: Request['purpose']): Promise<void> {
+  async request(caller: AnyCaller, email: string, purpose: Request['purpose']): Promise<void> {
     await this.#byClient.demand(caller.request.ip);
     if ((await this.#byAddress.take(email.toLowerCase())) > 0) return;
     if (!(await this.#deps.mailBudgets.isGranted(caller, { to: email }))) return;

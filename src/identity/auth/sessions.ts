@@ -47,7 +47,7 @@ const GRACE_SECONDS = 60;
 const OWED_SECONDS = 3_600;
 const DAY_MS = 24 * 3600 * 1000;
 
-interface Deps {
+interface SessionDeps {
   prisma: PrismaClient;
   changes: Changes;
   tokens: AccessTokens;
@@ -62,9 +62,9 @@ export class Sessions {
     `delete from sessions where expires_at < now() - interval '1 day' or revoked_at < now() - interval '30 days'`,
     `delete from refresh_tokens where expires_at < now() - interval '1 day'`,
   ];
-  readonly #deps: Deps;
+  readonly #deps: SessionDeps;
 
-  constructor(deps: Deps) {
+  constructor(deps: SessionDeps) {
     this.#deps = deps;
   }
 

@@ -102,8 +102,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'identity_provider:update' },
     emits: ['identity_provider.updated'],
     args: { ...target(), ...inputArg(StartDomainProofInput, 'The domain.'), ...versionArg('the provider') },
-    resolve: ({ organization }, { id, input }, { actor, services }) =>
-      services.domainProofs.start(actor, organization, id, { ...input, method: input.method as ProofMethod }),
+    resolve: ({ organization }, { id, input }, { caller, services }) =>
+      services.domainProofs.start(caller, organization, id, { ...input, method: input.method as ProofMethod }),
   }),
   checkDomainProof: t.field({
     type: IdentityProviderDomain,
@@ -112,7 +112,7 @@ builder.mutationFields((t) => ({
     emits: ['identity_provider.updated'],
     mayFail: ['UPSTREAM_TIMEOUT'],
     args: { ...target(), ...inputArg(CheckDomainProofInput, 'The domain.'), ...versionArg('the provider') },
-    resolve: ({ organization }, { id, input }, { actor, services }) =>
-      services.domainProofs.check(actor, organization, id, input),
+    resolve: ({ organization }, { id, input }, { caller, services }) =>
+      services.domainProofs.check(caller, organization, id, input),
   }),
 }));

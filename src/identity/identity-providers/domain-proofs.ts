@@ -11,7 +11,7 @@ import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProviderDomain } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { ApiError, conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
@@ -35,7 +35,7 @@ const DAY_MS = 86_400_000;
 const MAILS_PER_HOUR = 3;
 const CHECKS_PER_MINUTE = 20;
 
-interface Deps {
+interface DomainProofDeps {
   sql: Sql;
   changes: Changes;
   mail: AccountMail;
@@ -52,11 +52,11 @@ interface ProviderDomain {
 
 /** Proofs that the mail domains of providers belong to their organizations: only in these, accounts are linked. */
 export class DomainProofs {
-  readonly #deps: Deps;
+  readonly #deps: DomainProofDeps;
   readonly #mails = new Budget(MAILS_PER_HOUR, 3_600);
   readonly #checks = new Budget(CHECKS_PER_MINUTE, 60);
 
-  constructor(deps: Deps) {
+  constructor(deps: DomainProofDeps) {
     this.#deps = deps;
   }
 
@@ -78,7 +78,7 @@ export class DomainProofs {
    * @throws RESOURCE_NOT_FOUND, InputError for a domain that the provider does not have, RATE_LIMIT_EXCEEDED
    */
   async start(
-    actor: Actor,
+    caller: Caller,
     { orgId }: Checked<OrganizationPlace>,
     id: string,
     input: { domain: string; method: ProofMethod },
@@ -88,13 +88,13 @@ export class DomainProofs {
     const { method } = input;
     if (method === 'mail') {
       await this.#mails.demand(named.domain);
-      await mailBudgets.demand(actor, { to: postmasterOf(named.domain), orgId });
+      await mailBudgets.demand(caller, { to: postmasterOf(named.domain), orgId });
     }
-    return changes.run(actor, async (tx) => {
+    return changes.run(caller, async (tx) => {
       const { organization } = await lock(tx, named);
       const token = randomToken();
       if (method === 'mail') {
-        const { username: by } = actor.principal;
+        const { username: by } = caller.principal;
         mail.domainProof(tx, postmasterOf(named.domain), { domain: named.domain, organization, by, code: token });
       }
       record(tx, named, { proof_started: named.domain, method });
@@ -119,7 +119,7 @@ export class DomainProofs {
    * RATE_LIMIT_EXCEEDED
    */
   async check(
-    actor: Actor,
+    caller: Caller,
     { orgId }: Checked<OrganizationPlace>,
     id: string,
     input: { domain: string; code?: string | null | undefined },
@@ -133,7 +133,7 @@ export class DomainProofs {
     });
     // the lock below tells what is missing
     if (started?.proofMethod === 'dns') await this.#demandRecord(named, started);
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.run(caller, async (tx) => {
       const { row } = await lock(tx, named);
       const method = row.proofMethod as ProofMethod | null;
       const endsAt = method && row.proofStartedAt ? row.proofStartedAt.getTime() + DAYS[method] * DAY_MS : 0;
@@ -149,7 +149,7 @@ export class DomainProofs {
         {
           state: 'proven',
           provenAt: row.provenAt ?? new Date(),
-          provenBy: actor.principal.userId,
+          provenBy: caller.principal.userId,
           proofMethod: null,
           proofToken: null,
           proofCodeHash: null,

@@ -11,7 +11,7 @@ import type { Tx } from '../../data/tx.ts';
 import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import { type ApiError, forbidden, unauthenticated } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { asRole } from '../../kernel/roles.ts';
@@ -29,7 +29,7 @@ import { applyRoles, changeOf, feasible, type RoleChange } from './role-changes.
 import { planRoles, type RolePlan } from './role-plan.ts';
 import { admissionOf, type LinkReason, type SignInAdmission } from './sign-in-admission.ts';
 
-interface Deps {
+interface FederatedSignInDeps {
   sql: Sql;
   changes: Changes;
   access: Access;
@@ -68,9 +68,9 @@ const CODE_SECONDS = 60;
  * and its roles, and opens a session. Who may be linked: docs/decisions/0023.
  */
 export class FederatedSignIn {
-  readonly #deps: Deps;
+  readonly #deps: FederatedSignInDeps;
 
-  constructor(deps: Deps) {
+  constructor(deps: FederatedSignInDeps) {
     this.#deps = deps;
   }
 
@@ -101,7 +101,7 @@ export class FederatedSignIn {
    * Signs somebody in, in one change.
    * @throws FORBIDDEN with a reason; FORBIDDEN `account:verified` where addresses must be proven
    */
-  async signIn(provider: ProviderRow, identity: VerifiedIdentity, caller: Caller): Promise<SignIn> {
+  async signIn(provider: ProviderRow, identity: VerifiedIdentity, caller: AnyCaller): Promise<SignIn> {
     const { sessions } = this.#deps;
     return this.#admit(provider, identity, caller, async (tx, { userId, metadata }) => {
       const { orgId } = provider;
@@ -114,7 +114,7 @@ export class FederatedSignIn {
   /**
    * The same, but for a code that a front end exchanges for the session within a minute. @throws as {@link signIn}
    */
-  async signInForCode(provider: ProviderRow, identity: VerifiedIdentity, caller: Caller): Promise<string> {
+  async signInForCode(provider: ProviderRow, identity: VerifiedIdentity, caller: AnyCaller): Promise<string> {
     return this.#admit(provider, identity, caller, async (tx, { userId, metadata }) => {
       const { id, orgId } = provider;
       const code = randomToken();
@@ -134,13 +134,13 @@ export class FederatedSignIn {
   }
 
   /** Opens the session of a code, once. @throws AUTHENTICATION_FAILED for any fault of the code */
-  async exchange(caller: Caller, code: string): Promise<SignIn> {
+  async exchange(caller: AnyCaller, code: string): Promise<SignIn> {
     const { sql, changes, sessions } = this.#deps;
     const hash = tokenHash(code);
     const found = await findRow(sql, 'sso_codes', { hash });
     const user = found && (await findRow(sql, 'users', { id: found.userId }));
     if (!found || !user) throw unauthenticated();
-    const signedIn: Caller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
+    const signedIn: AnyCaller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
     const signIn = await changes.run(signedIn, async (tx) => {
       await tx.lock('users', { id: user.id, isActive: true, deactivatedAt: null }, 'no key update', unauthenticated);
       const active = { id: found.identityProviderId, isActive: true };
@@ -162,7 +162,7 @@ export class FederatedSignIn {
   async #admit<Result>(
     provider: ProviderRow,
     identity: VerifiedIdentity,
-    caller: Caller,
+    caller: AnyCaller,
     finish: (tx: Tx, admitted: Admitted) => Promise<Result>,
   ): Promise<Result> {
     const { config } = this.#deps;
@@ -194,7 +194,7 @@ export class FederatedSignIn {
   }
 
   /** Records a refusal. @returns the error to answer with */
-  #recorded(caller: Caller, { id, orgId }: ProviderRow, { reason, userId }: Refused): ApiError {
+  #recorded(caller: AnyCaller, { id, orgId }: ProviderRow, { reason, userId }: Refused): ApiError {
     const error = signInRefused(reason);
     this.#deps.activity.record(
       asStranger(caller),
@@ -212,7 +212,7 @@ export class FederatedSignIn {
   }
 
   /** Finds, links or makes the account, with its profile and its roles. @throws Refused */
-  async #account(tx: Tx, signedIn: Caller, { id }: ProviderRow, identity: VerifiedIdentity): Promise<Admitted> {
+  async #account(tx: Tx, signedIn: AnyCaller, { id }: ProviderRow, identity: VerifiedIdentity): Promise<Admitted> {
     const { access } = this.#deps;
     const provider = await mustFind(tx, id);
     const expected = await admissionOf(tx, provider, identity);
@@ -287,7 +287,7 @@ export class FederatedSignIn {
   /** Makes the account of somebody new, whom the organization manages. */
   async #create(
     tx: Tx,
-    signedIn: Caller,
+    signedIn: AnyCaller,
     { orgId, protocol, defaultRoleId }: ProviderRow,
     identity: VerifiedIdentity,
     { email, isProven }: Extract<SignInAdmission, { kind: 'create' }>,
@@ -313,7 +313,7 @@ export class FederatedSignIn {
   }
 
   /** Mails the link that a sign-in waits for, unless one that was mailed before still works. */
-  async #askForProof(tx: Tx, caller: Caller, { orgId }: ProviderRow, userId: string): Promise<void> {
+  async #askForProof(tx: Tx, caller: AnyCaller, { orgId }: ProviderRow, userId: string): Promise<void> {
     if (await hasLiveEmailToken(tx, userId, 'verify_email')) return;
     const user = await findRow(tx, 'users', { id: userId });
     if (user && (await this.#deps.mailBudgets.isGranted(caller, { to: user.email, orgId })))
@@ -336,7 +336,7 @@ class Refused extends Error {
 }
 
 /** The caller without the principal of the request's token: somebody else may sign in with the same browser. */
-const asStranger = (caller: Caller): Caller => ({ ...caller, principal: null });
+const asStranger = (caller: AnyCaller): AnyCaller => ({ ...caller, principal: null });
 
 const originOf = (
   { id, protocol }: ProviderRow,

@@ -57,15 +57,15 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'identity_provider:update' },
     emits: ['identity_provider.updated'],
     args: { ...target(), ...inputArg(LinkIdentityInput, 'The link.') },
-    resolve: ({ organization }, { id, input }, { actor, services }) =>
-      services.identityLinks.link(actor, organization, id, input),
+    resolve: ({ organization }, { id, input }, { caller, services }) =>
+      services.identityLinks.link(caller, organization, id, input),
   }),
   unlinkIdentity: t.boolean({
     description: 'Removes the link of a user, and ends the sessions that the provider made for them.',
     authorize: { organization: 'identity_provider:update' },
     emits: ['identity_provider.updated'],
     args: { ...target(), userId: t.arg.id({ required: true, description: 'The user.' }) },
-    resolve: ({ organization }, { id, userId }, { actor, services }) =>
-      services.identityLinks.unlink(actor, organization, id, userId),
+    resolve: ({ organization }, { id, userId }, { caller, services }) =>
+      services.identityLinks.unlink(caller, organization, id, userId),
   }),
 }));

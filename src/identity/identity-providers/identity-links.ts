@@ -7,7 +7,7 @@ import type { Tx } from '../../data/tx.ts';
 import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityLink, IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, forbidden, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -19,7 +19,7 @@ import type { Sessions } from '../auth/sessions.ts';
 import { domainOfEmail } from './domain-name.ts';
 import { ACCOUNT_BY_ID, belongsElsewhere, type KnownAccount } from './sign-in-admission.ts';
 
-interface Deps {
+interface IdentityLinkDeps {
   sql: Sql;
   changes: Changes;
   sessions: Sessions;
@@ -31,9 +31,9 @@ const BY_HAND = 'administrator';
 
 /** Which accounts identities at providers are, as administrators decide it. */
 export class IdentityLinks implements ContentOwner {
-  readonly #deps: Deps;
+  readonly #deps: IdentityLinkDeps;
 
-  constructor(deps: Deps) {
+  constructor(deps: IdentityLinkDeps) {
     this.#deps = deps;
   }
 
@@ -57,13 +57,13 @@ export class IdentityLinks implements ContentOwner {
    * administers the platform; RESOURCE_ALREADY_EXISTS for an identity or a user that is linked
    */
   async link(
-    actor: Actor,
+    caller: Caller,
     { orgId }: Checked<OrganizationPlace>,
     id: string,
     { userId, subject }: { userId: string; subject: string },
   ): Promise<IdentityLink> {
     try {
-      return await this.#deps.changes.run(actor, async (tx) => {
+      return await this.#deps.changes.run(caller, async (tx) => {
         demandMember(tx, orgId, userId, () => notFound('user', userId));
         // what decides about the account must not change meanwhile
         await tx.lock('users', { id: userId }, 'no key update', () => notFound('user', userId));
@@ -75,7 +75,7 @@ export class IdentityLinks implements ContentOwner {
           notFound('identity_provider', id),
         );
         if (!account?.role) throw notFound('user', userId);
-        const isProven = await this.#demandAuthority(tx, actor, provider, account);
+        const isProven = await this.#demandAuthority(tx, caller, provider, account);
         await refuseLinked(tx, { id, userId, subject });
         const ended = await settleAddress(tx, this.#deps, account, { isProven, isNew: true, orgId });
         recordChange(tx, 'update', 'identity_provider', provider, { linked: userId, ...ended });
@@ -94,7 +94,7 @@ export class IdentityLinks implements ContentOwner {
           subject,
           userId,
           reason: BY_HAND,
-          linkedBy: actor.principal.userId,
+          linkedBy: caller.principal.userId,
         });
       });
     } catch (error) {
@@ -104,10 +104,10 @@ export class IdentityLinks implements ContentOwner {
   }
 
   /** Removes the link of a user, and ends the sessions that it made. @throws RESOURCE_NOT_FOUND */
-  async unlink(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string, userId: string): Promise<boolean> {
+  async unlink(caller: Caller, { orgId }: Checked<OrganizationPlace>, id: string, userId: string): Promise<boolean> {
     const { changes, sessions, authentication } = this.#deps;
     return whileTaken(() =>
-      changes.run(actor, async (tx) => {
+      changes.run(caller, async (tx) => {
         await tx.lock('users', { id: userId }, 'no key update', () => notFound('user', userId));
         const provider = await tx.lock('identity_providers', { id, orgId }, 'share', () =>
           notFound('identity_provider', id),
@@ -129,7 +129,7 @@ export class IdentityLinks implements ContentOwner {
    */
   async #demandAuthority(
     tx: Tx,
-    { principal }: Actor,
+    { principal }: Caller,
     { orgId }: ProviderRow,
     account: KnownAccount,
   ): Promise<boolean> {

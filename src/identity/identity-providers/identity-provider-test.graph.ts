@@ -3,10 +3,10 @@ import { builder } from '../../graphql/builder.ts';
 import { optionalTime } from '../../graphql/common-fields.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
-import type { TestResult } from './identity-provider-tests.ts';
+import type { ProviderTestResult } from './identity-provider-tests.ts';
 import type { RoleChange } from './role-changes.ts';
 
-const resultOf = ({ result }: TestRow): TestResult | null => result as unknown as TestResult | null;
+const resultOf = ({ result }: TestRow): ProviderTestResult | null => result as unknown as ProviderTestResult | null;
 
 const IdentityRoleChange = builder.objectRef<RoleChange & { orgId: string }>('IdentityRoleChange').implement({
   description: 'What a sign-in does to a role.',
@@ -147,10 +147,10 @@ builder.mutationField('testIdentityProvider', (t) =>
     activity: { resourceType: 'identity_provider', action: 'execute' },
     mayFail: ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'],
     args: { ...organizationArgs(), ...idArg('The provider.') },
-    resolve: async ({ organization }, { id }, { actor, services }) => {
+    resolve: async ({ organization }, { id }, { caller, services }) => {
       const { identityProviderTests: tests, sso } = services;
       const provider = await tests.provider(organization, id);
-      const { redirectUrl, testId } = await sso.beginTest(actor, provider, (tx) => tests.begin(tx, actor, provider));
+      const { redirectUrl, testId } = await sso.beginTest(caller, provider, (tx) => tests.begin(tx, caller, provider));
       return { redirectUrl, test: await tests.get(organization, id, testId) };
     },
   }),

@@ -2,7 +2,7 @@ import { findRow } from '../../data/find-row.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { IdentityProviderTest, IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -13,7 +13,7 @@ import type { Evaluation } from './federated-sign-in.ts';
 const DAY_MS = 86_400_000;
 
 /** What the result of a test has. */
-export interface TestResult {
+export interface ProviderTestResult {
   identity: Omit<VerifiedIdentity, 'claims'>;
   claims: Record<string, unknown>;
   evaluation: Evaluation;
@@ -43,18 +43,18 @@ export class IdentityProviderTests {
 
   /**
    * Starts a test, in the transaction that begins its sign-in. Whoever finishes that writes its result, a
-   * {@link TestResult}, or its failure.
+   * {@link ProviderTestResult}, or its failure.
    * @returns the id of the test
    * @throws RESOURCE_NOT_FOUND
    */
-  async begin(tx: Tx, actor: Actor, { id, orgId }: ProviderRow): Promise<string> {
+  async begin(tx: Tx, caller: Caller, { id, orgId }: ProviderRow): Promise<string> {
     const testId = newId('identity_provider_test');
     await tx.lock('identity_providers', { id, orgId }, 'share', () => notFound('identity_provider', id));
     tx.insert('identity_provider_tests', {
       id: testId,
       orgId,
       identityProviderId: id,
-      startedBy: actor.principal.userId,
+      startedBy: caller.principal.userId,
       expiresAt: new Date(Date.now() + DAY_MS),
     });
     tx.audit({

@@ -128,8 +128,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'identity_provider:create' },
     emits: ['identity_provider.created'],
     args: { ...organizationArgs(), ...inputArg(CreateIdentityProviderInput, 'The provider.') },
-    resolve: ({ organization }, { input }, { actor, services }) =>
-      services.identityProviders.create(actor, organization, input),
+    resolve: ({ organization }, { input }, { caller, services }) =>
+      services.identityProviders.create(caller, organization, input),
   }),
   updateIdentityProvider: t.field({
     type: IdentityProvider,
@@ -137,8 +137,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'identity_provider:update' },
     emits: ['identity_provider.updated'],
     args: { ...target(), ...inputArg(UpdateIdentityProviderInput), ...versionArg() },
-    resolve: ({ organization }, { id, input }, { actor, services }) =>
-      services.identityProviders.update(actor, organization, id, input),
+    resolve: ({ organization }, { id, input }, { caller, services }) =>
+      services.identityProviders.update(caller, organization, id, input),
   }),
   deleteIdentityProvider: t.boolean({
     description:
@@ -147,7 +147,7 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'identity_provider:delete' },
     emits: ['identity_provider.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ organization }, { id }, { actor, services }) =>
-      services.identityProviders.delete(actor, organization, id),
+    resolve: ({ organization }, { id }, { caller, services }) =>
+      services.identityProviders.delete(caller, organization, id),
   }),
 }));

@@ -12,7 +12,7 @@ import type { Tx } from '../../data/tx.ts';
 import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, forbidden, InputError, invalidInput, notFound, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -51,7 +51,7 @@ interface CreateIdentityProvider extends UpdateIdentityProvider {
   protocol: string;
 }
 
-interface Deps extends ServiceDeps {
+interface IdentityProviderDeps extends ServiceDeps {
   vault: Vault;
   sessions: Sessions;
   authentication: Authentication;
@@ -84,9 +84,9 @@ export class IdentityProviderService {
     { resource: 'identity_provider', table: 'identity_providers', column: 'oidc_client_secret_ref' },
   ] as const;
   readonly reads: Reads<IdentityProvider, OrganizationPlace, PageArgs>;
-  readonly #deps: Deps;
+  readonly #deps: IdentityProviderDeps;
 
-  constructor(deps: Deps) {
+  constructor(deps: IdentityProviderDeps) {
     this.#deps = deps;
     this.reads = new Reads(deps, providers);
   }
@@ -97,7 +97,7 @@ export class IdentityProviderService {
    * RESOURCE_ALREADY_EXISTS for a domain of another provider
    */
   async create(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     input: CreateIdentityProvider,
   ): Promise<IdentityProvider> {
@@ -106,10 +106,10 @@ export class IdentityProviderService {
     const config = columnsOfConfig(input.protocol as Protocol, input);
     const domains = domainKeysOf(input.verifiedDomains ?? []);
     await this.#unique({ id, orgId }, domains, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         const { groupMappings = [], ...set } = await this.#columnsOf(tx, orgId, input, config);
         const defaultRoleId = set.defaultRoleId ?? 'member';
-        const own = await ownRole(tx, actor, orgId);
+        const own = await ownRole(tx, caller, orgId);
         refuseAbove(own, { defaultRoleId, groupMappings }, 'identity_provider:create');
         tx.insert('identity_providers', {
           ...set,
@@ -120,7 +120,7 @@ export class IdentityProviderService {
           groupMappings,
           defaultRoleId,
           authority: own,
-          createdBy: actor.principal.userId,
+          createdBy: caller.principal.userId,
         });
         await claim(tx, { id, orgId }, domains);
         recordChange(tx, 'create', 'identity_provider', { id, orgId }, { protocol: input.protocol });
@@ -134,7 +134,7 @@ export class IdentityProviderService {
    * @throws RESOURCE_NOT_FOUND, and like {@link create}
    */
   async update(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     id: string,
     input: UpdateIdentityProvider,
@@ -142,7 +142,7 @@ export class IdentityProviderService {
     const { orgId } = place;
     const domains = input.verifiedDomains ? domainKeysOf(input.verifiedDomains) : null;
     await this.#unique({ id, orgId }, domains ?? [], () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         const before = await tx.lock('identity_providers', { id, orgId }, 'no key update', () =>
           notFound('identity_provider', id),
         );
@@ -151,7 +151,7 @@ export class IdentityProviderService {
         if (input.protocol && input.protocol !== protocol)
           throw invalidInput(['input', 'protocol'], 'it cannot change: make another provider instead');
         const set = await this.#columnsOf(tx, orgId, input, columnsOfConfig(protocol, input));
-        const authority = await this.#authorityAfter(tx, actor, before, set);
+        const authority = await this.#authorityAfter(tx, caller, before, set);
         tx.update('identity_providers', { id }, { ...set, ...authority });
         if (domains) await claim(tx, { id, orgId }, domains);
         if (before.isActive && input.isActive === false) this.#endSessions(tx, id, 'identity_provider_disabled');
@@ -162,8 +162,8 @@ export class IdentityProviderService {
   }
 
   /** Deletes a provider with its links, and ends the sessions that it made. @throws RESOURCE_NOT_FOUND */
-  async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
-    return whileTaken(() => this.#deps.changes.run(actor, (tx) => this.#delete(tx, { id, orgId })));
+  async delete(caller: Caller, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+    return whileTaken(() => this.#deps.changes.run(caller, (tx) => this.#delete(tx, { id, orgId })));
   }
 
   async #delete(tx: Tx, { id, orgId }: ProviderKey): Promise<boolean> {
@@ -225,13 +225,13 @@ export class IdentityProviderService {
   /** The authority of the provider after a change; nothing while what decides stays as it is. @throws FORBIDDEN */
   async #authorityAfter(
     tx: Tx,
-    actor: Actor,
+    caller: Caller,
     before: ProviderRow,
     set: Columns<'identity_providers'>,
   ): Promise<{ authority?: Role }> {
     const isChanged = DECISIVE.some((name) => set[name] !== undefined && !isDeepStrictEqual(set[name], before[name]));
     if (!isChanged) return {};
-    const own = await ownRole(tx, actor, before.orgId);
+    const own = await ownRole(tx, caller, before.orgId);
     const groupMappings = (set.groupMappings as readonly GroupMapping[] | undefined) ?? mappingsOf(before);
     const defaultRoleId = set.defaultRoleId ?? before.defaultRoleId;
     refuseAbove(own, { defaultRoleId, groupMappings }, 'identity_provider:update');
@@ -252,7 +252,7 @@ export class IdentityProviderService {
 type ProviderKey = Pick<ProviderRow, 'id' | 'orgId'>;
 
 /** The caller's role in the organization now. It reads the row: the role may just have changed. */
-async function ownRole(tx: Tx, { principal: { userId } }: Actor, orgId: string): Promise<Role> {
+async function ownRole(tx: Tx, { principal: { userId } }: Caller, orgId: string): Promise<Role> {
   const [own] = await tx.query<{ role: string }>(
     statement`select role from organization_members where org_id = ${orgId} and user_id = ${userId}`,
   );

@@ -1,5 +1,5 @@
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import type { ReadsOptions } from '../../data/reads.ts';
 import { Prisma, type IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
 import type { OrganizationPlace } from '../../kernel/checked-place.ts';

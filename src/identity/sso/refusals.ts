@@ -1,6 +1,6 @@
 import { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import type { Logger } from '../../platform/logger.ts';
 
 /** What was not accepted. */
@@ -11,7 +11,7 @@ interface Refused {
   error: unknown;
 }
 
-interface Deps {
+interface RefusalDeps {
   config: Pick<Config, 'loginFailuresPerMinute'>;
   logger: Logger;
 }
@@ -24,29 +24,29 @@ export class Refusals {
   readonly #budget: Budget;
   readonly #logger: Logger;
 
-  constructor({ config, logger }: Deps) {
+  constructor({ config, logger }: RefusalDeps) {
     this.#budget = new Budget(config.loginFailuresPerMinute || Number.MAX_SAFE_INTEGER, 60);
     this.#logger = logger;
   }
 
   /** @throws RATE_LIMIT_EXCEEDED while too much of the caller's address was refused */
-  async check({ request }: Caller): Promise<void> {
+  async check({ request }: AnyCaller): Promise<void> {
     await this.#budget.check(request.ip);
   }
 
   /** Counts a refusal, and logs it. */
-  async refuse(caller: Caller, refused: Refused): Promise<void> {
+  async refuse(caller: AnyCaller, refused: Refused): Promise<void> {
     await this.count(caller);
     this.log(caller, refused);
   }
 
   /** Counts a refusal whose reason nobody needs. */
-  async count({ request }: Caller): Promise<void> {
+  async count({ request }: AnyCaller): Promise<void> {
     await this.#budget.take(request.ip);
   }
 
   /** Logs what failed without being counted. */
-  log({ request }: Caller, { what, protocol, error }: Refused): void {
+  log({ request }: AnyCaller, { what, protocol, error }: Refused): void {
     const reason = error instanceof Error ? error.message : 'unknown';
     this.#logger.warn({ trace_id: request.traceId, protocol, reason }, `a ${what} was not accepted`);
   }

@@ -21,6 +21,6 @@ builder.mutationField('beginSingleLogout', (t) =>
       'SAML identity provider ends too.',
     authorize: { session: 'user:update' },
     activity: { action: 'logout', resourceType: 'user' },
-    resolve: (_root, _args, { actor, services }) => services.singleLogout.begin(actor),
+    resolve: (_root, _args, { caller, services }) => services.singleLogout.begin(caller),
   }),
 );

@@ -5,7 +5,7 @@ import { findRow } from '../../data/find-row.ts';
 import type { Sql } from '../../data/sql.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider } from '../../generated/prisma/client.ts';
-import type { Actor, Caller } from '../../kernel/caller.ts';
+import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
@@ -17,7 +17,7 @@ import type { Refusals } from './refusals.ts';
 import type { LogoutInput, LogoutProfile, LogoutProvider } from './saml/logout-profile.ts';
 import { SsoRefusal } from './sso-refusal.ts';
 
-interface Deps {
+interface SingleLogoutDeps {
   sql: Sql;
   changes: Changes;
   seal: Seal;
@@ -49,9 +49,9 @@ interface LogoutAnswer {
  * accepted gets the same answer; the log has the reason.
  */
 export class SingleLogout {
-  readonly #deps: Deps;
+  readonly #deps: SingleLogoutDeps;
 
-  constructor(deps: Deps) {
+  constructor(deps: SingleLogoutDeps) {
     this.#deps = deps;
   }
 
@@ -59,9 +59,9 @@ export class SingleLogout {
    * Ends the caller's session, as a logout does.
    * @returns where the provider that made it ends its own, if it hears of sign-outs
    */
-  async begin(actor: Actor): Promise<LogoutWay> {
+  async begin(caller: Caller): Promise<LogoutWay> {
     const { sql, auth, profile } = this.#deps;
-    const { sessionId } = sessionOf(actor, 'user:update');
+    const { sessionId } = sessionOf(caller, 'user:update');
     const session = await findRow(sql, 'sessions', { id: sessionId });
     const provider = session?.identityProviderId ? await this.#providerOf(session.identityProviderId) : null;
     const redirectUrl =
@@ -73,7 +73,7 @@ export class SingleLogout {
             sessionIndex: session.sessionIndex,
           })
         : null;
-    await auth.logout(actor);
+    await auth.logout(caller);
     return { redirectUrl };
   }
 
@@ -81,7 +81,7 @@ export class SingleLogout {
    * Takes a message of a provider: its request ends sessions, and its response ends a sign-out that began here.
    * @throws AUTHENTICATION_FAILED, the same for everything that is wrong; RATE_LIMIT_EXCEEDED; SERVICE_UNAVAILABLE
    */
-  async receive(caller: Caller, providerId: string, input: LogoutInput): Promise<LogoutAnswer> {
+  async receive(caller: AnyCaller, providerId: string, input: LogoutInput): Promise<LogoutAnswer> {
     const { refusals } = this.#deps;
     await refusals.check(caller);
     try {
@@ -93,7 +93,7 @@ export class SingleLogout {
     }
   }
 
-  async #receive(caller: Caller, providerId: string, input: LogoutInput): Promise<LogoutAnswer> {
+  async #receive(caller: AnyCaller, providerId: string, input: LogoutInput): Promise<LogoutAnswer> {
     const { profile, publicUrl } = this.#deps;
     const provider = await this.#providerOf(providerId);
     if (!provider) throw new SsoRefusal('the provider was switched off, or has no address for sign-outs');
@@ -112,7 +112,7 @@ export class SingleLogout {
 
   /** Uses up a message, and ends the sessions that it names, in one change. @throws SsoRefusal if it was used before */
   async #once(
-    caller: Caller,
+    caller: AnyCaller,
     { id: identityProviderId }: LogoutProvider,
     { id, expiresAt }: { id: string; expiresAt: Date },
     ended: { subject: string; sessionIndexes: string[] } | null = null,

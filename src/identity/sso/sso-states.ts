@@ -3,7 +3,7 @@ import type { Changes } from '../../data/changes.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { SsoState } from '../../generated/prisma/client.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import { SsoRefusal } from './sso-refusal.ts';
 
@@ -11,7 +11,7 @@ import { SsoRefusal } from './sso-refusal.ts';
 const LIFETIME_MS = 600_000;
 
 /** What a sign-in is begun with. */
-export interface Begun {
+export interface BegunSignIn {
   orgId: string;
   identityProviderId: string;
   kind: 'sign_in' | 'test';
@@ -48,7 +48,7 @@ export class SsoStates {
   }
 
   /** Stores what a state stands for. */
-  begin(tx: Tx, state: string, { browser, verifier, ...begun }: Begun): void {
+  begin(tx: Tx, state: string, { browser, verifier, ...begun }: BegunSignIn): void {
     const hash = tokenHash(state);
     tx.insert('sso_states', {
       hash,
@@ -64,7 +64,7 @@ export class SsoStates {
    * browser uses up nothing.
    * @throws SsoRefusal
    */
-  async take(caller: Caller, state: string, browser: string | null): Promise<OpenState> {
+  async take(caller: AnyCaller, state: string, browser: string | null): Promise<OpenState> {
     const hash = tokenHash(state);
     const browserHash = browser === null ? null : tokenHash(browser);
     const [found] = await this.#changes.run(caller, (tx) =>

@@ -1,9 +1,9 @@
 import { builder } from '../../graphql/builder.ts';
 import { emailBounds, User } from '../../tenancy/users/user.graph.ts';
 import { SignInResult } from '../auth/auth.graph.ts';
-import type { Discovered, Finished, Initiated } from './sso.service.ts';
+import type { DiscoveredDomain, Finished, Initiated } from './sso.service.ts';
 
-const SsoDiscovery = builder.objectRef<Discovered>('SsoDiscovery').implement({
+const SsoDiscovery = builder.objectRef<DiscoveredDomain>('SsoDiscovery').implement({
   description: 'How the users of a mail domain sign in (spec, SSO discovery).',
   fields: (t) => ({
     ssoAvailable: t.exposeBoolean('ssoAvailable', { description: 'Whether they sign in at an identity provider.' }),
@@ -138,7 +138,7 @@ builder.mutationFields((t) => ({
     authorize: 'public',
     isCredential: true,
     args: { input: t.arg({ type: SsoEmailInput, required: true, description: 'The address.' }) },
-    resolve: (_root, { input }, { caller, services }) => services.sso.discover(caller, input.email),
+    resolve: (_root, { input }, { anyCaller, services }) => services.sso.discover(anyCaller, input.email),
   }),
   initiateSso: t.field({
     type: SsoInitiation,
@@ -149,8 +149,8 @@ builder.mutationFields((t) => ({
     isCredential: true,
     mayFail: ['RESOURCE_NOT_FOUND', 'UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'],
     args: { input: t.arg({ type: InitiateSsoInput, required: true, description: 'Who signs in.' }) },
-    resolve: (_root, { input }, { caller, services }) =>
-      services.sso.initiate(caller, { email: input.email, redirectUri: input.redirectUri ?? null }),
+    resolve: (_root, { input }, { anyCaller, services }) =>
+      services.sso.initiate(anyCaller, { email: input.email, redirectUri: input.redirectUri ?? null }),
   }),
   finishSamlSignIn: t.field({
     type: SsoSignIn,
@@ -163,8 +163,8 @@ builder.mutationFields((t) => ({
     isCredential: true,
     mayFail: FAILS,
     args: { input: t.arg({ type: SamlCallbackInput, required: true, description: 'The response.' }) },
-    resolve: (_root, { input }, { caller, services }) =>
-      services.sso.finishSaml(caller, {
+    resolve: (_root, { input }, { anyCaller, services }) =>
+      services.sso.finishSaml(anyCaller, {
         samlResponse: input.samlResponse,
         relayState: input.relayState ?? null,
       }),
@@ -180,8 +180,8 @@ builder.mutationFields((t) => ({
     isCredential: true,
     mayFail: FAILS,
     args: { input: t.arg({ type: OidcCallbackInput, required: true, description: 'What came back.' }) },
-    resolve: (_root, { input: { code, state, iss } }, { caller, services }) =>
-      services.sso.finishOidc(caller, { code, state, iss: iss ?? null }),
+    resolve: (_root, { input: { code, state, iss } }, { anyCaller, services }) =>
+      services.sso.finishOidc(anyCaller, { code, state, iss: iss ?? null }),
   }),
   exchangeSsoCode: t.field({
     type: SignInResult,
@@ -191,6 +191,6 @@ builder.mutationFields((t) => ({
     isCredential: true,
     mayFail: ['AUTHENTICATION_FAILED'],
     args: { input: t.arg({ type: SsoCodeInput, required: true, description: 'The code.' }) },
-    resolve: (_root, { input }, { caller, services }) => services.sso.exchange(caller, input.code),
+    resolve: (_root, { input }, { anyCaller, services }) => services.sso.exchange(anyCaller, input.code),
   }),
 }));

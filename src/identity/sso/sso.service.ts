@@ -6,7 +6,7 @@ import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider } from '../../generated/prisma/client.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import { ApiError, invalidInput, notFound } from '../../kernel/errors.ts';
 import { mayRedirectTo, withParameter } from '../../kernel/redirect-targets.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
@@ -21,10 +21,10 @@ import { oidcView, samlView } from './provider-views.ts';
 import type { Refusals } from './refusals.ts';
 import type { ServiceProvider } from './saml/service-provider.ts';
 import { SsoRefusal } from './sso-refusal.ts';
-import { type Begun, type OpenState, SsoStates } from './sso-states.ts';
+import { type BegunSignIn, type OpenState, SsoStates } from './sso-states.ts';
 import type { VerifiedIdentity } from './verified-identity.ts';
 
-interface Deps {
+interface SsoDeps {
   config: Pick<Config, 'ssoRedirectUris' | 'ssoStartsPerMinute'>;
   sql: Sql;
   changes: Changes;
@@ -38,7 +38,7 @@ interface Deps {
 }
 
 /** Whether users of a mail domain sign in at a provider. */
-export interface Discovered {
+export interface DiscoveredDomain {
   ssoAvailable: boolean;
   providerName: string | null;
   protocol: string | null;
@@ -62,8 +62,8 @@ const NO_SESSION = {
   orgId: null,
 } as const;
 
-/** Where a browser goes after a try that failed: only the sign-in that it has really begun can tell. */
-interface Way {
+/** Redirect target after a failed sign-in. Taken from the stored state only. */
+interface FailureRedirect {
   redirectUri: string | null;
 }
 
@@ -79,14 +79,14 @@ interface SignInAnswer {
  * answer; the log has the reason.
  */
 export class SsoService {
-  readonly #deps: Deps;
+  readonly #deps: SsoDeps;
   readonly #states: SsoStates;
   readonly #oidc: OidcClient;
   readonly #saml: ServiceProvider;
   readonly #discoveries: Budget;
   readonly #starts: Budget;
 
-  constructor(deps: Deps) {
+  constructor(deps: SsoDeps) {
     const { config, changes, seal, outbound, saml } = deps;
     this.#deps = deps;
     this.#states = new SsoStates({ changes, seal });
@@ -100,7 +100,7 @@ export class SsoService {
    * How users with this address sign in. Only its domain is looked at, so the answer is the same whether or not there
    * is an account. @throws RATE_LIMIT_EXCEEDED
    */
-  async discover(caller: Caller, email: string): Promise<Discovered> {
+  async discover(caller: AnyCaller, email: string): Promise<DiscoveredDomain> {
     await this.#discoveries.demand(caller.request.ip);
     const found = await this.#deps.identityProviders.byDomain(domainOfEmail(email));
     return found
@@ -113,7 +113,7 @@ export class SsoService {
    * @throws RESOURCE_NOT_FOUND `identity_provider`; InputError at `redirectUri`; RATE_LIMIT_EXCEEDED; UPSTREAM_ERROR,
    * UPSTREAM_TIMEOUT if the provider cannot be asked
    */
-  async initiate(caller: Caller, { email, redirectUri }: { email: string; redirectUri: string | null }) {
+  async initiate(caller: AnyCaller, { email, redirectUri }: { email: string; redirectUri: string | null }) {
     const { config, publicUrl, identityProviders } = this.#deps;
     await this.#starts.demand(caller.request.ip);
     if (redirectUri !== null && !mayRedirectTo(redirectUri, { listed: config.ssoRedirectUris, publicUrl: publicUrl() }))
@@ -133,7 +133,7 @@ export class SsoService {
    * @throws as {@link initiate}
    */
   async beginTest(
-    caller: Caller,
+    caller: AnyCaller,
     provider: IdentityProvider,
     start: (tx: Tx) => Promise<string>,
   ): Promise<{ redirectUrl: string; testId: string }> {
@@ -141,9 +141,12 @@ export class SsoService {
   }
 
   /** Finishes a sign-in with the code of an OpenID provider. @throws as {@link finishSaml}; UPSTREAM_ERROR */
-  async finishOidc(caller: Caller, callback: { code: string; state: string; iss: string | null }): Promise<Finished> {
-    return this.#finishing(caller, 'oidc', async (way) => {
-      const state = await this.#take(caller, callback.state, way);
+  async finishOidc(
+    caller: AnyCaller,
+    callback: { code: string; state: string; iss: string | null },
+  ): Promise<Finished> {
+    return this.#finishing(caller, 'oidc', async (redirect) => {
+      const state = await this.#take(caller, callback.state, redirect);
       const provider = await this.#providerOf(state, 'oidc');
       return this.#finish(caller, provider, state, async () => {
         const { nonce, verifier } = state;
@@ -163,13 +166,13 @@ export class SsoService {
    * in; RATE_LIMIT_EXCEEDED; SERVICE_UNAVAILABLE
    */
   async finishSaml(
-    caller: Caller,
+    caller: AnyCaller,
     { samlResponse: message, relayState }: { samlResponse: string; relayState: string | null },
   ): Promise<Finished> {
-    return this.#finishing(caller, 'saml', async (way) => {
+    return this.#finishing(caller, 'saml', async (redirect) => {
       this.#saml.demandRoom();
       const unsolicited = await this.#unsolicited(message, relayState);
-      const state = unsolicited ? null : await this.#take(caller, relayState ?? '', way);
+      const state = unsolicited ? null : await this.#take(caller, relayState ?? '', redirect);
       const provider = unsolicited ?? (await this.#providerOf(state!, 'saml'));
       return this.#finish(caller, provider, state, async () => {
         const accepted = await this.#saml.finish(samlView(provider), message, state?.requestId ?? null);
@@ -184,9 +187,9 @@ export class SsoService {
    * @returns where it goes on: to the address that the sign-in was begun with, if the state is its own, or to the page
    * @throws RATE_LIMIT_EXCEEDED
    */
-  async refused(caller: Caller, state: string): Promise<string> {
-    const { redirectTo } = await this.#finishing(caller, 'oidc', async (way) => {
-      const taken = await this.#take(caller, state, way);
+  async refused(caller: AnyCaller, state: string): Promise<string> {
+    const { redirectTo } = await this.#finishing(caller, 'oidc', async (redirect) => {
+      const taken = await this.#take(caller, state, redirect);
       const provider = await this.#providerOf(taken, 'oidc');
       return this.#finish(caller, provider, taken, async () => {
         throw new SsoRefusal('the provider refused to sign the user in');
@@ -196,7 +199,7 @@ export class SsoService {
   }
 
   /** Opens the session that a code stands for. @throws AUTHENTICATION_FAILED, RATE_LIMIT_EXCEEDED */
-  async exchange(caller: Caller, code: string): Promise<SignIn> {
+  async exchange(caller: AnyCaller, code: string): Promise<SignIn> {
     const { federatedSignIn, refusals } = this.#deps;
     await refusals.check(caller);
     try {
@@ -224,9 +227,9 @@ export class SsoService {
 
   /** @param testOf makes the test that the sign-in is, or none */
   async #begin<TestId extends string | null>(
-    caller: Caller,
+    caller: AnyCaller,
     provider: IdentityProvider,
-    wanted: Pick<Begun, 'kind' | 'redirectUri'> & { loginHint: string | null },
+    wanted: Pick<BegunSignIn, 'kind' | 'redirectUri'> & { loginHint: string | null },
     testOf: (tx: Tx) => Promise<TestId>,
   ): Promise<{ redirectUrl: string; testId: TestId }> {
     const { browser } = caller.request;
@@ -264,9 +267,9 @@ export class SsoService {
     return { redirectUrl, testId };
   }
 
-  async #take(caller: Caller, state: string, way: Way): Promise<OpenState> {
+  async #take(caller: AnyCaller, state: string, redirect: FailureRedirect): Promise<OpenState> {
     const taken = await this.#states.take(caller, state, caller.request.browser?.token ?? null);
-    way.redirectUri = taken.redirectUri;
+    redirect.redirectUri = taken.redirectUri;
     return taken;
   }
 
@@ -287,7 +290,7 @@ export class SsoService {
 
   /** @param ask verifies the answer of the provider */
   async #finish(
-    caller: Caller,
+    caller: AnyCaller,
     provider: IdentityProvider,
     state: OpenState | null,
     ask: () => Promise<SignInAnswer>,
@@ -338,7 +341,7 @@ export class SsoService {
   }
 
   /** Asks a provider on behalf of somebody who begins. @throws UPSTREAM_ERROR, UPSTREAM_TIMEOUT */
-  async #asking<T>(caller: Caller, provider: IdentityProvider, ask: () => Promise<T>): Promise<T> {
+  async #asking<T>(caller: AnyCaller, provider: IdentityProvider, ask: () => Promise<T>): Promise<T> {
     try {
       return await ask();
     } catch (error) {
@@ -353,21 +356,25 @@ export class SsoService {
    * Answers everything that is refused in the same way, and counts it. A browser goes where the sign-in was begun, or
    * to the page: with one word for all refusals, and nothing that tells them apart.
    */
-  async #finishing(caller: Caller, protocol: string, finish: (way: Way) => Promise<Finished>): Promise<Finished> {
+  async #finishing(
+    caller: AnyCaller,
+    protocol: string,
+    finish: (redirect: FailureRedirect) => Promise<Finished>,
+  ): Promise<Finished> {
     const { isRest, browser } = caller.request;
     await this.#deps.refusals.check(caller);
-    const way: Way = { redirectUri: null };
+    const redirect: FailureRedirect = { redirectUri: null };
     try {
-      return await finish(way);
+      return await finish(redirect);
     } catch (error) {
       const refusal = await this.#refusalOf(caller, protocol, error);
       if (!refusal || !isRest || !browser?.wantsPage) throw refusal ?? error;
-      return { ...NO_SESSION, redirectTo: withParameter(way.redirectUri ?? this.#page, 'error', 'access_denied') };
+      return { ...NO_SESSION, redirectTo: withParameter(redirect.redirectUri ?? this.#page, 'error', 'access_denied') };
     }
   }
 
   /** The answer to what was refused; `null` for any other error. */
-  async #refusalOf(caller: Caller, protocol: string, error: unknown): Promise<ApiError | null> {
+  async #refusalOf(caller: AnyCaller, protocol: string, error: unknown): Promise<ApiError | null> {
     if (error instanceof ApiError) return error.code === 'FORBIDDEN' ? error : null;
     const isRefused = isRefusal(error);
     if (!isRefused && !(error instanceof OutboundError)) return null;

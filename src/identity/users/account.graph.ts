@@ -12,9 +12,9 @@ const usernameBounds = { minLength: 3, maxLength: 64, pattern: '[A-Za-z0-9_.@+-]
 
 /** With `orgId` (a row of that organization refers to the user), finds only its current members. */
 registerNode('user', User, async (context, id, orgId) => {
-  const { actor, services } = context;
-  if (!orgId) return services.users.get(actor, id);
-  await services.access.requireOrganization(actor, orgId, 'user:read');
+  const { caller, services } = context;
+  if (!orgId) return services.users.get(caller, id);
+  await services.access.requireOrganization(caller, orgId, 'user:read');
   return services.users.colleagues.find(context, inside.organization({ id: orgId }), id);
 });
 builder.queryFields((t) => ({
@@ -22,7 +22,7 @@ builder.queryFields((t) => ({
     type: User,
     description: "The caller's own account.",
     authorize: { service: 'user:read' },
-    resolve: (_root, _args, { actor, services }) => services.users.me(actor),
+    resolve: (_root, _args, { caller, services }) => services.users.me(caller),
   }),
   user: t.field({
     type: User,
@@ -32,7 +32,7 @@ builder.queryFields((t) => ({
       id: t.arg.id({ required: true, description: 'The user.' }),
       workspaceId: t.arg.id({ description: 'The workspace in whose context the permission is checked.' }),
     },
-    resolve: (_root, { id, workspaceId }, { actor, services }) => services.users.get(actor, id, workspaceId),
+    resolve: (_root, { id, workspaceId }, { caller, services }) => services.users.get(caller, id, workspaceId),
   }),
   users: t.field({
     type: UserConnection,
@@ -48,8 +48,8 @@ builder.queryFields((t) => ({
     },
     resolve: async (_root, { workspaceId: id, ...args }, context) => {
       const { users, access } = context.services;
-      const orgId = await users.contextOf(context.actor, id);
-      const findsAddresses = await access.seesAddresses(context.actor, orgId);
+      const orgId = await users.contextOf(context.caller, id);
+      const findsAddresses = await access.seesAddresses(context.caller, orgId);
       return users.inWorkspace.list(context, inside.workspace({ orgId, id }), { ...args, findsAddresses });
     },
   }),
@@ -136,7 +136,7 @@ builder.mutationFields((t) => ({
     authorize: { service: 'user:create' },
     emits: ['organization_member.created'],
     args: inputArg(CreateUserInput, 'The account.'),
-    resolve: (_root, { input }, { actor, services }) => services.users.create(actor, input),
+    resolve: (_root, { input }, { caller, services }) => services.users.create(caller, input),
   }),
   updateUser: t.field({
     type: User,
@@ -144,22 +144,22 @@ builder.mutationFields((t) => ({
     authorize: { service: 'user:update' },
     mayEmit: ['api_token.revoked', 'app_token.revoked'],
     args: { ...idArg('The user.'), ...inputArg(UpdateUserInput), ...versionArg() },
-    resolve: (_root, { id, input }, { actor, services }) => services.users.update(actor, id, input),
+    resolve: (_root, { id, input }, { caller, services }) => services.users.update(caller, id, input),
   }),
   updatePreferences: t.field({
     type: User,
     description: "Merges the given keys into the caller's preferences.",
     authorize: { service: 'user:update' },
     args: { ...inputArg(UpdatePreferencesInput, 'The preferences.'), ...versionArg() },
-    resolve: (_root, { input }, { actor, services }) => services.users.updatePreferences(actor, input.preferences),
+    resolve: (_root, { input }, { caller, services }) => services.users.updatePreferences(caller, input.preferences),
   }),
   deleteUser: t.boolean({
     description: 'Deactivates an account at once. Its personal data is purged after 30 days.',
     authorize: { service: 'user:delete' },
     mayEmit: ['organization_member.deleted', 'workspace_member.deleted', 'api_token.revoked', 'app_token.revoked'],
     args: { ...idArg('The user.'), ...versionArg() },
-    resolve: async (_root, { id }, { actor, services }) => {
-      await services.users.delete(actor, id);
+    resolve: async (_root, { id }, { caller, services }) => {
+      await services.users.delete(caller, id);
       return true;
     },
   }),

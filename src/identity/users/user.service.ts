@@ -10,7 +10,7 @@ import { emitChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { User } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, forbidden, invalidInput, notFound, unauthenticated } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
@@ -66,8 +66,8 @@ export class UserService {
   }
 
   /** The caller. */
-  async me(actor: Actor): Promise<UserView> {
-    const user = await this.#deps.reads.find(actor.principal.userId, actor.principal.orgId);
+  async me(caller: Caller): Promise<UserView> {
+    const user = await this.#deps.reads.find(caller.principal.userId, caller.principal.orgId);
     // deleted on another node a moment ago: the session is no longer valid
     if (!user) throw unauthenticated();
     return user;
@@ -84,15 +84,15 @@ export class UserService {
   }
 
   /**
-   * The organization of a workspace whose users the actor may see.
+   * The organization of a workspace whose users the caller may see.
    * @throws FORBIDDEN `user:read`, whether or not the workspace exists
    */
-  async contextOf(actor: Actor, workspaceId: string): Promise<string> {
+  async contextOf(caller: Caller, workspaceId: string): Promise<string> {
     const orgId = await this.#deps.reads.organizationOf(workspaceId);
-    const role = orgId ? await this.#deps.access.workspaceRole(actor, orgId, workspaceId) : null;
+    const role = orgId ? await this.#deps.access.workspaceRole(caller, orgId, workspaceId) : null;
     // the same answer for a missing workspace, one of another organization, and one without a membership
     if (!orgId || !role) throw forbidden('user:read');
-    await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'user:read');
+    await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, 'user:read');
     return orgId;
   }
 
@@ -101,43 +101,43 @@ export class UserService {
    * must grant `user:read` for all of them.
    * @throws RESOURCE_NOT_FOUND, FORBIDDEN `user:read`
    */
-  async get(actor: Actor, id: string, workspaceId?: string | null): Promise<UserView> {
-    const { token } = actor.principal;
-    if (token) await this.#deps.access.requireToken(actor, 'user:read', { orgId: token.orgId, workspaceId });
-    const orgId = typeof workspaceId === 'string' ? await this.contextOf(actor, workspaceId) : null;
-    if (id === actor.principal.userId) return this.view(id, orgId ?? actor.principal.orgId);
+  async get(caller: Caller, id: string, workspaceId?: string | null): Promise<UserView> {
+    const { token } = caller.principal;
+    if (token) await this.#deps.access.requireToken(caller, 'user:read', { orgId: token.orgId, workspaceId });
+    const orgId = typeof workspaceId === 'string' ? await this.contextOf(caller, workspaceId) : null;
+    if (id === caller.principal.userId) return this.view(id, orgId ?? caller.principal.orgId);
     if (orgId) {
       if (!(await this.#roleIn(orgId, id))) throw notFound('user', id);
       return this.view(id, orgId);
     }
-    const shared = await this.#deps.reads.sharedOrganization(actor, id);
-    if (!shared || !(await this.#deps.access.organizationRole(actor, shared))) throw notFound('user', id);
+    const shared = await this.#deps.reads.sharedOrganization(caller, id);
+    if (!shared || !(await this.#deps.access.organizationRole(caller, shared))) throw notFound('user', id);
     return this.view(id, shared);
   }
 
   /** Creates an account in the organization that the caller's session works in. */
-  async create(actor: Actor, input: NewAccount & { role?: Role | null }): Promise<UserView> {
-    const orgId = this.#currentOrganization(actor, 'user:create');
-    const { role: own } = await this.#deps.access.requireOrganization(actor, orgId, 'user:create');
+  async create(caller: Caller, input: NewAccount & { role?: Role | null }): Promise<UserView> {
+    const orgId = this.#currentOrganization(caller, 'user:create');
+    const { role: own } = await this.#deps.access.requireOrganization(caller, orgId, 'user:create');
     const role = input.role ?? 'member';
     if (!atLeast(own, role))
       throw forbidden('user:create', `You cannot grant the role '${role}': it is above your own.`);
-    const id = await this.#deps.registration.createFor(actor, orgId, { ...input, role });
+    const id = await this.#deps.registration.createFor(caller, orgId, { ...input, role });
     return this.view(id, orgId);
   }
 
   /** Changes the given fields of the caller's own profile, or of an account that the caller's organization manages. */
-  async update(actor: Actor, id: string, input: UpdateUser): Promise<UserView> {
+  async update(caller: Caller, id: string, input: UpdateUser): Promise<UserView> {
     // whoever changes how an account signs in could reach everything else with it, so tokens may not
-    if (id === actor.principal.userId && (input.email || input.username)) sessionOf(actor, 'user:update');
-    const contextOrgId = await this.#mayManage(actor, id, 'user:update');
-    const isSelf = id === actor.principal.userId;
+    if (id === caller.principal.userId && (input.email || input.username)) sessionOf(caller, 'user:update');
+    const contextOrgId = await this.#mayManage(caller, id, 'user:update');
+    const isSelf = id === caller.principal.userId;
     if (isSelf && input.isActive === false)
       throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
-    const newEmail = await this.#newEmail(actor, id, input);
+    const newEmail = await this.#newEmail(caller, id, input);
     await this.#deps.changes
-      .run(actor, (tx) => this.#write(tx, actor, id, input, { newEmail, contextOrgId }))
+      .run(caller, (tx) => this.#write(tx, caller, id, input, { newEmail, contextOrgId }))
       .catch((error: unknown) => {
         throw brokenUnique(error) ? alreadyExists('user', 'username', input.username ?? '') : error;
       });
@@ -145,9 +145,9 @@ export class UserService {
   }
 
   /** Merges top-level keys into the caller's preferences. A key set to `null` is removed. */
-  async updatePreferences(actor: Actor, preferences: Record<string, unknown>): Promise<UserView> {
-    const { userId, orgId } = actor.principal;
-    await this.#deps.changes.run(actor, async (tx) => {
+  async updatePreferences(caller: Caller, preferences: Record<string, unknown>): Promise<UserView> {
+    const { userId, orgId } = caller.principal;
+    await this.#deps.changes.run(caller, async (tx) => {
       const dropped = Object.keys(preferences).filter((key) => preferences[key] === null);
       const kept = JSON.stringify(
         Object.fromEntries(Object.entries(preferences).filter(([, value]) => value !== null)),
@@ -169,18 +169,18 @@ export class UserService {
         metadata: { fields: ['preferences'] },
       });
     });
-    return this.me(actor);
+    return this.me(caller);
   }
 
   /**
    * Deactivates an account. Its sessions end at once; its personal data is purged after 30 days.
    * @throws RESOURCE_CONFLICT `last_owner`
    */
-  async delete(actor: Actor, id: string): Promise<void> {
+  async delete(caller: Caller, id: string): Promise<void> {
     // the account reaches beyond the organization of the token
-    if (id === actor.principal.userId) sessionOf(actor, 'user:delete');
-    const contextOrgId = await this.#mayManage(actor, id, 'user:delete');
-    await this.#deps.changes.run(actor, async (tx) => {
+    if (id === caller.principal.userId) sessionOf(caller, 'user:delete');
+    const contextOrgId = await this.#mayManage(caller, id, 'user:delete');
+    await this.#deps.changes.run(caller, async (tx) => {
       await ensureMayDeactivate(tx, id);
       await tx.expectVersion({ table: 'users', key: { id } });
       const gone = { isActive: false, deactivatedAt: new Date() };
@@ -191,9 +191,9 @@ export class UserService {
     });
   }
 
-  #currentOrganization(actor: Actor, permission: Permission): string {
-    if (!actor.principal.orgId) throw forbidden(permission, 'Switch to an organization first.');
-    return actor.principal.orgId;
+  #currentOrganization(caller: Caller, permission: Permission): string {
+    if (!caller.principal.orgId) throw forbidden(permission, 'Switch to an organization first.');
+    return caller.principal.orgId;
   }
 
   async #roleIn(orgId: string, userId: string): Promise<Role | null> {
@@ -206,27 +206,27 @@ export class UserService {
    * organization. Otherwise an administrator of one organization could enter another through the account.
    * @returns the organization that is the context of the change
    */
-  async #mayManage(actor: Actor, id: string, permission: Permission): Promise<string | null> {
-    if (id === actor.principal.userId) return actor.principal.orgId;
+  async #mayManage(caller: Caller, id: string, permission: Permission): Promise<string | null> {
+    if (id === caller.principal.userId) return caller.principal.orgId;
     const [target] = await this.#deps.sql.read<{ homeOrgId: string | null; isPlatformAdmin: boolean }>(
       `select home_org_id as "homeOrgId", is_platform_admin as "isPlatformAdmin" from users
         where id = $1 and deactivated_at is null`,
       [id],
     );
-    const shared = target ? await this.#deps.reads.sharedOrganization(actor, id) : null;
+    const shared = target ? await this.#deps.reads.sharedOrganization(caller, id) : null;
     if (!target || !shared) throw notFound('user', id);
     const { homeOrgId } = target;
-    const own = homeOrgId ? await this.#deps.access.organizationRole(actor, homeOrgId) : null;
+    const own = homeOrgId ? await this.#deps.access.organizationRole(caller, homeOrgId) : null;
     if (!homeOrgId || !own)
       throw forbidden(permission, 'Only administrators of the organization that manages this account may change it.');
-    await this.#deps.access.requireOrganization(actor, homeOrgId, permission);
+    await this.#deps.access.requireOrganization(caller, homeOrgId, permission);
     const theirs = await this.#roleIn(homeOrgId, id);
     // no organization manages the account of a member who left
     if (!theirs || !atLeast(own, theirs))
       throw forbidden(permission, 'You cannot change an account whose role is above your own.');
     if (await this.#deps.reads.belongsElsewhere(id, homeOrgId))
       throw forbidden(permission, 'The account belongs to other organizations too: only its owner may change it.');
-    if (target.isPlatformAdmin && !actor.principal.isPlatformAdmin)
+    if (target.isPlatformAdmin && !caller.principal.isPlatformAdmin)
       throw forbidden(permission, 'Only administrators of the platform may change this account.');
     return homeOrgId;
   }
@@ -235,15 +235,15 @@ export class UserService {
    * The new address, if it differs from the current one.
    * @throws as `EmailChange.prepare`
    */
-  async #newEmail(actor: Actor, id: string, { email, currentPassword }: UpdateUser): Promise<string | null> {
+  async #newEmail(caller: Caller, id: string, { email, currentPassword }: UpdateUser): Promise<string | null> {
     if (!email || email === (await this.view(id, null)).email) return null;
-    await this.#deps.emailChange.prepare(actor, id, { email, currentPassword });
+    await this.#deps.emailChange.prepare(caller, id, { email, currentPassword });
     return email;
   }
 
   async #write(
     tx: Tx,
-    actor: Actor,
+    caller: Caller,
     id: string,
     input: UpdateUser,
     { newEmail, contextOrgId }: { newEmail: string | null; contextOrgId: string | null },
@@ -252,7 +252,7 @@ export class UserService {
     if (mayDeactivate) await ensureMayDeactivate(tx, id);
     // locked: an account that is being deleted must not become active again
     const before = await tx.lock('users', { id, deactivatedAt: null }, 'no key update', () => notFound('user', id));
-    if (newEmail !== null || input.username) await demandLiveSession(tx, actor);
+    if (newEmail !== null || input.username) await demandLiveSession(tx, caller);
     const isDeactivated = input.isActive === false && before.isActive;
     if (isDeactivated && !mayDeactivate) throw new TryAgain(`'${id}' has just been activated`);
     await tx.expectVersion({ table: 'users', key: { id } });

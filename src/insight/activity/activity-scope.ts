@@ -1,6 +1,6 @@
 import { namedColumns } from '../../data/activity.ts';
-import type { PageSource } from '../../data/pages.ts';
-import { columnsOf } from '../../data/pages.ts';
+import type { PageSource } from '../../data/paging.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { type Activity, Prisma } from '../../generated/prisma/client.ts';
 
 /** What records are listed and summed by, below an organization. */

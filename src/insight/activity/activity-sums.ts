@@ -1,4 +1,4 @@
-import type { Reads } from '../../data/sql.ts';
+import type { ReadRunner } from '../../data/sql.ts';
 import type { ActivityScope, ScopeKind } from './activity-scope.ts';
 import { columnOf, hasMargins, scopeColumns } from './activity-scope.ts';
 import {
@@ -6,10 +6,10 @@ import {
   type Between,
   longer,
   type PartOfSpan,
-  type Range,
   type Span,
   spansOf,
   startOf,
+  type TimeRange,
   type WholeSpans,
 } from './time-spans.ts';
 
@@ -36,7 +36,7 @@ export interface ActivityKind {
 }
 
 /** Which records are summed. A value of `null` or `undefined` does not restrict them. */
-export interface SumFilters extends Range {
+export interface SumFilters extends TimeRange {
   action?: string | null;
   resourceType?: string | null;
   success?: boolean | null;
@@ -240,7 +240,7 @@ interface GivenSums {
 
 /** The number of records, or the sums of each kind of record, of scopes of one kind, by the number of the scope. */
 export async function readSums<By extends Grouping>(
-  reads: Reads,
+  reads: ReadRunner,
   by: By,
   scopes: readonly ActivityScope[],
   filters: SumFilters,
@@ -278,7 +278,7 @@ export interface CountOfScope {
  */
 export function countOfScope(
   scope: ActivityScope,
-  filters: Omit<SumFilters, keyof Range>,
+  filters: Omit<SumFilters, keyof TimeRange>,
   first: number,
 ): CountOfScope {
   const { orgId, kind, id, userId } = scope;
@@ -356,7 +356,7 @@ const rangeColumns = { since: 'timestamptz', until: 'timestamptz' } as const;
 
 /** The sums of each span of a range that begins and ends with whole spans. Spans without records are left out. */
 export async function readSeries(
-  reads: Reads,
+  reads: ReadRunner,
   scope: ActivityScope,
   span: Span,
   range: Between,
@@ -382,7 +382,7 @@ export interface PartOfSeries extends WholeSpans<Span> {
 
 /** The same of a series whose points are no spans of UTC, oldest first. */
 export async function readSeriesOfParts(
-  reads: Reads,
+  reads: ReadRunner,
   scope: ActivityScope,
   parts: readonly PartOfSeries[],
 ): Promise<SeriesPoint[]> {

@@ -158,8 +158,8 @@ builder.queryFields((t) => ({
     description: `What the activity records of an organization add up to. ${SEES}`,
     authorize: { organization: 'activity:read' },
     args: { ...organizationArgs(), ...hoursArg() },
-    resolve: ({ organization }, { hours }, { actor, services }) =>
-      services.activityLog.summary(actor, { orgId: organization.orgId }, organization.asked.grant, hours),
+    resolve: ({ organization }, { hours }, { caller, services }) =>
+      services.activityLog.summary(caller, { orgId: organization.orgId }, organization.asked.grant, hours),
   }),
   workspaceActivity: t.field({
     type: ActivityConnection,
@@ -174,8 +174,8 @@ builder.queryFields((t) => ({
     description: `What the activity records of a workspace add up to. ${SEES}`,
     authorize: { workspace: 'activity:read' },
     args: { ...workspaceArgs(), ...hoursArg() },
-    resolve: ({ workspace }, { hours }, { actor, services }) =>
-      services.activityLog.summary(actor, inWorkspace(workspace), workspace.asked.grant, hours),
+    resolve: ({ workspace }, { hours }, { caller, services }) =>
+      services.activityLog.summary(caller, inWorkspace(workspace), workspace.asked.grant, hours),
   }),
   appActivity: t.field({
     type: ActivityConnection,
@@ -220,7 +220,7 @@ builder.queryFields((t) => ({
     },
     resolve: async ({ organization }, { workspaceId, ...args }, context) => {
       const { activityLog } = context.services;
-      const grant = await activityLog.grantFor(context.actor, organization, args.userId, workspaceId);
+      const grant = await activityLog.grantFor(context.caller, organization, args.userId, workspaceId);
       const place = { orgId: organization.orgId, ...(workspaceId && { workspace: workspaceId }) };
       return activityLog.list(context, place, grant, args);
     },
@@ -230,9 +230,9 @@ builder.queryFields((t) => ({
     description: 'What the activity records of a user in an organization add up to.',
     authorize: { organization: 'organization:access', service: 'activity:read' },
     args: { ...organizationArgs(), ...userOf(), ...hoursArg() },
-    resolve: async ({ organization }, { userId, hours }, { actor, services }) => {
-      const grant = await services.activityLog.grantFor(actor, organization, userId);
-      return services.activityLog.summary(actor, { orgId: organization.orgId }, grant, hours, userId);
+    resolve: async ({ organization }, { userId, hours }, { caller, services }) => {
+      const grant = await services.activityLog.grantFor(caller, organization, userId);
+      return services.activityLog.summary(caller, { orgId: organization.orgId }, grant, hours, userId);
     },
   }),
 }));

@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Positions } from '../../data/cursors.ts';
 import { emptyPage, type Page, type PageArgs, pageOf } from '../../data/page.ts';
-import { countPages, type Filter, filtersOf, narrowed, type ParentKey, readPages } from '../../data/pages.ts';
+import { countPages, type Filter, filtersOf, type ParentKey, readPages, withFilters } from '../../data/paging.ts';
 import { loaderOf } from '../../data/reads.ts';
-import type { ActorContext } from '../../data/request-cache.ts';
+import type { CallerContext } from '../../data/request-cache.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Activity } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { isUnstorable } from '../../kernel/constraints.ts';
 import { forbidden, invalidInput, notFound } from '../../kernel/errors.ts';
@@ -124,17 +124,17 @@ export class ActivityService {
    * @throws InputError for an end before the start
    */
   async list(
-    context: ActorContext,
+    context: CallerContext,
     place: ActivityPlace,
     grant: Grant,
     args: ActivityListArgs,
   ): Promise<Page<Activity>> {
     demandOrder(args);
     const { sql } = this.#deps;
-    const asked = this.#asked(context.actor, place, grant, args);
+    const asked = this.#asked(context.caller, place, grant, args);
     if (asked.scopes?.length === 0) return emptyPage;
     const { walked, key, filters } = walkOf(asked, args);
-    const source = narrowed(walks[walked], filters, key.length);
+    const source = withFilters(walks[walked], filters, key.length);
     const positions = new Positions({ list: 'activity', filters: [walked, ...key, ...filters] });
     const after = positions.keyAt(args.after);
     const values = filters.map(({ value }) => value);
@@ -160,7 +160,7 @@ export class ActivityService {
 
   /** What the last hours of a place come to, as far as the caller may see it. */
   async summary(
-    actor: Actor,
+    caller: Caller,
     place: ActivityPlace,
     grant: Grant,
     hours: number,
@@ -168,7 +168,7 @@ export class ActivityService {
   ): Promise<ActivitySummary> {
     const endTime = new Date();
     const startTime = new Date(endTime.getTime() - hours * 3_600_000);
-    const asked = this.#asked(actor, place, grant, { userId });
+    const asked = this.#asked(caller, place, grant, { userId });
     const rows = asked.scopes
       ? await readSums(this.#deps.slowReads.of(place.orgId), 'kind', asked.scopes, { since: startTime, until: null })
       : await this.#scanned(asked, startTime);
@@ -180,16 +180,16 @@ export class ActivityService {
    * @throws FORBIDDEN, RESOURCE_NOT_FOUND
    */
   async grantFor(
-    actor: Actor,
+    caller: Caller,
     { orgId }: Checked<OrganizationPlace>,
     userId: string,
     workspaceId?: string | null,
   ): Promise<Grant> {
     const { access, sql } = this.#deps;
     const { grant } = workspaceId
-      ? await access.requireWorkspace(actor, orgId, workspaceId, 'activity:read')
-      : await access.requireOrganization(actor, orgId, 'activity:read');
-    if (userId === actor.principal.userId) return grant;
+      ? await access.requireWorkspace(caller, orgId, workspaceId, 'activity:read')
+      : await access.requireOrganization(caller, orgId, 'activity:read');
+    if (userId === caller.principal.userId) return grant;
     if (grant !== 'all') throw forbidden('activity:read');
     if (isUnstorable(userId) || (await sql.read(IS_MEMBER, [orgId, userId])).length === 0)
       throw notFound('user', userId);
@@ -197,7 +197,7 @@ export class ActivityService {
   }
 
   /** What the caller asks for, with what the caller may see. */
-  #asked({ principal }: Actor, place: ActivityPlace, grant: Grant, filters: ActivityFilters): Asked {
+  #asked({ principal }: Caller, place: ActivityPlace, grant: Grant, filters: ActivityFilters): ActivityQuery {
     const { orgId, ...named } = place;
     const mine = grant === 'all' ? null : principal.userId;
     const restricted = restrictionsOf(principal.token);
@@ -222,7 +222,7 @@ export class ActivityService {
     return { orgId, ids, users, scopes: scopesOf(orgId, ids, users) };
   }
 
-  async #total(context: ActorContext, scopes: readonly ActivityScope[], args: ActivityFilters): Promise<number> {
+  async #total(context: CallerContext, scopes: readonly ActivityScope[], args: ActivityFilters): Promise<number> {
     const { action, resourceType, success, startTime, endTime } = args;
     const filters = { action, resourceType, success, since: startTime ?? null, until: endTime ?? null };
     const name = `activity total ${scopes[0]?.kind} ${scopes[0]?.userId === null} ${JSON.stringify(filters)}`;
@@ -242,9 +242,9 @@ export class ActivityService {
   }
 
   /** The sums of what has no kept ones: of the records themselves. */
-  async #scanned(asked: Asked, since: Date): Promise<(ActivitySums & ActivityKind)[]> {
+  async #scanned(asked: ActivityQuery, since: Date): Promise<(ActivitySums & ActivityKind)[]> {
     const { walked, key, filters } = walkOf(asked, { startTime: since });
-    const { from, where } = narrowed(walks[walked], filters, key.length);
+    const { from, where } = withFilters(walks[walked], filters, key.length);
     return this.#deps.slowReads.of(asked.orgId).read(
       `select t.action, coalesce(t.resource_type, '') as "resourceType", t.success,
         false as "isMargin", count(*)::float8 as requests, sum(t.duration_ms)::float8 as "durationMs",
@@ -257,7 +257,7 @@ export class ActivityService {
 }
 
 /** What a caller asks for. */
-interface Asked {
+interface ActivityQuery {
   orgId: string;
   /** The identifiers that records must name, by kind. */
   ids: ReadonlyMap<ScopeKind, readonly string[]>;
@@ -300,7 +300,7 @@ const walkable: readonly ('resource' | 'token' | 'app' | 'workspace')[] = ['reso
 
 /** The index that a list walks, its key, and the filters that are left. */
 function walkOf(
-  { orgId, ids, users }: Pick<Asked, 'orgId' | 'ids' | 'users'>,
+  { orgId, ids, users }: Pick<ActivityQuery, 'orgId' | 'ids' | 'users'>,
   args: ActivityFilters,
 ): { walked: WalkedKind; key: ParentKey; filters: Filter[] } {
   const narrow = walkable.find((kind) => ids.get(kind)?.length === 1 && (kind !== 'workspace' || users.length === 0));

@@ -8,7 +8,7 @@ import { ActivityConnection, kindArgs, timeArgs } from './activity.graph.ts';
 import type { ActivityPlace } from './activity.service.ts';
 
 /** A row of a resource; that of an organization names none. */
-interface Row {
+interface ResourceRow {
   id: string;
   orgId?: string;
   workspaceId?: string | null;
@@ -30,7 +30,7 @@ const namedBy = new Map<IdKind, string>(
 );
 
 /** The records of a place are those of everything in it; those of another resource are about itself. */
-function recordsOf(kind: IdKind, row: Row): ActivityPlace {
+function recordsOf(kind: IdKind, row: ResourceRow): ActivityPlace {
   const { id, orgId = id, workspaceId } = row;
   if (kind === 'organization') return { orgId };
   if (kind === 'workspace' || kind === 'app') return { orgId, [kind]: id };
@@ -53,14 +53,14 @@ for (const [kind, { type }] of nodeKinds()) {
       authorize: { service: 'activity:read' },
       args: { ...timeArgs(), ...kindArgs(), ...pageArgs() },
       resolve: async (parent, args, context) => {
-        const row = parent as Row;
+        const row = parent as ResourceRow;
         const place = recordsOf(kind, row);
         const { access, activityLog } = context.services;
         const workspaceId = kind === 'workspace' ? row.id : row.workspaceId;
         const where = placeOfRow(row);
         const { grant } = await (workspaceId
-          ? access.requireWorkspace(context.actor, place.orgId, workspaceId, 'activity:read', where)
-          : access.requireOrganization(context.actor, place.orgId, 'activity:read', where));
+          ? access.requireWorkspace(context.caller, place.orgId, workspaceId, 'activity:read', where)
+          : access.requireOrganization(context.caller, place.orgId, 'activity:read', where));
         if (!namedBy.has(kind)) return activityLog.list(context, place, grant, args);
         if (args.resourceType && args.resourceType !== kind) return emptyPage;
         return activityLog.list(context, place, grant, { ...args, resourceType: kind });

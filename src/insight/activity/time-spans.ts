@@ -1,5 +1,5 @@
 /** A part of time: from its start, which it includes, to its end, which it does not. `null`: without an end. */
-export interface Range {
+export interface TimeRange {
   since: Date | null;
   until: Date | null;
 }
@@ -36,7 +36,7 @@ export interface PartOfSpan {
 
 /** A range as whole months, and the parts of months, days, hours and minutes around them. */
 export interface Spanned {
-  months: Range | null;
+  months: TimeRange | null;
   parts: readonly PartOfSpan[];
 }
 
@@ -76,12 +76,12 @@ const shorter = (span: Span) => (spans[spans.indexOf(span) - 1] ?? null) as Excl
 /** The next longer span. */
 export const longer = (span: Span): Span | null => spans[spans.indexOf(span) + 1] ?? null;
 
-const isEmpty = ({ since, until }: Range): boolean => since !== null && until !== null && since >= until;
+const isEmpty = ({ since, until }: TimeRange): boolean => since !== null && until !== null && since >= until;
 
 /** The part of a range that consists of whole spans, and what is before and after it. */
 function cut(span: Length, range: Between): { whole: Between | null; rest: Between[] };
-function cut(span: Length, range: Range): { whole: Range | null; rest: Between[] };
-function cut(span: Length, { since, until }: Range): { whole: Range | null; rest: Between[] } {
+function cut(span: Length, range: TimeRange): { whole: TimeRange | null; rest: Between[] };
+function cut(span: Length, { since, until }: TimeRange): { whole: TimeRange | null; rest: Between[] } {
   const whole = { since: since && ceil(span, since), until: until && startOf(span, until) };
   if (since && until && isEmpty(whole)) {
     // without a whole span, it is in one of them, or in two neighbours
@@ -129,7 +129,7 @@ function fewest({ span, start }: SpanAt, whole: Between, next: Exclude<Span, 'mo
 }
 
 /** Divides a range into whole months and what is around them. */
-export function spansOf(range: Range): Spanned {
+export function spansOf(range: TimeRange): Spanned {
   if (isEmpty(range)) return { months: null, parts: [] };
   const { whole, rest } = cut('month', range);
   return { months: whole, parts: rest.flatMap((part) => partsOf('month', part, null)) };

@@ -201,31 +201,31 @@ builder.queryFields((t) => ({
         workspaceId: of.id({ constraints: bounds.id, description: 'Only what is in this workspace.' }),
       })),
     },
-    resolve: ({ organization }, { workspaceId }, { actor, services }) =>
-      services.analytics.ofOrganization(actor, organization, workspaceId),
+    resolve: ({ organization }, { workspaceId }, { caller, services }) =>
+      services.analytics.ofOrganization(caller, organization, workspaceId),
   }),
   workspaceAnalytics: t.field({
     type: WorkspaceAnalytics,
     description: `The numbers of a workspace. ${WHOLE}`,
     authorize: { workspace: 'analytics:read' },
     args: workspaceArgs(),
-    resolve: ({ workspace }, _args, { actor, services }) => services.analytics.ofWorkspace(actor, workspace),
+    resolve: ({ workspace }, _args, { caller, services }) => services.analytics.ofWorkspace(caller, workspace),
   }),
   resourceCounts: t.field({
     type: ResourceCounts,
     description: `How many resources a workspace has. ${WHOLE}`,
     authorize: { workspace: 'analytics:read' },
     args: workspaceArgs(),
-    resolve: async ({ workspace }, _args, { actor, services }) =>
-      (await services.analytics.ofWorkspace(actor, workspace)).resources,
+    resolve: async ({ workspace }, _args, { caller, services }) =>
+      (await services.analytics.ofWorkspace(caller, workspace)).resources,
   }),
   executionMetrics: t.field({
     type: ExecutionMetrics,
     description: `How the executions of a workspace ended. ${WHOLE}`,
     authorize: { workspace: 'analytics:read' },
     args: workspaceArgs(),
-    resolve: async ({ workspace }, _args, { actor, services }) =>
-      (await services.analytics.ofWorkspace(actor, workspace)).executions,
+    resolve: async ({ workspace }, _args, { caller, services }) =>
+      (await services.analytics.ofWorkspace(caller, workspace)).executions,
   }),
   hourlyExecutions: t.field({
     type: ExecutionSeries,
@@ -248,8 +248,8 @@ builder.queryFields((t) => ({
         }),
       })),
     },
-    resolve: ({ workspace }, { hours, tz }, { actor, services }) =>
-      services.series.ofExecutions(actor, workspace, 'hour', hours, tz),
+    resolve: ({ workspace }, { hours, tz }, { caller, services }) =>
+      services.series.ofExecutions(caller, workspace, 'hour', hours, tz),
   }),
   dailyExecutions: t.field({
     type: ExecutionSeries,
@@ -272,42 +272,42 @@ builder.queryFields((t) => ({
         }),
       })),
     },
-    resolve: ({ workspace }, { days, tz }, { actor, services }) =>
-      services.series.ofExecutions(actor, workspace, 'day', days, tz),
+    resolve: ({ workspace }, { days, tz }, { caller, services }) =>
+      services.series.ofExecutions(caller, workspace, 'day', days, tz),
   }),
   appAnalytics: t.field({
     type: AppAnalytics,
     description: 'The numbers of an app.',
     authorize: { workspace: 'analytics:read', in: 'app' },
     args: appArgs(),
-    resolve: ({ app }, _args, { actor, services }) => services.analytics.ofApp(actor, app),
+    resolve: ({ app }, _args, { caller, services }) => services.analytics.ofApp(caller, app),
   }),
   namespaceAnalytics: t.field({
     type: NamespaceAnalytics,
     description: 'The numbers of a namespace.',
     authorize: { workspace: 'analytics:read', in: 'namespace' },
     args: namespaceArgs(),
-    resolve: ({ namespace }, _args, { actor, services }) => services.analytics.ofNamespace(actor, namespace),
+    resolve: ({ namespace }, _args, { caller, services }) => services.analytics.ofNamespace(caller, namespace),
   }),
   actionAnalytics: t.field({
     type: ActionAnalytics,
     description: `The numbers of the actions of a workspace. ${WHOLE}`,
     authorize: { workspace: 'analytics:read' },
     args: workspaceArgs(),
-    resolve: ({ workspace }, _args, { actor, services }) => services.analytics.actions(actor, workspace),
+    resolve: ({ workspace }, _args, { caller, services }) => services.analytics.actions(caller, workspace),
   }),
   secretAnalytics: t.field({
     type: SecretAnalytics,
     description: `The numbers of the secrets of a workspace. ${WHOLE}`,
     authorize: { workspace: 'analytics:read' },
     args: workspaceArgs(),
-    resolve: ({ workspace }, _args, { actor, services }) => services.analytics.secrets(actor, workspace),
+    resolve: ({ workspace }, _args, { caller, services }) => services.analytics.secrets(caller, workspace),
   }),
   sourceAnalytics: t.field({
     type: SourceAnalytics,
     description: `The numbers of the sources of a workspace. ${WHOLE}`,
     authorize: { workspace: 'analytics:read' },
     args: workspaceArgs(),
-    resolve: ({ workspace }, _args, { actor, services }) => services.analytics.sources(actor, workspace),
+    resolve: ({ workspace }, _args, { caller, services }) => services.analytics.sources(caller, workspace),
   }),
 }));

@@ -1,8 +1,8 @@
 import DataLoader from 'dataloader';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { administers, demandAll, demandWhole, isPart } from '../../access/whole-place.ts';
-import type { ActorContext, RequestCache } from '../../data/request-cache.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { CallerContext, RequestCache } from '../../data/request-cache.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type {
   AppPlace,
   Checked,
@@ -46,39 +46,39 @@ export class AnalyticsService {
    * RESOURCE_NOT_FOUND `workspace`
    */
   async ofOrganization(
-    actor: Actor,
+    caller: Caller,
     { orgId, asked }: Checked<OrganizationPlace>,
     workspaceId?: string | null,
   ): Promise<OrganizationAnalytics> {
     if (workspaceId === null || workspaceId === undefined) {
-      demandAll(actor, asked.role);
+      demandAll(caller, asked.role);
       const whole = { orgId, id: orgId };
       return organizationOf(whole, await this.#read('organization', whole));
     }
-    await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'analytics:read');
-    demandWhole(actor, ['workspace']);
+    await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, 'analytics:read');
+    demandWhole(caller, ['workspace']);
     const place = { orgId, id: workspaceId };
     return organizationOf(place, await this.#read('workspace', place));
   }
 
   /** @throws FORBIDDEN for a token that is restricted to parts of the workspace */
-  async ofWorkspace(actor: Actor, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<WorkspaceAnalytics> {
-    demandWhole(actor, ['workspace']);
+  async ofWorkspace(caller: Caller, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<WorkspaceAnalytics> {
+    demandWhole(caller, ['workspace']);
     const place = { orgId, id: workspaceId };
     return workspaceOf(place, await this.#read('workspace', place));
   }
 
   /** @throws FORBIDDEN for a token that is restricted to other parts of the workspace */
-  async ofApp(actor: Actor, { orgId, workspaceId, appId }: Checked<AppPlace>): Promise<AppAnalytics> {
-    demandWhole(actor, ['workspace', 'app']);
+  async ofApp(caller: Caller, { orgId, workspaceId, appId }: Checked<AppPlace>): Promise<AppAnalytics> {
+    demandWhole(caller, ['workspace', 'app']);
     const place = { orgId, workspaceId, id: appId };
     return appOf(place, await this.#read('app', place));
   }
 
   /** @throws FORBIDDEN for a token that is restricted to other parts of the workspace */
-  async ofNamespace(actor: Actor, place: Checked<NamespacePlace>): Promise<NamespaceAnalytics> {
+  async ofNamespace(caller: Caller, place: Checked<NamespacePlace>): Promise<NamespaceAnalytics> {
     const { orgId, workspaceId, namespaceId } = place;
-    demandWhole(actor, ['workspace', 'namespace']);
+    demandWhole(caller, ['workspace', 'namespace']);
     const named = { orgId, workspaceId, id: namespaceId };
     return namespaceOf(named, await this.#read('namespace', named));
   }
@@ -88,33 +88,36 @@ export class AnalyticsService {
    * list. `null` for callers who do not administer the organization, and for tokens that are restricted to a part of
    * the place.
    */
-  async organizationBelow(context: ActorContext, { id }: { id: string }): Promise<OrganizationAnalytics | null> {
+  async organizationBelow(context: CallerContext, { id }: { id: string }): Promise<OrganizationAnalytics | null> {
     const place = { orgId: id, id };
-    if (isPart(context.actor, []) || !(await administers(this.#deps.access, context.actor, id))) return null;
+    if (isPart(context.caller, []) || !(await administers(this.#deps.access, context.caller, id))) return null;
     return organizationOf(place, await this.#load(context, 'organization', place));
   }
 
-  async workspaceBelow(context: ActorContext, { orgId, id }: PlaceRow): Promise<WorkspaceAnalytics | null> {
+  async workspaceBelow(context: CallerContext, { orgId, id }: PlaceRow): Promise<WorkspaceAnalytics | null> {
     const place = { orgId, id };
-    if (isPart(context.actor, ['workspace'])) return null;
+    if (isPart(context.caller, ['workspace'])) return null;
     return workspaceOf(place, await this.#load(context, 'workspace', place));
   }
 
-  async appBelow(context: ActorContext, { orgId, workspaceId, id }: PartRow): Promise<AppAnalytics | null> {
+  async appBelow(context: CallerContext, { orgId, workspaceId, id }: PartRow): Promise<AppAnalytics | null> {
     const place = { orgId, workspaceId, id };
-    if (isPart(context.actor, ['workspace', 'app'])) return null;
+    if (isPart(context.caller, ['workspace', 'app'])) return null;
     return appOf(place, await this.#load(context, 'app', place));
   }
 
-  async namespaceBelow(context: ActorContext, { orgId, workspaceId, id }: PartRow): Promise<NamespaceAnalytics | null> {
+  async namespaceBelow(
+    context: CallerContext,
+    { orgId, workspaceId, id }: PartRow,
+  ): Promise<NamespaceAnalytics | null> {
     const place = { orgId, workspaceId, id };
-    if (isPart(context.actor, ['workspace', 'namespace'])) return null;
+    if (isPart(context.caller, ['workspace', 'namespace'])) return null;
     return namespaceOf(place, await this.#load(context, 'namespace', place));
   }
 
   /** @throws FORBIDDEN for a token that is restricted to parts of the workspace */
-  async actions(actor: Actor, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<ActionAnalytics> {
-    demandWhole(actor, ['workspace']);
+  async actions(caller: Caller, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<ActionAnalytics> {
+    demandWhole(caller, ['workspace']);
     const counts = await this.#read('actions of workspace', { orgId, id: workspaceId });
     return {
       totalActions: counts.of('actions'),
@@ -125,8 +128,8 @@ export class AnalyticsService {
   }
 
   /** @throws FORBIDDEN for a token that is restricted to parts of the workspace */
-  async secrets(actor: Actor, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<SecretAnalytics> {
-    demandWhole(actor, ['workspace']);
+  async secrets(caller: Caller, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<SecretAnalytics> {
+    demandWhole(caller, ['workspace']);
     const counts = await readAllCounts(this.#deps.sql, orgId, workspaceId);
     return {
       totalSecrets: counts.of('secrets'),
@@ -136,8 +139,8 @@ export class AnalyticsService {
   }
 
   /** @throws FORBIDDEN for a token that is restricted to parts of the workspace */
-  async sources(actor: Actor, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<SourceAnalytics> {
-    demandWhole(actor, ['workspace']);
+  async sources(caller: Caller, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<SourceAnalytics> {
+    demandWhole(caller, ['workspace']);
     const counts = await readAllCounts(this.#deps.sql, orgId, workspaceId);
     const totalSources = counts.of('sources');
     const workspaceSources = counts.of('sources.of_workspace');

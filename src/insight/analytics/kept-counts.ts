@@ -1,4 +1,4 @@
-import { words } from '../../data/pages.ts';
+import { words } from '../../data/paging.ts';
 import type { Sql } from '../../data/sql.ts';
 import { modelsOf } from '../../models/views.ts';
 import { liveWorkspaces } from '../../tenancy/views.ts';

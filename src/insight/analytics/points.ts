@@ -1,5 +1,5 @@
 import { invalidInput } from '../../kernel/errors.ts';
-import { isTimezone, type Step, TimeZone } from '../../kernel/time-zone.ts';
+import { isTimezone, type StepLength, TimeZone } from '../../kernel/time-zone.ts';
 import { addSpans, startOf, wholeSpansOf } from '../activity/time-spans.ts';
 
 /** A value of a series. */
@@ -29,7 +29,7 @@ export function calendarOf(tz: string): Calendar {
 }
 
 /** The last spans before an end, which is the end of a span. */
-export function lastSpans(calendar: Calendar, step: Step, count: number, end: Date): Borders {
+export function lastSpans(calendar: Calendar, step: StepLength, count: number, end: Date): Borders {
   const borders: [Date, ...Date[]] = [end];
   for (let left = count; left > 0; left--) borders.unshift(calendar.previous(step, borders[0]));
   return borders;
@@ -38,7 +38,7 @@ export function lastSpans(calendar: Calendar, step: Step, count: number, end: Da
 /** The spans from the start of one to the end of one; `null` if they are more than `most`. */
 export function spansBetween(
   calendar: Calendar,
-  step: Step,
+  step: StepLength,
   { since, until }: { since: Date; until: Date },
   most: number,
 ): Borders | null {
@@ -54,14 +54,18 @@ export function spansBetween(
 export const endOf = (borders: Borders): Date => borders.at(-1)!;
 
 /** Whether the spans of a series are those of UTC. */
-export const areOfUtc = (step: Step, borders: Borders): boolean =>
+export const areOfUtc = (step: StepLength, borders: Borders): boolean =>
   borders.every(
     (border, at) =>
       border.getTime() === (at === 0 ? startOf(step, border) : addSpans(step, borders[at - 1]!, 1)).getTime(),
   );
 
 /** The spans of a series as spans of UTC that are summed: `at` is the start of the one that a part belongs to. */
-export const partsOf = <Shortest extends 'minute' | 'quarter'>(step: Step, borders: Borders, shortest: Shortest) => {
+export const partsOf = <Shortest extends 'minute' | 'quarter'>(
+  step: StepLength,
+  borders: Borders,
+  shortest: Shortest,
+) => {
   const lengths = step === 'day' ? (['day', 'hour', shortest] as const) : (['hour', shortest] as const);
   return borders.slice(0, -1).flatMap((at, index) =>
     wholeSpansOf<'day' | 'hour' | Shortest>({ since: at, until: borders[index + 1]! }, lengths).map((part) => ({

@@ -1,5 +1,5 @@
 import type { Sql } from '../../data/sql.ts';
-import type { Step } from '../../kernel/time-zone.ts';
+import type { StepLength } from '../../kernel/time-zone.ts';
 import { areOfUtc, type Borders, type Calendar, endOf, partsOf } from './points.ts';
 
 /** How many runs began in the last 90 days. Those that still run are part of the total alone. */
@@ -47,7 +47,7 @@ export async function readRuns(
   sql: Sql,
   { orgId, scopeId }: { orgId: string; scopeId: string },
   metric: RunMetric,
-  { calendar, step, borders }: { calendar: Calendar; step: Step; borders: Borders },
+  { calendar, step, borders }: { calendar: Calendar; step: StepLength; borders: Borders },
 ): Promise<Map<number, number>> {
   const first = firstDayOfRuns(calendar);
   const rows = areOfUtc(step, borders)

@@ -1,7 +1,7 @@
 import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import { organizationArgs } from '../../graphql/place-args.ts';
-import type { Step } from '../../kernel/time-zone.ts';
+import type { StepLength } from '../../kernel/time-zone.ts';
 import { SeriesPoint, timezone } from './analytics.graph.ts';
 import { MAX_CUT_HOURS, MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
 
@@ -22,8 +22,8 @@ const SeriesMetric = builder.enumType('SeriesMetric', {
 const SeriesStep = builder.enumType('SeriesStep', {
   description: 'The spans of a series, in its time zone.',
   values: {
-    HOUR: { value: 'hour' satisfies Step, description: 'Hours.' },
-    DAY: { value: 'day' satisfies Step, description: 'Days.' },
+    HOUR: { value: 'hour' satisfies StepLength, description: 'Hours.' },
+    DAY: { value: 'day' satisfies StepLength, description: 'Days.' },
   } as const,
 });
 
@@ -84,7 +84,7 @@ builder.queryField('series', (t) =>
         }),
       })),
     },
-    resolve: (_root, { orgId, workspaceId, appId, tokenId, userId, ...range }, { actor, services }) =>
-      services.series.of(actor, { orgId, workspaceId, appId, tokenId, userId }, range),
+    resolve: (_root, { orgId, workspaceId, appId, tokenId, userId, ...range }, { caller, services }) =>
+      services.series.of(caller, { orgId, workspaceId, appId, tokenId, userId }, range),
   }),
 );

@@ -1,11 +1,11 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { demandAll, demandWhole } from '../../access/whole-place.ts';
 import { TOKEN_OWNER } from '../../identity/views.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { isUnstorable } from '../../kernel/constraints.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
-import type { Step } from '../../kernel/time-zone.ts';
+import type { StepLength } from '../../kernel/time-zone.ts';
 import { IS_MEMBER } from '../../tenancy/views.ts';
 import type { ScopeKind } from '../activity/activity-scope.ts';
 import { readSeries, readSeriesOfParts, type SeriesPoint } from '../activity/activity-sums.ts';
@@ -49,7 +49,7 @@ export interface SeriesRange {
   metric: SeriesMetric;
   from?: Date | null;
   to?: Date | null;
-  step: Step;
+  step: StepLength;
   /** The IANA time zone of its hours and days. */
   tz: string;
 }
@@ -57,7 +57,7 @@ export interface SeriesRange {
 /** A series of a metric, with the whole spans that it covers. */
 export interface Series {
   metric: SeriesMetric;
-  step: Step;
+  step: StepLength;
   /** The start of the first span. */
   from: Date;
   /** The end of the last span. */
@@ -86,13 +86,13 @@ export class SeriesService {
    * FORBIDDEN for a token that is restricted to parts of the workspace
    */
   async ofExecutions(
-    actor: Actor,
+    caller: Caller,
     { orgId, workspaceId }: Checked<WorkspacePlace>,
-    step: Step,
+    step: StepLength,
     count: number,
     tz: string,
   ): Promise<ExecutionSeries> {
-    demandWhole(actor, ['workspace']);
+    demandWhole(caller, ['workspace']);
     const calendar = calendarOf(tz);
     const end = calendar.next(step, calendar.startOf(step, new Date()));
     const spans = { calendar, step, borders: lastSpans(calendar, step, count, end) };
@@ -110,14 +110,14 @@ export class SeriesService {
    * @throws FORBIDDEN, RESOURCE_NOT_FOUND; InputError for more than one of these, an end before the start, and too many
    * points
    */
-  async of(actor: Actor, of: SeriesOf, asked: SeriesRange): Promise<Series> {
+  async of(caller: Caller, of: SeriesOf, asked: SeriesRange): Promise<Series> {
     const { metric, step } = asked;
     const scope = scopeOf(of);
     const calendar = calendarOf(asked.tz);
     const borders = bordersOf(calendar, asked);
     if (isOfActivity(metric) && step === 'hour' && !areOfUtc(step, borders) && borders.length > MAX_CUT_HOURS + 1)
       throw invalidInput(['from'], `a series of hours that are not those of UTC has at most ${MAX_CUT_HOURS} points`);
-    await this.#demandScope(actor, of, scope);
+    await this.#demandScope(caller, of, scope);
     const { orgId } = of;
     const values = isOfActivity(metric)
       ? await this.#activity(orgId, scope, metric, step, borders)
@@ -127,9 +127,9 @@ export class SeriesService {
 
   async #activity(
     orgId: string,
-    { kind, id }: Scope,
+    { kind, id }: SeriesScope,
     metric: ActivityMetric,
-    step: Step,
+    step: StepLength,
     borders: Borders,
   ): Promise<Map<number, number>> {
     const reads = this.#deps.slowReads.of(orgId);
@@ -143,45 +143,45 @@ export class SeriesService {
     return new Map(found.map((point) => [point.start.getTime(), valueIn(metric, point)]));
   }
 
-  async #demandScope(actor: Actor, { orgId, workspaceId }: SeriesOf, { kind, id }: Scope): Promise<void> {
+  async #demandScope(caller: Caller, { orgId, workspaceId }: SeriesOf, { kind, id }: SeriesScope): Promise<void> {
     const { access, sql } = this.#deps;
     if (kind === 'workspace') {
-      await access.requireWorkspace(actor, orgId, id, 'analytics:read');
-      return demandWhole(actor, ['workspace']);
+      await access.requireWorkspace(caller, orgId, id, 'analytics:read');
+      return demandWhole(caller, ['workspace']);
     }
     if (kind === 'app') {
       const place = { orgId, workspaceId: workspaceId! };
-      await access.requireWorkspace(actor, orgId, place.workspaceId, 'analytics:read', { appId: id });
+      await access.requireWorkspace(caller, orgId, place.workspaceId, 'analytics:read', { appId: id });
       await access.findPart(place, 'app', id);
-      return demandWhole(actor, ['workspace', 'app']);
+      return demandWhole(caller, ['workspace', 'app']);
     }
-    const { role } = await access.requireOrganization(actor, orgId, 'analytics:read');
-    const { userId, token } = actor.principal;
+    const { role } = await access.requireOrganization(caller, orgId, 'analytics:read');
+    const { userId, token } = caller.principal;
     if (kind === 'user') {
-      if (id === userId) return demandWhole(actor, []);
-      demandAll(actor, role);
+      if (id === userId) return demandWhole(caller, []);
+      demandAll(caller, role);
       if (isUnstorable(id) || (await sql.read(IS_MEMBER, [orgId, id])).length === 0) throw notFound('user', id);
       return;
     }
     if (kind === 'token') {
       if (id === token?.id) return;
       const [owner] = isUnstorable(id) ? [] : await sql.read<{ userId: string }>(TOKEN_OWNER, [orgId, id]);
-      if (owner?.userId === userId) return demandWhole(actor, []);
-      demandAll(actor, role);
+      if (owner?.userId === userId) return demandWhole(caller, []);
+      demandAll(caller, role);
       if (!owner) throw notFound('api_token', id);
       return;
     }
-    demandAll(actor, role);
+    demandAll(caller, role);
   }
 }
 
-interface Scope {
+interface SeriesScope {
   kind: Extract<ScopeKind, 'organization' | 'workspace' | 'app' | 'token'> | 'user';
   id: string;
 }
 
 /** @throws InputError for an app without its workspace, and for several of the others */
-function scopeOf({ orgId, workspaceId, appId, tokenId, userId }: SeriesOf): Scope {
+function scopeOf({ orgId, workspaceId, appId, tokenId, userId }: SeriesOf): SeriesScope {
   const given = (
     [
       ['app', 'appId', appId],

@@ -9,7 +9,12 @@ import { idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { anywhere } from '../../graphql/row-places.ts';
 import type { UnreadCounts as CountsRow, NotificationPreferences as PreferencesRow } from './notification.service.ts';
-import { type Category, mutableCategories, type NotificationStatus, statuses } from './notification.words.ts';
+import {
+  mutableCategories,
+  type NotificationCategory,
+  type NotificationStatus,
+  statuses,
+} from './notification.words.ts';
 
 const scopeIdOf = ({ scope, recipientId, orgId, workspaceId }: NotificationRow): string | null =>
   scope === 'workspace' ? workspaceId : scope === 'organization' ? orgId : scope === 'user' ? recipientId : null;
@@ -74,14 +79,14 @@ refersTo(Notification, {
   orgId: { kind: 'organization', anywhere: true },
   workspaceId: { kind: 'workspace', anywhere: true },
 });
-registerNode('notification', Notification, ({ actor, services }, id) => services.notifications.find(actor, id));
+registerNode('notification', Notification, ({ caller, services }, id) => services.notifications.find(caller, id));
 
 const NotificationConnection = pageType('Notification', Notification);
 builder.objectField(NotificationConnection, 'unreadCount', (t) =>
   t.int({
     authorize: 'inherited',
     description: 'The number of all unread notifications of the caller, whatever the filters of the list are.',
-    resolve: async (_page, _args, { actor, services }) => (await services.notifications.unread(actor)).unreadCount,
+    resolve: async (_page, _args, { caller, services }) => (await services.notifications.unread(caller)).unreadCount,
   }),
 );
 
@@ -123,7 +128,7 @@ builder.queryFields((t) => ({
     description: "One of the caller's notifications, by its identifier.",
     authorize: READ,
     args: idArg('The notification.'),
-    resolve: (_root, { id }, { actor, services }) => services.notifications.get(actor, id),
+    resolve: (_root, { id }, { caller, services }) => services.notifications.get(caller, id),
   }),
   notifications: t.field({
     type: NotificationConnection,
@@ -145,13 +150,13 @@ builder.queryFields((t) => ({
     type: UnreadNotifications,
     description: 'How many unread notifications the caller has.',
     authorize: READ,
-    resolve: (_root, _args, { actor, services }) => services.notifications.unread(actor),
+    resolve: (_root, _args, { caller, services }) => services.notifications.unread(caller),
   }),
   notificationPreferences: t.field({
     type: NotificationPreferences,
     description: 'Which notifications the caller does not want.',
     authorize: READ,
-    resolve: (_root, _args, { actor, services }) => services.notifications.preferences(actor),
+    resolve: (_root, _args, { caller, services }) => services.notifications.preferences(caller),
   }),
 }));
 
@@ -163,8 +168,8 @@ builder.subscriptionField('unreadNotifications', (t) =>
       'changed, in any organization. A token follows those of its own.',
     authorize: READ,
     activity: { resourceType: 'notification', action: 'read' },
-    subscribe: async (_root, _args, { actor, services }) =>
-      services.notifications.followUnread(actor, await services.events.subscribeToOwn(actor)),
+    subscribe: async (_root, _args, { caller, services }) =>
+      services.notifications.followUnread(caller, await services.events.subscribeToOwn(caller)),
     resolve: (counts: CountsRow) => counts,
   }),
 );
@@ -173,7 +178,7 @@ const NotificationPreferencesInput = builder.inputType('NotificationPreferencesI
   description: 'Which notifications the caller does not want.',
   fields: (t) => ({
     mutedCategories: t.field({
-      type: ['String'] as unknown as [InputRef<Category>],
+      type: ['String'] as unknown as [InputRef<NotificationCategory>],
       required: true,
       constraints: { maxItems: 50, item: { oneOf: [...mutableCategories] } },
       description: 'Replaces the muted categories. `security` cannot be muted.',
@@ -188,7 +193,7 @@ builder.mutationFields((t) => ({
     authorize: UPDATE,
     mayEmit: ['notification.read', 'notification.updated'],
     args: idArg('The notification.'),
-    resolve: (_root, { id }, { actor, services }) => services.notifications.read(actor, id),
+    resolve: (_root, { id }, { caller, services }) => services.notifications.read(caller, id),
   }),
   markNotificationUnread: t.field({
     type: Notification,
@@ -196,13 +201,13 @@ builder.mutationFields((t) => ({
     authorize: UPDATE,
     emits: ['notification.updated'],
     args: idArg('The notification.'),
-    resolve: (_root, { id }, { actor, services }) => services.notifications.markUnread(actor, id),
+    resolve: (_root, { id }, { caller, services }) => services.notifications.markUnread(caller, id),
   }),
   markAllNotificationsRead: t.int({
     description: "Marks all of the caller's unread notifications as read. Returns how many there were.",
     authorize: UPDATE,
     emits: ['notification.read'],
-    resolve: (_root, _args, { actor, services }) => services.notifications.readAll(actor),
+    resolve: (_root, _args, { caller, services }) => services.notifications.readAll(caller),
   }),
   archiveNotification: t.field({
     type: Notification,
@@ -210,7 +215,7 @@ builder.mutationFields((t) => ({
     authorize: UPDATE,
     emits: ['notification.updated'],
     args: idArg('The notification.'),
-    resolve: (_root, { id }, { actor, services }) => services.notifications.archive(actor, id),
+    resolve: (_root, { id }, { caller, services }) => services.notifications.archive(caller, id),
   }),
   unarchiveNotification: t.field({
     type: Notification,
@@ -218,7 +223,7 @@ builder.mutationFields((t) => ({
     authorize: UPDATE,
     mayEmit: ['notification.read', 'notification.updated'],
     args: idArg('The notification.'),
-    resolve: (_root, { id }, { actor, services }) => services.notifications.unarchive(actor, id),
+    resolve: (_root, { id }, { caller, services }) => services.notifications.unarchive(caller, id),
   }),
   updateNotificationPreferences: t.field({
     type: NotificationPreferences,
@@ -228,6 +233,6 @@ builder.mutationFields((t) => ({
     authorize: { session: 'notification:update' },
     activity: { action: 'update', resourceType: 'notification' },
     args: inputArg(NotificationPreferencesInput, 'The preferences.'),
-    resolve: (_root, { input }, { actor, services }) => services.notifications.mute(actor, input.mutedCategories),
+    resolve: (_root, { input }, { caller, services }) => services.notifications.mute(caller, input.mutedCategories),
   }),
 }));

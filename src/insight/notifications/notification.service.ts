@@ -2,13 +2,13 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { QueryRunner } from '../../data/find-row.ts';
 import type { StreamEvent } from '../../data/outbox.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
-import { columnsOf, filtersOf, selectList } from '../../data/pages.ts';
+import { columnsOf, filtersOf, selectList } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
-import type { ActorContext } from '../../data/request-cache.ts';
+import type { CallerContext } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { type Notification, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import type { Place } from '../../kernel/place.ts';
@@ -16,7 +16,7 @@ import type { Principal } from '../../kernel/principal.ts';
 import type { EventName } from '../../kernel/resources.ts';
 import { StateStream } from '../../kernel/state-stream.ts';
 import { restrictionsOf } from '../../kernel/token-grant.ts';
-import { type Category, mutableCategories, type NotificationStatus } from './notification.words.ts';
+import { mutableCategories, type NotificationCategory, type NotificationStatus } from './notification.words.ts';
 
 /** The filters of a list. Without a status: everything that is not archived. */
 export interface NotificationListArgs extends PageArgs {
@@ -94,12 +94,12 @@ export class NotificationService {
   }
 
   /** The caller's notifications, newest first. */
-  async list(context: ActorContext, own: Checked<object>, args: NotificationListArgs): Promise<Page<Notification>> {
-    return this.reads.list(context, own, { ...args, orgId: context.actor.principal.token?.orgId });
+  async list(context: CallerContext, own: Checked<object>, args: NotificationListArgs): Promise<Page<Notification>> {
+    return this.reads.list(context, own, { ...args, orgId: context.caller.principal.token?.orgId });
   }
 
   /** One of the caller's own; `null` if there is none with this id. */
-  async find({ principal }: Actor, id: string): Promise<Notification | null> {
+  async find({ principal }: Caller, id: string): Promise<Notification | null> {
     const { where, values } = shownTo(principal);
     const [row] = await this.#deps.sql.read<Notification>(
       `select ${SELECTED} from notifications t where ${where} and t.id = $${values.length + 1}`,
@@ -109,14 +109,14 @@ export class NotificationService {
   }
 
   /** One of the caller's own. @throws RESOURCE_NOT_FOUND */
-  async get(actor: Actor, id: string): Promise<Notification> {
-    const found = await this.find(actor, id);
+  async get(caller: Caller, id: string): Promise<Notification> {
+    const found = await this.find(caller, id);
     if (!found) throw notFound('notification', id);
     return found;
   }
 
   /** How many unread notifications the caller has: as many as the list of the unread ones. */
-  async unread({ principal }: Actor, db: QueryRunner = this.#deps.sql): Promise<UnreadCounts> {
+  async unread({ principal }: Caller, db: QueryRunner = this.#deps.sql): Promise<UnreadCounts> {
     const { where, values } = shownTo(principal);
     const rows = await db.query<{ category: string; n: number }>({
       text: `select t.category, count(*)::int as n from notifications t where ${where} and t.status = 'unread'
@@ -130,44 +130,44 @@ export class NotificationService {
   }
 
   /** The same, now and after each of the caller's own events. A stream until they end, or it is closed. */
-  followUnread(actor: Actor, own: AsyncIterableIterator<StreamEvent>): StateStream<StreamEvent, UnreadCounts> {
+  followUnread(caller: Caller, own: AsyncIterableIterator<StreamEvent>): StateStream<StreamEvent, UnreadCounts> {
     return new StateStream(
       own,
       ({ resourceType }) => resourceType === 'notification',
-      (event) => (event && !actor.principal.token ? this.#unreadAfter(actor, event) : this.unread(actor)),
+      (event) => (event && !caller.principal.token ? this.#unreadAfter(caller, event) : this.unread(caller)),
     );
   }
 
-  #unreadAfter(actor: Actor, event: StreamEvent): Promise<UnreadCounts> {
-    const known = this.#counts.get(event) ?? this.unread(actor);
+  #unreadAfter(caller: Caller, event: StreamEvent): Promise<UnreadCounts> {
+    const known = this.#counts.get(event) ?? this.unread(caller);
     this.#counts.set(event, known);
     return known;
   }
 
   /** Marks one as read. An archived one stays archived. @throws RESOURCE_NOT_FOUND */
-  async read(actor: Actor, id: string): Promise<Notification> {
-    return this.#move(actor, id, moves.read);
+  async read(caller: Caller, id: string): Promise<Notification> {
+    return this.#move(caller, id, moves.read);
   }
 
   /** Marks one as unread. An archived one stays archived. @throws RESOURCE_NOT_FOUND */
-  async markUnread(actor: Actor, id: string): Promise<Notification> {
-    return this.#move(actor, id, moves.unread);
+  async markUnread(caller: Caller, id: string): Promise<Notification> {
+    return this.#move(caller, id, moves.unread);
   }
 
   /** Archives one. Repeating it changes nothing. @throws RESOURCE_NOT_FOUND */
-  async archive(actor: Actor, id: string): Promise<Notification> {
-    return this.#move(actor, id, moves.archive);
+  async archive(caller: Caller, id: string): Promise<Notification> {
+    return this.#move(caller, id, moves.archive);
   }
 
   /** Takes one out of the archive: to be read, or unread if it was archived unread. @throws RESOURCE_NOT_FOUND */
-  async unarchive(actor: Actor, id: string): Promise<Notification> {
-    return this.#move(actor, id, moves.unarchive);
+  async unarchive(caller: Caller, id: string): Promise<Notification> {
+    return this.#move(caller, id, moves.unarchive);
   }
 
   /** Marks all unread ones as read. @returns how many there were */
-  async readAll(actor: Actor): Promise<number> {
-    const { where, values } = shownTo(actor.principal);
-    return this.#deps.changes.run(actor, async (tx) => {
+  async readAll(caller: Caller): Promise<number> {
+    const { where, values } = shownTo(caller.principal);
+    return this.#deps.changes.run(caller, async (tx) => {
       const unread = { text: `${where} and t.status = 'unread'`, values };
       await tx.lockUnread('notifications', unread, 'no key update');
       const places = await tx.query<EventPlace & { newestId: string; count: number }>({
@@ -183,12 +183,12 @@ export class NotificationService {
       const count = places.reduce((sum, place) => sum + place.count, 0);
       // one for each place: there may be thousands of notifications
       for (const place of places)
-        emitTo(tx, actor, 'read', { ...place, id: place.newestId }, { status: 'read', count: place.count });
+        emitTo(tx, caller, 'read', { ...place, id: place.newestId }, { status: 'read', count: place.count });
       tx.audit({
         action: 'update',
         resourceType: 'notification',
         resourceId: null,
-        orgId: actor.principal.orgId,
+        orgId: caller.principal.orgId,
         metadata: { status: 'read', count },
       });
       return count;
@@ -196,7 +196,7 @@ export class NotificationService {
   }
 
   /** What the caller has muted. */
-  async preferences({ principal }: Actor): Promise<NotificationPreferences> {
+  async preferences({ principal }: Caller): Promise<NotificationPreferences> {
     const [row] = await this.#deps.sql.read<{ muted: string[] }>(
       'select p.muted_categories as muted from notification_preferences p where p.user_id = $1',
       [principal.userId],
@@ -205,10 +205,10 @@ export class NotificationService {
   }
 
   /** Mutes exactly these categories: of them, nothing new is told. What was told stays, and stays counted. */
-  async mute(actor: Actor, categories: readonly Category[]): Promise<NotificationPreferences> {
-    const { userId, orgId } = actor.principal;
+  async mute(caller: Caller, categories: readonly NotificationCategory[]): Promise<NotificationPreferences> {
+    const { userId, orgId } = caller.principal;
     const muted = mutableCategories.filter((category) => categories.includes(category));
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       tx.write(statement`insert into notification_preferences (user_id, muted_categories) values (${userId}, ${muted})
         on conflict (user_id) do update set muted_categories = excluded.muted_categories, updated_at = now()`);
       tx.audit({
@@ -222,9 +222,9 @@ export class NotificationService {
     return { mutedCategories: muted, availableCategories: mutableCategories };
   }
 
-  async #move(actor: Actor, id: string, { status, readAt }: Move): Promise<Notification> {
-    const { where, values } = shownTo(actor.principal);
-    return this.#deps.changes.run(actor, async (tx) => {
+  async #move(caller: Caller, id: string, { status, readAt }: Move): Promise<Notification> {
+    const { where, values } = shownTo(caller.principal);
+    return this.#deps.changes.run(caller, async (tx) => {
       const own = { text: `${where} and t.id = $${values.length + 1}`, values: [...values, id] };
       const [before] = await tx.lockAll('notifications', own, 'no key update');
       if (!before) throw notFound('notification', id);
@@ -235,12 +235,12 @@ export class NotificationService {
       });
       if (!row) throw notFound('notification', id);
       const isChanged = row.status !== before.status || row.readAt?.getTime() !== before.readAt?.getTime();
-      if (isChanged) emitTo(tx, actor, row.status === 'read' ? 'read' : 'updated', row, { status: row.status });
+      if (isChanged) emitTo(tx, caller, row.status === 'read' ? 'read' : 'updated', row, { status: row.status });
       tx.audit({
         action: 'update',
         resourceType: 'notification',
         resourceId: id,
-        ...placeIn(row, actor),
+        ...placeIn(row, caller),
         metadata: { status: row.status },
       });
       return row;
@@ -255,7 +255,7 @@ interface EventPlace extends Place {
 }
 
 /** What is about an account itself shows where its user works. */
-const placeIn = ({ orgId, workspaceId, namespaceId, environmentId, appId }: EventPlace, { principal }: Actor) => ({
+const placeIn = ({ orgId, workspaceId, namespaceId, environmentId, appId }: EventPlace, { principal }: Caller) => ({
   orgId: orgId ?? principal.orgId,
   workspaceId,
   namespaceId,
@@ -265,14 +265,14 @@ const placeIn = ({ orgId, workspaceId, namespaceId, environmentId, appId }: Even
 
 function emitTo(
   tx: Pick<Tx, 'emit'>,
-  actor: Actor,
+  caller: Caller,
   name: EventName<'notification'>,
   row: EventPlace & { id: string },
   data: Record<string, unknown>,
 ): void {
-  const { orgId, ...place } = placeIn(row, actor);
+  const { orgId, ...place } = placeIn(row, caller);
   if (orgId === null) return;
-  const { userId: recipientId } = actor.principal;
+  const { userId: recipientId } = caller.principal;
   const type = `notification.${name}` as const;
   tx.emit({ ...place, type, orgId, recipientId, resourceType: 'notification', resourceId: row.id, data });
 }

@@ -12,15 +12,15 @@ export const mutableCategories = [
 ] as const;
 
 /** What a notification is about. `security` is always delivered. */
-export type Category = (typeof mutableCategories)[number] | 'security';
+export type NotificationCategory = (typeof mutableCategories)[number] | 'security';
 
 /** What kind of message it is. */
 export type NotificationType = 'info' | 'success' | 'warning' | 'error' | 'action_required';
 export type Priority = 'low' | 'normal' | 'high' | 'urgent';
 /** What it concerns. */
-export type Scope = 'user' | 'workspace' | 'organization' | 'system';
+export type NotificationScope = 'user' | 'workspace' | 'organization' | 'system';
 /** The part of the service that it comes from (defaults §11). */
-export type SourceService =
+export type NotificationSource =
   | 'auth'
   | 'workspaces'
   | 'tools'

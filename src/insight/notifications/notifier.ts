@@ -1,23 +1,29 @@
 import type { Notifying, Occasion } from '../../data/occasions.ts';
 import { eventActor } from '../../data/outbox.ts';
 import { organizationOfUser } from '../../identity/views.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import { isActiveAccount, organizationAdministrators, workspaceAdministrators } from '../../tenancy/views.ts';
-import type { Category, NotificationType, Priority, Scope, SourceService } from './notification.words.ts';
+import type {
+  NotificationCategory,
+  NotificationScope,
+  NotificationSource,
+  NotificationType,
+  Priority,
+} from './notification.words.ts';
 import { RETENTION_DAYS } from './notification.words.ts';
-import { type Audience, named, type Rule, rules, type Told } from './rules.ts';
+import { type NotificationRule, type NotifiedOccasion, named, type Recipients, rules } from './rules.ts';
 
 /** A notification before it is known who gets it: a row of {@link MAKE}. */
 interface Draft {
   /** The identifiers of its notifications, without the last six digits. */
   stem: string;
-  audience: Audience;
+  audience: Recipients;
   user_ids: readonly string[];
   /** Whoever caused it. */
   not_user: string | null;
-  scope: Scope;
+  scope: NotificationScope;
   org_id: string | null;
   workspace_id: string | null;
   namespace_id: string | null;
@@ -27,12 +33,12 @@ interface Draft {
   named_user: string | null;
   type: NotificationType;
   priority: Priority;
-  category: Category;
+  category: NotificationCategory;
   title: string;
   message: string;
   action_url: string | null;
   action_label: string | null;
-  source_service: SourceService;
+  source_service: NotificationSource;
   source_event: string;
   metadata: Readonly<Record<string, unknown>>;
   expires_at: Date;
@@ -122,69 +128,69 @@ export class Notifier {
   }
 
   /** Makes those of a change, in its transaction, with one statement for all of them. `null` if there are none. */
-  readonly notify = (tx: Notifying, caller: Caller, occasions: readonly Occasion[]): Promise<void> | null => {
+  readonly notify = (tx: Notifying, caller: AnyCaller, occasions: readonly Occasion[]): Promise<void> | null => {
     let drafts: Draft[] | null = null;
     const at = new Date();
     for (const occasion of occasions) {
       const rule = rules.get(occasion.type);
       if (!rule) continue;
-      const told: Told = { ...occasion, facts: occasion.facts ?? {}, by: nameOfActor(caller) };
-      if (rule.when?.(told) === false) continue;
-      const draft = draftOf(rule, told, caller, at);
+      const notified: NotifiedOccasion = { ...occasion, facts: occasion.facts ?? {}, by: nameOfActor(caller) };
+      if (rule.when?.(notified) === false) continue;
+      const draft = draftOf(rule, notified, caller, at);
       if (concernsOthers(draft)) (drafts ??= []).push(draft);
     }
     return drafts && this.#make(tx, caller, drafts, at);
   };
 
-  async #make(tx: Notifying, caller: Caller, drafts: readonly Draft[], at: Date): Promise<void> {
+  async #make(tx: Notifying, caller: AnyCaller, drafts: readonly Draft[], at: Date): Promise<void> {
     const values = [JSON.stringify(drafts), at, JSON.stringify(eventActor(caller)), caller.request.traceId];
     for (const mailed of await tx.query<Mailed>({ text: MAKE, values }))
       this.#mail.notification(tx, mailed, mailed.title, mailed.message);
   }
 }
 
-/** Whether somebody else than the actor may get it: registering, for one, is told to nobody. */
+/** Whether somebody else than the actor may get it: registering, for one, notifies nobody. */
 const concernsOthers = ({ audience, user_ids, not_user }: Draft): boolean =>
   audience.endsWith('administrators') || user_ids.some((id) => id !== not_user);
 
-const whoActs = ({ principal, signedInAs }: Caller) => principal ?? signedInAs;
-const nameOfActor = (caller: Caller): string => whoActs(caller)?.username ?? 'The service';
+const whoActs = ({ principal, signedInAs }: AnyCaller) => principal ?? signedInAs;
+const nameOfActor = (caller: AnyCaller): string => whoActs(caller)?.username ?? 'The service';
 
 /** The users that a draft names; administrators are found by the statement. */
-const usersOf = ({ to }: Rule, { resourceId, facts }: Told): readonly string[] => {
+const usersOf = ({ to }: NotificationRule, { resourceId, facts }: NotifiedOccasion): readonly string[] => {
   if (to === 'subject') return facts.userIds ?? [resourceId];
   return to === 'listed' ? (facts.userIds ?? []) : [];
 };
 
-function draftOf(rule: Rule, told: Told, caller: Caller, at: Date): Draft {
-  const { type, orgId, workspaceId, resourceType, resourceId, data, facts } = told;
-  const [kind, priority] = typeof rule.tone === 'function' ? rule.tone(told) : rule.tone;
-  const [url, label] = rule.link?.(told) ?? [null, null];
+function draftOf(rule: NotificationRule, notified: NotifiedOccasion, caller: AnyCaller, at: Date): Draft {
+  const { type, orgId, workspaceId, resourceType, resourceId, data, facts } = notified;
+  const [kind, priority] = typeof rule.tone === 'function' ? rule.tone(notified) : rule.tone;
+  const [url, label] = rule.link?.(notified) ?? [null, null];
   const retained = at.getTime() + RETENTION_DAYS * 86_400_000;
-  const until = rule.until?.(told)?.getTime() ?? retained;
+  const until = rule.until?.(notified)?.getTime() ?? retained;
   return {
     stem: newId('notification').slice(0, -DIGITS),
     audience: rule.to,
-    user_ids: usersOf(rule, told),
+    user_ids: usersOf(rule, notified),
     not_user: rule.isOwnToo ? null : (whoActs(caller)?.userId ?? null),
     scope: workspaceId ? 'workspace' : orgId ? 'organization' : 'user',
     org_id: orgId,
     workspace_id: workspaceId ?? null,
-    namespace_id: told.namespaceId ?? null,
-    environment_id: told.environmentId ?? null,
-    app_id: told.appId ?? null,
+    namespace_id: notified.namespaceId ?? null,
+    environment_id: notified.environmentId ?? null,
+    app_id: notified.appId ?? null,
     release_id: typeof data?.release_id === 'string' ? data.release_id : null,
     named_user: facts.namedUserId ?? null,
     type: kind,
     priority,
     category: rule.category,
-    title: rule.title(told),
-    message: rule.message(told),
+    title: rule.title(notified),
+    message: rule.message(notified),
     action_url: url,
     action_label: label,
     source_service: rule.source,
     source_event: type,
-    metadata: { resource_type: resourceType, resource_id: resourceId, ...data, ...rule.metadata?.(told) },
+    metadata: { resource_type: resourceType, resource_id: resourceId, ...data, ...rule.metadata?.(notified) },
     expires_at: new Date(Math.min(until, retained)),
     is_mailed: rule.isMailed ?? false,
   };

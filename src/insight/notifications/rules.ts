@@ -1,9 +1,9 @@
 import type { Facts, Occasion } from '../../data/occasions.ts';
 import { minuteOf, oneLine } from '../../kernel/wording.ts';
-import type { Category, NotificationType, Priority, SourceService } from './notification.words.ts';
+import type { NotificationCategory, NotificationSource, NotificationType, Priority } from './notification.words.ts';
 
 /** An occasion, and who caused it. */
-export interface Told extends Occasion {
+export interface NotifiedOccasion extends Occasion {
   facts: Facts;
   /** The name of who caused it. */
   by: string;
@@ -26,41 +26,41 @@ export const named = {
  * Who is notified: `subject`: the user that the occasion is about; `listed`: those in its facts; or whoever administers
  * its workspace or organization now.
  */
-export type Audience = 'subject' | 'listed' | 'workspace administrators' | 'organization administrators';
+export type Recipients = 'subject' | 'listed' | 'workspace administrators' | 'organization administrators';
 
 /** What is told of an occasion, and to whom. */
-export interface Rule {
-  to: Audience;
-  category: Category;
-  source: SourceService;
+export interface NotificationRule {
+  to: Recipients;
+  category: NotificationCategory;
+  source: NotificationSource;
   /** The kind of message and its priority. */
-  tone: readonly [NotificationType, Priority] | ((of: Told) => readonly [NotificationType, Priority]);
-  title: (of: Told) => string;
-  message: (of: Told) => string;
+  tone: readonly [NotificationType, Priority] | ((of: NotifiedOccasion) => readonly [NotificationType, Priority]);
+  title: (of: NotifiedOccasion) => string;
+  message: (of: NotifiedOccasion) => string;
   /** The resource to open: its REST path, and the label of the link. */
-  link?: (of: Told) => readonly [path: string, label: string];
+  link?: (of: NotifiedOccasion) => readonly [path: string, label: string];
   /** Only some occasions of this type are told. */
-  when?: (of: Told) => boolean;
+  when?: (of: NotifiedOccasion) => boolean;
   /** When it is not true any more. */
-  until?: (of: Told) => Date | null | undefined;
+  until?: (of: NotifiedOccasion) => Date | null | undefined;
   /** It is mailed too, to whoever gets the notification. */
   isMailed?: true;
   /** Told to whoever caused it too: it is about their own account. */
   isOwnToo?: true;
   /** Details for programs, besides the data of the event. */
-  metadata?: (of: Told) => Readonly<Record<string, unknown>>;
+  metadata?: (of: NotifiedOccasion) => Readonly<Record<string, unknown>>;
 }
 
-const path = ({ orgId, workspaceId }: Told): string =>
+const path = ({ orgId, workspaceId }: NotifiedOccasion): string =>
   `/v1/orgs/${orgId}${workspaceId ? `/workspaces/${workspaceId}` : ''}`;
 const quoted = (name: string | undefined): string => `'${oneLine(name ?? '')}'`;
-const isNoConsequence = ({ facts }: Told): boolean => !facts.isConsequence;
+const isNoConsequence = ({ facts }: NotifiedOccasion): boolean => !facts.isConsequence;
 
-const expiring = ({ facts: { daysLeft } }: Told) => (daysLeft === 0 ? urgent : due);
+const expiring = ({ facts: { daysLeft } }: NotifiedOccasion) => (daysLeft === 0 ? urgent : due);
 const urgent = ['error', 'high'] as const;
 const due = ['warning', 'normal'] as const;
 /** What expires says so until then: another notification says that it has expired. */
-const untilExpiry = ({ facts: { daysLeft, expiresAt } }: Told) => (daysLeft === 0 ? null : expiresAt);
+const untilExpiry = ({ facts: { daysLeft, expiresAt } }: NotifiedOccasion) => (daysLeft === 0 ? null : expiresAt);
 
 const aMember = {
   to: 'subject',
@@ -71,8 +71,11 @@ const aMember = {
 const inOrganization = `the organization '${named.organization}'`;
 const inWorkspace = `the workspace '${named.workspace}' of '${named.organization}'`;
 
-const memberRules = (kind: 'organization_member' | 'workspace_member', where: string): [string, Rule][] => {
-  const link: Rule['link'] = (of) => [path(of), kind === 'workspace_member' ? 'Open workspace' : 'Open organization'];
+const memberRules = (kind: 'organization_member' | 'workspace_member', where: string): [string, NotificationRule][] => {
+  const link: NotificationRule['link'] = (of) => [
+    path(of),
+    kind === 'workspace_member' ? 'Open workspace' : 'Open organization',
+  ];
   return [
     [
       `${kind}.created`,
@@ -113,22 +116,22 @@ const aDeployment = {
   to: 'workspace administrators',
   category: 'deployment',
   source: 'environments',
-  link: (of: Told) => [`${path(of)}/environments/${of.environmentId}/deployments`, 'Open deployments'],
-} as const satisfies Partial<Rule>;
+  link: (of: NotifiedOccasion) => [`${path(of)}/environments/${of.environmentId}/deployments`, 'Open deployments'],
+} as const satisfies Partial<NotificationRule>;
 
 const aSecret = {
   to: 'listed',
   category: 'secret',
   source: 'secrets',
   isMailed: true,
-  link: (of: Told) => [`/v1/orgs/${of.orgId}/secrets/${of.resourceId}`, 'Open secret'],
-} as const satisfies Partial<Rule>;
-const secret = ({ facts, resourceId }: Told): string => `The secret ${quoted(facts.name)} (${resourceId})`;
+  link: (of: NotifiedOccasion) => [`/v1/orgs/${of.orgId}/secrets/${of.resourceId}`, 'Open secret'],
+} as const satisfies Partial<NotificationRule>;
+const secret = ({ facts, resourceId }: NotifiedOccasion): string => `The secret ${quoted(facts.name)} (${resourceId})`;
 
-const tokenPath = ({ orgId, appId }: Told): string =>
+const tokenPath = ({ orgId, appId }: NotifiedOccasion): string =>
   `/v1/orgs/${orgId}${appId ? `/apps/${appId}/tokens` : '/api-tokens'}`;
-const token = ({ facts }: Told): string => `token ${quoted(facts.name)} (${facts.of}…)`;
-const tokenRules = (kind: 'api_token' | 'app_token'): [string, Rule][] => [
+const token = ({ facts }: NotifiedOccasion): string => `token ${quoted(facts.name)} (${facts.of}…)`;
+const tokenRules = (kind: 'api_token' | 'app_token'): [string, NotificationRule][] => [
   [
     `${kind}.expiring`,
     {
@@ -166,13 +169,13 @@ const ofAccount = { to: 'subject', category: 'security', source: 'auth', isOwnTo
 const NOT_YOU = 'If it was not you, reset your password at once and tell your administrator.';
 const own = ['/v1/users/me', 'Open account'] as const;
 const ownLink = () => own;
-const remaining = ({ facts: { tokens } }: Told): string => {
+const remaining = ({ facts: { tokens } }: NotifiedOccasion): string => {
   if (!tokens || tokens.total === 0) return '';
   const more = tokens.total - tokens.names.length;
   const names = tokens.names.map((name) => quoted(name)).join(', ');
   return ` These API tokens keep working: ${names}${more > 0 ? ` and ${more} more` : ''}.`;
 };
-const remainingTokens = ({ facts: { tokens } }: Told) => ({
+const remainingTokens = ({ facts: { tokens } }: NotifiedOccasion) => ({
   tokens: tokens?.names ?? [],
   tokens_total: tokens?.total ?? 0,
 });
@@ -185,7 +188,7 @@ const remainingTokens = ({ facts: { tokens } }: Told) => ({
  * mails too. The mails about an account itself (a new password or address) are not sent from here: they go out in any
  * case, also to an address that the account no longer has.
  */
-export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
+export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, NotificationRule>([
   ...memberRules('organization_member', inOrganization),
   ...memberRules('workspace_member', inWorkspace),
   [
@@ -388,7 +391,7 @@ export const rules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
       link: ownLink,
     },
   ],
-  ...(['api_token', 'app_token'] as const).map((kind): [string, Rule] => [
+  ...(['api_token', 'app_token'] as const).map((kind): [string, NotificationRule] => [
     `${kind}.refresh_token_reused`,
     {
       to: 'listed',

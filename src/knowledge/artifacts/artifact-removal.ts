@@ -3,7 +3,7 @@ import { emitChange } from '../../data/record-change.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Owner } from '../../kernel/owner.ts';
 import type { ContentOwner, PlaceRemoval, RemovedPlace } from '../../tenancy/removals.ts';
 import { LONG_DELETED } from '../../tenancy/workspaces/long-deleted.ts';
@@ -44,7 +44,7 @@ export class ArtifactRemoval implements Owner, ContentOwner {
    * Removes the artifacts of a namespace, with the sources that they were promoted to: `artifact.deleted` and
    * `source.deleted` for each that could be seen.
    */
-  placeRemoved(_actor: Actor, place: RemovedPlace): PlaceRemoval {
+  placeRemoved(_actor: Caller, place: RemovedPlace): PlaceRemoval {
     return place.kind === 'namespace' ? { before: (tx) => this.#ofNamespace(tx, place) } : {};
   }
 

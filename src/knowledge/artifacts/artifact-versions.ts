@@ -48,13 +48,13 @@ export const snapshotOf = ({ id }: Pick<ArtifactRow, 'id'>): Statement => ({
   values: [id, newId('artifact')],
 });
 
-interface Lifetime {
+interface ArtifactLifetime {
   ttlSeconds: number | null;
   isPinned: boolean;
 }
 
 /** The columns of a lifetime that begins now. What is pinned does not expire. */
-export const lifetimeOf = ({ ttlSeconds, isPinned }: Lifetime) => ({
+export const lifetimeOf = ({ ttlSeconds, isPinned }: ArtifactLifetime) => ({
   ttlSeconds,
   isPinned,
   expiresAt: isPinned || ttlSeconds === null ? null : new Date(Date.now() + ttlSeconds * 1_000),
@@ -63,7 +63,7 @@ export const lifetimeOf = ({ ttlSeconds, isPinned }: Lifetime) => ({
 
 /** The columns of the lifetime, if the caller changes it; `null` if not. */
 export function changedLifetime(
-  before: Lifetime,
+  before: ArtifactLifetime,
   { ttlSeconds, isPinned }: { ttlSeconds?: number | null | undefined; isPinned?: boolean | null | undefined },
 ): ReturnType<typeof lifetimeOf> | null {
   const after = {

@@ -243,7 +243,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'artifact:create', in: 'namespace' },
     mayEmit: ['artifact.created', 'artifact.updated', 'artifact.version_created'],
     args: { ...namespaceArgs(), ...inputArg(CreateArtifactInput, 'The artifact.') },
-    resolve: ({ namespace }, { input }, { actor, services }) => services.artifacts.create(actor, namespace, input),
+    resolve: ({ namespace }, { input }, { caller, services }) => services.artifacts.create(caller, namespace, input),
   }),
   updateArtifact: t.field({
     type: Artifact,
@@ -254,8 +254,8 @@ builder.mutationFields((t) => ({
     emits: ['artifact.updated'],
     mayEmit: ['artifact.version_created'],
     args: { ...target(), ...inputArg(UpdateArtifactInput), ...versionArg() },
-    resolve: ({ namespace }, { id, input }, { actor, services }) =>
-      services.artifacts.update(actor, namespace, id, input),
+    resolve: ({ namespace }, { id, input }, { caller, services }) =>
+      services.artifacts.update(caller, namespace, id, input),
   }),
   restoreArtifactVersion: t.field({
     type: Artifact,
@@ -266,8 +266,8 @@ builder.mutationFields((t) => ({
     emits: ['artifact.updated'],
     mayEmit: ['artifact.version_created'],
     args: { ...target(), ...inputArg(RestoreArtifactVersionInput, 'The version.'), ...versionArg() },
-    resolve: ({ namespace }, { id, input }, { actor, services }) =>
-      services.artifacts.restoreVersion(actor, namespace, id, input),
+    resolve: ({ namespace }, { id, input }, { caller, services }) =>
+      services.artifacts.restoreVersion(caller, namespace, id, input),
   }),
   deleteArtifact: t.boolean({
     description:
@@ -285,8 +285,8 @@ builder.mutationFields((t) => ({
       }),
       ...versionArg(),
     },
-    resolve: ({ namespace }, { id, onlyUnused }, { actor, services }) =>
-      services.artifacts.delete(actor, namespace, id, { onlyUnused }),
+    resolve: ({ namespace }, { id, onlyUnused }, { caller, services }) =>
+      services.artifacts.delete(caller, namespace, id, { onlyUnused }),
   }),
   promoteArtifact: t.field({
     type: PromoteArtifactResult,
@@ -298,7 +298,7 @@ builder.mutationFields((t) => ({
       input: t.arg({ type: PromoteArtifactInput, description: 'What differs from the artifact.' }),
       ...versionArg(),
     },
-    resolve: ({ namespace }, { id, input }, { actor, services }) =>
-      services.artifacts.promote(actor, namespace, id, input ?? {}),
+    resolve: ({ namespace }, { id, input }, { caller, services }) =>
+      services.artifacts.promote(caller, namespace, id, input ?? {}),
   }),
 }));

@@ -1,6 +1,6 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf, words } from '../../data/pages.ts';
+import { columnsOf, words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import type { Artifact as ArtifactRow } from '../../generated/prisma/client.ts';
 import type { NamespacePlace } from '../../kernel/checked-place.ts';

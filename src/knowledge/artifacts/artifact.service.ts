@@ -2,14 +2,14 @@ import type { Access } from '../../access/access.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Given } from '../../data/given.ts';
-import type { Words } from '../../data/pages.ts';
+import type { Words } from '../../data/paging.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Artifact as ArtifactRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -30,21 +30,21 @@ import type { ArtifactIndexing } from './artifact-indexing.ts';
 import { changedLifetime, lifetimeOf, lockArtifact, notLatest, snapshotOf } from './artifact-versions.ts';
 
 type Changeable = Words<'description artifactType mimeType threadId summary keywords tags metadata'>;
-type Lifetime = Words<'ttlSeconds isPinned'>;
+type LifetimeField = Words<'ttlSeconds isPinned'>;
 type Provenance = Words<'source sourceExecutionId sourceStepId sourceTool'>;
 
 /** What a caller says about a new artifact. */
-export interface CreateArtifact extends Given<ArtifactRow, Changeable | Lifetime | Provenance | 'content'> {
+export interface CreateArtifact extends Given<ArtifactRow, Changeable | LifetimeField | Provenance | 'content'> {
   name: string;
   /** The artifact that gets a new version. */
   rootArtifactId?: string | null;
 }
 
 /** What a caller changes. */
-export type UpdateArtifact = Given<ArtifactRow, Changeable | Lifetime | 'name' | 'content' | 'status'>;
+export type UpdateArtifact = Given<ArtifactRow, Changeable | LifetimeField | 'name' | 'content' | 'status'>;
 
 /** What the service may also change. */
-type Changes = UpdateArtifact & Given<ArtifactRow, Provenance>;
+type ArtifactChanges = UpdateArtifact & Given<ArtifactRow, Provenance>;
 
 /** What a promotion did. */
 export interface Promotion {
@@ -106,7 +106,7 @@ export class ArtifactService {
    * `artifact:update`, RESOURCE_CONFLICT `not_latest_version`; RESOURCE_CONFLICT `storage_quota_exceeded`
    */
   async create(
-    actor: Actor,
+    caller: Caller,
     place: Checked<NamespacePlace>,
     input: CreateArtifact,
     file?: KeptFile,
@@ -114,14 +114,14 @@ export class ArtifactService {
   ): Promise<Artifact> {
     const { rootArtifactId, ...given } = input;
     if (rootArtifactId) {
-      await this.#demandUpdate(actor, place, rootArtifactId);
-      return this.#update(actor, place, rootArtifactId, given, file, taking);
+      await this.#demandUpdate(caller, place, rootArtifactId);
+      return this.#update(caller, place, rootArtifactId, given, file, taking);
     }
-    return this.#deps.storageLimits.guarded(() => this.#create(actor, place, given, file, taking));
+    return this.#deps.storageLimits.guarded(() => this.#create(caller, place, given, file, taking));
   }
 
   async #create(
-    actor: Actor,
+    caller: Caller,
     place: Checked<NamespacePlace>,
     given: Omit<CreateArtifact, 'rootArtifactId'>,
     file: KeptFile | undefined,
@@ -132,7 +132,7 @@ export class ArtifactService {
     const row = { id, orgId, workspaceId, namespaceId };
     const { changes, indexing, storageLimits } = this.#deps;
     const body = bodyOf(given.content, file);
-    const created = await changes.run(actor, async (tx) => {
+    const created = await changes.run(caller, async (tx) => {
       demandPlaces(tx, place, given.threadId);
       taking?.demand(tx);
       recordChange(tx, 'create', 'artifact', row);
@@ -156,7 +156,7 @@ export class ArtifactService {
         sourceStepId: given.sourceStepId ?? null,
         sourceTool: given.sourceTool ?? null,
         ...lifetimeOf({ ttlSeconds: given.ttlSeconds ?? null, isPinned: given.isPinned ?? false }),
-        createdBy: actor.principal.userId,
+        createdBy: caller.principal.userId,
       });
       taking?.take(tx);
       return written;
@@ -171,15 +171,15 @@ export class ArtifactService {
    * `not_latest_version` for what only the head of a chain has, and `storage_quota_exceeded`
    */
   async update(
-    actor: Actor,
+    caller: Caller,
     place: Checked<NamespacePlace>,
     id: string,
     input: UpdateArtifact,
     file?: KeptFile,
     taking?: FileTaking,
   ): Promise<Artifact> {
-    await this.reads.own(actor, place, id);
-    return this.#update(actor, place, id, input, file, taking);
+    await this.reads.own(caller, place, id);
+    return this.#update(caller, place, id, input, file, taking);
   }
 
   /**
@@ -189,13 +189,13 @@ export class ArtifactService {
    * RESOURCE_CONFLICT `storage_quota_exceeded` for a text
    */
   async restoreVersion(
-    actor: Actor,
+    caller: Caller,
     place: Checked<NamespacePlace>,
     id: string,
     { version }: { version: number },
   ): Promise<Artifact> {
     const { rootArtifactId } = await this.reads.get(noCache, place, id);
-    await this.reads.own(actor, place, rootArtifactId);
+    await this.reads.own(caller, place, rootArtifactId);
     const work = async (tx: Tx) => {
       const head = await lockArtifact(tx, rootArtifactId);
       await tx.expectVersion({ table: 'artifacts', key: { id: rootArtifactId } });
@@ -209,7 +209,7 @@ export class ArtifactService {
       }
       recordChange(tx, 'update', 'artifact', head, { restored_version: version });
     };
-    await this.#deps.storageLimits.guarded(() => this.#deps.changes.run(actor, work));
+    await this.#deps.storageLimits.guarded(() => this.#deps.changes.run(caller, work));
     return this.single.get(noCache, place, rootArtifactId);
   }
 
@@ -221,15 +221,15 @@ export class ArtifactService {
    * `in_use` with `references`
    */
   async delete(
-    actor: Actor,
+    caller: Caller,
     place: Checked<NamespacePlace>,
     id: string,
     { onlyUnused }: { onlyUnused: boolean },
   ): Promise<boolean> {
-    const { promotedToSourceId } = await this.reads.own(actor, place, id);
+    const { promotedToSourceId } = await this.reads.own(caller, place, id);
     if (!onlyUnused && promotedToSourceId)
-      await this.#deps.access.requireWorkspace(actor, place.orgId, place.workspaceId, 'source:delete');
-    return this.#deps.changes.run(actor, async (tx) => {
+      await this.#deps.access.requireWorkspace(caller, place.orgId, place.workspaceId, 'source:delete');
+    return this.#deps.changes.run(caller, async (tx) => {
       const row = await lockArtifact(tx, id);
       await tx.expectVersion({ table: 'artifacts', key: { id } });
       const deletedAt = new Date();
@@ -254,19 +254,19 @@ export class ArtifactService {
    * @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `not_latest_version`
    */
   async promote(
-    actor: Actor,
+    caller: Caller,
     place: Checked<NamespacePlace>,
     id: string,
     input: { name?: string | null; description?: string | null },
   ): Promise<Promotion> {
     await this.reads.get(noCache, place, id);
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.run(caller, async (tx) => {
       const row = await lockArtifact(tx, id);
       await tx.expectVersion({ table: 'artifacts', key: { id } });
       if (!row.isLatest) throw notLatest(row);
       const done = { artifactId: id, orgId: row.orgId };
       if (row.promotedToSourceId) return { ...done, promotedToSourceId: row.promotedToSourceId };
-      const promotedToSourceId = await sourceOfArtifact(tx, actor, row, input);
+      const promotedToSourceId = await sourceOfArtifact(tx, caller, row, input);
       tx.update('artifacts', { id }, { promotedToSourceId });
       recordChange(tx, 'promote', 'artifact', row, { source_id: promotedToSourceId });
       return { ...done, promotedToSourceId };
@@ -274,10 +274,10 @@ export class ArtifactService {
   }
 
   async #update(
-    actor: Actor,
+    caller: Caller,
     place: Checked<NamespacePlace>,
     id: string,
-    input: Changes,
+    input: ArtifactChanges,
     file: KeptFile | undefined,
     taking: FileTaking | undefined,
   ): Promise<Artifact> {
@@ -297,7 +297,7 @@ export class ArtifactService {
       taking?.take(tx);
       recordChange(tx, 'update', 'artifact', before, { fields: [...Object.keys(input), ...(file ? ['file'] : [])] });
     };
-    await this.#deps.storageLimits.guarded(() => this.#deps.changes.run(actor, work));
+    await this.#deps.storageLimits.guarded(() => this.#deps.changes.run(caller, work));
     return this.single.get(noCache, place, id);
   }
 
@@ -329,13 +329,13 @@ export class ArtifactService {
   }
 
   /** @throws RESOURCE_NOT_FOUND, FORBIDDEN unless the caller may change the artifact */
-  async #demandUpdate(actor: Actor, place: Checked<NamespacePlace>, id: string): Promise<void> {
+  async #demandUpdate(caller: Caller, place: Checked<NamespacePlace>, id: string): Promise<void> {
     const { orgId, workspaceId, namespaceId } = place;
     const { createdBy } = await this.reads.get(noCache, place, id);
     const permission = 'artifact:update';
     const { access } = this.#deps;
-    const { grant } = await access.requireWorkspace(actor, orgId, workspaceId, permission, { namespaceId });
-    access.ensureCovers(actor, grant, permission, createdBy);
+    const { grant } = await access.requireWorkspace(caller, orgId, workspaceId, permission, { namespaceId });
+    access.ensureCovers(caller, grant, permission, createdBy);
   }
 }
 
@@ -369,7 +369,7 @@ const isSomething = (body: Body): boolean => body.file !== undefined || body.con
 const bytesOfText = ({ fileId, sizeBytes }: ReturnType<typeof columnsOfBody>): bigint => (fileId ? 0n : sizeBytes);
 
 /** The columns that an update sets, apart from those of the body and the lifetime. */
-const columnsOf = (input: Changes): Columns<'artifacts'> => ({
+const columnsOf = (input: ArtifactChanges): Columns<'artifacts'> => ({
   name: input.name ?? undefined,
   description: input.description,
   artifactType: input.artifactType ?? undefined,

@@ -1,5 +1,5 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import { columnsOf, words } from '../../data/pages.ts';
+import { columnsOf, words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import type { EntityRelation as RelationRow } from '../../generated/prisma/client.ts';
 import type { OrganizationPlace } from '../../kernel/checked-place.ts';

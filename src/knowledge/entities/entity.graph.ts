@@ -296,7 +296,8 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'entity:create', in: ['app', 'namespace'] },
     emits: ['entity.created'],
     args: { ...appNamespaceArgs(), ...inputArg(CreateEntityInput, 'The entity.') },
-    resolve: ({ appNamespace }, { input }, { actor, services }) => services.entities.create(actor, appNamespace, input),
+    resolve: ({ appNamespace }, { input }, { caller, services }) =>
+      services.entities.create(caller, appNamespace, input),
   }),
   updateEntity: t.field({
     type: Entity,
@@ -304,15 +305,15 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
     emits: ['entity.updated'],
     args: { ...appNamespaceArgs(), ...idArg('The entity.'), ...inputArg(UpdateEntityInput), ...versionArg() },
-    resolve: ({ appNamespace }, { id, input }, { actor, services }) =>
-      services.entities.update(actor, appNamespace, id, input),
+    resolve: ({ appNamespace }, { id, input }, { caller, services }) =>
+      services.entities.update(caller, appNamespace, id, input),
   }),
   deleteEntity: t.boolean({
     description: 'Deletes an entity with its relations.',
     authorize: { workspace: 'entity:delete', in: ['app', 'namespace'] },
     emits: ['entity.deleted'],
     args: { ...appNamespaceArgs(), ...idArg('The entity.'), ...versionArg() },
-    resolve: ({ appNamespace }, { id }, { actor, services }) => services.entities.delete(actor, appNamespace, id),
+    resolve: ({ appNamespace }, { id }, { caller, services }) => services.entities.delete(caller, appNamespace, id),
   }),
   relateEntities: t.field({
     type: EntityRelation,
@@ -323,7 +324,8 @@ builder.mutationFields((t) => ({
     activity: { action: 'relate', resourceType: 'entity' },
     emits: ['entity.related'],
     args: { ...appNamespaceArgs(), ...inputArg(RelateEntitiesInput, 'The relation.') },
-    resolve: ({ appNamespace }, { input }, { actor, services }) => services.entities.relate(actor, appNamespace, input),
+    resolve: ({ appNamespace }, { input }, { caller, services }) =>
+      services.entities.relate(caller, appNamespace, input),
   }),
   unrelateEntities: t.boolean({
     description: 'Deletes a relation between two entities.',
@@ -334,7 +336,7 @@ builder.mutationFields((t) => ({
       ...appNamespaceArgs(),
       relationId: t.arg.id({ required: true, description: 'The relation, `rel_…`.' }),
     },
-    resolve: ({ appNamespace }, { relationId }, { actor, services }) =>
-      services.entities.unrelate(actor, appNamespace, relationId),
+    resolve: ({ appNamespace }, { relationId }, { caller, services }) =>
+      services.entities.unrelate(caller, appNamespace, relationId),
   }),
 }));

@@ -9,7 +9,7 @@ import { noCache, type RequestCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Entity as EntityRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppNamespacePlace, AppPlace, Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -83,7 +83,7 @@ export class EntityService {
    * @throws RESOURCE_NOT_FOUND `memory`; RESOURCE_ALREADY_EXISTS for the name of another entity of the type, unless
    * their `metadata.external_id` differ
    */
-  async create(actor: Actor, place: Checked<AppNamespacePlace>, input: CreateEntity): Promise<Entity> {
+  async create(caller: Caller, place: Checked<AppNamespacePlace>, input: CreateEntity): Promise<Entity> {
     const id = newId('entity');
     const row = { id, ...place };
     const entityType = input.entityType ?? 'other';
@@ -91,7 +91,7 @@ export class EntityService {
     const identityKey = identityKeyOf(input.name, metadata);
     const { sourceMemoryIds } = input;
     await this.#unique(place, { name: input.name, entityType, identityKey }, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         demandPlace(tx, place);
         tx.insert('entities', {
           ...row,
@@ -105,7 +105,7 @@ export class EntityService {
           mentionCount: input.mentionCount ?? undefined,
           lastReferencedAt: input.lastReferencedAt ?? (input.mentionCount ? new Date() : null),
           metadata,
-          createdBy: actor.principal.userId,
+          createdBy: caller.principal.userId,
         });
         if (sourceMemoryIds?.length) await linkMemories(tx, place, id, sourceMemoryIds);
         recordChange(tx, 'create', 'entity', row, { entity_type: entityType });
@@ -119,13 +119,13 @@ export class EntityService {
    * `lastReferencedAt`, it was referenced now.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS like {@link create}
    */
-  async update(actor: Actor, place: Checked<AppNamespacePlace>, id: string, input: UpdateEntity): Promise<Entity> {
+  async update(caller: Caller, place: Checked<AppNamespacePlace>, id: string, input: UpdateEntity): Promise<Entity> {
     const { appId, namespaceId } = place;
     const { sourceMemoryIds } = input;
     const known = await this.reads.get(noCache, place, id);
     const name = input.name ?? known.name;
     await this.#unique(place, { ...identityOf(known, input), name }, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         const before = await tx.lock('entities', { id, appId, namespaceId }, 'no key update', () =>
           notFound('entity', id),
         );
@@ -158,8 +158,8 @@ export class EntityService {
   }
 
   /** Deletes an entity with its relations. @throws RESOURCE_NOT_FOUND */
-  async delete(actor: Actor, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
-    return deleteRow(this.#deps, actor, { kind: 'entity', from: 'entities' }, { id, ...place });
+  async delete(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
+    return deleteRow(this.#deps, caller, { kind: 'entity', from: 'entities' }, { id, ...place });
   }
 
   /**
@@ -167,12 +167,12 @@ export class EntityService {
    * @returns the relation, as its source sees it
    * @throws RESOURCE_NOT_FOUND with the end that is missing; InputError for a relation of an entity to itself
    */
-  async relate(actor: Actor, place: Checked<AppNamespacePlace>, input: RelateEntities): Promise<SeenRelation> {
+  async relate(caller: Caller, place: Checked<AppNamespacePlace>, input: RelateEntities): Promise<SeenRelation> {
     const { appId, namespaceId, orgId } = place;
     const { sourceEntityId, targetEntityId, relationType } = input;
     if (sourceEntityId === targetEntityId)
       throw invalidInput(['input', 'targetEntityId'], 'must be another entity than the source');
-    const id = await this.#deps.changes.run(actor, async (tx) => {
+    const id = await this.#deps.changes.run(caller, async (tx) => {
       const ends = [sourceEntityId, targetEntityId];
       const found = await tx.lockAll(
         'entities',
@@ -195,7 +195,7 @@ export class EntityService {
         relationType,
         weight: input.weight ?? undefined,
         metadata: (input.metadata ?? undefined) as never,
-        createdBy: actor.principal.userId,
+        createdBy: caller.principal.userId,
       });
       tx.write(statement`update entities set mention_count = least(mention_count::bigint + 1, 2147483647)::int,
         last_referenced_at = clock_timestamp() where id = any(${ends})`);
@@ -206,9 +206,9 @@ export class EntityService {
   }
 
   /** Deletes a relation. @throws RESOURCE_NOT_FOUND `entity_relation` */
-  async unrelate(actor: Actor, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
+  async unrelate(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
     const { appId, namespaceId } = place;
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.run(caller, async (tx) => {
       const [relation] = await tx.query<Related>(statement`delete from entity_relations
         where id = ${id} and app_id = ${appId} and namespace_id = ${namespaceId} returning id,
           source_entity_id as "sourceEntityId", target_entity_id as "targetEntityId", relation_type as "relationType"`);

@@ -1,6 +1,6 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { type Entity as EntityRow, Prisma } from '../../generated/prisma/client.ts';
 import type { AppNamespacePlace, AppPlace, NamespacePlace } from '../../kernel/checked-place.ts';

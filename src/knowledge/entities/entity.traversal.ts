@@ -1,5 +1,5 @@
-import { selectList } from '../../data/pages.ts';
-import type { Reads } from '../../data/sql.ts';
+import { selectList } from '../../data/paging.ts';
+import type { ReadRunner } from '../../data/sql.ts';
 import type { AppNamespacePlace, Checked } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { type Entity, entityColumns } from './entity.source.ts';
@@ -128,7 +128,7 @@ const OF_TYPES = traversalOf(true);
  * @throws RESOURCE_NOT_FOUND for a root that is not in the place
  */
 export async function traverse(
-  reads: Reads,
+  reads: ReadRunner,
   place: Checked<AppNamespacePlace>,
   id: string,
   { depth, relationTypes, includeMemories }: TraversalArgs,

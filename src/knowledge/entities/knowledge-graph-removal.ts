@@ -2,7 +2,7 @@ import { inBatches } from '../../data/batches.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import { type Statement, statement } from '../../data/writes.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Owner } from '../../kernel/owner.ts';
 import type { ContentOwner, PlaceRemoval, RemovedPlace } from '../../tenancy/removals.ts';
 import { LONG_DELETED } from '../../tenancy/workspaces/long-deleted.ts';
@@ -24,7 +24,7 @@ export class KnowledgeGraphRemoval implements Owner, ContentOwner {
   }
 
   /** Removes the graph of an app or a namespace. */
-  placeRemoved(_actor: Actor, { kind, id }: RemovedPlace): PlaceRemoval {
+  placeRemoved(_actor: Caller, { kind, id }: RemovedPlace): PlaceRemoval {
     const isIn = kind === 'app' ? statement`t.app_id = ${id}` : statement`t.namespace_id = ${id}`;
     return { before: (tx) => removeAll(tx, isIn) };
   }

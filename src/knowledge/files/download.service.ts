@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { Sql } from '../../data/sql.ts';
-import type { Actor, Caller } from '../../kernel/caller.ts';
+import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import type { NamespacePlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound } from '../../kernel/errors.ts';
 import type { Storage } from '../../platform/storage/storage.ts';
@@ -95,7 +95,7 @@ export class DownloadService {
   }
 
   /** A link to a version of an artifact that the caller may read. */
-  linkOf({ principal }: Actor, artifact: Linked, expiresIn: number): DownloadLink {
+  linkOf({ principal }: Caller, artifact: Linked, expiresIn: number): DownloadLink {
     const { id, orgId, version, name, mimeType } = artifact;
     const expires = Math.floor(Date.now() / 1_000) + expiresIn;
     const tokenId = principal.token?.id ?? null;
@@ -115,7 +115,7 @@ export class DownloadService {
    * artifact;
    * RESOURCE_NOT_FOUND for an artifact that is gone
    */
-  async open(caller: Caller, artifactId: string, query: Readonly<Record<string, unknown>>): Promise<Download> {
+  async open(caller: AnyCaller, artifactId: string, query: Readonly<Record<string, unknown>>): Promise<Download> {
     const claims = this.#links.read(artifactId, query);
     if (!claims) throw forbidden('artifact:read', 'The link is not valid, or has expired.');
     const found = await this.#find(artifactId, claims.orgId, claims.version);

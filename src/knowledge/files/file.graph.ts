@@ -35,7 +35,7 @@ builder.objectField(Artifact, 'downloadLink', (t) =>
         description: 'For how many seconds the link is valid.',
       }),
     },
-    resolve: (artifact, { expiresIn }, { actor, services }) => services.downloads.linkOf(actor, artifact, expiresIn),
+    resolve: (artifact, { expiresIn }, { caller, services }) => services.downloads.linkOf(caller, artifact, expiresIn),
   }),
 );
 
@@ -83,7 +83,7 @@ builder.mutationFields((t) => ({
     description: 'An address for one file, valid for a day. It stores nothing by itself.',
     authorize: { workspace: 'artifact:create', in: 'namespace' },
     args: { ...namespaceArgs(), ...inputArg(CreateUploadInput, 'The file.') },
-    resolve: ({ namespace }, { input }, { actor, services }) => services.uploads.create(actor, namespace, input),
+    resolve: ({ namespace }, { input }, { caller, services }) => services.uploads.create(caller, namespace, input),
   }),
   finishUpload: t.field({
     type: Artifact,
@@ -93,6 +93,6 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'artifact:create', in: 'namespace' },
     mayEmit: ['artifact.created', 'artifact.updated', 'artifact.version_created'],
     args: { ...namespaceArgs(), ...inputArg(UploadArtifactInput, 'The artifact.') },
-    resolve: ({ namespace }, { input }, { actor, services }) => services.uploads.finish(actor, namespace, input),
+    resolve: ({ namespace }, { input }, { caller, services }) => services.uploads.finish(caller, namespace, input),
   }),
 }));

@@ -1,6 +1,6 @@
 import type { Access } from '../../access/access.ts';
 import type { Sql } from '../../data/sql.ts';
-import type { Actor, Caller } from '../../kernel/caller.ts';
+import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { forbidden } from '../../kernel/errors.ts';
 import type { Permission } from '../../kernel/resources.ts';
 
@@ -29,14 +29,14 @@ export class LinkCaller {
 
   /** @throws FORBIDDEN, RESOURCE_NOT_FOUND `workspace` */
   async demand(
-    { request }: Caller,
+    { request }: AnyCaller,
     { userId, tokenId }: Signer,
     permission: Permission,
     place: { orgId: string; workspaceId: string; namespaceId: string },
-  ): Promise<Actor> {
+  ): Promise<Caller> {
     const [user] = await this.#sql.read<{ username: string }>(LIVES, [userId, tokenId]);
     if (!user) throw forbidden(permission, 'The link is not valid any more.');
-    const actor: Actor = {
+    const caller: Caller = {
       request,
       principal: {
         type: 'user',
@@ -50,7 +50,7 @@ export class LinkCaller {
       },
     };
     const { orgId, workspaceId, namespaceId } = place;
-    await this.#access.requireWorkspace(actor, orgId, workspaceId, permission, { namespaceId });
-    return actor;
+    await this.#access.requireWorkspace(caller, orgId, workspaceId, permission, { namespaceId });
+    return caller;
   }
 }

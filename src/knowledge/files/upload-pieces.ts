@@ -46,7 +46,7 @@ interface UploadRow extends Progress, FileOwner {
 }
 
 /** How far a file is when a request goes on with it, and how much storage is reserved for it. */
-interface Begun extends Progress {
+interface BegunUpload extends Progress {
   reservedBytes: number;
 }
 
@@ -195,13 +195,17 @@ export class UploadPieces {
     return row !== undefined;
   }
 
-  async #begin(announced: AnnouncedFile, { offset, declaredBytes }: Continuation, writer: string): Promise<Begun> {
+  async #begin(
+    announced: AnnouncedFile,
+    { offset, declaredBytes }: Continuation,
+    writer: string,
+  ): Promise<BegunUpload> {
     const { fileId, orgId, workspaceId, namespaceId, userId, sha256, expiresAt } = announced;
     const { fileName, claimedType } = describedFile(announced);
     // its own until it is complete; no bytes are stored there
     const key = `${workspaceId.toLowerCase()}/${fileId}_${writer}`;
     const place = [fileId, orgId, workspaceId, namespaceId, key, fileName, claimedType, userId];
-    const [begun] = await this.#sql.change<Begun & { pieces: number }>(BEGIN, [
+    const [begun] = await this.#sql.change<BegunUpload & { pieces: number }>(BEGIN, [
       ...place,
       new Date(expiresAt.getTime() + UNUSED_MS),
       sha256,

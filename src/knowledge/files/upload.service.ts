@@ -1,4 +1,4 @@
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput } from '../../kernel/errors.ts';
 import type { Artifact } from '../artifacts/artifact.reads.ts';
@@ -63,7 +63,7 @@ export class UploadService {
    * @throws invalid input for a size beyond that of the largest file
    */
   create(
-    { principal }: Actor,
+    { principal }: Caller,
     { orgId, workspaceId, namespaceId }: Checked<NamespacePlace>,
     { fileName, contentType, sizeBytes, sha256 }: NewUpload,
   ): Upload {
@@ -91,11 +91,11 @@ export class UploadService {
    * Makes a received file an artifact, or a new version of one.
    * @throws invalid input for a file that is not there, or was used before; and as {@link ArtifactService.create}
    */
-  async finish(actor: Actor, place: Checked<NamespacePlace>, input: UploadedArtifact): Promise<Artifact> {
+  async finish(caller: Caller, place: Checked<NamespacePlace>, input: UploadedArtifact): Promise<Artifact> {
     const { file: id, ...given } = input;
-    const owner = { namespaceId: place.namespaceId, userId: actor.principal.userId };
+    const owner = { namespaceId: place.namespaceId, userId: caller.principal.userId };
     await this.#pieces.completeFor(owner, id);
-    const file = await this.#files.mustFind(actor.request, owner, id, FILE);
-    return this.#artifacts.create(actor, place, given, file, this.#files.takingOf(file, FILE));
+    const file = await this.#files.mustFind(caller.request, owner, id, FILE);
+    return this.#artifacts.create(caller, place, given, file, this.#files.takingOf(file, FILE));
   }
 }

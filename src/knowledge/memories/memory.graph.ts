@@ -80,7 +80,8 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'memory:create', in: ['app', 'namespace'] },
     emits: ['memory.created'],
     args: { ...appNamespaceArgs(), ...inputArg(CreateMemoryInput, 'The memory.') },
-    resolve: ({ appNamespace }, { input }, { actor, services }) => services.memories.create(actor, appNamespace, input),
+    resolve: ({ appNamespace }, { input }, { caller, services }) =>
+      services.memories.create(caller, appNamespace, input),
   }),
   updateMemory: t.field({
     type: Memory,
@@ -88,14 +89,14 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'memory:update', in: ['app', 'namespace'] },
     emits: ['memory.updated'],
     args: { ...appNamespaceArgs(), ...idArg('The memory.'), ...inputArg(UpdateMemoryInput), ...versionArg() },
-    resolve: ({ appNamespace }, { id, input }, { actor, services }) =>
-      services.memories.update(actor, appNamespace, id, input),
+    resolve: ({ appNamespace }, { id, input }, { caller, services }) =>
+      services.memories.update(caller, appNamespace, id, input),
   }),
   deleteMemory: t.boolean({
     description: 'Deletes a memory.',
     authorize: { workspace: 'memory:delete', in: ['app', 'namespace'] },
     emits: ['memory.deleted'],
     args: { ...appNamespaceArgs(), ...idArg('The memory.'), ...versionArg() },
-    resolve: ({ appNamespace }, { id }, { actor, services }) => services.memories.delete(actor, appNamespace, id),
+    resolve: ({ appNamespace }, { id }, { caller, services }) => services.memories.delete(caller, appNamespace, id),
   }),
 }));

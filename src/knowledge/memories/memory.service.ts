@@ -1,12 +1,12 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { deleteRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
 import { type Memory as MemoryRow, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppNamespacePlace, AppPlace, Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -61,11 +61,11 @@ export class MemoryService {
   }
 
   /** @throws RESOURCE_NOT_FOUND `entity` */
-  async create(actor: Actor, place: Checked<AppNamespacePlace>, input: CreateMemory): Promise<Memory> {
+  async create(caller: Caller, place: Checked<AppNamespacePlace>, input: CreateMemory): Promise<Memory> {
     const id = newId('memory');
     const row = { id, ...place };
     const entityIds = input.entityIds ?? [];
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       demandPlace(tx, place);
       if (entityIds.length > 0) await demandEntities(tx, place, entityIds);
       tx.insert('memories', {
@@ -73,7 +73,7 @@ export class MemoryService {
         content: input.content,
         tags: input.tags ?? [],
         metadata: input.metadata ?? {},
-        createdBy: actor.principal.userId,
+        createdBy: caller.principal.userId,
       });
       if (entityIds.length > 0) linkEntities(tx, place, id, entityIds);
       recordChange(tx, 'create', 'memory', row);
@@ -82,12 +82,12 @@ export class MemoryService {
   }
 
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND `memory` or `entity` */
-  async update(actor: Actor, place: Checked<AppNamespacePlace>, id: string, input: UpdateMemory): Promise<Memory> {
+  async update(caller: Caller, place: Checked<AppNamespacePlace>, id: string, input: UpdateMemory): Promise<Memory> {
     const { appId, namespaceId } = place;
     const { entityIds, ...values } = input;
     // a memory that is missing is told before an entity that is
     if (entityIds?.length) await this.reads.get(noCache, place, id);
-    await updateRow(this.#deps, actor, memories, { id, ...place }, input, async (tx) => {
+    await updateRow(this.#deps, caller, memories, { id, ...place }, input, async (tx) => {
       if (!entityIds) return values;
       if (entityIds.length > 0) await demandEntities(tx, place, entityIds);
       const key = { id, appId, namespaceId };
@@ -100,7 +100,7 @@ export class MemoryService {
   }
 
   /** @throws RESOURCE_NOT_FOUND */
-  async delete(actor: Actor, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
-    return deleteRow(this.#deps, actor, memories, { id, ...place });
+  async delete(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
+    return deleteRow(this.#deps, caller, memories, { id, ...place });
   }
 }

@@ -3,7 +3,7 @@ import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Artifact as ArtifactRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
 
 /**
@@ -11,7 +11,7 @@ import { newId } from '../../kernel/ids.ts';
  */
 export async function sourceOfArtifact(
   tx: Tx,
-  actor: Actor,
+  caller: Caller,
   artifact: ArtifactRow,
   { name, description }: { name?: string | null; description?: string | null },
 ): Promise<string> {
@@ -31,7 +31,7 @@ export async function sourceOfArtifact(
     chunkCount,
     tokenCount: counted!.tokens,
     sizeBytes,
-    createdBy: actor.principal.userId,
+    createdBy: caller.principal.userId,
   });
   emitChange(tx, 'created', 'source', row);
   return row.id;

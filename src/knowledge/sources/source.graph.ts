@@ -95,7 +95,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'source:create' },
     emits: ['source.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateSourceInput, 'The source.') },
-    resolve: ({ workspace }, { input }, { actor, services }) => services.sources.create(actor, workspace, input),
+    resolve: ({ workspace }, { input }, { caller, services }) => services.sources.create(caller, workspace, input),
   }),
   updateSource: t.field({
     type: Source,
@@ -103,8 +103,8 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'source:update' },
     emits: ['source.updated'],
     args: { ...target(), ...inputArg(UpdateSourceInput), ...versionArg() },
-    resolve: ({ workspace }, { id, input }, { actor, services }) =>
-      services.sources.update(actor, workspace, id, input),
+    resolve: ({ workspace }, { id, input }, { caller, services }) =>
+      services.sources.update(caller, workspace, id, input),
   }),
   deleteSource: t.boolean({
     description: 'Deletes a source. An artifact that was promoted to it stays, and may be promoted again.',
@@ -112,6 +112,6 @@ builder.mutationFields((t) => ({
     emits: ['source.deleted'],
     mayEmit: ['artifact.updated'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ workspace }, { id }, { actor, services }) => services.sources.delete(actor, workspace, id),
+    resolve: ({ workspace }, { id }, { caller, services }) => services.sources.delete(caller, workspace, id),
   }),
 }));

@@ -2,14 +2,14 @@ import type { Access } from '../../access/access.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { createRow, deleteRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { Prisma, type Source as SourceRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, NamespacePlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -69,13 +69,13 @@ export class SourceService {
   }
 
   /** @throws RESOURCE_NOT_FOUND `namespace` */
-  async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateSource): Promise<Source> {
+  async create(caller: Caller, place: Checked<WorkspacePlace>, input: CreateSource): Promise<Source> {
     const { orgId, workspaceId } = place;
     const namespaceId = input.namespaceId
       ? await this.#deps.access.findPart(place, 'namespace', input.namespaceId)
       : null;
     const row = { ...input, id: newId('source'), orgId, workspaceId, namespaceId };
-    const created = await createRow(this.#deps, actor, sources, row, (tx) => {
+    const created = await createRow(this.#deps, caller, sources, row, (tx) => {
       if (namespaceId)
         tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
     });
@@ -83,21 +83,21 @@ export class SourceService {
   }
 
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND */
-  async update(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: UpdateSource): Promise<Source> {
+  async update(caller: Caller, place: Checked<WorkspacePlace>, id: string, input: UpdateSource): Promise<Source> {
     const before = await this.reads.get(noCache, place, id);
-    return shown(await updateRow(this.#deps, actor, sources, before, input, input));
+    return shown(await updateRow(this.#deps, caller, sources, before, input, input));
   }
 
   /**
    * Deletes a source. An artifact that was promoted to it stays, and may be promoted again. @throws RESOURCE_NOT_FOUND
    */
-  async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
     const before = await this.reads.get(noCache, place, id);
     const rules = async (tx: Tx) => {
       const { artifactId } = before;
       const artifact = artifactId ? await tx.lock('artifacts', { id: artifactId }, 'no key update') : null;
       if (artifact) emitChange(tx, 'updated', 'artifact', artifact);
     };
-    return deleteRow(this.#deps, actor, sources, before, { rules });
+    return deleteRow(this.#deps, caller, sources, before, { rules });
   }
 }

@@ -46,7 +46,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'thread:create', in: 'namespace' },
     emits: ['thread.created'],
     args: { ...namespaceArgs(), ...inputArg(CreateThreadInput, 'The thread.') },
-    resolve: ({ namespace }, { input }, { actor, services }) => services.threads.create(actor, namespace, input),
+    resolve: ({ namespace }, { input }, { caller, services }) => services.threads.create(caller, namespace, input),
   }),
   updateThread: t.field({
     type: Thread,
@@ -54,14 +54,14 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'thread:update', in: 'namespace' },
     emits: ['thread.updated'],
     args: { ...namespaceArgs(), ...idArg('The thread.'), ...inputArg(UpdateThreadInput), ...versionArg() },
-    resolve: ({ namespace }, { id, input }, { actor, services }) =>
-      services.threads.update(actor, namespace, id, input),
+    resolve: ({ namespace }, { id, input }, { caller, services }) =>
+      services.threads.update(caller, namespace, id, input),
   }),
   deleteThread: t.boolean({
     description: 'Deletes a thread. Members may delete only the threads that they started.',
     authorize: { workspace: 'thread:delete', in: 'namespace' },
     emits: ['thread.deleted'],
     args: { ...namespaceArgs(), ...idArg('The thread.'), ...versionArg() },
-    resolve: ({ namespace }, { id }, { actor, services }) => services.threads.delete(actor, namespace, id),
+    resolve: ({ namespace }, { id }, { caller, services }) => services.threads.delete(caller, namespace, id),
   }),
 }));

@@ -1,10 +1,10 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { createRow, deleteRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { Prisma, type Thread } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -28,22 +28,22 @@ export class ThreadService {
     this.reads = new Reads(deps, threads);
   }
 
-  async create(actor: Actor, place: Checked<NamespacePlace>, input: ThreadInput): Promise<Thread> {
+  async create(caller: Caller, place: Checked<NamespacePlace>, input: ThreadInput): Promise<Thread> {
     const { namespaceId } = place;
-    return createRow(this.#deps, actor, threads, { id: newId('thread'), ...place, ...input }, (tx) =>
+    return createRow(this.#deps, caller, threads, { id: newId('thread'), ...place, ...input }, (tx) =>
       tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId)),
     );
   }
 
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND; FORBIDDEN for a thread of others */
-  async update(actor: Actor, place: Checked<NamespacePlace>, id: string, input: ThreadInput): Promise<Thread> {
-    await this.reads.own(actor, place, id);
-    return updateRow(this.#deps, actor, threads, { id, ...place }, input, input);
+  async update(caller: Caller, place: Checked<NamespacePlace>, id: string, input: ThreadInput): Promise<Thread> {
+    await this.reads.own(caller, place, id);
+    return updateRow(this.#deps, caller, threads, { id, ...place }, input, input);
   }
 
   /** @throws as {@link update} */
-  async delete(actor: Actor, place: Checked<NamespacePlace>, id: string): Promise<boolean> {
-    await this.reads.own(actor, place, id);
-    return deleteRow(this.#deps, actor, threads, { id, ...place });
+  async delete(caller: Caller, place: Checked<NamespacePlace>, id: string): Promise<boolean> {
+    await this.reads.own(caller, place, id);
+    return deleteRow(this.#deps, caller, threads, { id, ...place });
   }
 }

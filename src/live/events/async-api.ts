@@ -8,7 +8,7 @@ import {
 import { type Channel, isOn } from '../../kernel/event-types.ts';
 import { declarationOf, type ResourceWord } from '../../kernel/resources.ts';
 
-type Json = Record<string, unknown>;
+type JsonObject = Record<string, unknown>;
 type Details = DescribedEvent['details'];
 
 const text = { type: 'string' };
@@ -17,7 +17,7 @@ const names = {
   properties: { resource_type: text, resource_id: text },
   required: ['resource_type', 'resource_id'],
 };
-const FORMS: Record<Detail['form'], Json> = {
+const FORMS: Record<Detail['form'], JsonObject> = {
   string: text,
   integer: { type: 'integer' },
   time: { type: 'string', format: 'date-time' },
@@ -37,21 +37,21 @@ const FORMS: Record<Detail['form'], Json> = {
   },
 };
 
-function schemaOf({ form, description, isNullable }: Detail): Json {
+function schemaOf({ form, description, isNullable }: Detail): JsonObject {
   const schema = FORMS[form];
   return isNullable ? { oneOf: [schema, { type: 'null' }], description } : { ...schema, description };
 }
 
-const dataOf = (details: Details): Json => ({
+const dataOf = (details: Details): JsonObject => ({
   type: 'object',
   properties: Object.fromEntries(Object.entries(details).map(([name, detail]) => [name, schemaOf(detail)])),
   required: Object.keys(details).filter((name) => !details[name]!.isOptional),
   additionalProperties: false,
 });
 
-const nullable = (schema: Json): Json => ({ oneOf: [schema, { type: 'null' }] });
+const nullable = (schema: JsonObject): JsonObject => ({ oneOf: [schema, { type: 'null' }] });
 
-const envelope: Json = {
+const envelope: JsonObject = {
   type: 'object',
   description: 'What every event has. It names its resource: read that with your own permissions.',
   properties: {
@@ -95,7 +95,7 @@ const NOTICES: Record<NoticeType, string> = {
 /** `tool_instance.needs_reauth` -> `tool instance: needs reauth` */
 const summaryOf = (type: string): string => type.replace('.', ': ').replaceAll('_', ' ');
 
-const messageOf = (type: string, summary: string, details: Details): Json => ({
+const messageOf = (type: string, summary: string, details: Details): JsonObject => ({
   name: type,
   title: type,
   summary,
@@ -108,14 +108,14 @@ const messageOf = (type: string, summary: string, details: Details): Json => ({
   },
 });
 
-const messagesOf = (types: readonly string[]): Json =>
+const messagesOf = (types: readonly string[]): JsonObject =>
   Object.fromEntries(types.map((type) => [type, { $ref: `#/components/messages/${type}` }]));
 
 /**
  * The AsyncAPI document of the event streams: every type of event with its details, from the table of events and that
  * of resources.
  */
-export function asyncApi(info: { title: string; version: string }): Json {
+export function asyncApi(info: { title: string; version: string }): JsonObject {
   const notices = Object.keys(noticeDetails) as NoticeType[];
   const on = (channel: Channel) =>
     describedEvents.filter(({ word, type }) => isOn(channel, word, type)).map(({ type }) => type);
@@ -151,9 +151,9 @@ export function asyncApi(info: { title: string; version: string }): Json {
       ]),
     ),
     components: {
-      messages: Object.fromEntries<Json>([
-        ...notices.map((type): [string, Json] => [type, messageOf(type, NOTICES[type], noticeDetails[type])]),
-        ...describedEvents.map(({ type, details }): [string, Json] => [
+      messages: Object.fromEntries<JsonObject>([
+        ...notices.map((type): [string, JsonObject] => [type, messageOf(type, NOTICES[type], noticeDetails[type])]),
+        ...describedEvents.map(({ type, details }): [string, JsonObject] => [
           type,
           messageOf(type, summaryOf(type), details),
         ]),

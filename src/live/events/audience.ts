@@ -2,7 +2,7 @@ import type { Access } from '../../access/access.ts';
 import type { StreamEvent } from '../../data/outbox.ts';
 import type { Sql } from '../../data/sql.ts';
 import { TOKEN_OWNER } from '../../identity/views.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { isRefusal } from '../../kernel/errors.ts';
 import { isOn, wordOf } from '../../kernel/event-types.ts';
 import { type PlaceKind, placesOf, type ResourceWord } from '../../kernel/resources.ts';
@@ -41,18 +41,18 @@ export class Audience {
    * What a caller receives of an event; `null` if it is not for the caller.
    * @throws the database's own errors
    */
-  shown(actor: Actor, event: StreamEvent): MaybePromise<StreamEvent | null> {
-    const received = this.#mayReceive(actor, event);
+  shown(caller: Caller, event: StreamEvent): MaybePromise<StreamEvent | null> {
+    const received = this.#mayReceive(caller, event);
     const isViewing = event.type === 'presence.viewing';
     if (received instanceof Promise)
-      return received.then((yes) => (yes && isViewing ? this.#viewing(actor, event) : yes ? event : null));
+      return received.then((yes) => (yes && isViewing ? this.#viewing(caller, event) : yes ? event : null));
     if (!received) return null;
-    return isViewing ? this.#viewing(actor, event) : event;
+    return isViewing ? this.#viewing(caller, event) : event;
   }
 
-  #mayReceive(actor: Actor, event: StreamEvent): MaybePromise<boolean> {
+  #mayReceive(caller: Caller, event: StreamEvent): MaybePromise<boolean> {
     const { type, resourceType, recipientId, workspaceId } = event;
-    const { token, userId } = actor.principal;
+    const { token, userId } = caller.principal;
     const word = wordOf(type);
     // what contradicts the table is a mistake, and for nobody
     if (!word || word !== resourceType || !isOn(workspaceId === null ? 'organization' : 'workspace', word, type))
@@ -60,15 +60,15 @@ export class Audience {
     // a notification is always somebody's own
     if (recipientId === null ? word === 'notification' : recipientId !== userId) return false;
     if (token && isRestricted(token) && !namesItsPlaces(event)) return false;
-    if (word === 'workspace' && workspaceId === null) return this.#mayReceiveWorkspace(actor, event);
-    const may = this.#access.maySee(actor, word, event);
-    return word === 'api_token' ? and(may, () => this.#mayReceiveToken(actor, event, token)) : may;
+    if (word === 'workspace' && workspaceId === null) return this.#mayReceiveWorkspace(caller, event);
+    const may = this.#access.maySee(caller, word, event);
+    return word === 'api_token' ? and(may, () => this.#mayReceiveToken(caller, event, token)) : may;
   }
 
   /** Of a new workspace the organization tells those who may read it. */
-  async #mayReceiveWorkspace(actor: Actor, { orgId, resourceId }: StreamEvent): Promise<boolean> {
+  async #mayReceiveWorkspace(caller: Caller, { orgId, resourceId }: StreamEvent): Promise<boolean> {
     try {
-      await this.#access.requireWorkspace(actor, orgId, resourceId, 'workspace:read');
+      await this.#access.requireWorkspace(caller, orgId, resourceId, 'workspace:read');
       return true;
     } catch (error) {
       if (isRefusal(error)) return false;
@@ -79,19 +79,19 @@ export class Audience {
   /**
    * Like the lists of API tokens: the caller's own, or all for those who manage them; never with the token of an app.
    */
-  async #mayReceiveToken(actor: Actor, event: StreamEvent, token: TokenGrant | null): Promise<boolean> {
+  async #mayReceiveToken(caller: Caller, event: StreamEvent, token: TokenGrant | null): Promise<boolean> {
     if (token?.appId) return false;
     return (
-      (await this.#access.permits(actor, 'api_token:manage', event)) ||
-      (await this.#ownerOf(event)) === actor.principal.userId
+      (await this.#access.permits(caller, 'api_token:manage', event)) ||
+      (await this.#ownerOf(event)) === caller.principal.userId
     );
   }
 
   /** What somebody looks at is told to those who may read it; what it was before, to those who may read that. */
-  async #viewing(actor: Actor, event: StreamEvent): Promise<StreamEvent | null> {
+  async #viewing(caller: Caller, event: StreamEvent): Promise<StreamEvent | null> {
     const { resource_type: word, previous } = event.data as unknown as Viewing;
-    if (!(await this.#access.maySee(actor, word, event))) return null;
-    const seesAll = !previous || (await this.#access.maySee(actor, previous.resource_type, event));
+    if (!(await this.#access.maySee(caller, word, event))) return null;
+    const seesAll = !previous || (await this.#access.maySee(caller, previous.resource_type, event));
     return seesAll ? event : this.#withoutPrevious(event);
   }
 

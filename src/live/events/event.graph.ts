@@ -136,8 +136,8 @@ builder.subscriptionFields((t) => {
         ...options,
       },
       extensions: { sameForAll: true },
-      subscribe: (_root, { orgId, workspaceId, ...options }, { actor, services, lastEventId }) =>
-        services.events.subscribe(actor, { orgId, workspaceId }, subscribeOptions(options, lastEventId)),
+      subscribe: (_root, { orgId, workspaceId, ...options }, { caller, services, lastEventId }) =>
+        services.events.subscribe(caller, { orgId, workspaceId }, subscribeOptions(options, lastEventId)),
       resolve: (event: StreamEvent) => event,
     }),
     organizationEvents: t.field({
@@ -151,8 +151,8 @@ builder.subscriptionFields((t) => {
       activity: { resourceType: 'sync', action: 'read' },
       args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...options },
       extensions: { sameForAll: true },
-      subscribe: (_root, { orgId, ...options }, { actor, services, lastEventId }) =>
-        services.events.subscribeToOrganization(actor, orgId, subscribeOptions(options, lastEventId)),
+      subscribe: (_root, { orgId, ...options }, { caller, services, lastEventId }) =>
+        services.events.subscribeToOrganization(caller, orgId, subscribeOptions(options, lastEventId)),
       resolve: (event: StreamEvent) => event,
     }),
   };

@@ -4,7 +4,7 @@ import type { Authentication } from '../../access/authentication.ts';
 import type { Config } from '../../config.ts';
 import type { StreamEvent } from '../../data/outbox.ts';
 import type { Sql } from '../../data/sql.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { newIdWith } from '../../kernel/ids.ts';
 import type { PresentUser } from '../presence/presence.service.ts';
@@ -70,15 +70,15 @@ export class EventService {
   }
 
   /**
-   * Events of a workspace, from now on or after the event with the cursor `after`: of those resources that the actor
+   * Events of a workspace, from now on or after the event with the cursor `after`: of those resources that the caller
    * may read, checked for each event. Ends with the session or the membership. Events that are no longer available, or
-   * older than the actor's role in the place, are replaced by one `resync`.
+   * older than the caller's role in the place, are replaced by one `resync`.
    * @throws RATE_LIMIT_EXCEEDED; InputError for an invalid cursor, and for types that no event has
    */
-  async subscribe(actor: Actor, workspace: StreamedWorkspace, options: SubscribeOptions): Promise<EventStream> {
-    const shown = (event: StreamEvent) => this.#audience.shown(actor, event);
-    return this.#open(actor, workspace, options, shown, () =>
-      this.#deps.access.requireWorkspace(actor, workspace.orgId, workspace.workspaceId, 'sync:subscribe'),
+  async subscribe(caller: Caller, workspace: StreamedWorkspace, options: SubscribeOptions): Promise<EventStream> {
+    const shown = (event: StreamEvent) => this.#audience.shown(caller, event);
+    return this.#open(caller, workspace, options, shown, () =>
+      this.#deps.access.requireWorkspace(caller, workspace.orgId, workspace.workspaceId, 'sync:subscribe'),
     );
   }
 
@@ -87,27 +87,27 @@ export class EventService {
    * @throws as {@link subscribe}
    */
   async subscribeToOrganization(
-    actor: Actor,
+    caller: Caller,
     orgId: string,
     options: SubscribeOptions,
   ): Promise<AsyncIterable<StreamEvent>> {
     const shown = (event: StreamEvent) =>
       // nobody may read a deleted organization: the event goes to those who had access until then
-      event.type === 'organization.deleted' ? event : this.#audience.shown(actor, event);
-    return this.#open(actor, { orgId, workspaceId: null }, options, shown, () =>
-      this.#deps.access.requireOrganization(actor, orgId, 'sync:subscribe'),
+      event.type === 'organization.deleted' ? event : this.#audience.shown(caller, event);
+    return this.#open(caller, { orgId, workspaceId: null }, options, shown, () =>
+      this.#deps.access.requireOrganization(caller, orgId, 'sync:subscribe'),
     );
   }
 
   /**
-   * The events that are addressed to the actor's user alone, of all organizations, from now on. A token gets those of
+   * The events that are addressed to the caller's user alone, of all organizations, from now on. A token gets those of
    * its own organization and places.
    * @throws RATE_LIMIT_EXCEEDED
    */
-  async subscribeToOwn(actor: Actor): Promise<EventStream> {
-    const { userId, orgId, token } = actor.principal;
-    const shown = (event: StreamEvent) => (token ? this.#audience.shown(actor, event) : event);
-    return this.#open(actor, { orgId: orgId ?? '', workspaceId: null, userId }, {}, shown, () => null);
+  async subscribeToOwn(caller: Caller): Promise<EventStream> {
+    const { userId, orgId, token } = caller.principal;
+    const shown = (event: StreamEvent) => (token ? this.#audience.shown(caller, event) : event);
+    return this.#open(caller, { orgId: orgId ?? '', workspaceId: null, userId }, {}, shown, () => null);
   }
 
   /** Ends all streams, because the service stops. Resolves when each has sent its last event, or is not being read. */
@@ -118,7 +118,7 @@ export class EventService {
   }
 
   async #open(
-    actor: Actor,
+    caller: Caller,
     place: StreamedPlace,
     { after, types, timeoutSeconds, heartbeat, join }: SubscribeOptions,
     shown: StreamOptions['shown'],
@@ -126,7 +126,7 @@ export class EventService {
   ): Promise<EventStream> {
     const from = positionOf(after);
     const isWanted = typeFilterOf(types);
-    const { principal, request } = actor;
+    const { principal, request } = caller;
     const release = this.#slots.take({
       userId: principal.userId,
       placeId: place.userId ? null : (place.workspaceId ?? place.orgId),
@@ -138,11 +138,11 @@ export class EventService {
       timeoutSeconds: timeoutSeconds ?? null,
       hasHeartbeat: heartbeat === true,
       shown: (event: StreamEvent) => (isWanted(event.type) ? shown(event) : null),
-      refusal: () => this.#refusal(actor, place, demand),
+      refusal: () => this.#refusal(caller, place, demand),
       onFault: (error: unknown) => this.#deps.onFault(error, 'an event stream failed'),
     };
     try {
-      return await this.#streamOf(actor, options, join === true, release);
+      return await this.#streamOf(caller, options, join === true, release);
     } catch (error) {
       release();
       throw error;
@@ -150,7 +150,7 @@ export class EventService {
   }
 
   async #streamOf(
-    actor: Actor,
+    caller: Caller,
     options: Omit<StreamOptions, 'queue' | 'missed' | 'release' | 'greeting'>,
     joins: boolean,
     release: () => void,
@@ -163,14 +163,14 @@ export class EventService {
         ...options,
         queue,
         // after the queue has begun: no change is between what it shows and the events
-        greeting: joins ? await this.#greeting(actor, options, isOver) : null,
-        missed: from && (await this.#missed({ ...place, readerId: actor.principal.userId }, from, queue.start)),
+        greeting: joins ? await this.#greeting(caller, options, isOver) : null,
+        missed: from && (await this.#missed({ ...place, readerId: caller.principal.userId }, from, queue.start)),
         release: this.#untilReleased(() => {
           release();
           for (const end of isOver) end();
         }),
       });
-      isOver.push(this.#watch.add(stream, { actor, ...place }));
+      isOver.push(this.#watch.add(stream, { caller, ...place }));
       return stream;
     } catch (error) {
       queue.end(null);
@@ -181,7 +181,7 @@ export class EventService {
 
   /** The details of the event `connected`. The user is present from then on. */
   async #greeting(
-    actor: Actor,
+    caller: Caller,
     { place: { orgId, workspaceId }, from, timeoutSeconds }: Pick<StreamOptions, 'place' | 'from' | 'timeoutSeconds'>,
     isOver: (() => void)[],
   ): Promise<Record<string, unknown>> {
@@ -189,11 +189,11 @@ export class EventService {
     const { presence } = this.#deps;
     const place = { orgId, workspaceId };
     const connectionId = newIdWith('stream');
-    isOver.push(await presence.enter(actor, place, connectionId));
+    isOver.push(await presence.enter(caller, place, connectionId));
     return {
       connection_id: connectionId,
       timeout: timeoutSeconds,
-      presence: (await presence.list(actor, place)).map(presentUser),
+      presence: (await presence.list(caller, place)).map(presentUser),
       last_event_id: from && cursorOf(from),
     };
   }
@@ -221,15 +221,15 @@ export class EventService {
    * Each event is checked, and nearly always from cached data: a promise per event would be most of the cost of a
    * delivery here.
    */
-  #refusal(actor: Actor, place: StreamedPlace, demand: () => unknown): Refusal {
-    const lives = this.#deps.authentication.lives(actor.principal);
+  #refusal(caller: Caller, place: StreamedPlace, demand: () => unknown): Refusal {
+    const lives = this.#deps.authentication.lives(caller.principal);
     if (lives instanceof Promise)
-      return lives.then((alive) => (alive ? this.#refusalOf(actor, place, demand) : 'token_revoked'));
-    return lives ? this.#refusalOf(actor, place, demand) : 'token_revoked';
+      return lives.then((alive) => (alive ? this.#refusalOf(caller, place, demand) : 'token_revoked'));
+    return lives ? this.#refusalOf(caller, place, demand) : 'token_revoked';
   }
 
-  #refusalOf(actor: Actor, place: StreamedPlace, demand: () => unknown): Refusal {
-    const refused = (error: unknown) => this.#reasonOf(error, actor, place);
+  #refusalOf(caller: Caller, place: StreamedPlace, demand: () => unknown): Refusal {
+    const refused = (error: unknown) => this.#reasonOf(error, caller, place);
     try {
       const granted = demand();
       return granted instanceof Promise ? granted.then(() => null, refused) : null;
@@ -239,11 +239,13 @@ export class EventService {
   }
 
   /** @throws errors that are not refusals */
-  async #reasonOf(error: unknown, actor: Actor, { orgId, workspaceId }: StreamedPlace): Promise<CloseReason> {
+  async #reasonOf(error: unknown, caller: Caller, { orgId, workspaceId }: StreamedPlace): Promise<CloseReason> {
     if (!(error instanceof ApiError)) throw error;
     if (workspaceId !== null) return error.code === 'RESOURCE_NOT_FOUND' ? 'workspace_deleted' : 'membership_revoked';
     // to non-members, a deleted organization looks like any other
-    return (await this.#deps.access.wentWithOrganization(actor, orgId)) ? 'organization_deleted' : 'membership_revoked';
+    return (await this.#deps.access.wentWithOrganization(caller, orgId))
+      ? 'organization_deleted'
+      : 'membership_revoked';
   }
 }
 

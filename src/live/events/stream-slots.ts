@@ -15,7 +15,7 @@ interface Holder {
 }
 
 /** The connections that hold a slot of one kind, with the number of their streams. */
-class Slots {
+class ConnectionSlots {
   readonly #max: number;
   readonly #of = new Map<string, Map<object, number>>();
 
@@ -47,12 +47,12 @@ class Slots {
  * §0.5). A WebSocket counts once, whatever number of streams it has there; over SSE each stream is a connection.
  */
 export class StreamSlots {
-  readonly #users: Slots;
-  readonly #places: Slots;
+  readonly #users: ConnectionSlots;
+  readonly #places: ConnectionSlots;
 
   constructor(config: Pick<Config, 'maxStreamsPerUser' | 'maxStreamsPerWorkspace'>) {
-    this.#users = new Slots(config.maxStreamsPerUser);
-    this.#places = new Slots(config.maxStreamsPerWorkspace);
+    this.#users = new ConnectionSlots(config.maxStreamsPerUser);
+    this.#places = new ConnectionSlots(config.maxStreamsPerWorkspace);
   }
 
   /** Takes a slot for a stream. @returns a function that returns the slot @throws RATE_LIMIT_EXCEEDED */

@@ -1,7 +1,7 @@
 import type { Access } from '../../access/access.ts';
 import type { Authentication } from '../../access/authentication.ts';
 import { KnownFacts } from '../../access/known-facts.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { TextArray } from '../../platform/postgres/text-array.ts';
 import type { CloseReason } from './close-reason.ts';
 
@@ -19,16 +19,16 @@ export interface Watched {
   found(reason: CloseReason | null): void;
 }
 
-interface Reader {
-  actor: Actor;
+interface StreamReader {
+  caller: Caller;
   orgId: string;
   /** `null` for a stream of the organization. */
   workspaceId: string | null;
 }
 
 /** The streams of one reader in one place: they get the same answer. */
-interface Group {
-  reader: Reader;
+interface WatchedGroup {
+  reader: StreamReader;
   streams: Set<Watched>;
   /** What was true of the reader when it was last judged; `null` if it must be judged again. */
   facts: string | null;
@@ -39,7 +39,7 @@ interface Group {
 
 /** What is asked about all groups, again and again while they stay the same. */
 interface Question {
-  groups: readonly Group[];
+  groups: readonly WatchedGroup[];
   facts: KnownFacts;
   sessionIds: readonly string[];
   writtenSessionIds: TextArray;
@@ -47,11 +47,11 @@ interface Question {
   hashes: readonly string[];
 }
 
-function questionAbout(groups: readonly Group[]): Question {
+function questionAbout(groups: readonly WatchedGroup[]): Question {
   const hashes = new Set<string>();
   const sessions = new Set<string>();
   for (const { reader } of groups) {
-    const { principal } = reader.actor;
+    const { principal } = reader.caller;
     if (principal.token) hashes.add(principal.token.hash);
     else sessions.add(principal.sessionId);
   }
@@ -59,8 +59,8 @@ function questionAbout(groups: readonly Group[]): Question {
   return {
     groups,
     facts: new KnownFacts(
-      groups.map(({ reader: { actor, orgId, workspaceId }, facts }) => ({
-        userId: actor.principal.userId,
+      groups.map(({ reader: { caller, orgId, workspaceId }, facts }) => ({
+        userId: caller.principal.userId,
         orgId,
         workspaceId,
         facts,
@@ -73,7 +73,7 @@ function questionAbout(groups: readonly Group[]): Question {
 }
 
 /** Who reads, by which credential, and where. */
-const keyOf = ({ actor: { principal }, orgId, workspaceId }: Reader): string =>
+const keyOf = ({ caller: { principal }, orgId, workspaceId }: StreamReader): string =>
   `${principal.token ? principal.token.hash : principal.sessionId} ${principal.userId} ${orgId} ${workspaceId ?? ''}`;
 
 interface WatchDeps {
@@ -87,7 +87,7 @@ interface WatchDeps {
  */
 export class StreamWatch {
   readonly #deps: WatchDeps;
-  readonly #groups = new Map<string, Group>();
+  readonly #groups = new Map<string, WatchedGroup>();
   /** `null` after groups came or went, or must be judged again. */
   #question: Question | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -98,7 +98,7 @@ export class StreamWatch {
   }
 
   /** @returns a function that ends the watch */
-  add(stream: Watched, reader: Reader): () => void {
+  add(stream: Watched, reader: StreamReader): () => void {
     const key = keyOf(reader);
     const group = this.#groups.get(key) ?? this.#begin(key, reader);
     group.streams.add(stream);
@@ -115,8 +115,8 @@ export class StreamWatch {
     };
   }
 
-  #begin(key: string, reader: Reader): Group {
-    const group: Group = { reader, streams: new Set(), facts: null, isRefused: false, turn: 0 };
+  #begin(key: string, reader: StreamReader): WatchedGroup {
+    const group: WatchedGroup = { reader, streams: new Set(), facts: null, isRefused: false, turn: 0 };
     this.#groups.set(key, group);
     this.#question = null;
     return group;
@@ -146,7 +146,7 @@ export class StreamWatch {
    * The groups about whose readers something has changed since they were judged. The database compares: reading the
    * facts of thousands of readers each time, nearly all unchanged, would cost ten times as much here.
    */
-  async #suspects({ groups, facts, sessionIds, writtenSessionIds, hashes }: Question): Promise<Group[]> {
+  async #suspects({ groups, facts, sessionIds, writtenSessionIds, hashes }: Question): Promise<WatchedGroup[]> {
     const { authentication, access } = this.#deps;
     const [ended, changed] = await Promise.all([
       authentication.ended(sessionIds, writtenSessionIds),
@@ -158,12 +158,12 @@ export class StreamWatch {
       facts.learn(at, now);
     }
     return groups.filter(({ reader, isRefused }, at) => {
-      const { principal } = reader.actor;
+      const { principal } = reader.caller;
       return isRefused || changed.has(at) || principal.token !== null || ended.has(principal.sessionId);
     });
   }
 
-  async #judgeAll(groups: readonly Group[]): Promise<void> {
+  async #judgeAll(groups: readonly WatchedGroup[]): Promise<void> {
     for (let at = 0; at < groups.length; at += CHUNK) {
       for (const group of groups.slice(at, at + CHUNK)) {
         const [any] = group.streams;
@@ -188,7 +188,7 @@ export class StreamWatch {
 }
 
 /** Streams that may continue are not touched: a check costs nothing per stream while nobody is refused. */
-function tell(group: Group, reason: CloseReason | null): void {
+function tell(group: WatchedGroup, reason: CloseReason | null): void {
   if (!reason && !group.isRefused) return;
   group.isRefused = reason !== null;
   for (const stream of group.streams) stream.found(reason);

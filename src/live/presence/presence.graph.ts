@@ -78,7 +78,7 @@ builder.queryField('presence', (t) =>
     authorize: { workspace: 'sync:subscribe' },
     activity: { resourceType: 'presence', action: 'list' },
     args: workspaceArgs(),
-    resolve: ({ workspace }, _args, { actor, services }) => services.presence.list(actor, workspace),
+    resolve: ({ workspace }, _args, { caller, services }) => services.presence.list(caller, workspace),
   }),
 );
 
@@ -90,8 +90,12 @@ builder.subscriptionField('presence', (t) =>
     activity: { resourceType: 'presence', action: 'read' },
     args: workspaceArgs(),
     extensions: { sameForAll: true },
-    subscribe: async (_root, place, { actor, services }) =>
-      services.presence.follow(actor, place, await services.events.subscribe(actor, place, { types: ['presence.*'] })),
+    subscribe: async (_root, place, { caller, services }) =>
+      services.presence.follow(
+        caller,
+        place,
+        await services.events.subscribe(caller, place, { types: ['presence.*'] }),
+      ),
     resolve: (users: PresentUser[]) => users,
   }),
 );
@@ -106,7 +110,7 @@ builder.mutationFields((t) => ({
     activity: { resourceType: 'presence', action: 'join' },
     mayEmit: ['presence.joined'],
     args: workspaceArgs(),
-    resolve: ({ workspace }, _args, { actor, services }) => services.presence.join(actor, workspace),
+    resolve: ({ workspace }, _args, { caller, services }) => services.presence.join(caller, workspace),
   }),
   leavePresence: t.field({
     type: PresenceAnnouncement,
@@ -116,7 +120,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'presence:update' },
     activity: { resourceType: 'presence', action: 'leave' },
     args: workspaceArgs(),
-    resolve: ({ workspace }, _args, { actor, services }) => services.presence.leave(actor, workspace),
+    resolve: ({ workspace }, _args, { caller, services }) => services.presence.leave(caller, workspace),
   }),
   viewResource: t.field({
     type: PresenceAnnouncement,
@@ -143,7 +147,7 @@ builder.mutationFields((t) => ({
     },
     resolve: async ({ workspace }, { resourceType, resourceId }, context) => {
       const viewed = await viewedOf(context, workspace, resourceType, resourceId);
-      return context.services.presence.view(context.actor, workspace, viewed);
+      return context.services.presence.view(context.caller, workspace, viewed);
     },
   }),
 }));

@@ -4,7 +4,7 @@ import type { StreamEvent } from '../../data/outbox.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import type { Owner } from '../../kernel/owner.ts';
 import type { Place } from '../../kernel/place.ts';
@@ -84,27 +84,27 @@ export class PresenceService implements Owner {
   }
 
   /** Who is present, in the order of arrival; at most 1,000. What they look at is shown to those who may read it. */
-  async list(actor: Actor, place: PresentPlace): Promise<PresentUser[]> {
-    return this.#shownTo(actor, place, await this.#read(place));
+  async list(caller: Caller, place: PresentPlace): Promise<PresentUser[]> {
+    return this.#shownTo(caller, place, await this.#read(place));
   }
 
   /** Who is present, now and after each of these events. A stream without end until they end, or it is closed. */
   follow(
-    actor: Actor,
+    caller: Caller,
     place: PresentPlace,
     events: AsyncIterableIterator<StreamEvent>,
   ): StateStream<StreamEvent, PresentUser[]> {
     return new StateStream(
       events,
       ({ resourceType }) => resourceType === 'presence',
-      (event) => (event ? this.#listAfter(actor, place, event) : this.list(actor, place)),
+      (event) => (event ? this.#listAfter(caller, place, event) : this.list(caller, place)),
     );
   }
 
-  async #listAfter(actor: Actor, place: PresentPlace, event: StreamEvent): Promise<PresentUser[]> {
+  async #listAfter(caller: Caller, place: PresentPlace, event: StreamEvent): Promise<PresentUser[]> {
     const known = this.#lists.get(event) ?? this.#read(place);
     this.#lists.set(event, known);
-    return this.#shownTo(actor, place, await known);
+    return this.#shownTo(caller, place, await known);
   }
 
   #read({ orgId, workspaceId }: PresentPlace): Promise<PresentUser[]> {
@@ -112,11 +112,11 @@ export class PresenceService implements Owner {
   }
 
   /** The same list for all who may read the same of it. */
-  async #shownTo(actor: Actor, { workspaceId }: PresentPlace, present: PresentUser[]): Promise<PresentUser[]> {
+  async #shownTo(caller: Caller, { workspaceId }: PresentPlace, present: PresentUser[]): Promise<PresentUser[]> {
     const { access } = this.#deps;
     const isShown = await Promise.all(
       present.map(
-        async ({ viewing }) => !viewing || access.maySee(actor, viewing.resourceType, { ...viewing, workspaceId }),
+        async ({ viewing }) => !viewing || access.maySee(caller, viewing.resourceType, { ...viewing, workspaceId }),
       ),
     );
     if (!isShown.includes(false)) return present;
@@ -129,58 +129,58 @@ export class PresenceService implements Owner {
   }
 
   /** Announces the caller, for a minute. Silent for a user who is present already. */
-  async join(actor: Actor, place: Checked<WorkspacePlace>): Promise<Announced> {
-    await this.#deps.changes.run(actor, async (tx) => {
-      await this.#enter(tx, actor, place, credentialOf(actor), null);
-      auditOf(tx, 'join', actor, place);
+  async join(caller: Caller, place: Checked<WorkspacePlace>): Promise<Announced> {
+    await this.#deps.changes.run(caller, async (tx) => {
+      await this.#enter(tx, caller, place, credentialOf(caller), null);
+      auditOf(tx, 'join', caller, place);
     });
-    return this.#announced(actor, place, 'joined');
+    return this.#announced(caller, place, 'joined');
   }
 
   /** Announces what the caller looks at, and the caller, if necessary. */
-  async view(actor: Actor, place: Checked<WorkspacePlace>, viewed: Viewed): Promise<Announced> {
-    await this.#deps.changes.run(actor, async (tx) => {
-      await this.#enter(tx, actor, place, credentialOf(actor), viewed);
-      auditOf(tx, 'view', actor, place, { viewed_type: viewed.resourceType, viewed_id: viewed.resourceId });
+  async view(caller: Caller, place: Checked<WorkspacePlace>, viewed: Viewed): Promise<Announced> {
+    await this.#deps.changes.run(caller, async (tx) => {
+      await this.#enter(tx, caller, place, credentialOf(caller), viewed);
+      auditOf(tx, 'view', caller, place, { viewed_type: viewed.resourceType, viewed_id: viewed.resourceId });
     });
-    return this.#announced(actor, place, 'viewing');
+    return this.#announced(caller, place, 'viewing');
   }
 
   /** Ends the connections of the caller's session or token, ten seconds from now. */
-  async leave(actor: Actor, place: Checked<WorkspacePlace>): Promise<Announced> {
-    const { userId } = actor.principal;
-    await this.#deps.changes.run(actor, async (tx) => {
+  async leave(caller: Caller, place: Checked<WorkspacePlace>): Promise<Announced> {
+    const { userId } = caller.principal;
+    await this.#deps.changes.run(caller, async (tx) => {
       await tx.query(lockOf(place, userId));
       tx.write(statement`update presences set ends_as = 'left',
           expires_at = least(expires_at, now() + ${GRACE_SECONDS} * interval '1 second')
-        where workspace_id = ${place.workspaceId} and user_id = ${userId} and credential_id = ${credentialOf(actor)}`);
-      auditOf(tx, 'leave', actor, place);
+        where workspace_id = ${place.workspaceId} and user_id = ${userId} and credential_id = ${credentialOf(caller)}`);
+      auditOf(tx, 'leave', caller, place);
     });
-    return this.#announced(actor, place, 'left');
+    return this.#announced(caller, place, 'left');
   }
 
   /** Adds or renews the connection of a stream, which has a record of its own. */
-  async enter(actor: Actor, place: PresentPlace, connectionId: string, ttlSeconds: number): Promise<void> {
-    await this.#deps.changes.run(actor, async (tx) => {
-      await this.#enter(tx, actor, place, connectionId, null, ttlSeconds);
+  async enter(caller: Caller, place: PresentPlace, connectionId: string, ttlSeconds: number): Promise<void> {
+    await this.#deps.changes.run(caller, async (tx) => {
+      await this.#enter(tx, caller, place, connectionId, null, ttlSeconds);
     });
   }
 
   async #enter(
     tx: Tx,
-    actor: Actor,
+    caller: Caller,
     { orgId, workspaceId }: PresentPlace,
     connectionId: string,
     viewed: Viewed | null,
     ttlSeconds: number = TTL_SECONDS,
   ): Promise<void> {
-    const { userId, username } = actor.principal;
+    const { userId, username } = caller.principal;
     await tx.query(lockOf({ workspaceId }, userId));
     const known = await tx.query<Known>({ text: KNOWN, values: [workspaceId, userId] });
     const viewing = viewed && JSON.stringify(viewed);
     tx.write(statement`insert into presences as p (org_id, workspace_id, user_id, connection_id, credential_id,
         expires_at, viewing, viewed_at)
-      values (${orgId}, ${workspaceId}, ${userId}, ${connectionId}, ${credentialOf(actor)},
+      values (${orgId}, ${workspaceId}, ${userId}, ${connectionId}, ${credentialOf(caller)},
         now() + ${ttlSeconds} * interval '1 second', ${viewing}::jsonb, ${viewed && new Date()})
       on conflict (workspace_id, user_id, connection_id) do update set expires_at = excluded.expires_at,
         ends_as = 'timeout', viewing = coalesce(excluded.viewing, p.viewing),
@@ -206,14 +206,14 @@ export class PresenceService implements Owner {
     );
   }
 
-  async #announced(actor: Actor, place: PresentPlace, status: Announced['status']): Promise<Announced> {
-    const { userId } = actor.principal;
-    return { orgId: place.orgId, status, userId, presence: await this.list(actor, place), ttlSeconds: TTL_SECONDS };
+  async #announced(caller: Caller, place: PresentPlace, status: Announced['status']): Promise<Announced> {
+    const { userId } = caller.principal;
+    return { orgId: place.orgId, status, userId, presence: await this.list(caller, place), ttlSeconds: TTL_SECONDS };
   }
 }
 
 /** Names a caller's sign-in or token, which has one connection without a stream. */
-export const credentialOf = ({ principal }: Actor): string =>
+export const credentialOf = ({ principal }: Caller): string =>
   principal.token ? principalId(principal) : principal.sessionId;
 
 const partOf = ({ namespaceId, environmentId, appId }: Place): Place => ({ namespaceId, environmentId, appId });
@@ -226,7 +226,7 @@ const namesOf = ({ resourceType, resourceId }: Viewed) => ({ resource_type: reso
 function auditOf(
   tx: Tx,
   action: 'join' | 'leave' | 'view',
-  { principal: { userId } }: Actor,
+  { principal: { userId } }: Caller,
   { orgId, workspaceId }: PresentPlace,
   metadata: Record<string, unknown> = {},
 ): void {

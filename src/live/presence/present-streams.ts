@@ -1,5 +1,5 @@
 import type { Sql } from '../../data/sql.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { credentialOf, GRACE_SECONDS, type PresenceService, type PresentUser } from './presence.service.ts';
 import type { PresentPlace } from './present-place.ts';
 
@@ -11,7 +11,7 @@ const TTL_SECONDS = 45;
 const RENEW_MS = 15_000;
 
 interface PresentStream {
-  actor: Actor;
+  caller: Caller;
   place: PresentPlace;
   /** Whether its connection was there at the last renewal. It is not after its user has left. */
   isPresent: boolean;
@@ -54,15 +54,15 @@ export class PresentStreams {
   }
 
   /** Who is present in a workspace. */
-  async list(actor: Actor, place: PresentPlace): Promise<PresentUser[]> {
-    return this.#deps.presence.list(actor, place);
+  async list(caller: Caller, place: PresentPlace): Promise<PresentUser[]> {
+    return this.#deps.presence.list(caller, place);
   }
 
   /** Announces a user for as long as a stream is open; not a token. @returns a function that ends it */
-  async enter(actor: Actor, place: PresentPlace, connectionId: string): Promise<() => void> {
-    if (actor.principal.token) return () => undefined;
-    await this.#deps.presence.enter(actor, place, connectionId, TTL_SECONDS);
-    this.#open.set(connectionId, { actor, place, isPresent: true, isOverdue: false });
+  async enter(caller: Caller, place: PresentPlace, connectionId: string): Promise<() => void> {
+    if (caller.principal.token) return () => undefined;
+    await this.#deps.presence.enter(caller, place, connectionId, TTL_SECONDS);
+    this.#open.set(connectionId, { caller, place, isPresent: true, isOverdue: false });
     if (!this.#timer) {
       this.#renewedAt = performance.now();
       this.#timer = setInterval(() => void this.#renew(), RENEW_MS).unref();
@@ -83,9 +83,9 @@ export class PresentStreams {
       clearInterval(this.#timer);
       this.#timer = null;
     }
-    const { place, actor } = stream;
+    const { place, caller } = stream;
     const exit = this.#deps.sql
-      .change(EXIT, [place.workspaceId, actor.principal.userId, connectionId, credentialOf(actor)])
+      .change(EXIT, [place.workspaceId, caller.principal.userId, connectionId, credentialOf(caller)])
       .then(
         () => undefined,
         // it ends by itself within the minute
@@ -103,16 +103,16 @@ export class PresentStreams {
     try {
       const rows = await this.#deps.sql.change<{ connectionId: string }>(RENEW, [
         streams.map(([, { place }]) => place.workspaceId),
-        streams.map(([, { actor }]) => actor.principal.userId),
-        streams.map(([, { actor }]) => credentialOf(actor)),
+        streams.map(([, { caller }]) => caller.principal.userId),
+        streams.map(([, { caller }]) => credentialOf(caller)),
       ]);
       const renewed = new Set(rows.map((row) => row.connectionId));
       this.#renewedAt = startedAt;
       for (const [connectionId, stream] of streams) {
-        const { actor, place, isPresent, isOverdue } = stream;
+        const { caller, place, isPresent, isOverdue } = stream;
         const isThere = renewed.has(connectionId);
         if (!isThere && isPresent && isOverdue && this.#open.has(connectionId))
-          await this.#deps.presence.enter(actor, place, connectionId, TTL_SECONDS);
+          await this.#deps.presence.enter(caller, place, connectionId, TTL_SECONDS);
         else stream.isPresent = isThere;
         stream.isOverdue = false;
       }

@@ -169,8 +169,8 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'model_entitlement:create' },
     emits: ['model_entitlement.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateModelEntitlementInput, 'The grant.') },
-    resolve: ({ workspace }, { input }, { actor, services }) =>
-      services.modelEntitlements.create(actor, workspace, input),
+    resolve: ({ workspace }, { input }, { caller, services }) =>
+      services.modelEntitlements.create(caller, workspace, input),
   }),
   updateModelEntitlement: t.field({
     type: ModelEntitlement,
@@ -178,15 +178,15 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'model_entitlement:update' },
     emits: ['model_entitlement.updated'],
     args: { ...target(), ...inputArg(UpdateModelEntitlementInput), ...versionArg() },
-    resolve: ({ workspace }, { logicalModelId, input }, { actor, services }) =>
-      services.modelEntitlements.update(actor, workspace, logicalModelId, input),
+    resolve: ({ workspace }, { logicalModelId, input }, { caller, services }) =>
+      services.modelEntitlements.update(caller, workspace, logicalModelId, input),
   }),
   deleteModelEntitlement: t.boolean({
     description: 'Removes a model from a workspace, with its usage counts.',
     authorize: { workspace: 'model_entitlement:delete' },
     emits: ['model_entitlement.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ workspace }, { logicalModelId }, { actor, services }) =>
-      services.modelEntitlements.delete(actor, workspace, logicalModelId),
+    resolve: ({ workspace }, { logicalModelId }, { caller, services }) =>
+      services.modelEntitlements.delete(caller, workspace, logicalModelId),
   }),
 }));

@@ -2,13 +2,13 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Given } from '../../data/given.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf, words } from '../../data/pages.ts';
+import { columnsOf, words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { ModelEntitlement as EntitlementRow, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -63,10 +63,14 @@ export class ModelEntitlementService {
   }
 
   /** @throws RESOURCE_NOT_FOUND `model`, RESOURCE_ALREADY_EXISTS if the workspace already has the model */
-  async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateModelEntitlement): Promise<ModelEntitlement> {
+  async create(
+    caller: Caller,
+    place: Checked<WorkspacePlace>,
+    input: CreateModelEntitlement,
+  ): Promise<ModelEntitlement> {
     const { orgId, workspaceId } = place;
     const { logicalModelId } = input;
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       // The lock makes the second of two concurrent grants find the first, and keeps the model from being deleted
       // meanwhile.
       const model = await tx.lock('logical_models', { orgId, logicalModelId }, 'no key update', () =>
@@ -86,7 +90,7 @@ export class ModelEntitlementService {
         allowedEndpoints: input.allowedEndpoints ?? [],
         allowedPurposes: input.allowedPurposes ?? [],
         enabled: input.enabled ?? true,
-        grantedBy: actor.principal.userId,
+        grantedBy: caller.principal.userId,
       });
       recordChange(tx, 'create', 'model_entitlement', { id, ...place }, { logical_model_id: logicalModelId });
     });
@@ -95,12 +99,12 @@ export class ModelEntitlementService {
 
   /** Changes the given fields. @throws RESOURCE_NOT_FOUND */
   async update(
-    actor: Actor,
+    caller: Caller,
     place: Checked<WorkspacePlace>,
     logicalModelId: string,
     input: UpdateModelEntitlement,
   ): Promise<ModelEntitlement> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       const { id } = await lockEntitlement(tx, place, logicalModelId);
       const set = {
         workspaceLimits: input.workspaceLimits === undefined ? undefined : limitsJson(input),
@@ -117,8 +121,8 @@ export class ModelEntitlementService {
   }
 
   /** Removes the model from the workspace, with its usage counts. @throws RESOURCE_NOT_FOUND */
-  async delete(actor: Actor, place: Checked<WorkspacePlace>, logicalModelId: string): Promise<boolean> {
-    return this.#deps.changes.run(actor, async (tx) => {
+  async delete(caller: Caller, place: Checked<WorkspacePlace>, logicalModelId: string): Promise<boolean> {
+    return this.#deps.changes.run(caller, async (tx) => {
       const { id } = await lockEntitlement(tx, place, logicalModelId);
       tx.remove('model_entitlements', { id });
       recordChange(tx, 'delete', 'model_entitlement', { id, ...place }, { logical_model_id: logicalModelId });

@@ -35,13 +35,13 @@ export async function checkFallbackChain(
   if (issues.length > 0) throw new InputError(issues);
 }
 
-interface Surroundings {
+interface ChainSurroundings {
   logicalModelId: string;
   chain: readonly string[];
   chains: ReadonlyMap<string, readonly string[]>;
 }
 
-function problemOf(id: string, index: number, { logicalModelId, chain, chains }: Surroundings): string | null {
+function problemOf(id: string, index: number, { logicalModelId, chain, chains }: ChainSurroundings): string | null {
   if (id === logicalModelId) return 'a model cannot fall back to itself';
   if (chain.indexOf(id) < index) return `'${id}' is in the chain already`;
   if (!chains.has(id)) return `there is no model '${id}' in the organization`;

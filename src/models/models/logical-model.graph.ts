@@ -142,7 +142,7 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'model:create' },
     emits: ['model.created'],
     args: { ...organizationArgs(), ...inputArg(CreateLogicalModelInput, 'The model.') },
-    resolve: ({ organization }, { input }, { actor, services }) => services.models.create(actor, organization, input),
+    resolve: ({ organization }, { input }, { caller, services }) => services.models.create(caller, organization, input),
   }),
   updateLogicalModel: t.field({
     type: LogicalModel,
@@ -150,8 +150,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'model:update' },
     emits: ['model.updated'],
     args: { ...target(), ...inputArg(UpdateLogicalModelInput), ...versionArg() },
-    resolve: ({ organization }, { logicalModelId, input }, { actor, services }) =>
-      services.models.update(actor, organization, logicalModelId, input),
+    resolve: ({ organization }, { logicalModelId, input }, { caller, services }) =>
+      services.models.update(caller, organization, logicalModelId, input),
   }),
   deleteLogicalModel: t.boolean({
     description: 'Deletes a model and its entitlements, and removes it from fallback chains.',
@@ -159,7 +159,7 @@ builder.mutationFields((t) => ({
     emits: ['model.deleted'],
     mayEmit: ['model_entitlement.deleted', 'model.updated'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ organization }, { logicalModelId }, { actor, services }) =>
-      services.models.delete(actor, organization, logicalModelId),
+    resolve: ({ organization }, { logicalModelId }, { caller, services }) =>
+      services.models.delete(caller, organization, logicalModelId),
   }),
 }));

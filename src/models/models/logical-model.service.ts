@@ -2,14 +2,14 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import { type Given, withoutNull } from '../../data/given.ts';
 import type { PageArgs } from '../../data/page.ts';
-import type { Words } from '../../data/pages.ts';
+import type { Words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { LogicalModel as ModelRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -42,10 +42,10 @@ export class LogicalModelService {
   }
 
   /** @throws RESOURCE_ALREADY_EXISTS, InputError for targets and fallbacks that do not belong to the organization */
-  async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateLogicalModel): Promise<LogicalModel> {
+  async create(caller: Caller, place: Checked<OrganizationPlace>, input: CreateLogicalModel): Promise<LogicalModel> {
     const { orgId } = place;
     const { logicalModelId } = input;
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       await lockModels(tx, orgId);
       const checkTargets = await lockTargets(tx, orgId, input.targets ?? []);
       if (await findRow(tx, 'logical_models', { orgId, logicalModelId }))
@@ -68,7 +68,7 @@ export class LogicalModelService {
         constraints: constraintsOf(input.constraints),
         enabled: input.enabled ?? true,
         tags: input.tags ?? {},
-        createdBy: actor.principal.userId,
+        createdBy: caller.principal.userId,
       });
       if (input.targets) replaceTargets(tx, id, input.targets);
       recordChange(tx, 'create', 'model', { id: logicalModelId, orgId });
@@ -78,13 +78,13 @@ export class LogicalModelService {
 
   /** Changes the given fields. @throws RESOURCE_NOT_FOUND, InputError like {@link create} */
   async update(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     logicalModelId: string,
     input: UpdateLogicalModel,
   ): Promise<LogicalModel> {
     const { orgId } = place;
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       await lockModels(tx, orgId);
       const checkTargets = await lockTargets(tx, orgId, input.targets ?? []);
       await tx.expectVersion({ table: 'logical_models', key: { orgId, logicalModelId } });
@@ -121,8 +121,8 @@ export class LogicalModelService {
    * Deletes a model with its entitlements and removes it from all fallback chains, in one transaction and with an event
    * for each.
    */
-  async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, logicalModelId: string): Promise<boolean> {
-    return this.#deps.changes.run(actor, async (tx) => {
+  async delete(caller: Caller, { orgId }: Checked<OrganizationPlace>, logicalModelId: string): Promise<boolean> {
+    return this.#deps.changes.run(caller, async (tx) => {
       await lockModels(tx, orgId);
       // Locks the entitlements before the model: a usage report locks an entitlement first, then the model and a
       // target.

@@ -1,5 +1,5 @@
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf, jsonOf, words } from '../../data/pages.ts';
+import { columnsOf, jsonOf, words } from '../../data/paging.ts';
 import type { ReadsOptions } from '../../data/reads.ts';
 import type { LogicalModel as ModelRow, ModelTarget as TargetRow } from '../../generated/prisma/client.ts';
 import type { OrganizationPlace } from '../../kernel/checked-place.ts';

@@ -4,7 +4,7 @@ import { workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
 import { modelArg } from './logical-model.inputs.ts';
-import { type Finding, type RouteLimit as RouteLimitRow, routeReasons } from './model-routing.rules.ts';
+import { type RouteFinding, type RouteLimit as RouteLimitRow, routeReasons } from './model-routing.rules.ts';
 import type { LeftOut, ModelRoute as ModelRouteRow, RouteTarget as RouteTargetRow } from './model-routing.service.ts';
 
 const RouteReason = builder.enumType('RouteReason', {
@@ -49,7 +49,7 @@ refersTo(RouteLimit, { resourceId: { kind: 'node', anywhere: true } });
 const retryAfter = 'Whole seconds until this may change. `null` if somebody has to change something first.';
 
 /** Adds the explanation of a finding: `message`, `limit` and `retryAfterSeconds`. */
-const explained = (type: ObjectRef<typeof builder.$inferSchemaTypes, Finding>) =>
+const explained = (type: ObjectRef<typeof builder.$inferSchemaTypes, RouteFinding>) =>
   builder.objectFields(type, (t) => ({
     message: t.exposeString('message', { description: 'The reason in words.' }),
     limit: t.expose('limit', {
@@ -61,7 +61,7 @@ const explained = (type: ObjectRef<typeof builder.$inferSchemaTypes, Finding>) =
     retryAfterSeconds: t.exposeInt('retryAfterSeconds', { nullable: true, description: retryAfter }),
   }));
 
-const RouteRefusal = builder.objectRef<Finding>('RouteRefusal').implement({
+const RouteRefusal = builder.objectRef<RouteFinding>('RouteRefusal').implement({
   description: 'Why the request may not be sent at all.',
   fields: (t) => ({
     code: t.expose('reason', { type: RouteReason, description: 'The reason.' }),
@@ -194,7 +194,7 @@ builder.queryField('routeModel', (t) =>
       }),
       seed: t.arg.int({ description: 'The same seed gives the same order while nothing else changes.' }),
     },
-    resolve: (_root, { orgId, workspaceId, logicalModelId, ...request }, { actor, services }) =>
-      services.modelRouting.route(actor, { orgId, workspaceId }, logicalModelId, request),
+    resolve: (_root, { orgId, workspaceId, logicalModelId, ...request }, { caller, services }) =>
+      services.modelRouting.route(caller, { orgId, workspaceId }, logicalModelId, request),
   }),
 );

@@ -1,4 +1,4 @@
-import { columnsOf, jsonOf, selectList, words } from '../../data/pages.ts';
+import { columnsOf, jsonOf, selectList, words } from '../../data/paging.ts';
 import type { Sql } from '../../data/sql.ts';
 import type {
   ProviderAccount as AccountRow,

@@ -42,7 +42,7 @@ export interface RouteLimit {
 }
 
 /** Why something is not tried, and when to ask again. */
-export interface Finding {
+export interface RouteFinding {
   reason: RouteReason;
   message: string;
   /** Whole seconds until this may change; `null` if somebody has to change something first. */
@@ -67,7 +67,7 @@ export const CREDENTIALS_COOL_DOWN_SECONDS = 300;
 export const LATENCY_BELIEVED_SECONDS = 300;
 export const COST_BELIEVED_SECONDS = 3_600;
 
-const finding = (reason: RouteReason, message: string, more: Partial<Finding> = {}): Finding => ({
+const finding = (reason: RouteReason, message: string, more: Partial<RouteFinding> = {}): RouteFinding => ({
   reason,
   message,
   retryAfterSeconds: null,
@@ -76,7 +76,7 @@ const finding = (reason: RouteReason, message: string, more: Partial<Finding> = 
 });
 
 /** Why the entitlement refuses the request; `null` if it allows it. */
-export function entitlementFinding(model: RoutedModel, request: RouteRequest): Finding | null {
+export function entitlementFinding(model: RoutedModel, request: RouteRequest): RouteFinding | null {
   const { logicalModelId, entitlement, now } = model;
   if (!entitlement)
     return finding('NOT_ENTITLED', `The workspace has no entitlement for the model '${logicalModelId}'.`);
@@ -85,7 +85,7 @@ export function entitlementFinding(model: RoutedModel, request: RouteRequest): F
   return allowListFinding(logicalModelId, entitlement, request) ?? limitFinding(entitlement, request, now);
 }
 
-function allowListFinding(id: string, entitlement: RoutedEntitlement, request: RouteRequest): Finding | null {
+function allowListFinding(id: string, entitlement: RoutedEntitlement, request: RouteRequest): RouteFinding | null {
   const lists = [
     ['STEP_TYPE_NOT_ALLOWED', 'step type', entitlement.allowedStepTypes, request.stepType],
     ['ENDPOINT_NOT_ALLOWED', 'endpoint', entitlement.allowedEndpoints, request.endpoint],
@@ -101,7 +101,7 @@ function allowListFinding(id: string, entitlement: RoutedEntitlement, request: R
 }
 
 /** Of several exceeded limits, the one that lasts longest decides. */
-function limitFinding(entitlement: RoutedEntitlement, request: RouteRequest, now: Date): Finding | null {
+function limitFinding(entitlement: RoutedEntitlement, request: RouteRequest, now: Date): RouteFinding | null {
   const { id, limits, usage } = entitlement;
   const tokens = Math.max(1, request.estimatedTokens ?? 0);
   const { month, day, minute } = endsOf(now);
@@ -144,7 +144,7 @@ export function strictestRate(entitlement: RoutedEntitlement | null, token: Toke
 }
 
 /** Why none of the model's own targets is tried; `null` if each target is checked separately. */
-export function modelFinding({ logicalModelId, enabled, statusByHand, targets }: RoutedModel): Finding | null {
+export function modelFinding({ logicalModelId, enabled, statusByHand, targets }: RoutedModel): RouteFinding | null {
   if (!enabled) return finding('MODEL_DISABLED', `The model '${logicalModelId}' is not enabled.`);
   if (statusByHand === 'disabled')
     return finding('MODEL_DISABLED', `The model '${logicalModelId}' was set to disabled.`);
@@ -161,7 +161,7 @@ export function judgeTarget(
   target: RoutedTarget,
   model: RoutedModel,
   request: RouteRequest,
-): 'ready' | 'probe' | Finding {
+): 'ready' | 'probe' | RouteFinding {
   const { providerAccountId: account } = target;
   if (!target.enabled) return finding('TARGET_DISABLED', `The target '${target.modelName}' is not enabled.`);
   if (!target.accountEnabled) return finding('ACCOUNT_DISABLED', `The account '${account}' is not enabled.`);
@@ -180,7 +180,7 @@ export function judgeTarget(
   return rest <= 0 ? 'probe' : finding('TARGET_FAILING', message, { retryAfterSeconds: Math.ceil(rest) });
 }
 
-function residencyFinding(target: RoutedTarget, allowed: readonly string[]): Finding | null {
+function residencyFinding(target: RoutedTarget, allowed: readonly string[]): RouteFinding | null {
   if (allowed.length === 0) return null;
   // The region is the fallback for an account without data residency.
   const place = target.dataResidency ?? target.region;
@@ -194,7 +194,7 @@ function residencyFinding(target: RoutedTarget, allowed: readonly string[]): Fin
  * Checks the reported figures of a target against what the model allows. A target without reports passes, because only
  * a try gives figures. A target above the limit rests as long as its figure is valid and is a probe afterwards.
  */
-function figuresVerdict(target: RoutedTarget, { constraints }: RoutedModel): 'ready' | 'probe' | Finding {
+function figuresVerdict(target: RoutedTarget, { constraints }: RoutedModel): 'ready' | 'probe' | RouteFinding {
   const maxCost = constraints.maxCostPer1kTokens === null ? null : Number(constraints.maxCostPer1kTokens);
   const checks = [
     ['COST', 'costs', '', target.costPer1kTokens, maxCost, target.costAgo, COST_BELIEVED_SECONDS],
@@ -221,7 +221,7 @@ function figuresVerdict(target: RoutedTarget, { constraints }: RoutedModel): 're
   return verdict;
 }
 
-function quotaFinding(target: RoutedTarget, now: Date, request: RouteRequest): Finding | null {
+function quotaFinding(target: RoutedTarget, now: Date, request: RouteRequest): RouteFinding | null {
   const tokens = Math.max(1, request.estimatedTokens ?? 0);
   const checks = [
     ['max_tokens_per_month', target.maxTokensPerMonth, target.currentMonthTokens, tokens],
@@ -238,11 +238,11 @@ function quotaFinding(target: RoutedTarget, now: Date, request: RouteRequest): F
 }
 
 /** A model of a fallback chain that is skipped because the chains name too many models. */
-export const tooManyModels = (logicalModelId: string): Finding =>
+export const tooManyModels = (logicalModelId: string): RouteFinding =>
   finding('TOO_MANY_MODELS', `The model '${logicalModelId}' is too far down the fallback chains.`);
 
 /** A target that gets no share of the requests while other targets do. */
-export const weightZero = ({ modelName }: RoutedTarget): Finding =>
+export const weightZero = ({ modelName }: RoutedTarget): RouteFinding =>
   finding('WEIGHT_ZERO', `The target '${modelName}' has the weight 0, and the model has others that can be tried.`);
 
 /** Whole seconds until the current month, day and minute (UTC) end. */
@@ -260,7 +260,7 @@ export function endsOf(now: Date): { month: number; day: number; minute: number 
  * Why nothing is left to try. If only limits are the reason, the limit that is free again first; else all reasons
  * together.
  */
-export function nothingLeft(logicalModelId: string, leftOut: readonly Finding[]): Finding {
+export function nothingLeft(logicalModelId: string, leftOut: readonly RouteFinding[]): RouteFinding {
   const retries = leftOut.flatMap(({ retryAfterSeconds }) => (retryAfterSeconds === null ? [] : retryAfterSeconds));
   const soonest = retries.length > 0 ? Math.min(...retries) : null;
   const limited = leftOut.filter(({ limit }) => limit !== null);

@@ -1,16 +1,16 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { ActivityRecorder } from '../../data/activity.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { type RandomSource, routingOrder, seededRandom } from './model-routing.order.ts';
 import { type RoutedModel, type RoutedTarget, readRoutedModels } from './model-routing.reads.ts';
 import {
   entitlementFinding,
-  type Finding,
   judgeTarget,
   modelFinding,
   nothingLeft,
+  type RouteFinding,
   type RouteLimit,
   type RouteRequest,
   strictestRate,
@@ -30,7 +30,7 @@ export interface RouteTarget extends RoutedTarget {
 }
 
 /** Something that is not tried: a target, or (without an account) a whole model. */
-export interface LeftOut extends Finding {
+export interface LeftOut extends RouteFinding {
   orgId: string;
   logicalModelId: string;
   providerAccountId: string | null;
@@ -43,7 +43,7 @@ export interface ModelRoute {
   targets: RouteTarget[];
   leftOut: LeftOut[];
   /** Why there is nothing to try; `null` if there is a target to try. */
-  refusal: Finding | null;
+  refusal: RouteFinding | null;
   /** The strictest rate limit on the caller's requests. */
   strictestRate: RouteLimit | null;
 }
@@ -75,8 +75,8 @@ export class ModelRoutingService {
    * after its audit record is written.
    * @throws RESOURCE_NOT_FOUND
    */
-  async route(actor: Actor, place: WorkspacePlace, logicalModelId: string, request: RouteModel): Promise<ModelRoute> {
-    const { route, audited } = await this.#find(actor, place, logicalModelId, request);
+  async route(caller: Caller, place: WorkspacePlace, logicalModelId: string, request: RouteModel): Promise<ModelRoute> {
+    const { route, audited } = await this.#find(caller, place, logicalModelId, request);
     if (audited.length === 0) return route;
     const targets = route.targets.map((target) => ({
       logical_model_id: target.logicalModelId,
@@ -85,7 +85,7 @@ export class ModelRoutingService {
     }));
     const metadata = { require_audit_log: audited, targets };
     await this.#deps.activity.recordNow(
-      actor,
+      caller,
       { action: 'read', resourceType: 'model', resourceId: logicalModelId, ...place, metadata },
       route,
     );
@@ -97,7 +97,7 @@ export class ModelRoutingService {
    * model needs its own entitlement. Without one for the requested model the whole request is refused.
    */
   async #find(
-    { principal }: Actor,
+    { principal }: Caller,
     place: WorkspacePlace,
     logicalModelId: string,
     { seed, ...request }: RouteModel,
@@ -135,7 +135,7 @@ export class ModelRoutingService {
   }
 }
 
-const leaveModelOut = ({ orgId, leftOut }: ModelRoute, logicalModelId: string, found: Finding) =>
+const leaveModelOut = ({ orgId, leftOut }: ModelRoute, logicalModelId: string, found: RouteFinding) =>
   leftOut.push({ ...found, orgId, logicalModelId, providerAccountId: null, modelName: null });
 
 /** Adds the targets of one model, in the order to try them, and the excluded ones. */
@@ -152,7 +152,7 @@ function addTargets(
     leaveModelOut(route, logicalModelId, found);
     return;
   }
-  const leaveOut = ({ providerAccountId, modelName }: RoutedTarget, why: Finding) =>
+  const leaveOut = ({ providerAccountId, modelName }: RoutedTarget, why: RouteFinding) =>
     route.leftOut.push({ ...why, orgId, logicalModelId, providerAccountId, modelName });
   const ready: RoutedTarget[] = [];
   const probes: RoutedTarget[] = [];

@@ -92,7 +92,7 @@ builder.mutationField('reportModelUsage', (t) =>
       ...modelArg(),
       input: t.arg({ type: ReportModelUsageInput, required: true, description: 'The report.' }),
     },
-    resolve: ({ workspace }, { logicalModelId, input }, { actor, services }) =>
-      services.modelUsage.report(actor, workspace, logicalModelId, input),
+    resolve: ({ workspace }, { logicalModelId, input }, { caller, services }) =>
+      services.modelUsage.report(caller, workspace, logicalModelId, input),
   }),
 );

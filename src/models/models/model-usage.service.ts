@@ -5,7 +5,7 @@ import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ProviderAccount } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import { atLeast } from '../../kernel/roles.ts';
@@ -51,7 +51,7 @@ export interface UsageSummary {
   consecutiveFailures: number | null;
 }
 
-interface Place {
+interface UsagePlace {
   orgId: string;
   workspaceId: string;
 }
@@ -85,7 +85,7 @@ export class ModelUsageService {
    * @throws RESOURCE_NOT_FOUND `model` or `model_entitlement`, InputError for an account outside the organization
    */
   async report(
-    actor: Actor,
+    caller: Caller,
     checked: Checked<WorkspacePlace>,
     logicalModelId: string,
     report: UsageReport,
@@ -96,7 +96,7 @@ export class ModelUsageService {
     const { orgId, workspaceId, asked } = checked;
     const place = { orgId, workspaceId };
     const isTrusted = atLeast(asked.role, 'editor');
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.run(caller, async (tx) => {
       const entitlement = await countEntitlement(tx, place, logicalModelId, tokens);
       const windows = await countWindows(tx, entitlement.id, tokens);
       const { providerAccountId: id } = report;
@@ -133,7 +133,7 @@ export class ModelUsageService {
 /** Counts the report, and locks the entitlement until the transaction ends. */
 async function countEntitlement(
   tx: Tx,
-  { orgId, workspaceId }: Place,
+  { orgId, workspaceId }: UsagePlace,
   logicalModelId: string,
   tokens: number,
 ): Promise<LockedEntitlement> {
@@ -174,20 +174,20 @@ async function countWindows(tx: Tx, entitlementId: string, tokens: number): Prom
   };
 }
 
-interface Target {
+interface UsedModel {
   modelId: string;
   providerAccountId: string;
   modelName: string;
 }
 
 /** The health and figures of a report, as far as its sender is trusted. */
-interface Told {
+interface TrustedReport {
   outcome: RequestOutcome;
   latencyMs: number | null;
   cost: number | null;
 }
 
-function believed({ outcome, latencyMs, cost }: UsageReport, isTrusted: boolean): Told {
+function believed({ outcome, latencyMs, cost }: UsageReport, isTrusted: boolean): TrustedReport {
   if (!isTrusted) return { outcome: outcome === 'AUTH_FAILURE' ? 'FAILURE' : outcome, latencyMs: null, cost: null };
   // How fast a request was refused says nothing about how long an answer takes.
   const isTimed = outcome === 'SUCCESS' || outcome === 'TIMEOUT';
@@ -201,8 +201,8 @@ function believed({ outcome, latencyMs, cost }: UsageReport, isTrusted: boolean)
 async function moveHealth(
   tx: Tx,
   account: ProviderAccount,
-  target: Target,
-  { outcome, latencyMs, cost }: Told,
+  target: UsedModel,
+  { outcome, latencyMs, cost }: TrustedReport,
   tokens: number,
 ): Promise<number | null> {
   // Failures change only while the account is locked, so this value stays current.
@@ -244,7 +244,7 @@ const WRITE_FIGURES = `update model_targets set
 
 function writeFigures(
   tx: Tx,
-  { modelId, providerAccountId, modelName }: Target,
+  { modelId, providerAccountId, modelName }: UsedModel,
   { latencyMs, cost, tokens }: { latencyMs: number | null; cost: number | null; tokens: number },
 ): void {
   // For a few tokens, the cost reflects the smallest amount that a provider bills rather than the price.

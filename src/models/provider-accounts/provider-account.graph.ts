@@ -131,8 +131,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'provider_account:create' },
     emits: ['provider_account.created'],
     args: { ...organizationArgs(), ...inputArg(CreateProviderAccountInput, 'The account.') },
-    resolve: ({ organization }, { input }, { actor, services }) =>
-      services.providerAccounts.create(actor, organization, input),
+    resolve: ({ organization }, { input }, { caller, services }) =>
+      services.providerAccounts.create(caller, organization, input),
   }),
   updateProviderAccount: t.field({
     type: ProviderAccount,
@@ -141,15 +141,15 @@ builder.mutationFields((t) => ({
     emits: ['provider_account.updated'],
     mayEmit: ['model.updated'],
     args: { ...target(), ...inputArg(UpdateProviderAccountInput), ...versionArg() },
-    resolve: ({ organization }, { id, input }, { actor, services }) =>
-      services.providerAccounts.update(actor, organization, id, input),
+    resolve: ({ organization }, { id, input }, { caller, services }) =>
+      services.providerAccounts.update(caller, organization, id, input),
   }),
   deleteProviderAccount: t.boolean({
     description: 'Deletes an account. Fails while a target of a model uses it.',
     authorize: { organization: 'provider_account:delete' },
     emits: ['provider_account.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ organization }, { id }, { actor, services }) =>
-      services.providerAccounts.delete(actor, organization, id),
+    resolve: ({ organization }, { id }, { caller, services }) =>
+      services.providerAccounts.delete(caller, organization, id),
   }),
 }));

@@ -1,7 +1,7 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { type Given, withoutNull } from '../../data/given.ts';
 import type { PageArgs } from '../../data/page.ts';
-import type { Words } from '../../data/pages.ts';
+import type { Words } from '../../data/paging.ts';
 import { deleteRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
@@ -10,7 +10,7 @@ import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ProviderAccount as AccountRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -57,7 +57,7 @@ export class ProviderAccountService {
    * missing
    */
   async create(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     input: CreateProviderAccount,
   ): Promise<ProviderAccount> {
@@ -65,7 +65,7 @@ export class ProviderAccountService {
     const id = newId('provider_account');
     const routingMode = input.routingMode ?? 'direct';
     ensureBridge(routingMode, input.bridgeId ?? null);
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
       tx.insert('provider_accounts', {
         id,
@@ -84,7 +84,7 @@ export class ProviderAccountService {
         maxTokensPerMonth: quotaOf(input.quotaPolicy?.maxTokensPerMonth),
         maxRequestsPerMonth: quotaOf(input.quotaPolicy?.maxRequestsPerMonth),
         rateLimitPolicy: rateLimitsOf(input.rateLimitPolicy),
-        createdBy: actor.principal.userId,
+        createdBy: caller.principal.userId,
       });
       recordChange(tx, 'create', 'provider_account', { id, orgId }, { provider_type: input.providerType });
     });
@@ -96,12 +96,12 @@ export class ProviderAccountService {
    * @throws RESOURCE_NOT_FOUND, InputError like {@link create}
    */
   async update(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     id: string,
     input: UpdateProviderAccount,
   ): Promise<ProviderAccount> {
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       const missing = () => notFound('provider_account', id);
       // This lock lets others add new targets at the account meanwhile.
       const account = await tx.lock('provider_accounts', { id, orgId: place.orgId }, 'no key update', missing);
@@ -141,7 +141,7 @@ export class ProviderAccountService {
   }
 
   /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at the account */
-  async delete(actor: Actor, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
     const rules = async (tx: Tx) => {
       // Writing a target locks its account, so a new target and a deletion at the same time wait for each other.
       await tx.lock('provider_accounts', { id, orgId }, 'update', () => notFound('provider_account', id));
@@ -152,7 +152,7 @@ export class ProviderAccountService {
     };
     return deleteRow(
       this.#deps,
-      actor,
+      caller,
       { kind: 'provider_account', from: 'provider_accounts' },
       { id, orgId },
       { rules },

@@ -137,7 +137,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'action:create', in: 'app' },
     emits: ['action.created'],
     args: { ...appArgs(), ...inputArg(CreateActionInput, 'The action.') },
-    resolve: ({ app }, { input }, { actor, services }) => services.actions.create(actor, app, input),
+    resolve: ({ app }, { input }, { caller, services }) => services.actions.create(caller, app, input),
   }),
   updateAction: t.field({
     type: Action,
@@ -145,13 +145,13 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'action:update', in: 'app' },
     emits: ['action.updated'],
     args: { ...target(), ...inputArg(UpdateActionInput), ...versionArg() },
-    resolve: ({ app }, { id, input }, { actor, services }) => services.actions.update(actor, app, id, input),
+    resolve: ({ app }, { id, input }, { caller, services }) => services.actions.update(caller, app, id, input),
   }),
   deleteAction: t.boolean({
     description: 'Deletes an action.',
     authorize: { workspace: 'action:delete', in: 'app' },
     emits: ['action.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ app }, { id }, { actor, services }) => services.actions.delete(actor, app, id),
+    resolve: ({ app }, { id }, { caller, services }) => services.actions.delete(caller, app, id),
   }),
 }));

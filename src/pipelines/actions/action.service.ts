@@ -1,11 +1,11 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { createRow, deleteRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import type { NewRow } from '../../data/tables.ts';
 import { type Action, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -43,9 +43,9 @@ export class ActionService implements Owner {
   }
 
   /** @throws RESOURCE_NOT_FOUND `augmentation`; InputError for what its kind needs or does not have */
-  async create(actor: Actor, place: Checked<AppPlace>, input: CreateAction): Promise<Action> {
-    const action = newAction(actor, { id: newId('action'), ...place }, input);
-    return createRow(this.#deps, actor, actions, action, (tx) => {
+  async create(caller: Caller, place: Checked<AppPlace>, input: CreateAction): Promise<Action> {
+    const action = newAction(caller, { id: newId('action'), ...place }, input);
+    return createRow(this.#deps, caller, actions, action, (tx) => {
       tx.demand('apps', { id: place.appId }, 'key share', () => notFound('app', place.appId));
       demandAugmentation(tx, place, input.augmentationId);
     });
@@ -55,9 +55,9 @@ export class ActionService implements Owner {
    * Changes the given fields; omitted ones stay. Another kind ends what belonged to the kind before.
    * @throws RESOURCE_NOT_FOUND `action` or `augmentation`; InputError like {@link create}
    */
-  async update(actor: Actor, place: Checked<AppPlace>, id: string, input: UpdateAction): Promise<Action> {
+  async update(caller: Caller, place: Checked<AppPlace>, id: string, input: UpdateAction): Promise<Action> {
     const { orgId, workspaceId, appId } = place;
-    return updateRow(this.#deps, actor, actions, { id, ...place }, input, async (tx) => {
+    return updateRow(this.#deps, caller, actions, { id, ...place }, input, async (tx) => {
       if (input.augmentationId) demandAugmentation(tx, place, input.augmentationId);
       const key = { id, orgId, workspaceId, appId };
       const before = await tx.lock('actions', key, 'no key update', () => notFound('action', id));
@@ -70,8 +70,8 @@ export class ActionService implements Owner {
   }
 
   /** @throws RESOURCE_NOT_FOUND */
-  async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<boolean> {
-    return deleteRow(this.#deps, actor, actions, { id, ...place });
+  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<boolean> {
+    return deleteRow(this.#deps, caller, actions, { id, ...place });
   }
 }
 
@@ -83,7 +83,7 @@ const nextFire = ({ cron, timezone }: ActionStart, enabled: boolean): Date | nul
  * @throws InputError for what its kind needs or does not have
  */
 export function newAction(
-  actor: Actor,
+  caller: Caller,
   { id, orgId, workspaceId, appId }: AppPlace & { id: string },
   input: CreateAction,
 ): NewRow<'actions'> {
@@ -101,6 +101,6 @@ export function newAction(
     enabled,
     input: input.input ?? {},
     nextFireAt: nextFire(start, enabled),
-    createdBy: actor.principal.userId,
+    createdBy: caller.principal.userId,
   };
 }

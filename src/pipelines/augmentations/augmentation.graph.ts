@@ -199,7 +199,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'augmentation:create', in: 'app' },
     emits: ['augmentation.created'],
     args: { ...appArgs(), ...inputArg(CreateAugmentationInput, 'The augmentation.') },
-    resolve: ({ app }, { input }, { actor, services }) => services.augmentations.create(actor, app, input),
+    resolve: ({ app }, { input }, { caller, services }) => services.augmentations.create(caller, app, input),
   }),
   updateAugmentation: t.field({
     type: Augmentation,
@@ -207,13 +207,13 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'augmentation:update', in: 'app' },
     emits: ['augmentation.updated'],
     args: { ...target(), ...inputArg(UpdateAugmentationInput), ...versionArg() },
-    resolve: ({ app }, { id, input }, { actor, services }) => services.augmentations.update(actor, app, id, input),
+    resolve: ({ app }, { id, input }, { caller, services }) => services.augmentations.update(caller, app, id, input),
   }),
   deleteAugmentation: t.boolean({
     description: 'Deletes an augmentation that no endpoint and no action runs, with its stages and steps.',
     authorize: { workspace: 'augmentation:delete', in: 'app' },
     emits: ['augmentation.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ app }, { id }, { actor, services }) => services.augmentations.delete(actor, app, id),
+    resolve: ({ app }, { id }, { caller, services }) => services.augmentations.delete(caller, app, id),
   }),
 }));

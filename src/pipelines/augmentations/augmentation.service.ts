@@ -7,7 +7,7 @@ import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Augmentation as AugmentationRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
 import { conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -36,22 +36,22 @@ export class AugmentationService {
   }
 
   /** @throws RESOURCE_NOT_FOUND `app`; InputError for stages */
-  async create(actor: Actor, place: Checked<AppPlace>, input: CreateAugmentation): Promise<Augmentation> {
+  async create(caller: Caller, place: Checked<AppPlace>, input: CreateAugmentation): Promise<Augmentation> {
     const id = newId('augmentation');
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       tx.demand('apps', { id: place.appId }, 'key share', () => notFound('app', place.appId));
       const stages = await checkStages(tx, place, input.stages ?? [], null);
-      insertAugmentation(tx, actor, { id, ...place }, { ...input, stages });
+      insertAugmentation(tx, caller, { id, ...place }, { ...input, stages });
       recordChange(tx, 'create', 'augmentation', { id, ...place });
     });
     return this.reads.get(noCache, place, id);
   }
 
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND; InputError for stages */
-  async update(actor: Actor, place: Checked<AppPlace>, id: string, input: UpdateAugmentation): Promise<Augmentation> {
+  async update(caller: Caller, place: Checked<AppPlace>, id: string, input: UpdateAugmentation): Promise<Augmentation> {
     const { orgId, workspaceId, appId } = place;
     const { stages } = input;
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       const before = await tx.lock('augmentations', { id, orgId, workspaceId, appId }, 'no key update', missing(id));
       await tx.expectVersion({ table: 'augmentations', key: { id } });
       if (stages) {
@@ -75,7 +75,7 @@ export class AugmentationService {
   }
 
   /** @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `in_use` while endpoints or actions run it */
-  async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<boolean> {
     const { orgId, workspaceId, appId } = place;
     const rules = async (tx: Tx) => {
       // no endpoint and no action can begin to run it
@@ -92,7 +92,7 @@ export class AugmentationService {
           { references },
         );
     };
-    return deleteRow(this.#deps, actor, { kind: 'augmentation', from: 'augmentations' }, { id, ...place }, { rules });
+    return deleteRow(this.#deps, caller, { kind: 'augmentation', from: 'augmentations' }, { id, ...place }, { rules });
   }
 }
 
@@ -104,7 +104,7 @@ const missing = (id: string) => () => notFound('augmentation', id);
 /** Writes an augmentation with its stages, which the caller has checked: as a part of a change that is recorded. */
 export function insertAugmentation(
   tx: Tx,
-  actor: Actor,
+  caller: Caller,
   { id, orgId, workspaceId, appId }: AppPlace & { id: string },
   input: Omit<CreateAugmentation, 'stages'> & { stages: readonly KeyedStage[] },
 ): StageIds {
@@ -117,7 +117,7 @@ export function insertAugmentation(
     description: input.description ?? null,
     status: input.status ?? 'active',
     metadata: input.metadata ?? {},
-    createdBy: actor.principal.userId,
+    createdBy: caller.principal.userId,
   });
   return writeStages(tx, id, input.stages);
 }

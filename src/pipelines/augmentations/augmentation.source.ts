@@ -1,4 +1,4 @@
-import { columnsOf, jsonOf, words } from '../../data/pages.ts';
+import { columnsOf, jsonOf, words } from '../../data/paging.ts';
 import type { ReadsOptions } from '../../data/reads.ts';
 import {
   type Augmentation as AugmentationRow,

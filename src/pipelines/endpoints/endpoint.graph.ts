@@ -85,7 +85,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'endpoint:create', in: 'app' },
     emits: ['endpoint.created'],
     args: { ...appArgs(), ...inputArg(CreateEndpointInput, 'The endpoint.') },
-    resolve: ({ app }, { input }, { actor, services }) => services.endpoints.create(actor, app, input),
+    resolve: ({ app }, { input }, { caller, services }) => services.endpoints.create(caller, app, input),
   }),
   updateEndpoint: t.field({
     type: Endpoint,
@@ -93,13 +93,13 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'endpoint:update', in: 'app' },
     emits: ['endpoint.updated'],
     args: { ...target(), ...inputArg(UpdateEndpointInput), ...versionArg() },
-    resolve: ({ app }, { id, input }, { actor, services }) => services.endpoints.update(actor, app, id, input),
+    resolve: ({ app }, { id, input }, { caller, services }) => services.endpoints.update(caller, app, id, input),
   }),
   deleteEndpoint: t.boolean({
     description: 'Deletes an endpoint.',
     authorize: { workspace: 'endpoint:delete', in: 'app' },
     emits: ['endpoint.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ app }, { id }, { actor, services }) => services.endpoints.delete(actor, app, id),
+    resolve: ({ app }, { id }, { caller, services }) => services.endpoints.delete(caller, app, id),
   }),
 }));

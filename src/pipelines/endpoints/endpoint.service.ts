@@ -1,13 +1,13 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Given } from '../../data/given.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { createRow, deleteRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import type { NewRow } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { type Endpoint, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
 import { alreadyExists, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -38,8 +38,8 @@ export class EndpointService {
   }
 
   /** @throws RESOURCE_NOT_FOUND `augmentation`; RESOURCE_ALREADY_EXISTS for a path that the app already has */
-  async create(actor: Actor, place: Checked<AppPlace>, input: CreateEndpoint): Promise<Endpoint> {
-    return createRow(this.#deps, actor, endpoints, { id: newId('endpoint'), ...place, ...input }, async (tx) => {
+  async create(caller: Caller, place: Checked<AppPlace>, input: CreateEndpoint): Promise<Endpoint> {
+    return createRow(this.#deps, caller, endpoints, { id: newId('endpoint'), ...place, ...input }, async (tx) => {
       await lockPaths(tx, place);
       demandAugmentation(tx, place, input.augmentationId);
       await demandFreePath(tx, place, input.path);
@@ -50,9 +50,9 @@ export class EndpointService {
    * Changes the given fields; omitted ones stay.
    * @throws RESOURCE_NOT_FOUND `endpoint` or `augmentation`; RESOURCE_ALREADY_EXISTS like {@link create}
    */
-  async update(actor: Actor, place: Checked<AppPlace>, id: string, input: UpdateEndpoint): Promise<Endpoint> {
+  async update(caller: Caller, place: Checked<AppPlace>, id: string, input: UpdateEndpoint): Promise<Endpoint> {
     const { path, augmentationId } = input;
-    return updateRow(this.#deps, actor, endpoints, { id, ...place }, input, async (tx) => {
+    return updateRow(this.#deps, caller, endpoints, { id, ...place }, input, async (tx) => {
       if (path) await lockPaths(tx, place);
       if (augmentationId) demandAugmentation(tx, place, augmentationId);
       if (path) await demandFreePath(tx, place, path, id);
@@ -61,8 +61,8 @@ export class EndpointService {
   }
 
   /** @throws RESOURCE_NOT_FOUND */
-  async delete(actor: Actor, place: Checked<AppPlace>, id: string): Promise<boolean> {
-    return deleteRow(this.#deps, actor, endpoints, { id, ...place });
+  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<boolean> {
+    return deleteRow(this.#deps, caller, endpoints, { id, ...place });
   }
 }
 
@@ -84,7 +84,7 @@ export function demandAugmentation(tx: Tx, { appId }: AppPlace, id: string): voi
 
 /** The row of a new endpoint, which the caller has checked: written as a part of a change that is recorded. */
 export const newEndpoint = (
-  actor: Actor,
+  caller: Caller,
   { id, orgId, workspaceId, appId }: AppPlace & { id: string },
   input: CreateEndpoint,
 ): NewRow<'endpoints'> => ({
@@ -99,5 +99,5 @@ export const newEndpoint = (
   augmentationId: input.augmentationId,
   enabled: input.enabled ?? true,
   metadata: input.metadata ?? {},
-  createdBy: actor.principal.userId,
+  createdBy: caller.principal.userId,
 });

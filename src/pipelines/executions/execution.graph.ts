@@ -151,6 +151,6 @@ builder.mutationField('reportExecution', (t) =>
     activity: { action: 'execute', resourceType: 'execution' },
     mayEmit: ['execution.started', 'execution.stage_completed', 'execution.completed', 'execution.failed'],
     args: { ...workspaceArgs(), ...inputArg(ReportExecutionInput, 'The report.') },
-    resolve: (_root, { input, ...place }, { actor, services }) => services.executions.report(actor, place, input),
+    resolve: (_root, { input, ...place }, { caller, services }) => services.executions.report(caller, place, input),
   }),
 );

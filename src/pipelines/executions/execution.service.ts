@@ -4,12 +4,12 @@ import type { Config } from '../../config.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { type Execution, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -88,14 +88,14 @@ export class ExecutionService implements Owner {
    * @throws FORBIDDEN; RESOURCE_NOT_FOUND `app`, `augmentation`, `endpoint` or `action`; InputError for a report that
    * contradicts itself; RESOURCE_CONFLICT `conflicting_report` for one that contradicts what is known
    */
-  async report(actor: Actor, { orgId, workspaceId }: WorkspacePlace, report: ExecutionReport): Promise<Execution> {
+  async report(caller: Caller, { orgId, workspaceId }: WorkspacePlace, report: ExecutionReport): Promise<Execution> {
     const { access } = this.#deps;
     const place = { orgId, workspaceId, appId: report.appId };
-    await access.requireWorkspace(actor, orgId, workspaceId, 'execution:create', { appId: report.appId });
+    await access.requireWorkspace(caller, orgId, workspaceId, 'execution:create', { appId: report.appId });
     await access.findPart(place, 'app', report.appId);
     const now = new Date();
     checkReport(report, now);
-    const take = () => this.#take(actor, place, report, now);
+    const take = () => this.#take(caller, place, report, now);
     try {
       return await take();
     } catch (error) {
@@ -105,13 +105,13 @@ export class ExecutionService implements Owner {
     }
   }
 
-  async #take(actor: Actor, place: AppPlace, report: ExecutionReport, now: Date): Promise<Execution> {
+  async #take(caller: Caller, place: AppPlace, report: ExecutionReport, now: Date): Promise<Execution> {
     const { orgId, workspaceId } = place;
     const { executionId } = report;
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.run(caller, async (tx) => {
       tx.demand('apps', { id: place.appId }, 'key share', () => notFound('app', place.appId));
       const known = await tx.lock('executions', { orgId, workspaceId, executionId }, 'no key update');
-      if (!known) return begin(tx, actor, place, report, now);
+      if (!known) return begin(tx, caller, place, report, now);
       checkSameRun(known, report);
       const stored = progressOf(known);
       const before = reopened(stored);
@@ -130,7 +130,7 @@ export class ExecutionService implements Owner {
 
 const aMinuteBefore = (time: Date): Date => new Date(time.getTime() - 60_000);
 
-async function begin(tx: Tx, actor: Actor, place: AppPlace, report: ExecutionReport, now: Date) {
+async function begin(tx: Tx, caller: Caller, place: AppPlace, report: ExecutionReport, now: Date) {
   const { executionId, augmentationId, endpointId = null, actionId = null } = report;
   const stages = await demandParts(tx, place, report);
   const startedAt = report.startedAt ?? earlier(now, report.endedAt);
@@ -139,7 +139,7 @@ async function begin(tx: Tx, actor: Actor, place: AppPlace, report: ExecutionRep
   const row = { id: newId('execution'), ...place, executionId, augmentationId, endpointId, actionId };
   emitProgress(tx, 'started', row, after);
   recordReport(tx, row, before, after);
-  const { userId, token } = actor.principal;
+  const { userId, token } = caller.principal;
   return tx.create('executions', {
     ...row,
     ...storable(after),

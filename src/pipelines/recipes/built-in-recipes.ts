@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { projectRoot } from '../../paths.ts';
 import { wereChecked } from '../../platform/build-checks.ts';
-import { categories } from './recipe.words.ts';
+import { recipeCategories } from './recipe.words.ts';
 import { declarationIssues, definitionIssues } from './recipe-check.ts';
 import type { RecipeDocument, RecipeRequirements } from './recipe-document.ts';
 import { parametersIn, parameterValues, withParameters } from './recipe-parameters.ts';
@@ -33,7 +33,7 @@ export function readBuiltInRecipes(
     .sort()
     .map((file) => ({ file: path.join(dir, file), text: readFileSync(path.join(dir, file), 'utf8') }));
   const areKnown = wereRight(digestOf(files));
-  const rank = ({ category }: Recipe) => categories.indexOf(category);
+  const rank = ({ category }: Recipe) => recipeCategories.indexOf(category);
   return files
     .map((file) => readRecipe(file, areKnown))
     .sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));

@@ -2,7 +2,7 @@ import { bulkInsertOf } from '../../data/bulk-insert.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
 import { newApp } from '../../tenancy/apps/app.service.ts';
@@ -35,7 +35,7 @@ export interface MadeByRecipe {
  */
 export async function applyPlan(
   tx: Tx,
-  actor: Actor,
+  caller: Caller,
   { orgId, workspaceId }: WorkspacePlace,
   plan: RecipePlan,
   surroundings: Surroundings,
@@ -51,14 +51,14 @@ export async function applyPlan(
   const { app, namespace, augmentations } = definition;
 
   const namespaceRow = { id: namespaceId, orgId, workspaceId };
-  tx.insert('namespaces', newNamespace(actor, namespaceRow, { ...namespace, name, slug }));
+  tx.insert('namespaces', newNamespace(caller, namespaceRow, { ...namespace, name, slug }));
   recordChange(tx, 'create', 'namespace', namespaceRow);
-  tx.insert('apps', newApp(actor, { id: appId, orgId, workspaceId }, app));
+  tx.insert('apps', newApp(caller, { id: appId, orgId, workspaceId }, app));
   recordChange(tx, 'create', 'app', { id: appId, ...place });
 
-  const made = insertAugmentations(tx, actor, place, plan, surroundings);
-  const [main] = insertEndpoints(tx, actor, place, plan);
-  insertActions(tx, actor, place, plan, surroundings.missing.length > 0);
+  const made = insertAugmentations(tx, caller, place, plan, surroundings);
+  const [main] = insertEndpoints(tx, caller, place, plan);
+  insertActions(tx, caller, place, plan, surroundings.missing.length > 0);
 
   const [first] = augmentations;
   const answer = {
@@ -77,7 +77,7 @@ export async function applyPlan(
 /** The augmentations with their stages and steps. @returns the identifiers of the latter, in their order */
 function insertAugmentations(
   tx: Tx,
-  actor: Actor,
+  caller: Caller,
   place: AppPlace,
   { definition: { augmentations, stages, steps }, ids }: RecipePlan,
   surroundings: Surroundings,
@@ -105,7 +105,7 @@ function insertAugmentations(
         })),
       }),
     );
-    const { stageIds, stepIds } = insertAugmentation(tx, actor, row, {
+    const { stageIds, stepIds } = insertAugmentation(tx, caller, row, {
       ...augmentation,
       metadata: (augmentation.metadata ?? {}) as Parameters<typeof insertAugmentation>[3]['metadata'],
       status: augmentation.status ?? 'active',
@@ -139,11 +139,11 @@ const actionRows = bulkInsertOf('actions', {
 });
 
 /** The endpoints, the main one first. */
-function insertEndpoints(tx: Tx, actor: Actor, place: AppPlace, { definition, ids }: RecipePlan): { id: string }[] {
+function insertEndpoints(tx: Tx, caller: Caller, place: AppPlace, { definition, ids }: RecipePlan): { id: string }[] {
   const rows = endpointsOf(definition).map(({ key, augmentation, metadata, method, enabled, ...rest }) => {
     const row = { id: ids.get(`endpoint.${key}`)!, ...place };
     recordChange(tx, 'create', 'endpoint', row);
-    return newEndpoint(actor, row, {
+    return newEndpoint(caller, row, {
       ...rest,
       augmentationId: ids.get(`augmentation.${augmentation}`)!,
       method: method ?? undefined,
@@ -158,7 +158,7 @@ function insertEndpoints(tx: Tx, actor: Actor, place: AppPlace, { definition, id
 /** @param isHeld whether schedules wait: they would run an app that lacks something */
 function insertActions(
   tx: Tx,
-  actor: Actor,
+  caller: Caller,
   place: AppPlace,
   { definition: { actions }, ids }: RecipePlan,
   isHeld: boolean,
@@ -166,7 +166,7 @@ function insertActions(
   const rows = (actions ?? []).map((action) => {
     const row = { id: ids.get(`action.${action.key}`)!, ...place };
     recordChange(tx, 'create', 'action', row);
-    return newAction(actor, row, {
+    return newAction(caller, row, {
       name: action.name,
       description: action.description,
       augmentationId: ids.get(`augmentation.${action.augmentation}`)!,

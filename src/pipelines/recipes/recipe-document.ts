@@ -1,9 +1,9 @@
-import type { Category, parameterTypes } from './recipe.words.ts';
+import type { RecipeCategoryName, recipeParameterTypes } from './recipe.words.ts';
 
 /** What the one who applies a recipe may choose. `{{parameters.NAME}}` in a text of the definition stands for it. */
 export interface RecipeParameter {
   name: string;
-  type: (typeof parameterTypes)[number];
+  type: (typeof recipeParameterTypes)[number];
   description?: string | null;
   /** Without a default, it must be given. */
   default?: unknown;
@@ -108,7 +108,7 @@ export interface RecipeDocument {
   id: string;
   name: string;
   description: string;
-  category: Category;
+  category: RecipeCategoryName;
   icon: string;
   tags: string[];
   needs_embedding: boolean;

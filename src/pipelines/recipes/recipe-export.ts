@@ -1,7 +1,7 @@
 import type { Access } from '../../access/access.ts';
-import { selectList } from '../../data/pages.ts';
-import type { Reads } from '../../data/sql.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import { selectList } from '../../data/paging.ts';
+import type { ReadRunner } from '../../data/sql.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, notFound } from '../../kernel/errors.ts';
 import { ID_FORM, kindOfId } from '../../kernel/ids.ts';
@@ -26,9 +26,9 @@ export interface ExportedRecipe {
   warnings: string[];
 }
 
-type Json = Record<string, unknown>;
+type JsonObject = Record<string, unknown>;
 
-interface Part {
+interface ExportedPart {
   id: string;
   name: string;
   description: string | null;
@@ -37,17 +37,23 @@ interface Part {
 interface Whole {
   name: string;
   description: string | null;
-  metadata: Json;
+  metadata: JsonObject;
   augmentations: Augmentation[];
-  endpoints: (Part & { augmentationId: string; path: string; method: string; enabled: boolean; metadata: Json })[];
-  actions: (Part & {
+  endpoints: (ExportedPart & {
+    augmentationId: string;
+    path: string;
+    method: string;
+    enabled: boolean;
+    metadata: JsonObject;
+  })[];
+  actions: (ExportedPart & {
     augmentationId: string;
     kind: string;
     triggerEvent: string | null;
     cron: string | null;
     timezone: string | null;
     enabled: boolean;
-    input: Json;
+    input: JsonObject;
   })[];
   instances: { id: string; name: string; slug: string }[];
   needsEmbedding: boolean;
@@ -93,8 +99,8 @@ const SECRETS = `select s.id, s.name from (${nameableSecrets('$1', '$2', '$4', '
  * @throws RESOURCE_NOT_FOUND `app`; RESOURCE_CONFLICT `too_large` for an app with more than a recipe may have
  */
 export async function exportApp(
-  { reads, access }: { reads: Reads; access: Access },
-  actor: Actor,
+  { reads, access }: { reads: ReadRunner; access: Access },
+  caller: Caller,
   { orgId, workspaceId, appId }: AppPlace,
 ): Promise<ExportedRecipe> {
   const where = [orgId, workspaceId, appId];
@@ -110,8 +116,8 @@ export async function exportApp(
     if (list.length > limits[name as keyof typeof limits]) throw tooLarge(appId);
 
   const [sharedSecrets, secrets] = await Promise.all([
-    isAllowed(() => access.requireOrganization(actor, orgId, 'secret:read')),
-    isAllowed(() => access.requireWorkspace(actor, orgId, workspaceId, 'secret:read')),
+    isAllowed(() => access.requireOrganization(caller, orgId, 'secret:read')),
+    isAllowed(() => access.requireWorkspace(caller, orgId, workspaceId, 'secret:read')),
   ]);
   const secretIds = [...new Set([...JSON.stringify(whole).matchAll(ID)].map(([id]) => id))].filter(
     (id) => kindOfId(id) === 'secret',
@@ -242,7 +248,7 @@ class Export {
         key: keys.augmentation.get(augmentation.id)!,
         ...this.#labels(augmentation),
         status: augmentation.status,
-        metadata: this.#json(augmentation.metadata as Json),
+        metadata: this.#json(augmentation.metadata as JsonObject),
       })),
       stages: stages.map(({ augmentation, stage }) => ({
         key: keys.stage.get(stage.id)!,
@@ -256,7 +262,7 @@ class Export {
           stage: keys.stage.get(stage.id)!,
           name: this.#text(step.name, own),
           step_type: step.stepType,
-          config: this.#json(step.config as Json, own),
+          config: this.#json(step.config as JsonObject, own),
           ...(step.logicalModelId !== null && { model: step.logicalModelId }),
           ...this.#tool(step),
           ...(step.action !== null && { action: step.action }),
@@ -293,7 +299,7 @@ class Export {
   }
 
   /** @param own the keys of the steps that texts may refer to, which they go on doing */
-  #json(value: Json, own?: ReadonlySet<string>): Json {
+  #json(value: JsonObject, own?: ReadonlySet<string>): JsonObject {
     return mapTexts(
       withoutPlainSecrets(value, (key, text) => (NAMEABLE.test(key) ? this.#hidden(key) : text)),
       (text) => this.#text(text, own),

@@ -1,5 +1,5 @@
 import { OPEN_WORD } from '../../kernel/constraints.ts';
-import { type JsonSchema, shapeCheck } from '../../tools/tools/json-shape.ts';
+import { shapeCheck, type ToolJsonSchema } from '../../tools/tools/json-shape.ts';
 import { kinds } from '../actions/action.words.ts';
 import {
   executionModes,
@@ -9,7 +9,7 @@ import {
   statuses,
 } from '../augmentations/augmentation.words.ts';
 import { MAX_PATH_LENGTH, methods, PATH } from '../endpoints/endpoint.words.ts';
-import { categories, limits, parameterTypes } from './recipe.words.ts';
+import { limits, recipeCategories, recipeParameterTypes } from './recipe.words.ts';
 
 const name = (description: string) => ({ type: 'string', minLength: 1, maxLength: 255, description }) as const;
 const text = (description: string) => ({ type: 'string', maxLength: 4_000, description }) as const;
@@ -23,10 +23,10 @@ const texts = (description: string) =>
   ({ type: 'array', maxItems: 1_000, items: { type: 'string', maxLength: 255 }, description }) as const;
 const form = (
   required: readonly string[],
-  properties: JsonSchema['properties'],
+  properties: ToolJsonSchema['properties'],
   description: string,
   title?: string,
-): JsonSchema => ({
+): ToolJsonSchema => ({
   ...(title && { title }),
   type: 'object',
   required,
@@ -84,7 +84,7 @@ const definition = form(
  * The form of a recipe: of the data files, of exports, and of what is given to be applied. Published at
  * `/schemas/recipe.json`.
  */
-export const recipeSchema: JsonSchema = {
+export const recipeSchema: ToolJsonSchema = {
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   title: 'Recipe',
   ...form(
@@ -94,7 +94,7 @@ export const recipeSchema: JsonSchema = {
       id: key('What it is known by.'),
       name: name('What people call it.'),
       description: text('What the app is for.'),
-      category: { type: 'string', enum: categories, description: 'How much one must know to use it.' },
+      category: { type: 'string', enum: recipeCategories, description: 'How much one must know to use it.' },
       icon: { type: 'string', pattern: `^${KEY}$`, maxLength: 64, description: 'The name of an icon.' },
       tags: {
         type: 'array',
@@ -122,7 +122,7 @@ export const recipeSchema: JsonSchema = {
       ['name', 'type'],
       {
         name: { type: 'string', pattern: '^[a-z][a-z0-9_]*$', maxLength: 64, description: 'Unique in the recipe.' },
-        type: { type: 'string', enum: parameterTypes, description: 'What its value is.' },
+        type: { type: 'string', enum: recipeParameterTypes, description: 'What its value is.' },
         description,
         default: { description: 'Its value if none is given. Without a default, a value must be given.' },
         enum: {

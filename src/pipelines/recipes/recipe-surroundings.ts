@@ -1,6 +1,6 @@
 import type { Access } from '../../access/access.ts';
 import type { Sql } from '../../data/sql.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { isRefusal } from '../../kernel/errors.ts';
 import { modelsOf } from '../../models/views.ts';
@@ -75,7 +75,7 @@ export async function isAllowed(check: () => unknown): Promise<boolean> {
 /** Finds what a definition uses. What the caller may not read counts as missing. */
 export async function surroundingsOf(
   { sql, access }: { sql: Sql; access: Access },
-  actor: Actor,
+  caller: Caller,
   { orgId, workspaceId }: WorkspacePlace,
   definition: RecipeDefinition,
   needsEmbedding: boolean,
@@ -87,10 +87,10 @@ export async function surroundingsOf(
     ),
   );
   const [models, instances, sharedSecrets, secrets] = await Promise.all([
-    isAllowed(() => access.requireOrganization(actor, orgId, 'model:read')),
-    isAllowed(() => access.requireWorkspace(actor, orgId, workspaceId, 'tool_instance:read')),
-    isAllowed(() => access.requireOrganization(actor, orgId, 'secret:read')),
-    isAllowed(() => access.requireWorkspace(actor, orgId, workspaceId, 'secret:read')),
+    isAllowed(() => access.requireOrganization(caller, orgId, 'model:read')),
+    isAllowed(() => access.requireWorkspace(caller, orgId, workspaceId, 'tool_instance:read')),
+    isAllowed(() => access.requireOrganization(caller, orgId, 'secret:read')),
+    isAllowed(() => access.requireWorkspace(caller, orgId, workspaceId, 'secret:read')),
   ]);
   const asked = instances ? [...pairs.values()] : [];
   const [found] = await sql.read<FoundParts>(FIND, [

@@ -8,7 +8,7 @@ import type {
   RecipeCatalogue as CatalogueRow,
   RecipeCategory as CategoryRow,
 } from './recipe.service.ts';
-import { categories, limits } from './recipe.words.ts';
+import { limits, recipeCategories } from './recipe.words.ts';
 import type { RecipeRequirements as RequirementsRow } from './recipe-document.ts';
 import type { ExportedRecipe as ExportedRow } from './recipe-export.ts';
 import { checkForm, recipeSchema } from './recipe-schema.ts';
@@ -87,7 +87,10 @@ builder.queryFields((t) => ({
     args: {
       ...organizationArgs(),
       ...builder.args((of) => ({
-        category: of.string({ constraints: { oneOf: categories }, description: 'Only recipes of this category.' }),
+        category: of.string({
+          constraints: { oneOf: recipeCategories },
+          description: 'Only recipes of this category.',
+        }),
       })),
     },
     resolve: (_organization, { category }, { services }) => services.recipes.list(category),
@@ -212,7 +215,7 @@ builder.mutationFields((t) => ({
     emits: ['recipe.applied', 'namespace.created', 'app.created'],
     mayEmit: ['augmentation.created', 'endpoint.created', 'action.created'],
     args: { ...workspaceArgs(), ...inputArg(ApplyRecipeInput, 'The recipe.') },
-    resolve: ({ workspace }, { input }, { actor, services }) => services.recipes.apply(actor, workspace, input),
+    resolve: ({ workspace }, { input }, { caller, services }) => services.recipes.apply(caller, workspace, input),
   }),
 }));
 
@@ -226,6 +229,6 @@ builder.queryFields((t) => ({
     mayFail: ['RESOURCE_CONFLICT'],
     args: appArgs(),
     extensions: { cost: 500 }, // of a whole app
-    resolve: ({ app }, _args, { actor, services }) => services.recipes.export(actor, app),
+    resolve: ({ app }, _args, { caller, services }) => services.recipes.export(caller, app),
   }),
 }));

@@ -1,10 +1,10 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
 import { type Recipe, readBuiltInRecipes } from './built-in-recipes.ts';
-import { type Category, categories } from './recipe.words.ts';
+import { type RecipeCategoryName, recipeCategories } from './recipe.words.ts';
 import { applyPlan, type MadeByRecipe } from './recipe-application.ts';
 import { endpointsOf, isRunning, type RecipeDefinition, type RecipeDocument } from './recipe-document.ts';
 import { type ExportedRecipe, exportApp } from './recipe-export.ts';
@@ -19,7 +19,7 @@ export interface RecipeCatalogue {
 
 /** A category with the number of its recipes. */
 export interface RecipeCategory {
-  category: Category;
+  category: RecipeCategoryName;
   total: number;
 }
 
@@ -63,7 +63,7 @@ export class RecipeService {
 
   /** All categories, also those without recipes. */
   categories(): RecipeCategory[] {
-    return categories.map((category) => ({ category, total: this.list(category).total }));
+    return recipeCategories.map((category) => ({ category, total: this.list(category).total }));
   }
 
   /** @throws RESOURCE_NOT_FOUND `recipe` */
@@ -79,14 +79,14 @@ export class RecipeService {
    * @throws FORBIDDEN for callers who could not make each part by itself; RESOURCE_NOT_FOUND `recipe`; InputError for
    * parameters and for a given recipe
    */
-  async apply(actor: Actor, place: Checked<WorkspacePlace>, input: ApplyRecipe): Promise<AppliedRecipe> {
+  async apply(caller: Caller, place: Checked<WorkspacePlace>, input: ApplyRecipe): Promise<AppliedRecipe> {
     const { orgId, workspaceId } = place;
     const { access } = this.#deps;
     for (const part of ['app', 'namespace', 'augmentation', 'endpoint', 'action'] as const)
-      await access.requireWorkspace(actor, orgId, workspaceId, `${part}:create`);
+      await access.requireWorkspace(caller, orgId, workspaceId, `${part}:create`);
     const recipe = input.recipe ? givenRecipe(input.recipeId, input.recipe) : this.get(input.recipeId);
     const plan = planOf(recipe, input, Boolean(input.recipe));
-    const around = await surroundingsOf(this.#deps, actor, place, plan.definition, recipe.needs_embedding);
+    const around = await surroundingsOf(this.#deps, caller, place, plan.definition, recipe.needs_embedding);
     const { missing } = around;
     const about = { orgId, recipeId: recipe.id, missing };
     const isHeld = missing.length > 0 && (plan.definition.actions ?? []).some(isRunning);
@@ -95,7 +95,7 @@ export class RecipeService {
       return { ...about, ...NOTHING, message };
     }
     const made = await this.#unique(() =>
-      this.#deps.changes.run(actor, (tx) => applyPlan(tx, actor, place, plan, around)),
+      this.#deps.changes.run(caller, (tx) => applyPlan(tx, caller, place, plan, around)),
     );
     return {
       ...about,
@@ -108,12 +108,12 @@ export class RecipeService {
    * An app as a recipe that {@link apply} accepts.
    * @throws FORBIDDEN for callers who may not read each part; RESOURCE_NOT_FOUND `app`; RESOURCE_CONFLICT `too_large`
    */
-  async export(actor: Actor, place: Checked<AppPlace>): Promise<ExportedRecipe> {
+  async export(caller: Caller, place: Checked<AppPlace>): Promise<ExportedRecipe> {
     const { orgId, workspaceId, appId } = place;
     for (const part of ['app', 'augmentation', 'endpoint', 'action', 'tool_instance'] as const)
-      await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, `${part}:read`, { appId });
+      await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, `${part}:read`, { appId });
     const { slowReads, access } = this.#deps;
-    return exportApp({ reads: slowReads.of(place.orgId), access }, actor, place);
+    return exportApp({ reads: slowReads.of(place.orgId), access }, caller, place);
   }
 
   /** Repeats what found a slug free that was taken at the same time by hand. */

@@ -1,11 +1,11 @@
 /** Categories of recipes (spec, Recipes), in the order of the catalogue. */
-export const categories = ['starter', 'intermediate', 'advanced'] as const;
+export const recipeCategories = ['starter', 'intermediate', 'advanced'] as const;
 
 /** A category of recipes. */
-export type Category = (typeof categories)[number];
+export type RecipeCategoryName = (typeof recipeCategories)[number];
 
 /** Types that a parameter of a recipe can have. */
-export const parameterTypes = ['string', 'integer', 'number', 'boolean'] as const;
+export const recipeParameterTypes = ['string', 'integer', 'number', 'boolean'] as const;
 
 /**
  * The most of each part that a recipe has, and the most bytes of its JSON: with what is around it, one request to

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { GiveUp, type Task } from '../../kernel/tasks.ts';
 import { every } from '../every.ts';
 import type { Logger } from '../logger.ts';
-import { Schedule } from './schedule.ts';
+import { Scheduler } from './scheduler.ts';
 import { Workers } from './workers.ts';
 
 const LOOK_MS = 1_000;
@@ -60,7 +60,7 @@ export class Jobs {
   readonly #givenUp: Map<string, number>;
   readonly #options: JobsOptions;
   readonly #leaseSeconds: number;
-  readonly #schedule: Schedule;
+  readonly #schedule: Scheduler;
   readonly #running = new Map<string, string>();
   #workers: Workers | null = null;
   #endLooking: () => Promise<void> = async () => undefined;
@@ -73,7 +73,7 @@ export class Jobs {
     this.#leaseSeconds = options.leaseSeconds ?? LEASE_SECONDS;
     this.#givenUp = new Map(options.tasks.map(({ name }) => [name, 0]));
     this.givenUp = this.#givenUp;
-    this.#schedule = new Schedule(options.pool, options.tasks, this.#leaseSeconds);
+    this.#schedule = new Scheduler(options.pool, options.tasks, this.#leaseSeconds);
   }
 
   /** Starts polling for jobs. */

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { isAddressRange, type Kind } from '../../setting.ts';
+import { isAddressRange, type SettingKind } from '../../setting.ts';
 import { isNeverRange, NEVER_NAMES, parseRange } from './addresses.ts';
 
 /** An entry of `OUTBOUND_ALLOW`. */
@@ -37,7 +37,7 @@ function isHostName(value: string): boolean {
 }
 
 /** `localhost:9000, 10.0.0.0/8`: hosts and ranges of addresses, each with a port if it opens only that. */
-export const allowedTargets: Kind<AllowedTarget[]> = {
+export const allowedTargets: SettingKind<AllowedTarget[]> = {
   mustBe:
     'hosts, addresses or CIDR ranges between commas, each with a port if wanted, ' +
     'and no metadata, link-local, multicast or unspecified address',

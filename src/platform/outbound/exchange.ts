@@ -26,7 +26,7 @@ export interface Exchange {
 }
 
 /** The answer to one request. */
-export interface RawAnswer {
+export interface RawResponse {
   status: number;
   headers: Headers;
   body: Buffer;
@@ -39,7 +39,7 @@ export const loadHttpClient = () => import('undici');
  * Sends a request to one of the addresses and reads the whole answer.
  * @throws OutboundError for what a limit cut off; errors of the socket, of TLS and of the parser
  */
-export async function exchange(options: Exchange): Promise<RawAnswer> {
+export async function exchange(options: Exchange): Promise<RawResponse> {
   const { url, method, headers, body, signal, maxBytes } = options;
   const { Client, buildConnector } = await loadHttpClient();
   const client = new Client(url.origin, {

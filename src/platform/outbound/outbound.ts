@@ -1,12 +1,12 @@
 import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import type { Logger } from '../logger.ts';
 import type { AllowedTarget } from './allowed-targets.ts';
-import { Answer } from './answer.ts';
 import { exchange, loadHttpClient } from './exchange.ts';
 import { failureOf, reasonOf } from './failures.ts';
 import { type FetchInit, requestOf } from './fetch-request.ts';
 import { DnsNames, type Names } from './names.ts';
 import { type OutboundCode, OutboundError } from './outbound-error.ts';
+import { OutboundResponse } from './outbound-response.ts';
 import { redirected, redirectOf, type Sent } from './redirects.ts';
 import { checkedHeaders, checkedMethod } from './request-head.ts';
 import { parseUrl, TargetRules, targetOf } from './target-rules.ts';
@@ -71,7 +71,7 @@ export class Outbound {
   readonly #names: Names;
   readonly #options: OutboundOptions;
   readonly #slots: Slots;
-  readonly #calls = new Map<AbortController, Promise<Answer>>();
+  readonly #calls = new Map<AbortController, Promise<OutboundResponse>>();
   readonly #outcomes = new Map<string, number>();
   #isClosed = false;
 
@@ -104,7 +104,7 @@ export class Outbound {
    * Makes one call. Every status is an answer.
    * @throws OutboundError
    */
-  async request(request: OutboundRequest): Promise<Answer> {
+  async request(request: OutboundRequest): Promise<OutboundResponse> {
     const call = new AbortController();
     const answer = this.#counted(request, call);
     this.#calls.set(call, answer);
@@ -136,7 +136,7 @@ export class Outbound {
     await Promise.allSettled(this.#calls.values());
   }
 
-  async #counted(request: OutboundRequest, call: AbortController): Promise<Answer> {
+  async #counted(request: OutboundRequest, call: AbortController): Promise<OutboundResponse> {
     const startedAt = performance.now();
     try {
       const answer = await this.#timed(request, call);
@@ -149,7 +149,7 @@ export class Outbound {
     }
   }
 
-  async #timed(request: OutboundRequest, call: AbortController): Promise<Answer> {
+  async #timed(request: OutboundRequest, call: AbortController): Promise<OutboundResponse> {
     const { signal: given, timeoutMs = CALL_TIMEOUT_MS, owner = '' } = request;
     const sent: Sent = {
       url: parseUrl(request.url),
@@ -174,7 +174,7 @@ export class Outbound {
     }
   }
 
-  async #follow(request: OutboundRequest, first: Sent, call: AbortController): Promise<Answer> {
+  async #follow(request: OutboundRequest, first: Sent, call: AbortController): Promise<OutboundResponse> {
     let sent = first;
     for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
       const answer = await this.#send(request, sent, call);
@@ -187,7 +187,11 @@ export class Outbound {
   }
 
   /** One request and its answer, with everything checked anew. */
-  async #send({ maxBytes = MAX_BODY_BYTES }: OutboundRequest, sent: Sent, call: AbortController): Promise<Answer> {
+  async #send(
+    { maxBytes = MAX_BODY_BYTES }: OutboundRequest,
+    sent: Sent,
+    call: AbortController,
+  ): Promise<OutboundResponse> {
     const { ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.#options;
     const { signal } = call;
     await loadHttpClient(); // before the time to connect begins
@@ -199,7 +203,7 @@ export class Outbound {
       this.#rules.check(target, addresses);
       const onConnected = () => clearTimeout(timer);
       const answer = await exchange({ ...sent, addresses, maxBytes, ca, signal, onConnected });
-      return new Answer({ ...answer, url: sent.url.href });
+      return new OutboundResponse({ ...answer, url: sent.url.href });
     } finally {
       clearTimeout(timer);
     }

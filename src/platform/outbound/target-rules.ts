@@ -7,7 +7,7 @@ import { OutboundError } from './outbound-error.ts';
 const PUBLIC_PORTS: ReadonlySet<number> = new Set([443, 8443]);
 
 /** Where a call goes, as its URL says. */
-export interface Target {
+export interface OutboundTarget {
   /** Name, or address without brackets; without a dot at the end. */
   host: string;
   port: number;
@@ -30,7 +30,7 @@ export class TargetRules {
   }
 
   /** Whether the operator lists the host by its name. */
-  lists({ host, port }: Target): boolean {
+  lists({ host, port }: OutboundTarget): boolean {
     return this.#names.some((entry) => entry.value === host && (entry.port === null || entry.port === port));
   }
 
@@ -38,7 +38,7 @@ export class TargetRules {
    * Checks all addresses of a target: one that may not be called refuses the whole target.
    * @throws OutboundError blocked_address, insecure_url or blocked_port; the first of these that holds for any address
    */
-  check(target: Target, addresses: readonly string[]): void {
+  check(target: OutboundTarget, addresses: readonly string[]): void {
     if (NEVER_NAMES.has(target.host) || addresses.some(isNeverCalled)) throw new OutboundError('blocked_address');
     const others = addresses.filter((address) => !this.#opens(target, address));
     if (!others.every(isPublic)) throw new OutboundError('blocked_address');
@@ -48,7 +48,7 @@ export class TargetRules {
   }
 
   /** Whether the operator opens an address to the target, with every IPv4 address in it that is not public anyway. */
-  #opens(target: Target, address: string): boolean {
+  #opens(target: OutboundTarget, address: string): boolean {
     const isListed = (part: string) => this.lists(target) || this.#isInRange(part, target.port);
     return isListed(address) && embedded(address).every((part) => isListed(part) || isPublic(part));
   }
@@ -73,7 +73,7 @@ export function parseUrl(text: string | URL): URL {
 }
 
 /** The target of a parsed URL. */
-export function targetOf(url: URL): Target {
+export function targetOf(url: URL): OutboundTarget {
   const isSecure = url.protocol === 'https:';
   return {
     host: url.hostname.replace(/^\[|\]$/g, ''),

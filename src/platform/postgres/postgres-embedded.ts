@@ -119,7 +119,7 @@ function socketFolder(dir: string, user: SystemUser | undefined): string {
 }
 
 /** One run of the server program. */
-interface Run {
+interface ServerRun {
   keeper: ChildProcess;
   /** Resolves with the end of the log when the server and all its children are gone. */
   ended: Promise<string>;
@@ -131,7 +131,7 @@ class Server implements EmbeddedPostgres {
   private readonly user: SystemUser | undefined;
   private readonly lock: FolderLock;
   private readonly socketDir: string;
-  private run: Run | undefined;
+  private run: ServerRun | undefined;
   private restarting: Promise<void> = Promise.resolve();
   private readonly stopping = new AbortController();
 
@@ -183,7 +183,7 @@ class Server implements EmbeddedPostgres {
     this.lock.release();
   }
 
-  private launch(): Run {
+  private launch(): ServerRun {
     const { dir, isDurable = true } = this.options;
     const settings = {
       listen_addresses: '',
@@ -256,7 +256,7 @@ class Server implements EmbeddedPostgres {
     }
   }
 
-  private async end(run: Run): Promise<void> {
+  private async end(run: ServerRun): Promise<void> {
     const { dir } = this.options;
     const tell = (signal: NodeJS.Signals): void => {
       const pid = serverPid(dir);
@@ -270,7 +270,7 @@ class Server implements EmbeddedPostgres {
   }
 }
 
-function ready({ keeper }: Run, timeoutMs: number): Promise<true> {
+function ready({ keeper }: ServerRun, timeoutMs: number): Promise<true> {
   return new Promise((resolve, reject) => {
     let seen = '';
     const late = setTimeout(() => {

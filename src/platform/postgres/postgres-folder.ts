@@ -57,11 +57,11 @@ export function serverPid(dir: string): number | undefined {
  */
 export async function stopLeftover(dir: string): Promise<void> {
   const begin = Date.now();
-  for (let told: NodeJS.Signals | undefined; ; await delay(20)) {
+  for (let sent: NodeJS.Signals | undefined; ; await delay(20)) {
     const pid = serverPid(dir);
     if (pid === undefined) return;
     const signal = Date.now() - begin < STOP_TIMEOUT_MS ? 'SIGINT' : 'SIGQUIT';
-    if (signal !== told) process.kill(pid, signal);
-    told = signal;
+    if (signal !== sent) process.kill(pid, signal);
+    sent = signal;
   }
 }

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { MARK, type MarkedRows, type ReadStatement, type RunRead } from './plain-read.ts';
 
-interface Field {
+interface ResultColumn {
   name: string;
   dataTypeID: number;
 }
@@ -96,7 +96,7 @@ class PreparedRead extends pg.Query {
     super.prepare(known && this.#shape ? known.quiet : connection);
   }
 
-  handleRowDescription({ fields }: { fields: readonly Field[] }): void {
+  handleRowDescription({ fields }: { fields: readonly ResultColumn[] }): void {
     const { name } = this;
     const last = name === undefined ? undefined : latest.get(name);
     this.#shape = last && isShapeOf(last, fields) ? last : shapeOf(fields, this.#types);
@@ -151,7 +151,7 @@ export const preparedRead: RunRead = <Row, Mark>(pool: pg.Pool, statement: ReadS
 const quietly = (connection: pg.Connection): pg.Connection =>
   Object.create(connection, { describe: { value: () => undefined } }) as pg.Connection;
 
-function shapeOf(fields: readonly Field[], types: pg.CustomTypesConfig): RowShape {
+function shapeOf(fields: readonly ResultColumn[], types: pg.CustomTypesConfig): RowShape {
   const parserOf = types.getTypeParser as (oid: number, format: 'text') => (text: string) => unknown;
   return {
     names: fields.map(({ name }) => name),
@@ -162,6 +162,6 @@ function shapeOf(fields: readonly Field[], types: pg.CustomTypesConfig): RowShap
   };
 }
 
-const isShapeOf = ({ names, types }: RowShape, fields: readonly Field[]): boolean =>
+const isShapeOf = ({ names, types }: RowShape, fields: readonly ResultColumn[]): boolean =>
   names.length === fields.length &&
   fields.every(({ name, dataTypeID }, at) => name === names[at] && dataTypeID === types[at]);

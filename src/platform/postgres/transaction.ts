@@ -2,9 +2,9 @@ import type pg from 'pg';
 
 /** A statement in the driver's format. */
 export type Query = pg.QueryConfig & { rowMode?: 'array' };
-type Result = pg.QueryResult | pg.QueryArrayResult;
+type StatementResult = pg.QueryResult | pg.QueryArrayResult;
 /** Receives the result of the statement at this place. @throws if it is not what the transaction needs */
-type Accept = (result: Result, place: number) => void;
+type Accept = (result: StatementResult, place: number) => void;
 
 const BEGIN: Query = { text: 'begin' };
 const COMMIT: Query = { text: 'commit' };
@@ -29,19 +29,19 @@ export class Transaction {
    * earlier one found too little: the results before it are accepted first.
    * @throws the first error, of a statement or of `accept`, in the order of the statements
    */
-  async send(queries: readonly Query[], accept: Accept = ignore): Promise<Result[]> {
+  async send(queries: readonly Query[], accept: Accept = ignore): Promise<StatementResult[]> {
     return this.#send(queries, [], accept);
   }
 
   /** The same, followed by a commit. Without statements it commits what was sent before. */
-  async commit(queries: readonly Query[]): Promise<Result[]> {
+  async commit(queries: readonly Query[]): Promise<StatementResult[]> {
     const results = await this.#send(queries, [COMMIT], ignore);
     await this.#give();
     return results;
   }
 
   /** Sends the only statement of a transaction, which has committed when this resolves. */
-  async sendAlone(query: Query): Promise<Result> {
+  async sendAlone(query: Query): Promise<StatementResult> {
     return this.#pool.query(query);
   }
 
@@ -58,14 +58,14 @@ export class Transaction {
     }
   }
 
-  async #send(queries: readonly Query[], after: readonly Query[], accept: Accept): Promise<Result[]> {
+  async #send(queries: readonly Query[], after: readonly Query[], accept: Accept): Promise<StatementResult[]> {
     const before = this.#client ? [] : [BEGIN];
     this.#client ??= this.#take();
     const client = await this.#client;
-    const sent: Promise<Result>[] = [...before, ...queries, ...after].map((query) => client.query(query));
+    const sent: Promise<StatementResult>[] = [...before, ...queries, ...after].map((query) => client.query(query));
     // all results have arrived before the first failure is thrown: nothing is pending when the connection is released
     const settled = await Promise.allSettled(sent);
-    const results: Result[] = [];
+    const results: StatementResult[] = [];
     for (const [index, outcome] of settled.entries()) {
       if (outcome.status === 'rejected') throw outcome.reason;
       const place = index - before.length;

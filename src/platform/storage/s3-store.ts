@@ -15,7 +15,7 @@ import {
 import { Disk } from 'flydrive';
 import { S3Driver } from 'flydrive/drivers/s3';
 import type { S3Config } from '../../config.ts';
-import { type Part, Spool } from './spool.ts';
+import { Spool, type SpooledPart } from './spool.ts';
 import { type ByteRange, MissingObject, type PresignedGet, type Store, type StoredObject } from './store.ts';
 
 /** S3 takes parts from 5 MiB, at most 10,000 of them: enough for 5 GiB many times over. */
@@ -129,11 +129,11 @@ export class S3Store implements Store {
     } while (ContinuationToken);
   }
 
-  async #putWhole(key: string, spool: Spool, part: Part): Promise<void> {
+  async #putWhole(key: string, spool: Spool, part: SpooledPart): Promise<void> {
     await again(() => this.#client.send(new PutObjectCommand({ ...this.#target(key), ...bodyOf(spool, part) })));
   }
 
-  async #putParts(key: string, spool: Spool, first: Part): Promise<void> {
+  async #putParts(key: string, spool: Spool, first: SpooledPart): Promise<void> {
     const { UploadId } = await this.#client.send(new CreateMultipartUploadCommand(this.#target(key)));
     const upload = { ...this.#target(key), UploadId };
     try {
@@ -160,7 +160,7 @@ export class S3Store implements Store {
 }
 
 /** A stream is sent without a signature of its bytes; the store checks them by this hash. */
-const bodyOf = (spool: Spool, part: Part) => ({
+const bodyOf = (spool: Spool, part: SpooledPart) => ({
   Body: part.sizeBytes > 0 ? spool.read(part) : Buffer.alloc(0),
   ContentLength: part.sizeBytes,
   ContentMD5: part.md5,

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { Readable, type Writable } from 'node:stream';
 
 /** What {@link Spool.fill} has put on disk. */
-export interface Part {
+export interface SpooledPart {
   sizeBytes: number;
   /** Base64, for `Content-MD5`. */
   md5: string;
@@ -79,7 +79,7 @@ export class Spool {
   }
 
   /** Replaces the part by the next one. @throws the error of the source */
-  async fill(): Promise<Part> {
+  async fill(): Promise<SpooledPart> {
     const md5 = createHash('md5');
     let size = 0;
     for (;;) {
@@ -99,7 +99,7 @@ export class Spool {
   }
 
   /** The bytes of the part, from its beginning at each call. To be piped. */
-  read({ sizeBytes }: Part): Readable {
+  read({ sizeBytes }: SpooledPart): Readable {
     return new PartReader(this.#handle, sizeBytes);
   }
 

@@ -56,7 +56,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'app:create' },
     emits: ['app.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateAppInput, 'The app.') },
-    resolve: ({ workspace }, { input }, { actor, services }) => services.apps.create(actor, workspace, input),
+    resolve: ({ workspace }, { input }, { caller, services }) => services.apps.create(caller, workspace, input),
   }),
   updateApp: t.field({
     type: App,
@@ -64,7 +64,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'app:update' },
     emits: ['app.updated'],
     args: { ...target(), ...inputArg(UpdateAppInput), ...versionArg() },
-    resolve: ({ workspace }, { id, input }, { actor, services }) => services.apps.update(actor, workspace, id, input),
+    resolve: ({ workspace }, { id, input }, { caller, services }) => services.apps.update(caller, workspace, id, input),
   }),
   deleteApp: t.boolean({
     description: 'Deletes an app and its releases.',
@@ -72,8 +72,8 @@ builder.mutationFields((t) => ({
     emits: ['app.deleted'],
     mayEmit: ['deployment.removed'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ workspace }, { id }, { actor, services }) => {
-      await services.apps.delete(actor, workspace, id);
+    resolve: async ({ workspace }, { id }, { caller, services }) => {
+      await services.apps.delete(caller, workspace, id);
       return true;
     },
   }),

@@ -1,11 +1,11 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { createRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import type { NewRow } from '../../data/tables.ts';
 import { type App, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -29,7 +29,7 @@ const apps = {
   columns: columnsOf(Object.values(Prisma.AppScalarFieldEnum)),
 } as const;
 
-interface AppDeps extends ServiceDeps {
+interface AppServiceDeps extends ServiceDeps {
   removals: Removals;
 }
 
@@ -38,26 +38,26 @@ export class AppService {
   readonly reads: Reads<App, WorkspacePlace>;
   /** For rows that name an app without its workspace. The caller's access to the workspace must then be checked. */
   readonly ofOrganization: Reads<App, OrganizationPlace>;
-  readonly #deps: AppDeps;
+  readonly #deps: AppServiceDeps;
 
-  constructor(deps: AppDeps) {
+  constructor(deps: AppServiceDeps) {
     this.#deps = deps;
     this.reads = new Reads(deps, { ...apps, below: ['orgId', 'workspaceId'] });
     this.ofOrganization = new Reads(deps, { ...apps, name: 'apps_of_organization', below: ['orgId'] });
   }
 
-  async create(actor: Actor, { orgId, workspaceId }: Checked<WorkspacePlace>, input: CreateApp): Promise<App> {
-    return createRow(this.#deps, actor, apps, newApp(actor, { id: newId('app'), orgId, workspaceId }, input));
+  async create(caller: Caller, { orgId, workspaceId }: Checked<WorkspacePlace>, input: CreateApp): Promise<App> {
+    return createRow(this.#deps, caller, apps, newApp(caller, { id: newId('app'), orgId, workspaceId }, input));
   }
 
   /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND */
   async update(
-    actor: Actor,
+    caller: Caller,
     { orgId, workspaceId }: Checked<WorkspacePlace>,
     id: string,
     input: UpdateApp,
   ): Promise<App> {
-    return updateRow(this.#deps, actor, apps, { id, orgId, workspaceId }, input, input);
+    return updateRow(this.#deps, caller, apps, { id, orgId, workspaceId }, input, input);
   }
 
   /**
@@ -65,10 +65,10 @@ export class AppService {
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_locked` for callers who may not undeploy it from a
    * locked environment
    */
-  async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
+  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     const { orgId, workspaceId } = place;
-    const contents = await this.#deps.removals.ofPlace(actor, { kind: 'app', id, orgId, workspaceId });
-    await this.#deps.changes.run(actor, async (tx) => {
+    const contents = await this.#deps.removals.ofPlace(caller, { kind: 'app', id, orgId, workspaceId });
+    await this.#deps.changes.run(caller, async (tx) => {
       await tx.lock('apps', { id, orgId, workspaceId }, 'update', () => notFound('app', id));
       await tx.expectVersion({ table: 'apps', key: { id } });
       await contents.before(tx);
@@ -81,7 +81,7 @@ export class AppService {
 
 /** The row of a new app: written as a part of a change that is recorded. */
 export const newApp = (
-  actor: Actor,
+  caller: Caller,
   place: WorkspacePlace & { id: string },
   { name, description, metadata }: CreateApp,
 ): NewRow<'apps'> => ({
@@ -91,5 +91,5 @@ export const newApp = (
   name,
   description: description ?? null,
   metadata: (metadata ?? {}) as Prisma.InputJsonObject,
-  createdBy: actor.principal.userId,
+  createdBy: caller.principal.userId,
 });

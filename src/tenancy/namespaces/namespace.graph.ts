@@ -65,7 +65,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'namespace:create' },
     emits: ['namespace.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateNamespaceInput, 'The namespace.') },
-    resolve: ({ workspace }, { input }, { actor, services }) => services.namespaces.create(actor, workspace, input),
+    resolve: ({ workspace }, { input }, { caller, services }) => services.namespaces.create(caller, workspace, input),
   }),
   updateNamespace: t.field({
     type: Namespace,
@@ -73,8 +73,8 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'namespace:update' },
     emits: ['namespace.updated'],
     args: { ...target(), ...inputArg(UpdateNamespaceInput), ...versionArg() },
-    resolve: ({ workspace }, { id, input }, { actor, services }) =>
-      services.namespaces.update(actor, workspace, id, input),
+    resolve: ({ workspace }, { id, input }, { caller, services }) =>
+      services.namespaces.update(caller, workspace, id, input),
   }),
   deleteNamespace: t.boolean({
     description: 'Deletes a namespace with everything in it. The namespace `default` cannot be deleted.',
@@ -82,8 +82,8 @@ builder.mutationFields((t) => ({
     emits: ['namespace.deleted'],
     mayEmit: ['artifact.deleted', 'source.deleted', 'connection.deleted', 'secret.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ workspace }, { id }, { actor, services }) => {
-      await services.namespaces.delete(actor, workspace, id);
+    resolve: async ({ workspace }, { id }, { caller, services }) => {
+      await services.namespaces.delete(caller, workspace, id);
       return true;
     },
   }),

@@ -1,12 +1,12 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
 import type { NewRow } from '../../data/tables.ts';
 import { type Namespace, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -50,23 +50,23 @@ export class NamespaceService {
    * The slug is made from the name unless given. @throws RESOURCE_ALREADY_EXISTS for a slug that the workspace has
    * already
    */
-  async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateNamespace): Promise<Namespace> {
+  async create(caller: Caller, place: Checked<WorkspacePlace>, input: CreateNamespace): Promise<Namespace> {
     const id = newId('namespace');
     const slug = input.slug ?? slugOf(input.name, id);
     return this.#unique(place, slug, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         recordChange(tx, 'create', 'namespace', { id, ...place });
-        return tx.create('namespaces', newNamespace(actor, { id, ...place }, { ...input, slug }));
+        return tx.create('namespaces', newNamespace(caller, { id, ...place }, { ...input, slug }));
       }),
     );
   }
 
   /** Changes what is given; what is left out stays. The namespace `default` keeps its slug. */
-  async update(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: UpdateNamespace): Promise<Namespace> {
+  async update(caller: Caller, place: Checked<WorkspacePlace>, id: string, input: UpdateNamespace): Promise<Namespace> {
     const before = await this.reads.get(noCache, place, id);
     if (input.slug && input.slug !== before.slug) ensureNotDefault(before, 'keeps its slug');
     return this.#unique(place, input.slug ?? before.slug, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         await tx.expectVersion({ table: 'namespaces', key: { id: before.id } });
         recordChange(tx, 'update', 'namespace', before, { fields: Object.keys(input) });
         const set = { name: input.name ?? undefined, slug: input.slug ?? undefined, description: input.description };
@@ -80,17 +80,17 @@ export class NamespaceService {
    * `src/wiring/removal-order.ts` lists. The tokens of its connections are revoked.
    * @throws RESOURCE_CONFLICT `default_namespace`
    */
-  async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<void> {
+  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<void> {
     const namespace = await this.reads.get(noCache, place, id);
     ensureNotDefault(namespace, 'cannot be deleted');
     const { orgId, workspaceId } = namespace;
-    const contents = await this.#deps.removals.ofPlace(actor, {
+    const contents = await this.#deps.removals.ofPlace(caller, {
       kind: 'namespace',
       id: namespace.id,
       orgId,
       workspaceId,
     });
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       await tx.lock('namespaces', { id: namespace.id }, 'update', () => notFound('namespace', id));
       await tx.expectVersion({ table: 'namespaces', key: { id: namespace.id } });
       await contents.before(tx);
@@ -127,7 +127,7 @@ function ensureNotDefault({ id, slug }: Namespace, what: string): void {
 
 /** The row of a new namespace: written as a part of a change that is recorded. */
 export const newNamespace = (
-  actor: Actor,
+  caller: Caller,
   { id, orgId, workspaceId }: WorkspacePlace & { id: string },
   { name, slug, description }: CreateNamespace & { slug: string },
 ): NewRow<'namespaces'> => ({
@@ -137,7 +137,7 @@ export const newNamespace = (
   name,
   slug,
   description: description ?? null,
-  createdBy: actor.principal.userId,
+  createdBy: caller.principal.userId,
 });
 
 /** The slug of a name; a name without Latin letters and digits gets one from the id. */

@@ -101,8 +101,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'invitation:create' },
     emits: ['invitation.created'],
     args: { ...organizationArgs(), ...inputArg(CreateInvitationInput, 'The invitation.') },
-    resolve: ({ organization }, { input }, { actor, services }) =>
-      services.invitations.create(actor, organization, {
+    resolve: ({ organization }, { input }, { caller, services }) =>
+      services.invitations.create(caller, organization, {
         ...input,
         role: input.role,
         workspaceRole: input.workspaceRole,
@@ -114,7 +114,7 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'invitation:update' },
     emits: ['invitation.updated'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ organization }, { id }, { actor, services }) => services.invitations.resend(actor, organization, id),
+    resolve: ({ organization }, { id }, { caller, services }) => services.invitations.resend(caller, organization, id),
   }),
   revokeInvitation: t.boolean({
     description: 'Revokes a pending invitation. Its link stops working.',
@@ -122,8 +122,8 @@ builder.mutationFields((t) => ({
     activity: { action: 'revoke', resourceType: 'invitation' },
     emits: ['invitation.revoked'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ organization }, { id }, { actor, services }) => {
-      await services.invitations.revoke(actor, organization, id);
+    resolve: async ({ organization }, { id }, { caller, services }) => {
+      await services.invitations.revoke(caller, organization, id);
       return true;
     },
   }),
@@ -138,7 +138,7 @@ builder.mutationFields((t) => ({
     isCredential: true,
     args: inputArg(AcceptInvitationInput, 'The token.'),
     resolve: async (_root, { input }, context) => {
-      const id = await context.services.invitations.accept(context.actor, input.token);
+      const id = await context.services.invitations.accept(context.caller, input.token);
       return context.services.organizations.reads.get(context, inside.organization({ id }), id);
     },
   }),

@@ -4,7 +4,7 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Budget } from '../../access/throttle.ts';
 import { findRow, type QueryRunner } from '../../data/find-row.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf, words } from '../../data/pages.ts';
+import { columnsOf, words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
@@ -12,7 +12,7 @@ import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Invitation as InvitationRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, forbidden, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -82,19 +82,19 @@ export class InvitationService {
    * @throws RESOURCE_ALREADY_EXISTS for a member and for an address with a pending invitation; FORBIDDEN for who has
    * not proven an address; RATE_LIMIT_EXCEEDED
    */
-  async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateInvitation): Promise<Invitation> {
+  async create(caller: Caller, place: Checked<OrganizationPlace>, input: CreateInvitation): Promise<Invitation> {
     const { orgId } = place;
     const role = input.role ?? 'member';
     const workspaceRole = input.workspaceId ? (input.workspaceRole ?? 'member') : null;
     if (input.workspaceRole && !input.workspaceId)
       throw invalidInput(['input', 'workspaceRole'], 'it is a role in a workspace, but no workspace is given');
-    demandProven(actor, 'invitation:create');
+    demandProven(caller, 'invitation:create');
     demandRole(place.asked, role);
-    if (input.workspaceId) await this.#mayInviteInto(actor, orgId, input.workspaceId, workspaceRole!);
+    if (input.workspaceId) await this.#mayInviteInto(caller, orgId, input.workspaceId, workspaceRole!);
     await refuseKnown(this.#deps.sql, orgId, input.email);
-    await this.#mayMail(actor, orgId, input.email);
+    await this.#mayMail(caller, orgId, input.email);
     const id = newId('invitation');
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       const { name } = await lockOrganization(tx, orgId, 'no key update');
       await refuseKnown(tx, orgId, input.email);
       const token = randomToken();
@@ -107,11 +107,11 @@ export class InvitationService {
         workspaceId: input.workspaceId ?? null,
         workspaceRole,
         tokenHash: tokenHash(token),
-        invitedBy: actor.principal.userId,
+        invitedBy: caller.principal.userId,
         expiresAt: expiry(),
       });
       recordChange(tx, 'create', 'invitation', { id, orgId }, { role });
-      this.#deps.mail.invitation(tx, input.email, name, actor.principal.username, token);
+      this.#deps.mail.invitation(tx, input.email, name, caller.principal.username, token);
     });
     return this.reads.get(noCache, place, id);
   }
@@ -120,17 +120,17 @@ export class InvitationService {
    * Mails a new link, which works for seven days. The old link stops working.
    * @throws RESOURCE_CONFLICT unless it is pending; FORBIDDEN for who has not proven an address; RATE_LIMIT_EXCEEDED
    */
-  async resend(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<Invitation> {
+  async resend(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<Invitation> {
     const { orgId } = place;
-    demandProven(actor, 'invitation:update');
+    demandProven(caller, 'invitation:update');
     const known = await this.#pending(place, id);
-    await this.#mayMail(actor, orgId, known.email);
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#mayMail(caller, orgId, known.email);
+    await this.#deps.changes.run(caller, async (tx) => {
       const token = randomToken();
       await this.#whilePending(tx, orgId, id, { tokenHash: tokenHash(token), expiresAt: expiry() });
       recordChange(tx, 'update', 'invitation', { id, orgId }, { resent: true });
       const organization = await findRow(tx, 'organizations', { id: orgId });
-      this.#deps.mail.invitation(tx, known.email, organization!.name, actor.principal.username, token);
+      this.#deps.mail.invitation(tx, known.email, organization!.name, caller.principal.username, token);
     });
     return this.reads.get(noCache, place, id);
   }
@@ -139,10 +139,10 @@ export class InvitationService {
    * Revokes an invitation. Its link stops working at once.
    * @throws RESOURCE_CONFLICT unless it is pending
    */
-  async revoke(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
+  async revoke(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<void> {
     const { orgId } = place;
     await this.#pending(place, id);
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       await this.#whilePending(tx, orgId, id, { status: 'revoked' });
       recordChange(tx, 'revoke', 'invitation', { id, orgId });
     });
@@ -154,10 +154,10 @@ export class InvitationService {
    * @returns the organization
    * @throws InputError for a link that no longer works or is for somebody else
    */
-  async accept(actor: Actor, token: string): Promise<string> {
+  async accept(caller: Caller, token: string): Promise<string> {
     const path = ['input', 'token'];
     const { sql, changes, access } = this.#deps;
-    const { userId } = actor.principal;
+    const { userId } = caller.principal;
     const invitation = await findPendingInvitation(sql, tokenHash(token));
     if (!invitation) throw deadInvitation(path);
     const user = await findRow(sql, 'users', { id: userId });
@@ -169,21 +169,21 @@ export class InvitationService {
         'an identity provider that has not proven the domain of your address signs in to your account, and would ' +
           'reach the organization through it: register an account of your own, or ask for the proof of the domain',
       );
-    return changes.run(actor, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
+    return changes.run(caller, (tx) => acceptInvitation(tx, access, invitation, user, deadInvitation(path)));
   }
 
   /** @throws RATE_LIMIT_EXCEEDED */
-  async #mayMail(actor: Actor, orgId: string, email: string): Promise<void> {
+  async #mayMail(caller: Caller, orgId: string, email: string): Promise<void> {
     await this.#mailsByAddress.demand(`${orgId} ${email.toLowerCase()}`);
-    await this.#deps.mailBudgets.demand(actor, { to: email, orgId });
+    await this.#deps.mailBudgets.demand(caller, { to: email, orgId });
   }
 
-  async #mayInviteInto(actor: Actor, orgId: string, workspaceId: string, role: Role): Promise<void> {
+  async #mayInviteInto(caller: Caller, orgId: string, workspaceId: string, role: Role): Promise<void> {
     const { access } = this.#deps;
-    demandRole(await access.requireWorkspace(actor, orgId, workspaceId, 'workspace_member:create'), role);
+    demandRole(await access.requireWorkspace(caller, orgId, workspaceId, 'workspace_member:create'), role);
   }
 
-  /** An invitation that can still be accepted and whose role is not above the actor's. */
+  /** An invitation that can still be accepted and whose role is not above the caller's. */
   async #pending(place: Checked<OrganizationPlace>, id: string): Promise<Invitation> {
     const invitation = await this.reads.get(noCache, place, id);
     demandRole(place.asked, asRole(invitation.role));
@@ -209,7 +209,7 @@ async function isSpokenFor(db: QueryRunner, userId: string, orgId: string): Prom
 }
 
 /** Whoever writes to strangers can be written to. */
-function demandProven({ principal }: Actor, permission: Permission): void {
+function demandProven({ principal }: Caller, permission: Permission): void {
   if (!principal.isVerified)
     throw forbidden(permission, 'Confirm the e-mail address of your account before you invite others.');
 }

@@ -1,12 +1,12 @@
 import { effectiveRole } from '../../access/access.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Facts } from '../../data/occasions.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { recordChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { User } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound } from '../../kernel/errors.ts';
 import { atLeast, type Role } from '../../kernel/roles.ts';
@@ -60,14 +60,14 @@ export class Memberships {
   }
 
   /** @throws FORBIDDEN for a role above the caller's own, RESOURCE_CONFLICT `last_owner` */
-  async changeRole(actor: Actor, place: MemberPlace, userId: string, role: Role): Promise<void> {
+  async changeRole(caller: Caller, place: MemberPlace, userId: string, role: Role): Promise<void> {
     const { orgId, workspaceId } = place;
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       // a new owner must not leave the organization or be deactivated meanwhile
       if (role === 'owner' && workspaceId !== undefined) await lockOrganization(tx, orgId, 'share');
       const before = await this.#lockMember(tx, place, userId);
-      await this.mayGrant(tx, actor, place, before, 'update');
-      await this.mayGrant(tx, actor, place, role, 'update');
+      await this.mayGrant(tx, caller, place, before, 'update');
+      await this.mayGrant(tx, caller, place, role, 'update');
       if (role === 'owner') await lockAccount(tx, userId);
       else if (before === 'owner')
         await ensureNotLastOwner(
@@ -87,16 +87,16 @@ export class Memberships {
    * @throws RESOURCE_CONFLICT `last_owner`
    */
   async remove(
-    actor: Actor,
+    caller: Caller,
     place: MemberPlace,
     userId: string,
     follow: (tx: Tx, record: () => void) => Promise<void> = async (_tx, record) => record(),
   ): Promise<void> {
-    const isSelf = userId === actor.principal.userId;
-    await this.#demandRemoval(actor, place, isSelf);
-    await this.#deps.changes.run(actor, async (tx) => {
+    const isSelf = userId === caller.principal.userId;
+    await this.#demandRemoval(caller, place, isSelf);
+    await this.#deps.changes.run(caller, async (tx) => {
       const role = await this.#lockMember(tx, place, userId);
-      if (!isSelf) await this.mayGrant(tx, actor, place, role, 'delete');
+      if (!isSelf) await this.mayGrant(tx, caller, place, role, 'delete');
       const { orgId, workspaceId } = place;
       if (workspaceId === undefined) await ensureMayLeave(tx, { orgId, userId });
       else if (role === 'owner') await ensureNotLastOwner(tx, userId, { workspaceId }, this.#kind);
@@ -119,7 +119,7 @@ export class Memberships {
    */
   async mayGrant(
     tx: Tx,
-    { principal: { userId } }: Actor,
+    { principal: { userId } }: Caller,
     { orgId, workspaceId }: MemberPlace,
     role: Role,
     verb: 'create' | 'update' | 'delete',
@@ -156,13 +156,13 @@ export class Memberships {
     );
   }
 
-  async #demandRemoval(actor: Actor, place: MemberPlace, isSelf: boolean): Promise<void> {
+  async #demandRemoval(caller: Caller, place: MemberPlace, isSelf: boolean): Promise<void> {
     const { access } = this.#deps;
     const { orgId, workspaceId } = place;
     const permission = `${this.#kind}:delete` as const;
-    if (isSelf) await access.requireToken(actor, permission, place);
-    else if (workspaceId === undefined) await access.requireOrganization(actor, orgId, permission);
-    else await access.requireWorkspace(actor, orgId, workspaceId, permission);
+    if (isSelf) await access.requireToken(caller, permission, place);
+    else if (workspaceId === undefined) await access.requireOrganization(caller, orgId, permission);
+    else await access.requireWorkspace(caller, orgId, workspaceId, permission);
   }
 
   /**

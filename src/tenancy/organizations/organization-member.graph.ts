@@ -38,8 +38,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization_member:create' },
     emits: ['organization_member.created'],
     args: { ...organizationArgs(), ...inputArg(AddOrganizationMemberInput, 'The member to add.') },
-    resolve: ({ organization }, { input: { userId, role } }, { actor, services }) =>
-      services.organizationMembers.add(actor, organization, userId, role ?? undefined),
+    resolve: ({ organization }, { input: { userId, role } }, { caller, services }) =>
+      services.organizationMembers.add(caller, organization, userId, role ?? undefined),
   }),
   updateOrganizationMember: t.field({
     type: OrganizationMember,
@@ -47,8 +47,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization_member:update' },
     emits: ['organization_member.updated'],
     args: { ...target(), ...inputArg(UpdateOrganizationMemberInput, 'The new role.'), ...versionArg() },
-    resolve: ({ organization }, { userId, input }, { actor, services }) =>
-      services.organizationMembers.changeRole(actor, organization, userId, input.role),
+    resolve: ({ organization }, { userId, input }, { caller, services }) =>
+      services.organizationMembers.changeRole(caller, organization, userId, input.role),
   }),
   removeOrganizationMember: t.boolean({
     description:
@@ -58,8 +58,8 @@ builder.mutationFields((t) => ({
     emits: ['organization_member.deleted'],
     mayEmit: ['workspace_member.deleted', 'api_token.revoked', 'app_token.revoked'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ organization }, { userId }, { actor, services }) => {
-      await services.organizationMembers.remove(actor, organization, userId);
+    resolve: async ({ organization }, { userId }, { caller, services }) => {
+      await services.organizationMembers.remove(caller, organization, userId);
       return true;
     },
   }),

@@ -6,7 +6,7 @@ import type { Tx } from '../../data/tx.ts';
 import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import { type OrganizationMember as MemberRow, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists } from '../../kernel/errors.ts';
 import type { Role } from '../../kernel/roles.ts';
@@ -37,16 +37,16 @@ export class OrganizationMemberService {
    * @throws RESOURCE_ALREADY_EXISTS
    */
   async add(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     userId: string,
     role: Role = 'member',
   ): Promise<OrganizationMember> {
     const { orgId } = place;
-    await this.#deps.changes.run(actor, async (tx) => {
+    await this.#deps.changes.run(caller, async (tx) => {
       await this.#members.lock(tx, place);
-      await this.#members.mayGrant(tx, actor, place, role, 'create');
-      const addedBy = actor.principal.userId;
+      await this.#members.mayGrant(tx, caller, place, role, 'create');
+      const addedBy = caller.principal.userId;
       const isNew = await joinOrganization(tx, this.#deps.access, {
         orgId,
         userId,
@@ -61,12 +61,12 @@ export class OrganizationMemberService {
 
   /** @throws FORBIDDEN for a role above the caller's own, RESOURCE_CONFLICT `last_owner` */
   async changeRole(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     userId: string,
     role: Role,
   ): Promise<OrganizationMember> {
-    await this.#members.changeRole(actor, place, userId, role);
+    await this.#members.changeRole(caller, place, userId, role);
     return this.reads.get(noCache, place, userId);
   }
 
@@ -75,10 +75,10 @@ export class OrganizationMemberService {
    * last owner of the organization or of a workspace.
    * @throws RESOURCE_CONFLICT `last_owner`
    */
-  async remove(actor: Actor, place: Checked<OrganizationPlace>, userId: string): Promise<void> {
+  async remove(caller: Caller, place: Checked<OrganizationPlace>, userId: string): Promise<void> {
     const { orgId } = place;
     const remove = () =>
-      this.#members.remove(actor, place, userId, async (tx, record) => {
+      this.#members.remove(caller, place, userId, async (tx, record) => {
         // no organization manages the account of a member who left, also after they come back
         tx.update('users', { id: userId, homeOrgId: orgId }, { homeOrgId: null });
         await this.#deps.removals.ofMember(tx, { orgId, userId });

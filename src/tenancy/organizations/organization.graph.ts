@@ -22,8 +22,8 @@ export const Organization = builder.prismaObject('Organization', {
       authorize: 'inherited',
       description: "The caller's role in the organization: `owner`, `admin`, `editor`, `member` or `viewer`.",
       resolve: async ({ id }, _args, context) => {
-        const { caller } = context;
-        const userId = caller.principal?.userId ?? caller.signedInAs?.userId;
+        const { anyCaller } = context;
+        const userId = anyCaller.principal?.userId ?? anyCaller.signedInAs?.userId;
         const role = userId ? await rolesOf(context).load({ userId, orgId: id }) : null;
         if (!role) throw forbidden('organization:access'); // removed while the request was running
         return role;
@@ -39,7 +39,7 @@ export const Organization = builder.prismaObject('Organization', {
       args: pageArgs(),
       resolve: async (row, args, context) => {
         const { access, workspaces } = context.services;
-        const role = await access.organizationRole(context.actor, row.id);
+        const role = await access.organizationRole(context.caller, row.id);
         return workspaces.list(context, inside.organization(row), role, args);
       },
     }),
@@ -51,7 +51,7 @@ refersTo(Organization, { createdBy: 'user' });
 export const OrganizationConnection = pageType('Organization', Organization);
 
 registerNode('organization', Organization, async (context, id) => {
-  await context.services.access.requireOrganization(context.actor, id, 'organization:access');
+  await context.services.access.requireOrganization(context.caller, id, 'organization:access');
   return context.services.organizations.reads.findUnscoped(context, id);
 });
 
@@ -108,7 +108,7 @@ builder.mutationFields((t) => ({
     activity: { action: 'create', resourceType: 'organization' },
     emits: ['organization.created', 'organization_member.created', 'workspace.created'],
     args: inputArg(CreateOrganizationInput, 'The organization.'),
-    resolve: (_root, { input }, { actor, services }) => services.organizations.create(actor, input),
+    resolve: (_root, { input }, { caller, services }) => services.organizations.create(caller, input),
   }),
   updateOrganization: t.field({
     type: Organization,
@@ -116,7 +116,7 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization:update', by: 'id' },
     emits: ['organization.updated'],
     args: { ...idArg('The organization.'), ...inputArg(UpdateOrganizationInput), ...versionArg() },
-    resolve: (_root, { id, input }, { actor, services }) => services.organizations.update(actor, id, input),
+    resolve: (_root, { id, input }, { caller, services }) => services.organizations.update(caller, id, input),
   }),
   deleteOrganization: t.boolean({
     description:
@@ -125,8 +125,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization:delete', by: 'id' },
     emits: ['organization.deleted'],
     args: { ...idArg('The organization.'), ...versionArg() },
-    resolve: async (_root, { id }, { actor, services }) => {
-      await services.organizations.delete(actor, id);
+    resolve: async (_root, { id }, { caller, services }) => {
+      await services.organizations.delete(caller, id);
       return true;
     },
   }),

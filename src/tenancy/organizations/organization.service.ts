@@ -1,14 +1,14 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Config } from '../../config.ts';
 import type { Given } from '../../data/given.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import { type Organization, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, notFound } from '../../kernel/errors.ts';
 import type { Removals } from '../removals.ts';
@@ -63,10 +63,10 @@ export class OrganizationService {
    * Creates an organization with a default workspace. The caller owns both.
    * @throws RESOURCE_CONFLICT `limit_reached`
    */
-  async create(actor: Actor, input: CreateOrganization): Promise<Organization> {
+  async create(caller: Caller, input: CreateOrganization): Promise<Organization> {
     const { access, changes } = this.#deps;
-    const founderId = actor.principal.userId;
-    return changes.run(actor, async (tx) => {
+    const founderId = caller.principal.userId;
+    return changes.run(caller, async (tx) => {
       await this.#lockCap(tx, founderId);
       return (await foundOrganization(tx, access, { ...input, founderId })).organization;
     });
@@ -90,8 +90,8 @@ export class OrganizationService {
   }
 
   /** Changes the given fields. Omitted fields stay as they are. */
-  async update(actor: Actor, id: string, input: UpdateOrganization): Promise<Organization> {
-    return this.#deps.changes.run(actor, async (tx) => {
+  async update(caller: Caller, id: string, input: UpdateOrganization): Promise<Organization> {
+    return this.#deps.changes.run(caller, async (tx) => {
       await lockOrganization(tx, id, 'no key update');
       await tx.expectVersion({ table: 'organizations', key: { id } });
       recordChange(tx, 'update', 'organization', { id, orgId: id }, { fields: Object.keys(input) });
@@ -104,7 +104,7 @@ export class OrganizationService {
    * A soft delete. Access treats nobody as a member any more, so everything in the organization becomes unreachable at
    * once.
    */
-  async delete(actor: Actor, id: string): Promise<void> {
+  async delete(caller: Caller, id: string): Promise<void> {
     const remove = async (tx: Tx) => {
       await lockOrganization(tx, id, 'no key update');
       await tx.expectVersion({ table: 'organizations', key: { id } });
@@ -115,6 +115,6 @@ export class OrganizationService {
       recordChange(tx, 'delete', 'organization', { id, orgId: id });
       tx.afterCommit(() => this.#deps.access.organizationDeleted(id));
     };
-    await whileTaken(() => this.#deps.changes.run(actor, remove));
+    await whileTaken(() => this.#deps.changes.run(caller, remove));
   }
 }

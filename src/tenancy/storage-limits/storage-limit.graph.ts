@@ -56,7 +56,7 @@ builder.queryFields((t) => ({
     description: 'The storage of a workspace. Refused to tokens that are restricted to a part of it.',
     authorize: { workspace: 'analytics:read' },
     args: workspaceArgs(),
-    resolve: ({ workspace }, _args, { actor, services }) => services.storageLimits.ofWorkspace(actor, workspace),
+    resolve: ({ workspace }, _args, { caller, services }) => services.storageLimits.ofWorkspace(caller, workspace),
   }),
   organizationStorage: t.field({
     type: StorageType,
@@ -64,8 +64,8 @@ builder.queryFields((t) => ({
       'The storage of an organization, for its administrators. Refused to tokens that are restricted to a part of it.',
     authorize: { organization: 'organization:access', service: 'analytics:read' },
     args: organizationArgs(),
-    resolve: ({ organization }, _args, { actor, services }) =>
-      services.storageLimits.ofOrganization(actor, organization),
+    resolve: ({ organization }, _args, { caller, services }) =>
+      services.storageLimits.ofOrganization(caller, organization),
   }),
 }));
 
@@ -92,8 +92,8 @@ builder.mutationFields((t) => ({
     activity: { action: 'update', resourceType: 'workspace' },
     emits: ['workspace.updated'],
     args: { ...workspaceArgs(), ...inputArg(UpdateStorageInput, 'The limit.') },
-    resolve: ({ organization }, { workspaceId, input }, { actor, services }) =>
-      services.storageLimits.updateWorkspace(actor, organization, workspaceId, input),
+    resolve: ({ organization }, { workspaceId, input }, { caller, services }) =>
+      services.storageLimits.updateWorkspace(caller, organization, workspaceId, input),
   }),
   updateOrganizationStorage: t.field({
     type: StorageType,
@@ -104,7 +104,7 @@ builder.mutationFields((t) => ({
     activity: { action: 'update', resourceType: 'organization' },
     emits: ['organization.updated'],
     args: { ...organizationArgs(), ...inputArg(UpdateStorageInput, 'The limit.') },
-    resolve: (_root, { orgId, input }, { actor, services }) =>
-      services.storageLimits.updateOrganization(actor, orgId, input),
+    resolve: (_root, { orgId, input }, { caller, services }) =>
+      services.storageLimits.updateOrganization(caller, orgId, input),
   }),
 }));

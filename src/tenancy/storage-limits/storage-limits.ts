@@ -12,7 +12,7 @@ export type StorageSettings = Pick<Config, 'maxStorageBytesPerWorkspace' | 'maxS
 
 /** The code with which `demand_storage` fails, and what it says. */
 const REFUSED = 'QS001';
-interface Refusal {
+interface StorageRefusal {
   resource_type: 'workspace' | 'organization';
   resource_id: string;
   used_bytes: number;
@@ -73,7 +73,7 @@ export function refusalOf(error: unknown, held = 0): ApiError | null {
   if (!(error instanceof Error)) return null;
   const { code, detail } = error as { code?: unknown; detail?: unknown };
   if (code !== REFUSED || typeof detail !== 'string') return null;
-  const { resource_type: kind, resource_id: id, ...found } = JSON.parse(detail) as Refusal;
+  const { resource_type: kind, resource_id: id, ...found } = JSON.parse(detail) as StorageRefusal;
   const numbers = {
     ...found,
     used_bytes: found.used_bytes - held,

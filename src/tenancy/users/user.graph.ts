@@ -9,8 +9,8 @@ import type { UserReads, UserView } from './user.reads.ts';
 export const emailBounds = { minLength: 3, maxLength: 320, format: 'email' } as const;
 
 /** Whether a user is the caller: private fields are visible only to the user. */
-export const isSelf = ({ id }: { id: string }, { caller }: Context): boolean =>
-  caller.principal?.userId === id || caller.signedInAs?.userId === id;
+export const isSelf = ({ id }: { id: string }, { anyCaller }: Context): boolean =>
+  anyCaller.principal?.userId === id || anyCaller.signedInAs?.userId === id;
 
 /** Roles of users within organizations, loaded in batches. */
 export const rolesOf = (context: Context): ReturnType<UserReads['roleLoader']> =>
@@ -34,13 +34,13 @@ export function shownAddress(
   const { email, isAddressShown } = user;
   if (isSelf(user, context)) return email;
   if (!isAddressShown || orgId === null) return null;
-  const sees = context.services.access.seesAddresses(context.actor, orgId);
+  const sees = context.services.access.seesAddresses(context.caller, orgId);
   return sees instanceof Promise ? sees.then((answer) => (answer ? email : null)) : sees ? email : null;
 }
 
 /** Hidden outside the home organization: where a guest starts concerns another tenant. */
 const defaultWorkspaceOf = (user: UserView, context: Context) =>
-  (isSelf(user, context) && !context.caller.principal?.token) || user.homeOrgId === user.contextOrgId
+  (isSelf(user, context) && !context.anyCaller.principal?.token) || user.homeOrgId === user.contextOrgId
     ? user.defaultWorkspaceId
     : null;
 
@@ -109,7 +109,7 @@ export const User = builder.objectRef<UserView>('User').implement({
       resolve: async (user, _args, context) => {
         if (!isSelf(user, context)) return {};
         const all = await organizationsOf(context).load(user.id);
-        const only = context.caller.principal?.token?.orgId;
+        const only = context.anyCaller.principal?.token?.orgId;
         const organizations = only ? all.filter(({ org_id }) => org_id === only) : all;
         return { current_org_id: user.contextOrgId, organizations };
       },

@@ -1,9 +1,9 @@
 import DataLoader from 'dataloader';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf, selectList, words } from '../../data/pages.ts';
+import { columnsOf, selectList, words } from '../../data/paging.ts';
 import type { User as UserRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Role } from '../../kernel/roles.ts';
 import { addressShown } from '../organizations/shown-addresses.ts';
 
@@ -110,13 +110,13 @@ export class UserReads {
    * An organization that both users belong to: the preferred one first, for a token only its own. `null` when they
    * share none.
    */
-  async sharedOrganization(actor: Actor, userId: string): Promise<string | null> {
+  async sharedOrganization(caller: Caller, userId: string): Promise<string | null> {
     const [row] = await this.#deps.sql.read<{ orgId: string }>(
       `select a.org_id as "orgId" from organization_members a join organization_members b on b.org_id = a.org_id
        join organizations o on o.id = a.org_id
        where a.user_id = $1 and b.user_id = $2 and o.deleted_at is null and ($4::text is null or a.org_id = $4)
        order by (a.org_id = $3) desc, a.id limit 1`,
-      [actor.principal.userId, userId, actor.principal.orgId ?? '', actor.principal.token?.orgId ?? null],
+      [caller.principal.userId, userId, caller.principal.orgId ?? '', caller.principal.token?.orgId ?? null],
     );
     return row?.orgId ?? null;
   }

@@ -45,8 +45,8 @@ builder.mutationFields((t) => ({
     emits: ['workspace_member.created'],
     mayEmit: ['organization_member.created'],
     args: { ...workspaceArgs(), ...inputArg(AddWorkspaceMemberInput, 'The member to add.') },
-    resolve: ({ workspace }, { input: { userId, role } }, { actor, services }) =>
-      services.workspaceMembers.add(actor, workspace, userId, role ?? undefined),
+    resolve: ({ workspace }, { input: { userId, role } }, { caller, services }) =>
+      services.workspaceMembers.add(caller, workspace, userId, role ?? undefined),
   }),
   updateWorkspaceMember: t.field({
     type: WorkspaceMember,
@@ -54,16 +54,16 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'workspace_member:update' },
     emits: ['workspace_member.updated'],
     args: { ...target(), ...inputArg(UpdateWorkspaceMemberInput, 'The new role.'), ...versionArg() },
-    resolve: ({ workspace }, { userId, input }, { actor, services }) =>
-      services.workspaceMembers.changeRole(actor, workspace, userId, input.role),
+    resolve: ({ workspace }, { userId, input }, { caller, services }) =>
+      services.workspaceMembers.changeRole(caller, workspace, userId, input.role),
   }),
   removeWorkspaceMember: t.boolean({
     description: 'Removes a member from a workspace. All members may remove themselves. The last owner cannot leave.',
     authorize: { workspace: 'workspace:read', service: 'workspace_member:delete' },
     emits: ['workspace_member.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ workspace }, { userId }, { actor, services }) => {
-      await services.workspaceMembers.remove(actor, workspace, userId);
+    resolve: async ({ workspace }, { userId }, { caller, services }) => {
+      await services.workspaceMembers.remove(caller, workspace, userId);
       return true;
     },
   }),

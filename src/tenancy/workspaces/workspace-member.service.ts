@@ -3,7 +3,7 @@ import { brokenUnique } from '../../data/changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { noCache } from '../../data/request-cache.ts';
 import { type WorkspaceMember as MemberRow, Prisma } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -35,18 +35,18 @@ export class WorkspaceMemberService {
    * @throws RESOURCE_ALREADY_EXISTS
    */
   async add(
-    actor: Actor,
+    caller: Caller,
     place: Checked<WorkspacePlace>,
     userId: string,
     role: Role = 'member',
   ): Promise<WorkspaceMember> {
     const { orgId, workspaceId } = place;
-    const addedBy = actor.principal.userId;
+    const addedBy = caller.principal.userId;
     await this.#deps.changes
-      .run(actor, async (tx) => {
+      .run(caller, async (tx) => {
         await lockOrganization(tx, orgId, 'share');
         await this.#members.lock(tx, place);
-        await this.#members.mayGrant(tx, actor, place, role, 'create');
+        await this.#members.mayGrant(tx, caller, place, role, 'create');
         const inOrganization = role === 'viewer' ? 'viewer' : 'member';
         const newMember = { orgId, userId, role: inOrganization, addedBy, isUnasked: true } as const;
         await joinOrganization(tx, this.#deps.access, newMember);
@@ -60,13 +60,18 @@ export class WorkspaceMemberService {
   }
 
   /** @throws FORBIDDEN for a role above the caller's own, RESOURCE_CONFLICT `last_owner` */
-  async changeRole(actor: Actor, place: Checked<WorkspacePlace>, userId: string, role: Role): Promise<WorkspaceMember> {
-    await this.#members.changeRole(actor, place, userId, role);
+  async changeRole(
+    caller: Caller,
+    place: Checked<WorkspacePlace>,
+    userId: string,
+    role: Role,
+  ): Promise<WorkspaceMember> {
+    await this.#members.changeRole(caller, place, userId, role);
     return this.reads.get(noCache, place, userId);
   }
 
   /** Removes a member. Members may always remove themselves, except the last owner. */
-  async remove(actor: Actor, place: Checked<WorkspacePlace>, userId: string): Promise<void> {
-    await this.#members.remove(actor, place, userId);
+  async remove(caller: Caller, place: Checked<WorkspacePlace>, userId: string): Promise<void> {
+    await this.#members.remove(caller, place, userId);
   }
 }

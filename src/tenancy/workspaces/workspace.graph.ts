@@ -42,10 +42,10 @@ refersTo(Workspace, {
 export const WorkspaceConnection = pageType('Workspace', Workspace);
 
 registerNode('workspace', Workspace, async (context, id, orgId) => {
-  const { actor, services } = context;
+  const { caller, services } = context;
   const { reads } = services.workspaces;
   const workspace = await (orgId ? reads.findInTenant(context, orgId, id) : reads.findUnscoped(context, id));
-  if (workspace) await services.access.requireWorkspace(actor, workspace.orgId, id, 'workspace:read');
+  if (workspace) await services.access.requireWorkspace(caller, workspace.orgId, id, 'workspace:read');
   return workspace;
 });
 
@@ -61,7 +61,7 @@ builder.objectField(User, 'workspaces', (t) =>
     resolve: async (user, args, context) => {
       const { contextOrgId: orgId } = user;
       const { access, workspaces } = context.services;
-      if (!orgId || !isSelf(user, context) || !(await access.organizationRole(context.actor, orgId))) return emptyPage;
+      if (!orgId || !isSelf(user, context) || !(await access.organizationRole(context.caller, orgId))) return emptyPage;
       return workspaces.own.list(context, inside.organization({ id: orgId }), args);
     },
   }),
@@ -140,7 +140,7 @@ builder.mutationFields((t) => ({
       orgId: t.arg.id({ required: true, description: 'The organization.' }),
       input: t.arg({ type: CreateWorkspaceInput, required: true, description: 'The workspace.' }),
     },
-    resolve: (_root, { orgId, input }, { actor, services }) => services.workspaces.create(actor, orgId, input),
+    resolve: (_root, { orgId, input }, { caller, services }) => services.workspaces.create(caller, orgId, input),
   }),
   updateWorkspace: t.field({
     type: Workspace,
@@ -153,7 +153,8 @@ builder.mutationFields((t) => ({
       input: t.arg({ type: UpdateWorkspaceInput, required: true, description: 'The changes.' }),
       ...versionArg(),
     },
-    resolve: (_root, { orgId, id, input }, { actor, services }) => services.workspaces.update(actor, orgId, id, input),
+    resolve: (_root, { orgId, id, input }, { caller, services }) =>
+      services.workspaces.update(caller, orgId, id, input),
   }),
   deleteWorkspace: t.field({
     type: MessageResult,
@@ -166,6 +167,6 @@ builder.mutationFields((t) => ({
       id: t.arg.id({ required: true, description: 'The workspace.' }),
       ...versionArg(),
     },
-    resolve: (_root, { orgId, id }, { actor, services }) => services.workspaces.delete(actor, orgId, id),
+    resolve: (_root, { orgId, id }, { caller, services }) => services.workspaces.delete(caller, orgId, id),
   }),
 }));

@@ -2,14 +2,14 @@ import { reachesEveryWorkspace } from '../../access/access.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { LockStrength } from '../../data/locks.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { Reads, type ReadsOptions } from '../../data/reads.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
-import type { ActorContext } from '../../data/request-cache.ts';
+import type { CallerContext } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { Written } from '../../data/writes.ts';
 import { Prisma, type Workspace } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -74,7 +74,7 @@ export class WorkspaceService {
    * @param role the caller's role in the organization
    */
   async list(
-    context: ActorContext,
+    context: CallerContext,
     place: Checked<OrganizationPlace>,
     role: Role | null,
     args: PageArgs,
@@ -83,9 +83,9 @@ export class WorkspaceService {
     return reads.list(context, place, args);
   }
 
-  async create(actor: Actor, orgId: string, input: CreateWorkspace): Promise<Workspace> {
-    const ownerId = actor.principal.userId;
-    return this.#deps.changes.run(actor, async (tx) => {
+  async create(caller: Caller, orgId: string, input: CreateWorkspace): Promise<Workspace> {
+    const ownerId = caller.principal.userId;
+    return this.#deps.changes.run(caller, async (tx) => {
       // a concurrent removal of the owner or deletion of the account waits, or has already happened: no workspace is
       // left without an owner
       demandMember(tx, orgId, ownerId, () => forbidden('organization:access'));
@@ -97,8 +97,8 @@ export class WorkspaceService {
   }
 
   /** Changes the given fields. Omitted fields stay as they are. */
-  async update(actor: Actor, orgId: string, id: string, input: UpdateWorkspace): Promise<Workspace> {
-    return this.#deps.changes.run(actor, async (tx) => {
+  async update(caller: Caller, orgId: string, id: string, input: UpdateWorkspace): Promise<Workspace> {
+    return this.#deps.changes.run(caller, async (tx) => {
       await tx.expectVersion({ table: 'workspaces', key: { id } });
       const set = {
         name: input.name ?? undefined,
@@ -112,8 +112,8 @@ export class WorkspaceService {
   }
 
   /** A soft delete. The workspace is kept for 30 days; everything in it becomes unreachable at once. */
-  async delete(actor: Actor, orgId: string, id: string): Promise<{ message: string }> {
-    await this.#deps.changes.run(actor, async (tx) => {
+  async delete(caller: Caller, orgId: string, id: string): Promise<{ message: string }> {
+    await this.#deps.changes.run(caller, async (tx) => {
       tx.demand('workspaces', { id, orgId, deletedAt: null }, 'update', () => notFound('workspace', id));
       await tx.expectVersion({ table: 'workspaces', key: { id } });
       tx.update('workspaces', { id }, { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' });

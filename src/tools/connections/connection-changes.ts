@@ -1,7 +1,7 @@
 import type { Tx } from '../../data/tx.ts';
 import type { Connection } from '../../generated/prisma/client.ts';
 import { type AuthType, lifetimeOf } from './connection-state.ts';
-import type { Grant } from './oauth-provider.ts';
+import type { OAuthGrant } from './oauth-provider.ts';
 
 /** A tool instance shows the state of its connection for the whole workspace. */
 export function showInInstance(
@@ -16,7 +16,7 @@ export function showInInstance(
 export function connected(
   authType: AuthType,
   asked: readonly string[],
-  grant: Pick<Grant, 'lifetime' | 'scopes' | 'accountLabel' | 'refreshToken'>,
+  grant: Pick<OAuthGrant, 'lifetime' | 'scopes' | 'accountLabel' | 'refreshToken'>,
 ) {
   const lifetime = lifetimeOf(grant.lifetime, grant.refreshToken !== null);
   return {

@@ -17,8 +17,8 @@ import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { connected, showInInstance } from './connection-changes.ts';
 import { afterFailure } from './connection-state.ts';
-import { clientOf, clientReferenceOf, findTarget, type Target } from './connection-target.ts';
-import { type Grant, type OAuthProvider, ProviderRefusal } from './oauth-provider.ts';
+import { type ConnectionTarget, clientOf, clientReferenceOf, findTarget } from './connection-target.ts';
+import { type OAuthGrant, type OAuthProvider, ProviderRefusal } from './oauth-provider.ts';
 import { credentialIn, tokensOf } from './stored-credential.ts';
 
 /** Longer than an outbound call may take: after that, whoever claimed the refresh is gone. */
@@ -40,14 +40,14 @@ export type RefreshReason = 'due' | 'expired' | 'refused';
 interface Claim {
   id: string;
   connection: Connection;
-  target: Target;
+  target: ConnectionTarget;
   tokens: { access_token: string; refresh_token: string };
 }
 
 /** `settled`: nothing is left to do, because somebody else did it or nobody can. */
 type Claimed = Claim | 'busy' | 'settled';
 
-interface RefreshDeps {
+interface ConnectionRefreshDeps {
   sql: Sql;
   changes: Changes;
   credentials: Credentials;
@@ -63,10 +63,10 @@ interface RefreshDeps {
  */
 export class ConnectionRefresh implements Owner {
   readonly tasks: readonly Task[];
-  readonly #deps: RefreshDeps;
+  readonly #deps: ConnectionRefreshDeps;
   readonly #running = new Map<string, Promise<void>>();
 
-  constructor(deps: RefreshDeps) {
+  constructor(deps: ConnectionRefreshDeps) {
     this.#deps = deps;
     this.tasks = [
       scheduled(
@@ -188,7 +188,7 @@ export class ConnectionRefresh implements Owner {
     }
   }
 
-  async #succeed(claim: Claim, granted: Grant): Promise<void> {
+  async #succeed(claim: Claim, granted: OAuthGrant): Promise<void> {
     const { credentials } = this.#deps;
     await this.#change(claim, async (tx, connection) => {
       const { id, orgId } = connection;

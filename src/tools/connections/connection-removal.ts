@@ -4,7 +4,7 @@ import { emitChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { type Statement, statement } from '../../data/writes.ts';
 import type { Connection } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Owner } from '../../kernel/owner.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import type { ContentOwner, PlaceRemoval, RemovedPlace } from '../../tenancy/removals.ts';
@@ -40,7 +40,7 @@ export class ConnectionRemoval implements Owner, ContentOwner {
   }
 
   /** Removes the connections of a namespace and of its instances. */
-  placeRemoved(_actor: Actor, place: RemovedPlace): PlaceRemoval {
+  placeRemoved(_actor: Caller, place: RemovedPlace): PlaceRemoval {
     return place.kind === 'namespace' ? { before: (tx) => this.#ofNamespace(tx, place) } : {};
   }
 

@@ -16,7 +16,7 @@ const LONGEST_WAIT_MS = 60 * MINUTE;
 const TOLERATED = 3;
 
 /** When a token that was just granted ends, and when it is refreshed. */
-export interface Lifetime {
+export interface TokenLifetime {
   expiresAt: Date | null;
   refreshAt: Date | null;
 }
@@ -25,7 +25,7 @@ export interface Lifetime {
  * Times of a new access token. @param lifetime seconds; `null` if the provider does not say: it is used until it is
  * refused
  */
-export function lifetimeOf(lifetime: number | null, hasRefreshToken: boolean, now = Date.now()): Lifetime {
+export function lifetimeOf(lifetime: number | null, hasRefreshToken: boolean, now = Date.now()): TokenLifetime {
   if (lifetime === null) return { expiresAt: null, refreshAt: null };
   const lives = lifetime * 1_000;
   const margin = hasRefreshToken ? Math.min(MARGIN_MS, lives / 2) : 0;

@@ -10,26 +10,29 @@ import { type OAuthService, oauthServiceOf } from '../tools/tool-shapes.ts';
 import type { OAuthClient } from './oauth-provider.ts';
 
 /** A tool instance and its tool: what a connection is for. */
-export interface Target {
+export interface ConnectionTarget {
   instance: ToolInstance;
   tool: Tool;
 }
 
 /** An instance of an organization with its tool; `null` if there is none. */
-export async function findTarget(db: QueryRunner, orgId: string, instanceId: string): Promise<Target | null> {
+export async function findTarget(db: QueryRunner, orgId: string, instanceId: string): Promise<ConnectionTarget | null> {
   const instance = await findRow(db, 'tool_instances', { orgId, id: instanceId });
   const tool = instance && (await findRow(db, 'tools', { id: instance.toolId }));
   return instance && tool && { instance, tool };
 }
 
 /** The same for instances of any organization, by their identifiers. Not scoped: the caller has found them in rows. */
-export async function findTargets(db: QueryRunner, instanceIds: readonly string[]): Promise<Map<string, Target>> {
+export async function findTargets(
+  db: QueryRunner,
+  instanceIds: readonly string[],
+): Promise<Map<string, ConnectionTarget>> {
   const instances = await findRows(db, 'tool_instances', statement`t.id = any(${[...new Set(instanceIds)]}::text[])`);
   const toolIds = [...new Set(instances.map(({ toolId }) => toolId))];
   const tools = await findRows(db, 'tools', statement`t.id = any(${toolIds}::text[])`);
   const toolOf = new Map(tools.map((tool) => [tool.id, tool]));
   return new Map(
-    instances.flatMap((instance): [string, Target][] => {
+    instances.flatMap((instance): [string, ConnectionTarget][] => {
       const tool = toolOf.get(instance.toolId);
       return tool ? [[instance.id, { instance, tool }]] : [];
     }),
@@ -50,7 +53,7 @@ export interface ClientReference extends Omit<OAuthClient, 'clientSecret'> {
 }
 
 /** The OAuth client of an instance; `null` if it has none, or its tool no OAuth service. */
-export function clientReferenceIn({ instance, tool }: Target): ClientReference | null {
+export function clientReferenceIn({ instance, tool }: ConnectionTarget): ClientReference | null {
   const { id, orgId, clientId, clientSecretVaultId } = instance;
   const service = serviceOf(tool);
   if (!service || !clientId) return null;
@@ -58,7 +61,7 @@ export function clientReferenceIn({ instance, tool }: Target): ClientReference |
 }
 
 /** The same. @throws RESOURCE_CONFLICT `oauth_not_supported`, `oauth_client_missing` */
-export function clientReferenceOf(target: Target): ClientReference {
+export function clientReferenceOf(target: ConnectionTarget): ClientReference {
   const found = clientReferenceIn(target);
   if (found) return found;
   const { instance, tool } = target;

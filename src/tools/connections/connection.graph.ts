@@ -232,8 +232,8 @@ builder.mutationFields((t) => ({
     activity: { action: 'connect', resourceType: 'connection' },
     mayEmit: ['connection.created', 'connection.updated'],
     args: { ...namespaceArgs(), ...inputArg(InitiateConnectionInput, 'What to connect.') },
-    resolve: ({ namespace }, { input }, { actor, services }) =>
-      services.connections.initiate(actor, namespace, input.toolInstanceId),
+    resolve: ({ namespace }, { input }, { caller, services }) =>
+      services.connections.initiate(caller, namespace, input.toolInstanceId),
   }),
   initiateWorkspaceConnection: t.field({
     type: InitiatedConnection,
@@ -242,8 +242,8 @@ builder.mutationFields((t) => ({
     activity: { action: 'connect', resourceType: 'connection' },
     mayEmit: ['connection.created', 'connection.updated'],
     args: { ...workspaceArgs(), ...inputArg(InitiateConnectionInput, 'What to connect.') },
-    resolve: ({ workspace }, { input }, { actor, services }) =>
-      services.connections.initiate(actor, workspace, input.toolInstanceId),
+    resolve: ({ workspace }, { input }, { caller, services }) =>
+      services.connections.initiate(caller, workspace, input.toolInstanceId),
   }),
   exchangeConnection: t.field({
     type: Connection,
@@ -267,7 +267,7 @@ builder.mutationFields((t) => ({
         description: 'The state that came back with the code.',
       }),
     })),
-    resolve: (_root, { code, state }, { actor, services }) => services.connections.exchange(actor, code, state),
+    resolve: (_root, { code, state }, { caller, services }) => services.connections.exchange(caller, code, state),
   }),
   createNamespaceConnection: t.field({
     type: Connection,
@@ -276,8 +276,8 @@ builder.mutationFields((t) => ({
     activity: { action: 'connect', resourceType: 'connection' },
     mayEmit: ['connection.created', 'connection.updated'],
     args: { ...namespaceArgs(), ...inputArg(CreateConnectionInput, 'What to connect.') },
-    resolve: ({ namespace }, { input }, { actor, services }) =>
-      services.connections.createByKey(actor, namespace, input.toolInstanceId, input.apiKey),
+    resolve: ({ namespace }, { input }, { caller, services }) =>
+      services.connections.createByKey(caller, namespace, input.toolInstanceId, input.apiKey),
   }),
   createWorkspaceConnection: t.field({
     type: Connection,
@@ -286,8 +286,8 @@ builder.mutationFields((t) => ({
     activity: { action: 'connect', resourceType: 'connection' },
     mayEmit: ['connection.created', 'connection.updated'],
     args: { ...workspaceArgs(), ...inputArg(CreateConnectionInput, 'What to connect.') },
-    resolve: ({ workspace }, { input }, { actor, services }) =>
-      services.connections.createByKey(actor, workspace, input.toolInstanceId, input.apiKey),
+    resolve: ({ workspace }, { input }, { caller, services }) =>
+      services.connections.createByKey(caller, workspace, input.toolInstanceId, input.apiKey),
   }),
   deleteNamespaceConnection: t.field({
     type: MessageResult,
@@ -296,8 +296,8 @@ builder.mutationFields((t) => ({
     activity: { action: 'disconnect', resourceType: 'connection' },
     emits: ['connection.deleted'],
     args: { ...namespaceArgs(), ...ofInstance(), ...versionArg('the connection') },
-    resolve: ({ namespace }, { toolInstanceId }, { actor, services }) =>
-      services.connections.delete(actor, namespace, toolInstanceId),
+    resolve: ({ namespace }, { toolInstanceId }, { caller, services }) =>
+      services.connections.delete(caller, namespace, toolInstanceId),
   }),
   deleteWorkspaceConnection: t.field({
     type: MessageResult,
@@ -306,7 +306,7 @@ builder.mutationFields((t) => ({
     activity: { action: 'disconnect', resourceType: 'connection' },
     emits: ['connection.deleted'],
     args: { ...workspaceArgs(), ...ofInstance(), ...versionArg('the connection') },
-    resolve: ({ workspace }, { toolInstanceId }, { actor, services }) =>
-      services.connections.delete(actor, workspace, toolInstanceId),
+    resolve: ({ workspace }, { toolInstanceId }, { caller, services }) =>
+      services.connections.delete(caller, workspace, toolInstanceId),
   }),
 }));

@@ -1,12 +1,12 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Budget } from '../../access/throttle.ts';
 import { findRow } from '../../data/find-row.ts';
-import { columnsOf } from '../../data/pages.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { type Connection, Prisma, type Tool, type ToolInstance } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, NamespacePlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -16,7 +16,7 @@ import { keyFieldsOf } from '../tools/tool-shapes.ts';
 import { connected, showInInstance } from './connection-changes.ts';
 import type { ConnectionRemoval } from './connection-removal.ts';
 import { type AuthType, PENDING_SECONDS } from './connection-state.ts';
-import { clientOf, clientReferenceOf, findTarget, serviceOf, type Target } from './connection-target.ts';
+import { type ConnectionTarget, clientOf, clientReferenceOf, findTarget, serviceOf } from './connection-target.ts';
 import { type OAuthProvider, ProviderRefusal } from './oauth-provider.ts';
 import type { OAuthStates } from './oauth-states.ts';
 import { keyOf, type StoredCredential, tokensOf } from './stored-credential.ts';
@@ -100,10 +100,10 @@ export class ConnectionService {
    * @throws RESOURCE_NOT_FOUND `tool_instance`; FORBIDDEN for an instance of others; RESOURCE_CONFLICT if the tool has
    * no OAuth service or the instance no client; RATE_LIMIT_EXCEEDED
    */
-  async initiate(actor: Actor, place: ConnectionPlace, instanceId: string): Promise<InitiatedConnection> {
+  async initiate(caller: Caller, place: ConnectionPlace, instanceId: string): Promise<InitiatedConnection> {
     const { states, provider, changes, publicUrl } = this.#deps;
-    const { userId } = actor.principal;
-    const target = await this.#target(actor, place, instanceId);
+    const { userId } = caller.principal;
+    const target = await this.#target(caller, place, instanceId);
     const client = clientReferenceOf(target);
     await this.#starts.demand(userId);
     const { instance } = target;
@@ -114,9 +114,9 @@ export class ConnectionService {
       { ...client, clientSecret: null },
       { redirectUri, state, verifier, scopes },
     );
-    const connectionId = await changes.run(actor, async (tx) => {
+    const connectionId = await changes.run(caller, async (tx) => {
       const { locked, connection } = await lockPlace(tx, place, instanceId);
-      const row = connection ?? newConnection(actor, place, locked, 'oauth2');
+      const row = connection ?? newConnection(caller, place, locked, 'oauth2');
       const pending = { status: 'pending', refreshAt: new Date(Date.now() + PENDING_SECONDS * 1_000) };
       if (!connection) tx.insert('connections', { ...row, ...pending });
       else if (connection.status === 'needs_reauth' || connection.status === 'pending')
@@ -146,19 +146,19 @@ export class ConnectionService {
    * @throws InputError at `state` or `code`; FORBIDDEN if the user may not connect the instance any more;
    * RATE_LIMIT_EXCEEDED; UPSTREAM_ERROR, UPSTREAM_TIMEOUT; RESOURCE_NOT_FOUND if the connection was deleted meanwhile
    */
-  async exchange(actor: Actor, code: string, state: string): Promise<ConnectionRow> {
+  async exchange(caller: Caller, code: string, state: string): Promise<ConnectionRow> {
     const { states, provider, changes, access, sql, vault } = this.#deps;
-    const { userId } = actor.principal;
+    const { userId } = caller.principal;
     await this.#exchanges.demand(userId);
     const begun = await states.find(sql, state, userId);
     const { orgId, workspaceId, namespaceId, toolInstanceId, connectionId } = begun;
     const permission = 'connection:create';
-    const { grant } = await access.requireWorkspace(actor, orgId, workspaceId, permission, { namespaceId });
+    const { grant } = await access.requireWorkspace(caller, orgId, workspaceId, permission, { namespaceId });
     const target = await findTarget(sql, orgId, toolInstanceId);
     if (!target) throw notFound('tool_instance', toolInstanceId);
-    access.ensureCovers(actor, grant, permission, target.instance.createdBy);
+    access.ensureCovers(caller, grant, permission, target.instance.createdBy);
     const client = await clientOf(vault, clientReferenceOf(target));
-    await changes.run(actor, (tx) => states.consume(tx, begun));
+    await changes.run(caller, (tx) => states.consume(tx, begun));
     const { redirectUri } = begun;
     const granted = await provider
       .exchange(client, { code, redirectUri, verifier: states.verifierOf(begun) })
@@ -167,7 +167,7 @@ export class ConnectionService {
       });
     const accountLabel = await provider.accountLabelOf(client, granted);
     const set = { ...connected('oauth2', begun.scopes, { ...granted, accountLabel }), requestedScopes: begun.scopes };
-    return changes.run(actor, async (tx) => {
+    return changes.run(caller, async (tx) => {
       const { connection } = await lockPlace(tx, { orgId, workspaceId, namespaceId }, toolInstanceId);
       if (connection?.id !== connectionId) throw notFound('connection', connectionId);
       await this.#store(tx, connection, tokensOf(granted));
@@ -182,12 +182,17 @@ export class ConnectionService {
    * the background.
    * @throws as {@link initiate}, without the client
    */
-  async createByKey(actor: Actor, place: ConnectionPlace, instanceId: string, apiKey: string): Promise<ConnectionRow> {
-    const { tool } = await this.#target(actor, place, instanceId);
+  async createByKey(
+    caller: Caller,
+    place: ConnectionPlace,
+    instanceId: string,
+    apiKey: string,
+  ): Promise<ConnectionRow> {
+    const { tool } = await this.#target(caller, place, instanceId);
     demandKeys(tool, instanceId);
-    return this.#deps.changes.run(actor, async (tx) => {
+    return this.#deps.changes.run(caller, async (tx) => {
       const { locked, connection } = await lockPlace(tx, place, instanceId);
-      const row = connection ?? newConnection(actor, place, locked, 'api_key');
+      const row = connection ?? newConnection(caller, place, locked, 'api_key');
       const grant = { lifetime: null, refreshToken: null, scopes: null, accountLabel: null };
       const set = { ...connected('api_key', [], grant), requestedScopes: [] };
       tx.audit({ ...recordOf(row), action: 'connect', metadata: { tool_instance_id: instanceId } });
@@ -209,14 +214,14 @@ export class ConnectionService {
    * a provider that does not answer keeps nothing here.
    * @throws RESOURCE_NOT_FOUND with the instance; FORBIDDEN for a connection of others
    */
-  async delete(actor: Actor, place: ConnectionPlace, instanceId: string): Promise<{ message: string }> {
+  async delete(caller: Caller, place: ConnectionPlace, instanceId: string): Promise<{ message: string }> {
     const { sql, access, changes, removal } = this.#deps;
     const { permission, grant } = place.asked;
     const key = keyOfPlace(place, instanceId);
     const found = await findRow(sql, 'connections', key);
     if (!found) throw notFound('connection', instanceId);
-    access.ensureCovers(actor, grant, permission, found.createdBy);
-    await changes.run(actor, async (tx) => {
+    access.ensureCovers(caller, grant, permission, found.createdBy);
+    await changes.run(caller, async (tx) => {
       await tx.lock('tool_instances', { id: instanceId }, 'no key update');
       await tx.expectVersion({ table: 'connections', key: { id: found.id } });
       const connection = await tx.lock('connections', key, 'update', () => notFound('connection', instanceId));
@@ -228,11 +233,11 @@ export class ConnectionService {
   }
 
   /** @throws RESOURCE_NOT_FOUND `tool_instance`; FORBIDDEN if the caller may connect only their own */
-  async #target(actor: Actor, place: ConnectionPlace, instanceId: string): Promise<Target> {
+  async #target(caller: Caller, place: ConnectionPlace, instanceId: string): Promise<ConnectionTarget> {
     const target = await findTarget(this.#deps.sql, place.orgId, instanceId);
     if (!target || !belongsTo(target.instance, place)) throw notFound('tool_instance', instanceId);
     const { permission, grant } = place.asked;
-    this.#deps.access.ensureCovers(actor, grant, permission, target.instance.createdBy);
+    this.#deps.access.ensureCovers(caller, grant, permission, target.instance.createdBy);
     return target;
   }
 
@@ -303,7 +308,7 @@ async function lockPlace(tx: Tx, place: WorkspacePlace & { namespaceId?: string 
 }
 
 const newConnection = (
-  actor: Actor,
+  caller: Caller,
   place: WorkspacePlace & { namespaceId?: string | null },
   { id, toolId }: ToolInstance,
   authType: AuthType,
@@ -312,7 +317,7 @@ const newConnection = (
   ...keyOfPlace(place, id),
   toolId,
   authType,
-  createdBy: actor.principal.userId,
+  createdBy: caller.principal.userId,
 });
 
 const recordOf = ({ id, orgId, workspaceId }: PlacedConnection) =>

@@ -19,7 +19,7 @@ export interface OAuthClient {
 }
 
 /** What a provider granted. */
-export interface Grant {
+export interface OAuthGrant {
   accessToken: string;
   refreshToken: string | null;
   /** Seconds that the access token lives; `null` if the provider does not say. */
@@ -106,7 +106,7 @@ export class OAuthProvider {
   async exchange(
     client: OAuthClient,
     { code, verifier, redirectUri }: { code: string; verifier: string; redirectUri: string },
-  ): Promise<Grant> {
+  ): Promise<OAuthGrant> {
     const parameters = new URLSearchParams({ code, redirect_uri: redirectUri });
     if (client.service.pkce !== false) parameters.set('code_verifier', verifier);
     return this.#granted(client, (configuration) =>
@@ -115,7 +115,7 @@ export class OAuthProvider {
   }
 
   /** @throws ProviderRefusal */
-  async refresh(client: OAuthClient, refreshToken: string): Promise<Grant> {
+  async refresh(client: OAuthClient, refreshToken: string): Promise<OAuthGrant> {
     return this.#granted(client, (configuration) => oauth.refreshTokenGrant(configuration, refreshToken));
   }
 
@@ -123,7 +123,10 @@ export class OAuthProvider {
    * The name of the account that granted tokens: from the token answer, or else from where the tool says that it can be
    * asked. `null` if nobody says it: it only helps people to tell connections apart.
    */
-  async accountLabelOf({ service, orgId }: OAuthClient, { accountLabel, accessToken }: Grant): Promise<string | null> {
+  async accountLabelOf(
+    { service, orgId }: OAuthClient,
+    { accountLabel, accessToken }: OAuthGrant,
+  ): Promise<string | null> {
     const { userinfo_url: url, account_label_path: path } = service;
     if (accountLabel !== null || !url) return accountLabel;
     try {
@@ -154,7 +157,7 @@ export class OAuthProvider {
   async #granted(
     client: OAuthClient,
     ask: (configuration: oauth.Configuration) => Promise<oauth.TokenEndpointResponse>,
-  ): Promise<Grant> {
+  ): Promise<OAuthGrant> {
     let accountLabel: string | null = null;
     const configuration = this.#configuration(client, (label) => {
       accountLabel = label;

@@ -8,7 +8,7 @@ import type { Seal } from '../../platform/keys/seal.ts';
 import { PENDING_SECONDS } from './connection-state.ts';
 
 /** What a state stands for. */
-type Begun = Pick<
+type BegunAuthorization = Pick<
   OAuthState,
   'orgId' | 'workspaceId' | 'namespaceId' | 'toolInstanceId' | 'connectionId' | 'userId' | 'redirectUri' | 'scopes'
 >;
@@ -31,7 +31,7 @@ export class OAuthStates implements Owner {
   }
 
   /** Stores what a state stands for. */
-  begin(tx: Tx, state: string, verifier: string, begun: Begun): void {
+  begin(tx: Tx, state: string, verifier: string, begun: BegunAuthorization): void {
     const hash = tokenHash(state);
     tx.insert('oauth_states', {
       hash,

@@ -1,12 +1,12 @@
 import type { SecretValue } from '../../vault/secrets/envelope.ts';
-import type { Grant } from './oauth-provider.ts';
+import type { OAuthGrant } from './oauth-provider.ts';
 
 /** What a connection keeps secret. */
 export type StoredCredential = { api_key: string } | { access_token: string; refresh_token: string | null };
 
 /** The tokens of a grant. A provider that sends no new refresh token goes on with the old one. */
 export const tokensOf = (
-  { accessToken, refreshToken }: Pick<Grant, 'accessToken' | 'refreshToken'>,
+  { accessToken, refreshToken }: Pick<OAuthGrant, 'accessToken' | 'refreshToken'>,
   before: string | null = null,
 ): StoredCredential => ({ access_token: accessToken, refresh_token: refreshToken ?? before });
 

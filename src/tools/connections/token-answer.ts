@@ -2,8 +2,8 @@ import { decodeJwt } from 'jose';
 
 const LABEL_LENGTH = 255;
 
-type Json = Record<string, unknown>;
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null;
+type JsonObject = Record<string, unknown>;
+const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null;
 
 /** The name of the connected account in what a provider answered, with the token. */
 export type LabelSink = (label: string) => void;
@@ -47,11 +47,11 @@ function parsed(body: string): unknown {
 const INVALID_GRANT = new Set(['bad_verification_code', 'bad_refresh_token', 'invalid_code', 'invalid_refresh_token']);
 
 /** The word of an error. Notion has it as `code` (developers.notion.com/reference/create-a-token). */
-const wordOf = ({ error, code }: Json, status: number): string | null =>
+const wordOf = ({ error, code }: JsonObject, status: number): string | null =>
   [error, ...(status >= 400 ? [code] : [])].find((word) => typeof word === 'string') ?? null;
 
 /** An error in the words of RFC 6749. The provider's own word is kept if nothing else describes the error. */
-function errorOf(json: Json, status: number): Json {
+function errorOf(json: JsonObject, status: number): JsonObject {
   const word = wordOf(json, status) ?? '';
   const described = [json.error_description, json.message].find((text) => typeof text === 'string');
   const isInvalid = INVALID_GRANT.has(word);
@@ -63,21 +63,22 @@ function errorOf(json: Json, status: number): Json {
 }
 
 const STANDARD_TYPE = /^(bearer|dpop)$/i;
-const typeOf = ({ access_token, token_type }: Json): Json =>
+const typeOf = ({ access_token, token_type }: JsonObject): JsonObject =>
   typeof access_token === 'string' && (typeof token_type !== 'string' || !STANDARD_TYPE.test(token_type))
     ? { token_type: 'bearer' }
     : {};
 
-const scopeOf = ({ scope }: Json): Json => (typeof scope === 'string' ? { scope: scope.replaceAll(',', ' ') } : {});
+const scopeOf = ({ scope }: JsonObject): JsonObject =>
+  typeof scope === 'string' ? { scope: scope.replaceAll(',', ' ') } : {};
 
 /** Names that providers give the account: of the workspace, of the team, or in the ID token. */
-function labelOf(json: Json): string | null {
+function labelOf(json: JsonObject): string | null {
   const team = isObject(json.team) ? json.team.name : undefined;
   const claims = claimsOf(json.id_token);
   return firstLabel([json.workspace_name, team, ...namesOf(claims)]);
 }
 
-const namesOf = ({ email, preferred_username, name }: Json): unknown[] => [email, preferred_username, name];
+const namesOf = ({ email, preferred_username, name }: JsonObject): unknown[] => [email, preferred_username, name];
 
 function firstLabel(texts: readonly unknown[]): string | null {
   const found = texts.find((text) => typeof text === 'string' && text.trim() !== '');
@@ -97,7 +98,7 @@ export function labelIn(answer: unknown, path: string | null): string | null {
 }
 
 /** Read and not verified: it came from the provider itself, and only names the account. */
-function claimsOf(idToken: unknown): Json {
+function claimsOf(idToken: unknown): JsonObject {
   if (typeof idToken !== 'string') return {};
   try {
     return decodeJwt(idToken);

@@ -3,10 +3,10 @@ import type { ConstraintIssue } from '../../kernel/constraints.ts';
 import { InputError, type InputIssue } from '../../kernel/errors.ts';
 import { parameterDefs, parameters } from '../tools/custom-action-schemas.ts';
 import { checkCustomActions } from '../tools/custom-actions.ts';
-import { type JsonSchema, shapeCheck, withDefaults } from '../tools/json-shape.ts';
+import { shapeCheck, type ToolJsonSchema, withDefaults } from '../tools/json-shape.ts';
 import { entryNames, strayPlaceholders, type Templated } from '../tools/placeholders.ts';
 import { toolNames } from '../tools/tool-shapes.ts';
-import type { Action, ActionChanges } from './effective-actions.ts';
+import type { ActionChanges, ToolAction } from './effective-actions.ts';
 
 /** The changes as they are given; what is absent is not changed. */
 export interface GivenChanges {
@@ -21,18 +21,18 @@ type CheckedChanges = Partial<
 >;
 
 const MAX_ACTIONS = 200;
-const parametersByAction: JsonSchema = {
+const parametersByAction: ToolJsonSchema = {
   type: 'object',
   maxProperties: MAX_ACTIONS,
   additionalProperties: parameters,
   $defs: parameterDefs,
 };
-const valuesByAction: JsonSchema = {
+const valuesByAction: ToolJsonSchema = {
   type: 'object',
   maxProperties: MAX_ACTIONS,
   additionalProperties: { type: 'object' },
 };
-const overridesByAction: JsonSchema = {
+const overridesByAction: ToolJsonSchema = {
   ...valuesByAction,
   additionalProperties: { type: 'object', additionalProperties: { type: 'object' } },
 };
@@ -67,7 +67,7 @@ export function checkActionChanges(around: Around, given: GivenChanges): Checked
     const { actions, issues: found } = checkCustomActions(type, given.customActions);
     within('customActions', found);
     if (type === 'custom_rest' && found.length === 0) issues.push(...strayNames(around, given));
-    checked.customActions = actions as Action[];
+    checked.customActions = actions as ToolAction[];
   }
   for (const name of Object.keys(shapes) as Shaped[]) {
     const value = given[name];

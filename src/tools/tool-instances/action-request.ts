@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { OutboundRequest } from '../../platform/outbound/outbound.ts';
 import { filled, type LookUp, replaced, unresolvedIn } from '../tools/placeholders.ts';
 import type { KeyPlacement } from '../tools/tool-shapes.ts';
-import type { Action } from './effective-actions.ts';
+import type { ToolAction } from './effective-actions.ts';
 
-type Values = Readonly<Record<string, unknown>>;
+type RequestValues = Readonly<Record<string, unknown>>;
 
 /** A credential with the place where it goes in each request. */
 export interface PlacedCredential {
@@ -13,13 +13,13 @@ export interface PlacedCredential {
 }
 
 /** What a request is made from. */
-export interface RequestParts {
-  action: Action;
+export interface ActionRequestParts {
+  action: ToolAction;
   /** Given with the call, and defaults of the action. */
-  parameters: Values;
-  configuration: Values;
+  parameters: RequestValues;
+  configuration: RequestValues;
   /** Everything that the instance keeps secret, by its name. */
-  secrets: Values;
+  secrets: RequestValues;
   credentials: readonly PlacedCredential[];
 }
 
@@ -45,7 +45,7 @@ const WITHOUT_BODY = new Set(['GET', 'HEAD']);
  * refused.
  * @throws UnusableAction
  */
-export function requestFor(parts: RequestParts): OutboundRequest {
+export function requestFor(parts: ActionRequestParts): OutboundRequest {
   const { action, configuration, credentials } = parts;
   const lookUp: LookUp = (name) => namedValue(name, parts);
   const method = textOf(action.method) || 'GET';
@@ -82,7 +82,7 @@ const entriesOf = (value: unknown): [string, string][] =>
   );
 
 /** The value of a name: a parameter, else of the configuration, else a secret; `undefined` if it has none. */
-function namedValue(name: string, { parameters, configuration, secrets }: RequestParts): unknown {
+function namedValue(name: string, { parameters, configuration, secrets }: ActionRequestParts): unknown {
   for (const values of [parameters, configuration, secrets])
     if (Object.hasOwn(values, name) && values[name] !== null) return values[name];
   return undefined;
@@ -96,7 +96,7 @@ const needed = (name: string) => new UnusableAction('schema_mismatch', `The acti
 /** A part of a path: slashes of a value stay, all that would end the path does not. */
 const inPath = (value: string): string => encodeURIComponent(value).replaceAll('%2F', '/');
 
-function urlOf(parts: RequestParts): URL {
+function urlOf(parts: ActionRequestParts): URL {
   const template = textOf(parts.action.url_template);
   const [path] = template.split('?', 1) as [string];
   const query = template.slice(path.length + 1);

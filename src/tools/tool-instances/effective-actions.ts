@@ -1,12 +1,12 @@
 /** An action, or a parameter of one, as its schema describes it. */
-export type Action = Readonly<Record<string, unknown>> & { name: string };
+export type ToolAction = Readonly<Record<string, unknown>> & { name: string };
 
 /** What an instance changes about the actions of its tool. */
 export interface ActionChanges {
   /** Actions of its own; one with the name of an action of the tool takes its place. */
-  customActions: Action[];
+  customActions: ToolAction[];
   /** More parameters by action; one with the name of another takes its place. */
-  customActionParameters: Record<string, Action[]>;
+  customActionParameters: Record<string, ToolAction[]>;
   /** Values of parameters, by action and parameter. */
   actionDefaults: Record<string, Record<string, unknown>>;
   /** Names of the only actions there are; empty for all. */
@@ -18,14 +18,14 @@ export interface ActionChanges {
 }
 
 /** The actions of a tool as an instance has them that changes nothing: whatever may destroy something asks first. */
-export const initialActions = (actions: readonly Action[]): readonly Action[] =>
+export const initialActions = (actions: readonly ToolAction[]): readonly ToolAction[] =>
   actions.map((action) => confirmed(action, false));
 
 /**
  * The actions that an instance has: those of its tool and its own, filtered, with its parameters, defaults and
  * descriptions.
  */
-export function effectiveActions(actions: readonly Action[], changes: ActionChanges): readonly Action[] {
+export function effectiveActions(actions: readonly ToolAction[], changes: ActionChanges): readonly ToolAction[] {
   if (changesNothing(changes)) return actions;
   const { customActions, mcpActionFilter } = changes;
   const own = new Set(customActions.map(({ name }) => name));
@@ -53,12 +53,12 @@ const at = <Value>(map: Record<string, Value>, key: string): Value | undefined =
   Object.hasOwn(map, key) ? map[key] : undefined;
 
 /** An action that may destroy something always needs confirmation (defaults §4). */
-function confirmed(action: Action, always: boolean): Action {
+function confirmed(action: ToolAction, always: boolean): ToolAction {
   if (action.requires_confirmation === true || !(always || action.is_destructive === true)) return action;
   return { ...action, requires_confirmation: true };
 }
 
-function changed(action: Action, changes: ActionChanges): Action {
+function changed(action: ToolAction, changes: ActionChanges): ToolAction {
   const description = at(changes.mcpActionDescriptions, action.name);
   const described = description === undefined ? action : { ...action, description };
   const parameters = parametersOf(action, changes);
@@ -66,13 +66,13 @@ function changed(action: Action, changes: ActionChanges): Action {
 }
 
 /** The parameters of an action; `null` if the instance leaves them alone. */
-function parametersOf({ name, parameters }: Action, changes: ActionChanges): Action[] | null {
+function parametersOf({ name, parameters }: ToolAction, changes: ActionChanges): ToolAction[] | null {
   const more = at(changes.customActionParameters, name) ?? [];
   const defaults = at(changes.actionDefaults, name) ?? {};
   const overrides = at(changes.mcpParameterOverrides, name) ?? {};
   if (more.length === 0 && isEmpty(defaults) && isEmpty(overrides)) return null;
   const replaced = new Set(more.map((parameter) => parameter.name));
-  const initial = ((parameters ?? []) as Action[]).filter((parameter) => !replaced.has(parameter.name));
+  const initial = ((parameters ?? []) as ToolAction[]).filter((parameter) => !replaced.has(parameter.name));
   return [...initial, ...more].map((parameter) => {
     const properties = at(overrides, parameter.name);
     const value = at(defaults, parameter.name);

@@ -4,7 +4,7 @@ import type { RequestCache } from '../../data/request-cache.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { ConfigField } from '../tools/tool-shapes.ts';
 import { type ConfigFieldDescriptor, descriptorOf } from './config-field.ts';
-import { type Action, initialActions } from './effective-actions.ts';
+import { initialActions, type ToolAction } from './effective-actions.ts';
 
 /** What instances show of their tool. Objects are shared between instances: nobody changes them. */
 export interface ToolFacts {
@@ -16,7 +16,7 @@ export interface ToolFacts {
   currentSchemaVersion: number;
   minSchemaVersion: number;
   /** The actions of the tool as an instance has them that changes nothing about them. */
-  actions: readonly Action[];
+  actions: readonly ToolAction[];
   configFields: readonly ConfigFieldDescriptor[];
 }
 
@@ -29,7 +29,7 @@ interface OfTool {
 interface FactsRow extends Omit<ToolFacts, 'actions' | 'configFields'> {
   id: string;
   resourceVersion: number;
-  actionSchemas: Action[];
+  actionSchemas: ToolAction[];
   configSchema: ConfigField[];
 }
 

@@ -14,7 +14,7 @@ import type { ConfigFieldDescriptor } from './config-field.ts';
 import { CreateToolInstanceInput, UpdateToolInstanceInput } from './tool-instance.inputs.ts';
 import type { UpgradeResult } from './tool-instance.service.ts';
 import type { ToolInstance as ToolInstanceRow } from './tool-instance.source.ts';
-import type { TestResult } from './tool-instance.test-call.ts';
+import type { ToolTestResult } from './tool-instance.test-call.ts';
 
 const ConfigField = builder.objectRef<ConfigFieldDescriptor>('ConfigField').implement({
   description: 'A field of the configuration of a tool, with everything that a form needs.',
@@ -223,7 +223,7 @@ const TestToolInstanceInput = builder.inputType('TestToolInstanceInput', {
   }),
 });
 
-const ToolInstanceTestResult = builder.objectRef<TestResult>('ToolInstanceTestResult').implement({
+const ToolInstanceTestResult = builder.objectRef<ToolTestResult>('ToolInstanceTestResult').implement({
   description: 'How a test of an instance ended.',
   fields: (t) => ({
     success: t.exposeBoolean('success', { description: 'Whether the provider answered with a success.' }),
@@ -257,7 +257,8 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'tool_instance:create' },
     emits: ['tool_instance.created'],
     args: { ...workspaceArgs(), ...inputArg(CreateToolInstanceInput, 'The instance.') },
-    resolve: ({ workspace }, { input }, { actor, services }) => services.toolInstances.create(actor, workspace, input),
+    resolve: ({ workspace }, { input }, { caller, services }) =>
+      services.toolInstances.create(caller, workspace, input),
   }),
   updateToolInstance: t.field({
     type: ToolInstance,
@@ -265,8 +266,8 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'tool_instance:update' },
     emits: ['tool_instance.updated'],
     args: { ...target(), ...inputArg(UpdateToolInstanceInput), ...versionArg() },
-    resolve: ({ workspace }, { id, input }, { actor, services }) =>
-      services.toolInstances.update(actor, workspace, id, input),
+    resolve: ({ workspace }, { id, input }, { caller, services }) =>
+      services.toolInstances.update(caller, workspace, id, input),
   }),
   deleteToolInstance: t.boolean({
     description:
@@ -276,7 +277,7 @@ builder.mutationFields((t) => ({
     emits: ['tool_instance.deleted'],
     mayEmit: ['connection.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ workspace }, { id }, { actor, services }) => services.toolInstances.delete(actor, workspace, id),
+    resolve: ({ workspace }, { id }, { caller, services }) => services.toolInstances.delete(caller, workspace, id),
   }),
   testToolInstance: t.field({
     type: ToolInstanceTestResult,
@@ -286,8 +287,8 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'tool_instance:execute' },
     activity: { action: 'execute', resourceType: 'tool_instance', byResolver: true },
     args: { ...target(), input: t.arg({ type: TestToolInstanceInput, description: 'What to try.' }) },
-    resolve: ({ workspace }, { id, input }, { actor, services }) =>
-      services.toolInstanceTests.run(actor, workspace, id, input ?? {}),
+    resolve: ({ workspace }, { id, input }, { caller, services }) =>
+      services.toolInstanceTests.run(caller, workspace, id, input ?? {}),
   }),
   toggleToolInstance: t.field({
     type: ToolInstance,
@@ -300,8 +301,8 @@ builder.mutationFields((t) => ({
       isActive: t.arg.boolean({ required: true, description: 'Whether it may be used from now on.' }),
       ...versionArg(),
     },
-    resolve: ({ workspace }, { id, isActive }, { actor, services }) =>
-      services.toolInstances.toggle(actor, workspace, id, isActive),
+    resolve: ({ workspace }, { id, isActive }, { caller, services }) =>
+      services.toolInstances.toggle(caller, workspace, id, isActive),
   }),
   upgradeToolInstance: t.field({
     type: UpgradeToolInstanceResult,
@@ -316,7 +317,7 @@ builder.mutationFields((t) => ({
       input: t.arg({ type: UpgradeToolInstanceInput, description: 'Values for new fields.' }),
       ...versionArg(),
     },
-    resolve: ({ workspace }, { id, input }, { actor, services }) =>
-      services.toolInstances.upgrade(actor, workspace, id, input?.configuration ?? null),
+    resolve: ({ workspace }, { id, input }, { caller, services }) =>
+      services.toolInstances.upgrade(caller, workspace, id, input?.configuration ?? null),
   }),
 }));

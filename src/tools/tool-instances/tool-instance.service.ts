@@ -3,14 +3,14 @@ import { reachesEveryWorkspace } from '../../access/access.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
-import type { Words } from '../../data/pages.ts';
+import type { Words } from '../../data/paging.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { type ActorContext, noCache } from '../../data/request-cache.ts';
+import { type CallerContext, noCache } from '../../data/request-cache.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ToolInstance as InstanceRow, Tool as ToolRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { conflict, forbidden, InputError, invalidInput, isRefusal, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -95,11 +95,11 @@ export class ToolInstanceService {
 
   /** The instances of a tool that the caller may read, in all workspaces of the organization, newest first. */
   async listOfTool(
-    context: ActorContext,
+    context: CallerContext,
     place: Checked<ToolPlace>,
     args: PageArgs & InstanceFilters,
   ): Promise<Page<ToolInstance>> {
-    const role = await this.#deps.access.organizationRole(context.actor, place.orgId);
+    const role = await this.#deps.access.organizationRole(context.caller, place.orgId);
     const reads = role !== null && reachesEveryWorkspace(role) ? this.allOfTool : this.ownOfTool;
     return reads.list(context, place, args);
   }
@@ -108,14 +108,14 @@ export class ToolInstanceService {
    * @throws RESOURCE_NOT_FOUND `tool` or `namespace`, RESOURCE_CONFLICT `tool_disabled`, InputError for a configuration
    * that the tool does not accept
    */
-  async create(actor: Actor, place: Checked<WorkspacePlace>, input: CreateToolInstance): Promise<ToolInstance> {
+  async create(caller: Caller, place: Checked<WorkspacePlace>, input: CreateToolInstance): Promise<ToolInstance> {
     const { changes, access, vault } = this.#deps;
     const { orgId, workspaceId } = place;
     const namespaceId = input.namespaceId ? await access.findPart(place, 'namespace', input.namespaceId) : null;
     const id = newId('tool_instance');
     const row = { id, orgId, workspaceId, namespaceId };
-    await this.#demandSecret(actor, orgId, input);
-    await changes.run(actor, async (tx) => {
+    await this.#demandSecret(caller, orgId, input);
+    await changes.run(caller, async (tx) => {
       if (namespaceId)
         tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
       const tool = await lockTool(tx, orgId, input.toolId);
@@ -146,7 +146,7 @@ export class ToolInstanceService {
         mcpMaxCallsPerTurn: input.mcpMaxCallsPerTurn ?? null,
         mcpRequiresConfirmation: input.mcpRequiresConfirmation ?? undefined,
         schemaVersion: tool.currentSchemaVersion,
-        createdBy: actor.principal.userId,
+        createdBy: caller.principal.userId,
       });
       if (hasSecrets) await this.#deps.credentials.put(tx, orgId, { toolInstanceId: id }, checked.secrets);
       recordChange(tx, 'create', 'tool_instance', row, { tool_id: tool.id });
@@ -160,16 +160,16 @@ export class ToolInstanceService {
    * it is now, does not accept
    */
   async update(
-    actor: Actor,
+    caller: Caller,
     place: Checked<WorkspacePlace>,
     id: string,
     input: UpdateToolInstance,
   ): Promise<ToolInstance> {
     const { orgId } = place;
-    const { toolId } = await this.reads.own(actor, place, id);
-    await this.#demandSecret(actor, orgId, input);
-    const mayReveal = await this.#mayReveal(actor, place);
-    await this.#deps.changes.run(actor, async (tx) => {
+    const { toolId } = await this.reads.own(caller, place, id);
+    await this.#demandSecret(caller, orgId, input);
+    const mayReveal = await this.#mayReveal(caller, place);
+    await this.#deps.changes.run(caller, async (tx) => {
       const tool = await lockTool(tx, orgId, toolId);
       const before = await lockInstance(tx, id);
       await tx.expectVersion({ table: 'tool_instances', key: { id } });
@@ -185,7 +185,7 @@ export class ToolInstanceService {
         Object.keys(actionChanges).length > 0 ||
         input.authConfig !== undefined ||
         (checked !== null && !isDeepStrictEqual(checked.plain, before.configuration));
-      if (isSteered && !mayReveal) await demandOwnCredentials(tx, actor, before, checked?.secrets ?? {});
+      if (isSteered && !mayReveal) await demandOwnCredentials(tx, caller, before, checked?.secrets ?? {});
       const changesSecrets = checked !== null && touchesSecrets(checked, before);
       if (changesSecrets) await this.#deps.credentials.prepare(tx);
       if (client?.clientSecretVaultId)
@@ -217,9 +217,9 @@ export class ToolInstanceService {
    * Deletes an instance with its connections, whose tokens are revoked, and everything that it keeps secret.
    * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an instance of others
    */
-  async delete(actor: Actor, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
-    const row = await this.reads.own(actor, place, id);
-    return this.#deps.changes.run(actor, async (tx) => {
+  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
+    const row = await this.reads.own(caller, place, id);
+    return this.#deps.changes.run(caller, async (tx) => {
       await tx.lock('tool_instances', { id }, 'update', () => notFound('tool_instance', id));
       await tx.expectVersion({ table: 'tool_instances', key: { id } });
       await this.#deps.connections.ofInstance(tx, row);
@@ -233,9 +233,9 @@ export class ToolInstanceService {
    * Switches an instance on or off; the same again is fine, and is recorded too, like any update that changes nothing.
    * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an instance of others
    */
-  async toggle(actor: Actor, place: Checked<WorkspacePlace>, id: string, isActive: boolean): Promise<ToolInstance> {
-    const row = await this.reads.own(actor, place, id);
-    await this.#deps.changes.run(actor, async (tx) => {
+  async toggle(caller: Caller, place: Checked<WorkspacePlace>, id: string, isActive: boolean): Promise<ToolInstance> {
+    const row = await this.reads.own(caller, place, id);
+    await this.#deps.changes.run(caller, async (tx) => {
       await tx.expectVersion({ table: 'tool_instances', key: { id } });
       tx.change('tool_instances', { id }, { isActive }, () => notFound('tool_instance', id));
       recordChange(tx, 'toggle', 'tool_instance', row, { is_active: isActive });
@@ -250,15 +250,15 @@ export class ToolInstanceService {
    * the `fields` that need a value, InputError for a given value that the tool does not accept
    */
   async upgrade(
-    actor: Actor,
+    caller: Caller,
     place: Checked<WorkspacePlace>,
     id: string,
     configuration: object | null,
   ): Promise<UpgradeResult> {
     const { orgId } = place;
-    const { toolId } = await this.reads.own(actor, place, id);
-    const mayReveal = configuration === null || (await this.#mayReveal(actor, place));
-    const result = await this.#deps.changes.run(actor, async (tx) => {
+    const { toolId } = await this.reads.own(caller, place, id);
+    const mayReveal = configuration === null || (await this.#mayReveal(caller, place));
+    const result = await this.#deps.changes.run(caller, async (tx) => {
       const tool = await lockTool(tx, orgId, toolId);
       const before = await lockInstance(tx, id);
       await tx.expectVersion({ table: 'tool_instances', key: { id } });
@@ -271,7 +271,7 @@ export class ToolInstanceService {
       const given = entriesOf(configuration);
       const after = upgraded(fields, before, given, CONFIGURATION);
       if (!mayReveal && steers(fields, before, given, after.plain))
-        await demandOwnCredentials(tx, actor, before, after.secrets);
+        await demandOwnCredentials(tx, caller, before, after.secrets);
       if (touchesSecrets(after, before)) {
         await this.#deps.credentials.prepare(tx);
         tx.update('tool_instances', { id }, { credentialRefs: await this.#putSecrets(tx, before, after) });
@@ -295,19 +295,19 @@ export class ToolInstanceService {
    * Whoever names a secret sends it to the provider: only those who may see that secret.
    * @throws FORBIDDEN, RESOURCE_NOT_FOUND; InputError for what is no reference, because it may be the secret itself
    */
-  async #demandSecret(actor: Actor, orgId: string, { connectionCredentials }: UpdateToolInstance): Promise<void> {
+  async #demandSecret(caller: Caller, orgId: string, { connectionCredentials }: UpdateToolInstance): Promise<void> {
     const reference = connectionCredentials?.clientSecretVaultId;
     if (!reference) return;
     const { sql, vault, secretReads } = this.#deps;
     const found = await vault.resolve(sql, orgId, reference);
     if (found.kind === 'external' && !EXTERNAL.test(reference)) throw invalidInput(CLIENT_SECRET, NO_REFERENCE);
     const secret = found.kind === 'secret' ? await secretReads.all.findInTenant(noCache, orgId, found.id) : null;
-    if (secret) await secretReads.demand(actor, secret, 'secret:read');
+    if (secret) await secretReads.demand(caller, secret, 'secret:read');
   }
 
-  async #mayReveal(actor: Actor, { orgId, workspaceId }: WorkspacePlace): Promise<boolean> {
+  async #mayReveal(caller: Caller, { orgId, workspaceId }: WorkspacePlace): Promise<boolean> {
     try {
-      await this.#deps.access.requireWorkspace(actor, orgId, workspaceId, 'secret:reveal');
+      await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, 'secret:reveal');
       return true;
     } catch (error) {
       if (isRefusal(error)) return false;
@@ -350,7 +350,7 @@ async function lockInstance(tx: Tx, id: string): Promise<StoredInstance> {
  */
 async function demandOwnCredentials(
   tx: Tx,
-  { principal: { userId } }: Actor,
+  { principal: { userId } }: Caller,
   { id, createdBy, credentialRefs }: StoredInstance,
   given: Readonly<Record<string, unknown>>,
 ): Promise<void> {

@@ -2,14 +2,14 @@ import { rolesWith } from '../../access/permissions.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf, words } from '../../data/pages.ts';
+import { columnsOf, words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import type { RequestCache } from '../../data/request-cache.ts';
 import type { ToolInstance as InstanceRow } from '../../generated/prisma/client.ts';
 import type { OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import type { ConfigFieldDescriptor } from './config-field.ts';
-import { type Action, type ActionChanges, effectiveActions } from './effective-actions.ts';
+import { type ActionChanges, effectiveActions, type ToolAction } from './effective-actions.ts';
 import { type ToolFacts, ToolFactsReads } from './tool-instance.facts.ts';
 
 const columns = {
@@ -45,7 +45,7 @@ interface Derived {
   toolIconUrl: string | null;
   supportedStepTypes: string[];
   toolConfigSchema: readonly ConfigFieldDescriptor[];
-  effectiveActionSchemas: readonly Action[];
+  effectiveActionSchemas: readonly ToolAction[];
   hasCredentials: boolean;
   credentialFields: string[];
   upgradeAvailable: boolean;

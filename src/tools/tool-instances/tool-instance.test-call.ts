@@ -5,18 +5,18 @@ import { findRow } from '../../data/find-row.ts';
 import { noCache } from '../../data/request-cache.ts';
 import { statement } from '../../data/writes.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
-import type { Answer } from '../../platform/outbound/answer.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
+import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
 import { foreignNames } from '../tools/placeholders.ts';
 import { type KeyPlacement, keyFieldsOf } from '../tools/tool-shapes.ts';
-import { type PlacedCredential, type RequestParts, requestFor, UnusableAction } from './action-request.ts';
+import { type ActionRequestParts, type PlacedCredential, requestFor, UnusableAction } from './action-request.ts';
 import { checkConfiguration, faultOf, fieldsOf } from './configuration.ts';
-import type { Action } from './effective-actions.ts';
+import type { ToolAction } from './effective-actions.ts';
 import { SafePatterns } from './safe-pattern.ts';
 import type { ToolInstanceService } from './tool-instance.service.ts';
 import type { ToolInstance } from './tool-instance.source.ts';
@@ -36,7 +36,7 @@ export interface TestInput {
 }
 
 /** How a test ended. */
-export interface TestResult {
+export interface ToolTestResult {
   success: boolean;
   /** A sentence for people. */
   message: string;
@@ -75,13 +75,13 @@ export class ToolInstanceTest {
   }
 
   /** Tests an instance, and records how the test ended. @throws RESOURCE_NOT_FOUND, RATE_LIMIT_EXCEEDED */
-  async run(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<TestResult> {
-    const result = await this.#run(actor, place, id, input);
+  async run(caller: Caller, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<ToolTestResult> {
+    const result = await this.#run(caller, place, id, input);
     const { orgId, workspaceId } = place;
     const { success, details, latencyMs } = result;
     const { code, action, status } = details;
     this.#deps.activity.record(
-      actor,
+      caller,
       {
         action: 'execute',
         resourceType: 'tool_instance',
@@ -90,21 +90,21 @@ export class ToolInstanceTest {
         workspaceId,
         metadata: { code, action, status, latency_ms: latencyMs },
       },
-      { statusCode: actor.request.successStatus, success },
+      { statusCode: caller.request.successStatus, success },
     );
     return result;
   }
 
-  async #run(actor: Actor, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<TestResult> {
+  async #run(caller: Caller, place: Checked<WorkspacePlace>, id: string, input: TestInput): Promise<ToolTestResult> {
     const instance = await this.#deps.toolInstances.reads.get(noCache, place, id);
-    await this.#byUser.demand(actor.principal.userId);
+    await this.#byUser.demand(caller.principal.userId);
     if (!instance.isActive && !input.dryRun) return inactive();
     const tool = await findRow(this.#deps.sql, 'tools', { id: instance.toolId });
     if (!tool) throw new Error(`A foreign key says that the tool '${instance.toolId}' exists.`);
     const details: Record<string, unknown> = {};
     const startedAt = performance.now();
     try {
-      return await this.#tried(actor, instance, tool, input, details);
+      return await this.#tried(caller, instance, tool, input, details);
     } catch (error) {
       const latencyMs = details.host === undefined || input.dryRun ? 0 : Math.round(performance.now() - startedAt);
       return { success: false, ...failureOf(error, details), latencyMs };
@@ -112,17 +112,17 @@ export class ToolInstanceTest {
   }
 
   async #tried(
-    actor: Actor,
+    caller: Caller,
     instance: ToolInstance,
     tool: ToolRow,
     input: TestInput,
     details: Record<string, unknown>,
-  ): Promise<TestResult> {
+  ): Promise<ToolTestResult> {
     const action = chosen(instance, input);
     details.action = action.name;
     checkStored(tool, instance);
     const secrets = await this.#deps.credentials.open(this.#deps.sql, instance.orgId, { toolInstanceId: instance.id });
-    const parts: RequestParts = {
+    const parts: ActionRequestParts = {
       action,
       parameters: parametersOf(action, instance, input.parameters ?? {}),
       configuration: instance.configuration,
@@ -148,7 +148,7 @@ export class ToolInstanceTest {
       };
     }
     const startedAt = performance.now();
-    const answer = await this.#call(actor, instance, tool, parts, (sent) => send(sent).request);
+    const answer = await this.#call(caller, instance, tool, parts, (sent) => send(sent).request);
     const latencyMs = Math.round(performance.now() - startedAt);
     await this.#count(instance);
     details.status = answer.status;
@@ -157,20 +157,20 @@ export class ToolInstanceTest {
 
   /** Calls with what the instance keeps itself, or with its connection, or without credentials if it needs none. */
   async #call(
-    actor: Actor,
+    caller: Caller,
     instance: ToolInstance,
     tool: ToolRow,
-    parts: RequestParts,
+    parts: ActionRequestParts,
     requestWith: (sent: SentCredential) => ReturnType<typeof requestFor>,
-  ): Promise<Answer> {
+  ): Promise<OutboundResponse> {
     const { orgId, id, namespaceId } = instance;
     const limit = timeLimitOf(parts.action);
     const endsAt = performance.now() + limit;
-    const ask = async (sent: SentCredential): Promise<Answer> =>
+    const ask = async (sent: SentCredential): Promise<OutboundResponse> =>
       this.#deps.outbound.request({
         ...requestWith(sent),
         owner: orgId,
-        traceId: actor.request.traceId,
+        traceId: caller.request.traceId,
         timeoutMs: Math.max(1, endsAt - performance.now()),
       });
     if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
@@ -198,14 +198,17 @@ export class ToolInstanceTest {
 }
 
 /** The action to try. @throws UnusableAction */
-function chosen({ effectiveActionSchemas: actions }: ToolInstance, { action: name, parameters }: TestInput): Action {
+function chosen(
+  { effectiveActionSchemas: actions }: ToolInstance,
+  { action: name, parameters }: TestInput,
+): ToolAction {
   if (name) {
     const named = actions.find((action) => action.name === name);
     if (named) return named;
     throw new UnusableAction('schema_mismatch', `The instance has no action '${name}'.`);
   }
   const given = parameters ?? {};
-  const isReady = (action: Action) =>
+  const isReady = (action: ToolAction) =>
     listOf(action.parameters).every(
       (parameter) =>
         parameter.required !== true || parameter.default !== undefined || Object.hasOwn(given, parameter.name),
@@ -216,7 +219,7 @@ function chosen({ effectiveActionSchemas: actions }: ToolInstance, { action: nam
   throw new UnusableAction('schema_mismatch', 'The instance has no action that only reads: name the one to try.');
 }
 
-const timeLimitOf = ({ timeout_seconds: seconds }: Action): number =>
+const timeLimitOf = ({ timeout_seconds: seconds }: ToolAction): number =>
   typeof seconds === 'number' && seconds > 0 ? Math.min(TIMEOUT_MS, seconds * 1_000) : TIMEOUT_MS;
 
 /**
@@ -236,9 +239,9 @@ async function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
   }
 }
 
-const listOf = (value: unknown): Action[] => (Array.isArray(value) ? (value as Action[]) : []);
+const listOf = (value: unknown): ToolAction[] => (Array.isArray(value) ? (value as ToolAction[]) : []);
 
-const isReadOnly = (action: Action): boolean => {
+const isReadOnly = (action: ToolAction): boolean => {
   if (action.is_destructive === true || action.is_read_only === false) return false;
   return action.is_read_only === true || ['GET', 'HEAD'].includes((action.method as string | undefined) ?? 'GET');
 };
@@ -252,7 +255,7 @@ function checkStored(tool: ToolRow, { configuration }: ToolInstance): void {
 }
 
 /** The parameters of a call with the defaults of the action. @throws UnusableAction */
-function parametersOf(action: Action, { configuration }: ToolInstance, given: object): Record<string, unknown> {
+function parametersOf(action: ToolAction, { configuration }: ToolInstance, given: object): Record<string, unknown> {
   const patterns = new SafePatterns();
   const values: Record<string, unknown> = {};
   for (const parameter of listOf(action.parameters)) {
@@ -279,7 +282,7 @@ const placed = (tool: ToolRow, secrets: Readonly<Record<string, unknown>>): Plac
   });
 
 /** The key of a connection where the action names it, in place of a header; `null` if it does not. */
-function asPlaceholder({ credentialSchema }: ToolRow, action: Action, key: string): SentCredential | null {
+function asPlaceholder({ credentialSchema }: ToolRow, action: ToolAction, key: string): SentCredential | null {
   const used = foreignNames(action);
   const field = keyFieldsOf(credentialSchema as object[]).find(({ name, placement }) => !placement && used.has(name));
   return field ? { credentials: [], secrets: { [field.name]: key } } : null;
@@ -296,23 +299,28 @@ function demandCredentials(tool: ToolRow, { authMode, hasCredentials }: ToolInst
     throw new UnusableAction('no_credentials', `${tool.name} needs credentials, and the instance has none.`);
 }
 
-const inactive = (): TestResult => ({
+const inactive = (): ToolTestResult => ({
   success: false,
   message: 'The tool instance is inactive. Nothing was sent.',
   details: { code: 'inactive' },
   latencyMs: 0,
 });
 
-const nothingToCall = (details: Record<string, unknown>): TestResult => ({
+const nothingToCall = (details: Record<string, unknown>): ToolTestResult => ({
   success: true,
   message: 'The action calls nothing outside. Its parameters are complete.',
   details: { code: 'nothing_to_call', ...details },
   latencyMs: 0,
 });
 
-type CallOutcome = Omit<TestResult, 'latencyMs'>;
+type CallOutcome = Omit<ToolTestResult, 'latencyMs'>;
 
-function outcomeOf(tool: ToolRow, action: Action, answer: Answer, details: Record<string, unknown>): CallOutcome {
+function outcomeOf(
+  tool: ToolRow,
+  action: ToolAction,
+  answer: OutboundResponse,
+  details: Record<string, unknown>,
+): CallOutcome {
   if (!answer.isOk)
     return {
       success: false,
@@ -335,7 +343,7 @@ function outcomeOf(tool: ToolRow, action: Action, answer: Answer, details: Recor
   };
 }
 
-function isJson(answer: Answer): boolean {
+function isJson(answer: OutboundResponse): boolean {
   try {
     answer.json();
     return true;
@@ -355,10 +363,10 @@ function meaningOf(status: number): string {
 }
 
 /** Errors that say something to the caller; all others are bugs. */
-function failureOf(error: unknown, details: Record<string, unknown>): Pick<TestResult, 'message' | 'details'> {
+function failureOf(error: unknown, details: Record<string, unknown>): Pick<ToolTestResult, 'message' | 'details'> {
   const outbound = OutboundError.in(error);
   const isTold = error instanceof UnusableAction || error instanceof ConnectionUnusable;
-  const told = outbound ?? (isTold ? error : null);
-  if (!told) throw error;
-  return { message: told.message, details: { code: told.code, ...details } };
+  const shown = outbound ?? (isTold ? error : null);
+  if (!shown) throw error;
+  return { message: shown.message, details: { code: shown.code, ...details } };
 }

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Sql } from '../../data/sql.ts';
 import { projectRoot } from '../../paths.ts';
-import { type JsonSchema, shapeCheck } from './json-shape.ts';
+import { shapeCheck, type ToolJsonSchema } from './json-shape.ts';
 import { strayPlaceholders } from './placeholders.ts';
-import { categories, customActionTypes, SLUG, statuses } from './tool.words.ts';
+import { customActionTypes, SLUG, statuses, toolCategories } from './tool.words.ts';
 import { entryShapes, misplacedIn, toolNames } from './tool-shapes.ts';
 
 const dir = path.join(projectRoot, 'src', 'tools', 'tools', 'built-in');
@@ -15,7 +15,7 @@ const list = { type: 'array', items: { type: 'object' } } as const;
 const texts = { type: 'array', items: text } as const;
 
 /** The form of a data file: a tool as REST shows it, without what the service keeps itself. */
-export const builtInToolSchema: JsonSchema = {
+export const builtInToolSchema: ToolJsonSchema = {
   type: 'object',
   required: ['id', 'name', 'slug', 'description', 'short_description', 'category', 'version', 'documentation_url'],
   additionalProperties: false,
@@ -26,7 +26,7 @@ export const builtInToolSchema: JsonSchema = {
     slug: { type: 'string', pattern: `^${SLUG}$`, maxLength: 64 },
     description: text,
     short_description: text,
-    category: { type: 'string', enum: categories },
+    category: { type: 'string', enum: toolCategories },
     version: text,
     status: { type: 'string', enum: statuses, default: 'active' },
     icon_url: url,

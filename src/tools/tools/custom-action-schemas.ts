@@ -1,4 +1,4 @@
-import { type JsonSchema, templateOf } from './json-shape.ts';
+import { type ToolJsonSchema, templateOf } from './json-shape.ts';
 
 /*
  * What custom actions look like (spec, Custom-action and data-transform schemas). These objects are the one source: the
@@ -11,24 +11,30 @@ export const MAX_PARAMETERS = 50;
 const MAX_TEXT = 4_000;
 const MAX_TEMPLATE = 16_000;
 
-const line = (title: string, description: string, more: JsonSchema = {}): JsonSchema => ({
+const line = (title: string, description: string, more: ToolJsonSchema = {}): ToolJsonSchema => ({
   title,
   description,
   type: 'string',
   maxLength: 255,
   ...more,
 });
-const text = (title: string, description: string, more: JsonSchema = {}): JsonSchema =>
+const text = (title: string, description: string, more: ToolJsonSchema = {}): ToolJsonSchema =>
   line(title, description, { maxLength: MAX_TEXT, ...more });
-const template = (title: string, description: string, more: JsonSchema = {}): JsonSchema =>
+const template = (title: string, description: string, more: ToolJsonSchema = {}): ToolJsonSchema =>
   line(title, description, { maxLength: MAX_TEMPLATE, ...more });
-const flag = (title: string, description: string, initial: boolean): JsonSchema => ({
+const flag = (title: string, description: string, initial: boolean): ToolJsonSchema => ({
   title,
   description,
   type: 'boolean',
   default: initial,
 });
-const count = (title: string, description: string, initial: number, minimum: number, maximum: number): JsonSchema => ({
+const count = (
+  title: string,
+  description: string,
+  initial: number,
+  minimum: number,
+  maximum: number,
+): ToolJsonSchema => ({
   title,
   description,
   type: 'integer',
@@ -36,14 +42,14 @@ const count = (title: string, description: string, initial: number, minimum: num
   minimum,
   maximum,
 });
-const choice = (title: string, description: string, values: readonly string[], initial?: string): JsonSchema => ({
+const choice = (title: string, description: string, values: readonly string[], initial?: string): ToolJsonSchema => ({
   title,
   description,
   type: 'string',
   enum: values,
   ...(initial !== undefined && { default: initial }),
 });
-const texts = (title: string, description: string): JsonSchema => ({
+const texts = (title: string, description: string): ToolJsonSchema => ({
   title,
   description,
   type: 'object',
@@ -53,14 +59,14 @@ const texts = (title: string, description: string): JsonSchema => ({
 });
 
 /** The name of a parameter, a field or an action: it is a key of objects and a word of templates. */
-export const name = (title: string, description: string): JsonSchema =>
+export const name = (title: string, description: string): ToolJsonSchema =>
   line(title, description, { minLength: 1, maxLength: 128, pattern: '^[A-Za-z_][A-Za-z0-9_.-]*$' });
 
 /** Types of parameters (defaults 4). */
 export const parameterTypes = ['string', 'integer', 'number', 'boolean', 'array', 'object', 'file', 'secret'] as const;
 
 /** A parameter of an action, which may be a structure of others. */
-export const parameter: JsonSchema = {
+export const parameter: ToolJsonSchema = {
   title: 'Action parameter',
   description: 'One input of an action.',
   type: 'object',
@@ -105,7 +111,7 @@ export const parameter: JsonSchema = {
 const { required: _named, ...part } = parameter;
 export const parameterDefs = { parameter, part: { ...part, title: 'Part of an action parameter' } } as const;
 
-export const parameters: JsonSchema = {
+export const parameters: ToolJsonSchema = {
   title: 'Parameters',
   description: 'The inputs of the action.',
   type: 'array',
@@ -113,7 +119,7 @@ export const parameters: JsonSchema = {
   items: { $ref: '#/$defs/parameter' },
 };
 
-const output: JsonSchema = {
+const output: ToolJsonSchema = {
   title: 'Output',
   description: 'What the action gives, as a JSON Schema.',
   type: 'object',
@@ -126,7 +132,7 @@ const output: JsonSchema = {
   },
 };
 
-const pagination: JsonSchema = {
+const pagination: ToolJsonSchema = {
   title: 'Pagination',
   description: 'How the pages of a list are read.',
   type: 'object',
@@ -150,7 +156,7 @@ const pagination: JsonSchema = {
 };
 
 /** An HTTP request as an action. */
-export const customRest: JsonSchema = {
+export const customRest: ToolJsonSchema = {
   $schema: DRAFT,
   title: 'Custom REST action',
   description: 'An HTTP request, made from templates in which {{name}} stands for a parameter.',
@@ -183,7 +189,7 @@ export const customRest: JsonSchema = {
 };
 
 /** Work on data, without a request, as an action. */
-export const dataTransform: JsonSchema = {
+export const dataTransform: ToolJsonSchema = {
   $schema: DRAFT,
   title: 'Data transform',
   description: 'Work on the data of earlier steps, without a request.',
@@ -299,7 +305,7 @@ export type CustomActionKind = 'custom_rest' | 'data_transform';
 
 /** Each form with what the operation says of it. */
 export const customActionForms: Readonly<
-  Record<CustomActionKind, { description: string; schema: JsonSchema; example: Readonly<Record<string, unknown>> }>
+  Record<CustomActionKind, { description: string; schema: ToolJsonSchema; example: Readonly<Record<string, unknown>> }>
 > = {
   custom_rest: {
     description: 'A request to an HTTP API: method, address, headers, query and body are templates of parameters.',

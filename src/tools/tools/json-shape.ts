@@ -3,11 +3,11 @@ import { closestWord } from '../../kernel/closest-word.ts';
 import { type ConstraintIssue, expectation } from '../../kernel/constraints.ts';
 
 /** A JSON Schema, draft 2020-12, as far as this service writes them. */
-export interface JsonSchema {
+export interface ToolJsonSchema {
   $schema?: string;
   $id?: string;
   $ref?: string;
-  $defs?: Readonly<Record<string, JsonSchema>>;
+  $defs?: Readonly<Record<string, ToolJsonSchema>>;
   title?: string;
   description?: string;
   type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
@@ -23,10 +23,10 @@ export interface JsonSchema {
   minItems?: number;
   maxItems?: number;
   maxProperties?: number;
-  items?: JsonSchema;
-  properties?: Readonly<Record<string, JsonSchema>>;
-  patternProperties?: Readonly<Record<string, JsonSchema>>;
-  additionalProperties?: JsonSchema | boolean;
+  items?: ToolJsonSchema;
+  properties?: Readonly<Record<string, ToolJsonSchema>>;
+  patternProperties?: Readonly<Record<string, ToolJsonSchema>>;
+  additionalProperties?: ToolJsonSchema | boolean;
   required?: readonly string[];
 }
 
@@ -42,7 +42,7 @@ export type ShapeCheck = (value: unknown) => ConstraintIssue[];
  * The check of a schema. A property that is `null` counts as absent, wherever the schema names it, unless it may be any
  * value: clients send back what answers show.
  */
-export function shapeCheck(schema: JsonSchema): ShapeCheck {
+export function shapeCheck(schema: ToolJsonSchema): ShapeCheck {
   let validate: ValidateFunction | null = null;
   return (value) => {
     validate ??= ajv.compile(schema); // by the first check: a start has no use for it
@@ -53,11 +53,11 @@ export function shapeCheck(schema: JsonSchema): ShapeCheck {
 }
 
 /** The schema that a `$ref` names, which is always one of `$defs`. */
-export const resolved = (schema: JsonSchema, root: JsonSchema): JsonSchema =>
+export const resolved = (schema: ToolJsonSchema, root: ToolJsonSchema): ToolJsonSchema =>
   schema.$ref ? root.$defs![schema.$ref.slice('#/$defs/'.length)]! : schema;
 
 /** The value without the properties that are `null` and named by the schema with a type. */
-export function withoutNulls(value: unknown, given: JsonSchema, root: JsonSchema): unknown {
+export function withoutNulls(value: unknown, given: ToolJsonSchema, root: ToolJsonSchema): unknown {
   const schema = resolved(given, root);
   if (Array.isArray(value))
     return schema.items ? value.map((item) => withoutNulls(item, schema.items!, root)) : (value as unknown[]);
@@ -120,7 +120,7 @@ function issueOf(error: ErrorObject, root: unknown): ConstraintIssue {
     case 'required':
       return { ...issue('missing', 'Field required'), path: [...path, String(params.missingProperty)] };
     case 'additionalProperties':
-      return extraIssue(path, String(params.additionalProperty), data, error.parentSchema as JsonSchema);
+      return extraIssue(path, String(params.additionalProperty), data, error.parentSchema as ToolJsonSchema);
     case 'type': {
       const [type, word] = words[String(params.type)] ?? ['value_error', String(params.type)];
       return issue(type, `Input should be a valid ${word}`);
@@ -163,7 +163,7 @@ function issueOf(error: ErrorObject, root: unknown): ConstraintIssue {
   }
 }
 
-function extraIssue(path: (string | number)[], key: string, data: unknown, { properties = {} }: JsonSchema) {
+function extraIssue(path: (string | number)[], key: string, data: unknown, { properties = {} }: ToolJsonSchema) {
   const meant = closestWord(key, Object.keys(properties));
   const hint = meant === null ? '' : `: did you mean '${meant}'?`;
   return {
@@ -175,7 +175,7 @@ function extraIssue(path: (string | number)[], key: string, data: unknown, { pro
 }
 
 /** The value with the schema's defaults in place of what it leaves out. */
-export function withDefaults(value: unknown, given: JsonSchema, root: JsonSchema = given): unknown {
+export function withDefaults(value: unknown, given: ToolJsonSchema, root: ToolJsonSchema = given): unknown {
   const schema = resolved(given, root);
   if (Array.isArray(value))
     return schema.items ? value.map((item) => withDefaults(item, schema.items!, root)) : (value as unknown[]);
@@ -193,7 +193,7 @@ export function withDefaults(value: unknown, given: JsonSchema, root: JsonSchema
  * The form of a schema before anybody fills it in: each property with its default, or empty. A list shows one element
  * where elements have a form of their own.
  */
-export function templateOf(given: JsonSchema, root: JsonSchema = given): unknown {
+export function templateOf(given: ToolJsonSchema, root: ToolJsonSchema = given): unknown {
   const schema = resolved(given, root);
   if (schema.type === 'object' && schema.properties)
     return Object.fromEntries(
@@ -206,7 +206,7 @@ export function templateOf(given: JsonSchema, root: JsonSchema = given): unknown
 }
 
 /** A form within a form of its own kind ends the template: it is empty. */
-function templateOfProperty(property: JsonSchema, root: JsonSchema): unknown {
+function templateOfProperty(property: ToolJsonSchema, root: ToolJsonSchema): unknown {
   const isItself = property.$ref !== undefined;
   return isItself ? {} : templateOf(property, root);
 }

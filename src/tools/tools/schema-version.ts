@@ -1,5 +1,5 @@
 /** A part of a tool that instances depend on: lists of entries with names. */
-export interface Schemas {
+export interface ToolSchemas {
   configSchema: readonly object[];
   actionSchemas: readonly object[];
 }
@@ -47,7 +47,7 @@ function differenceOf(noun: string, before: readonly object[], after: readonly o
  * What a changelog says of a new version: `Fields: added region. Actions: removed ping.`; `null` if nothing changed
  * that instances depend on.
  */
-export function changeOf(before: Schemas, after: Schemas): string | null {
+export function changeOf(before: ToolSchemas, after: ToolSchemas): string | null {
   const changes = [
     differenceOf('Fields', before.configSchema, after.configSchema),
     differenceOf('Actions', before.actionSchemas, after.actionSchemas),

@@ -1,6 +1,6 @@
 import type { ConstraintIssue, JsonShape } from '../../kernel/constraints.ts';
 import { customRest, name, parameterDefs, parameters } from './custom-action-schemas.ts';
-import { type JsonSchema, shapeCheck } from './json-shape.ts';
+import { shapeCheck, type ToolJsonSchema } from './json-shape.ts';
 import { entryNames } from './placeholders.ts';
 
 /** A field of a tool's configuration or credentials (spec, Config field descriptor). Only `name` is always there. */
@@ -84,13 +84,13 @@ const field = {
   options: { type: 'array', maxItems: 200, items: stringMap },
   validation: { type: 'object', maxProperties: 50 },
   widget_options: { type: 'object', maxProperties: 50 },
-} as const satisfies Record<string, JsonSchema>;
+} as const satisfies Record<string, ToolJsonSchema>;
 
 /**
  * The descriptors of a tool have no other properties than these, because a misspelled one would be ignored and break
  * the tool (docs/decisions/0032). Properties that begin with `x-` are whoever's who writes them.
  */
-const closed = (schema: JsonSchema): JsonSchema => ({
+const closed = (schema: ToolJsonSchema): ToolJsonSchema => ({
   ...schema,
   patternProperties: { '^x-': {} },
   additionalProperties: false,
@@ -111,7 +111,7 @@ const oauthProperties = {
   authorization_parameters: stringMap,
   token_request_format: { type: 'string', enum: ['form', 'json'] },
   token_request_headers: stringMap,
-} as const satisfies Record<string, JsonSchema>;
+} as const satisfies Record<string, ToolJsonSchema>;
 
 const credentialField = closed({
   type: 'object',
@@ -138,7 +138,7 @@ const actionSchema = closed({
   $defs: { parameter: closed(parameter), part: closed(part) },
 });
 
-const mcpFunction: JsonSchema = {
+const mcpFunction: ToolJsonSchema = {
   type: 'object',
   required: ['name'],
   properties: { name: fieldName, description: text, input_schema: { type: 'object' } },
@@ -146,7 +146,7 @@ const mcpFunction: JsonSchema = {
 
 const isOAuth = (entry: object): entry is OAuthService => 'type' in entry && entry.type === 'oauth2';
 
-const shapeOf = (shapeName: string, schema: JsonSchema): JsonShape => ({
+const shapeOf = (shapeName: string, schema: ToolJsonSchema): JsonShape => ({
   name: shapeName,
   schema,
   check: shapeCheck(schema),

@@ -159,7 +159,7 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'tool:create' },
     emits: ['tool.created'],
     args: { ...organizationArgs(), ...inputArg(CreateToolInput, 'The tool.') },
-    resolve: ({ organization }, { input }, { actor, services }) => services.tools.create(actor, organization, input),
+    resolve: ({ organization }, { input }, { caller, services }) => services.tools.create(caller, organization, input),
   }),
   updateTool: t.field({
     type: Tool,
@@ -169,7 +169,7 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'tool:update' },
     emits: ['tool.updated'],
     args: { ...target(), ...inputArg(UpdateToolInput), ...versionArg() },
-    resolve: ({ organization }, { id, input }, { actor, services }) =>
-      services.tools.update(actor, organization, id, input),
+    resolve: ({ organization }, { id, input }, { caller, services }) =>
+      services.tools.update(caller, organization, id, input),
   }),
 }));

@@ -1,7 +1,7 @@
 import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import type { Constraints, JsonShape } from '../../kernel/constraints.ts';
-import { categories, customActionTypes, SLUG, statuses } from './tool.words.ts';
+import { customActionTypes, SLUG, statuses, toolCategories } from './tool.words.ts';
 import { entryShapes } from './tool-shapes.ts';
 
 const MAX_ENTRIES = 100;
@@ -17,7 +17,7 @@ const entries = (shape: JsonShape): Constraints => ({
 });
 
 const said = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(', ');
-const CATEGORIES = `${said(categories)} or another word.`;
+const CATEGORIES = `${said(toolCategories)} or another word.`;
 const OTHERS = 'Other properties are refused, except those that begin with `x-`.';
 const CONFIG =
   'The fields of the configuration: `name`, `display_name`, `type`, `description`, `placeholder`, `widget`, ' +

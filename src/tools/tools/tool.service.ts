@@ -2,12 +2,12 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import type { Given } from '../../data/given.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
-import type { Words } from '../../data/pages.ts';
+import type { Words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
-import { type ActorContext, noCache, type RequestCache } from '../../data/request-cache.ts';
+import { type CallerContext, noCache, type RequestCache } from '../../data/request-cache.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, InputError, invalidInput, notFound, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -62,18 +62,18 @@ export class ToolService {
 
   /** The catalogue as the schema reads it. */
   readonly catalogue = {
-    list: async (context: ActorContext, place: Checked<OrganizationPlace>, args: ToolArgs): Promise<Page<Tool>> => {
+    list: async (context: CallerContext, place: Checked<OrganizationPlace>, args: ToolArgs): Promise<Page<Tool>> => {
       const { workspaceId, ...filters } = args;
       if (workspaceId)
-        await this.#deps.access.requireWorkspace(context.actor, place.orgId, workspaceId, 'workspace:read');
+        await this.#deps.access.requireWorkspace(context.caller, place.orgId, workspaceId, 'workspace:read');
       return this.reads.list(context, place, filters);
     },
     get: (context: RequestCache, place: Checked<OrganizationPlace>, id: string) => this.reads.get(context, place, id),
     find: (context: RequestCache, place: Checked<OrganizationPlace>, id: string) => this.reads.find(context, place, id),
     findInTenant: (context: RequestCache, orgId: string, id: string) => this.reads.findInTenant(context, orgId, id),
     /** A built-in tool is found in the catalogue of the organization in which the caller is. */
-    findUnscoped: async (context: ActorContext, id: string): Promise<Tool | null> => {
-      const { orgId } = context.actor.principal;
+    findUnscoped: async (context: CallerContext, id: string): Promise<Tool | null> => {
+      const { orgId } = context.caller.principal;
       return (
         (await this.reads.findUnscoped(context, id)) ?? (orgId ? this.reads.findInTenant(context, orgId, id) : null)
       );
@@ -81,14 +81,14 @@ export class ToolService {
   };
 
   /** @throws RESOURCE_ALREADY_EXISTS for a slug that is taken, also by a built-in tool; InputError */
-  async create(actor: Actor, place: Checked<OrganizationPlace>, input: CreateTool): Promise<Tool> {
+  async create(caller: Caller, place: Checked<OrganizationPlace>, input: CreateTool): Promise<Tool> {
     const { orgId } = place;
     checkLists(input);
     checkDescriptors(input, { configSchema: [], credentialSchema: [], actionSchemas: [] });
     checkChangelog(input.schemaChangelog, 1);
     const id = newId('tool');
     await this.#unique(orgId, id, input.slug, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         tx.insert('tools', {
           id,
           orgId,
@@ -114,7 +114,7 @@ export class ToolService {
           isMcpCompatible: input.isMcpCompatible ?? false,
           schemaChangelog: input.schemaChangelog ?? {},
           supportsConnection: input.supportsConnection ?? false,
-          createdBy: actor.principal.userId,
+          createdBy: caller.principal.userId,
         });
         recordChange(tx, 'create', 'tool', { id, orgId }, { slug: input.slug });
       }),
@@ -128,13 +128,13 @@ export class ToolService {
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `builtin_tool`, or `invalid_status` for a status that cannot follow;
    * RESOURCE_ALREADY_EXISTS, InputError like {@link create}
    */
-  async update(actor: Actor, place: Checked<OrganizationPlace>, id: string, input: UpdateTool): Promise<Tool> {
+  async update(caller: Caller, place: Checked<OrganizationPlace>, id: string, input: UpdateTool): Promise<Tool> {
     const { orgId } = place;
     checkLists(input);
     const { isBuiltin, slug } = await this.reads.get(noCache, place, id);
     if (isBuiltin) throw builtIn(id);
     await this.#unique(orgId, id, input.slug ?? slug, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         const before = await tx.lock('tools', { id, orgId }, 'no key update', () => notFound('tool', id));
         await tx.expectVersion({ table: 'tools', key: { id } });
         refuseMove(before, input.status);

@@ -2,7 +2,7 @@
 export const statuses = ['active', 'beta', 'deprecated', 'disabled'] as const;
 
 /** Categories that the service itself uses; an organization may use other words. */
-export const categories = [
+export const toolCategories = [
   'communication',
   'productivity',
   'developer',

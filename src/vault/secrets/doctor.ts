@@ -5,7 +5,7 @@ import { attempt, openValue, unwrapKey } from './envelope.ts';
 const BATCH = 100;
 
 /** Something that cannot be opened. */
-export interface Finding {
+export interface VaultFinding {
   /** A secret, or a credential of a tool instance or connection. */
   secretId: string;
   orgId: string;
@@ -30,7 +30,7 @@ const BATCH_TIMEOUT_MS = 120_000;
 export async function examine(
   prisma: PrismaClient,
   rootKeys: RootKeys,
-  onFinding: (finding: Finding) => void,
+  onFinding: (finding: VaultFinding) => void,
 ): Promise<Examined> {
   const examined = { secrets: 0, versions: 0 };
   for (const examineNext of [examineBatch, examineCredentials]) {
@@ -51,20 +51,20 @@ export async function examine(
   return examined;
 }
 
-interface Batch extends Examined {
-  findings: Finding[];
+interface ExaminedBatch extends Examined {
+  findings: VaultFinding[];
   /** Id of the last examined secret; null if none was left. */
   last: string | null;
 }
 
-async function examineBatch(db: Prisma.TransactionClient, rootKeys: RootKeys, after: string): Promise<Batch> {
+async function examineBatch(db: Prisma.TransactionClient, rootKeys: RootKeys, after: string): Promise<ExaminedBatch> {
   const secrets = await db.secret.findMany({
     where: { id: { gt: after } },
     orderBy: { id: 'asc' },
     take: BATCH,
     select: { id: true, orgId: true, rootKeyId: true, wrappedKey: true, vaultVersion: true },
   });
-  const findings: Finding[] = [];
+  const findings: VaultFinding[] = [];
   let values = 0;
   for (const secret of secrets) {
     const report = (version: number | null, reason: string) =>
@@ -89,13 +89,17 @@ async function examineBatch(db: Prisma.TransactionClient, rootKeys: RootKeys, af
   return { secrets: secrets.length, versions: values, findings, last: secrets.at(-1)?.id ?? null };
 }
 
-async function examineCredentials(db: Prisma.TransactionClient, rootKeys: RootKeys, after: string): Promise<Batch> {
+async function examineCredentials(
+  db: Prisma.TransactionClient,
+  rootKeys: RootKeys,
+  after: string,
+): Promise<ExaminedBatch> {
   const credentials = await db.credential.findMany({
     where: { id: { gt: after } },
     orderBy: { id: 'asc' },
     take: BATCH,
   });
-  const findings: Finding[] = [];
+  const findings: VaultFinding[] = [];
   for (const credential of credentials) {
     const { id, orgId } = credential;
     attempt(

@@ -1,8 +1,8 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import { selectList } from '../../data/pages.ts';
-import type { ActorContext } from '../../data/request-cache.ts';
+import { selectList } from '../../data/paging.ts';
+import type { CallerContext } from '../../data/request-cache.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
@@ -18,7 +18,7 @@ import {
 import { type ListedSecret, type Secret, type SecretReads, secretColumns } from './secret.reads.ts';
 import type { PlaceInput } from './secret-place.ts';
 import { masked } from './secret-value.ts';
-import { type OnFault, openFor } from './unreadable.ts';
+import { type OnVaultFault, openFor } from './unreadable.ts';
 import { ciphertextOf } from './vault.ts';
 
 /** The current and former values of a secret, newest first. */
@@ -46,7 +46,7 @@ export interface RevealDeps extends ServiceDeps {
   prisma: PrismaClient;
   rootKeys: RootKeys;
   reads: SecretReads;
-  onFault: OnFault;
+  onFault: OnVaultFault;
 }
 
 /** Maximum number of versions in a history, newest first. */
@@ -81,32 +81,32 @@ export class RevealService {
    * @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`; if the value is requested, FORBIDDEN `secret:reveal` and
    * RESOURCE_CONFLICT `secret_unreadable`
    */
-  async get(actor: Actor, place: Checked<OrganizationPlace>, id: string, withValue: boolean): Promise<Secret> {
-    const secret = await this.#deps.reads.get(actor, place, id, 'secret:read');
-    return withValue ? this.#withValue(actor, secret) : secret;
+  async get(caller: Caller, place: Checked<OrganizationPlace>, id: string, withValue: boolean): Promise<Secret> {
+    const secret = await this.#deps.reads.get(caller, place, id, 'secret:read');
+    return withValue ? this.#withValue(caller, secret) : secret;
   }
 
   /** @throws like `get`, and RESOURCE_CONFLICT `ambiguous_name` */
   async getByName(
-    context: ActorContext,
+    context: CallerContext,
     place: Checked<OrganizationPlace>,
     name: string,
     livingIn: PlaceInput,
     withValue: boolean,
   ): Promise<Secret> {
     const secret = await this.#deps.reads.getByName(context, place, name, livingIn);
-    return withValue ? this.#withValue(context.actor, secret) : secret;
+    return withValue ? this.#withValue(context.caller, secret) : secret;
   }
 
   /**
    * Shows the values to callers who may see them, which counts as one reveal; others get masked values. A version that
    * cannot be opened is marked as such.
    */
-  async history(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<SecretHistory> {
+  async history(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<SecretHistory> {
     const { reads, prisma } = this.#deps;
-    const secret = await reads.get(actor, place, id, 'secret:read');
-    if (await reads.may(actor, secret, 'secret:reveal')) {
-      const revealed = await this.#reveal(actor, secret, { history: true });
+    const secret = await reads.get(caller, place, id, 'secret:read');
+    if (await reads.may(caller, secret, 'secret:reveal')) {
+      const revealed = await this.#reveal(caller, secret, { history: true });
       return this.#historyOf(revealed, await versionsOf(prisma, revealed), (value) => value);
     }
     const current = await prisma.secret.findUnique({ where: { id } });
@@ -114,8 +114,8 @@ export class RevealService {
     return this.#historyOf(current, await versionsOf(prisma, current), masked);
   }
 
-  async #withValue(actor: Actor, listed: ListedSecret): Promise<Secret> {
-    const { ciphertext, rootKeyId, wrappedKey, ...secret } = await this.#reveal(actor, listed, {});
+  async #withValue(caller: Caller, listed: ListedSecret): Promise<Secret> {
+    const { ciphertext, rootKeyId, wrappedKey, ...secret } = await this.#reveal(caller, listed, {});
     const { id, vaultVersion: version } = secret;
     const { rootKeys, sql, onFault } = this.#deps;
     // A statement that waited for a rotation sees the number of the new version, but not its value.
@@ -130,10 +130,10 @@ export class RevealService {
    * Counts and records a reveal in one statement.
    * @throws FORBIDDEN `secret:reveal`; RESOURCE_NOT_FOUND if the secret was deleted meanwhile
    */
-  async #reveal(actor: Actor, listed: ListedSecret, metadata: Record<string, unknown>): Promise<Revealed> {
+  async #reveal(caller: Caller, listed: ListedSecret, metadata: Record<string, unknown>): Promise<Revealed> {
     const { id, orgId, workspaceId } = listed;
-    await this.#deps.reads.demand(actor, listed, 'secret:reveal');
-    const revealed = await this.#deps.changes.runStatement<Revealed>(actor, {
+    await this.#deps.reads.demand(caller, listed, 'secret:reveal');
+    const revealed = await this.#deps.changes.runStatement<Revealed>(caller, {
       text: REVEAL,
       values: [orgId, id],
       audit: { action: 'reveal', resourceType: 'secret', resourceId: id, orgId, workspaceId, metadata },

@@ -59,7 +59,7 @@ export async function rewrap(
   return { rootKeyId: root.id, rewrapped: progress.done, faults, retired, needed };
 }
 
-interface Batch {
+interface RewrappedBatch {
   /** Id of the last examined secret; null if none was left. */
   last: string | null;
   rewrapped: number;
@@ -68,7 +68,7 @@ interface Batch {
 
 /** The tables whose rows have a data key of their own. */
 const TABLES = ['secrets', 'credentials'] as const;
-type Table = (typeof TABLES)[number];
+type RewrappedTable = (typeof TABLES)[number];
 
 /** How many data keys are wrapped by another root key. */
 async function countOthers(prisma: PrismaClient, rootKeyId: string): Promise<number> {
@@ -76,7 +76,7 @@ async function countOthers(prisma: PrismaClient, rootKeyId: string): Promise<num
   return (await prisma.secret.count({ where })) + (await prisma.credential.count({ where }));
 }
 
-async function* walk(prisma: PrismaClient, rootKeys: RootKeys, root: NamedKey): AsyncGenerator<Batch> {
+async function* walk(prisma: PrismaClient, rootKeys: RootKeys, root: NamedKey): AsyncGenerator<RewrappedBatch> {
   for (const table of TABLES) {
     for (let after: string | null = ''; after !== null; ) {
       const from: string = after;
@@ -91,9 +91,9 @@ async function rewrapBatch(
   db: Prisma.TransactionClient,
   rootKeys: RootKeys,
   root: NamedKey,
-  table: Table,
+  table: RewrappedTable,
   after: string,
-): Promise<Batch> {
+): Promise<RewrappedBatch> {
   const secrets = await db.$queryRaw<WrappedKey[]>`
     select id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey" from ${Prisma.raw(table)}
     where root_key_id <> ${root.id} and id > ${after} order by id limit ${BATCH} for no key update skip locked`;

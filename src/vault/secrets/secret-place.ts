@@ -2,7 +2,7 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { Secret } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
 import type { Permission } from '../../kernel/resources.ts';
@@ -23,13 +23,13 @@ export interface SecretPlace extends Pick<Secret, PlaceIds> {
 
 /**
  * Finds a place and requires a permission there. The identifiers must fit together: a namespace or environment of
- * another workspace counts as missing, like an unknown one, and so does one of a workspace that the actor cannot see.
+ * another workspace counts as missing, like an unknown one, and so does one of a workspace that the caller cannot see.
  * @param path of the identifiers in the field's arguments, for errors: `['input']`
  * @throws RESOURCE_NOT_FOUND, FORBIDDEN, InputError for `default` without a workspace
  */
 export async function findPlace(
   { access, sql }: ServiceDeps,
-  actor: Actor,
+  caller: Caller,
   orgId: string,
   permission: Permission,
   input: PlaceInput,
@@ -37,7 +37,7 @@ export async function findPlace(
 ): Promise<SecretPlace> {
   if (input.namespaceId === DEFAULT_NAMESPACE && !input.workspaceId)
     throw invalidInput([...path, 'namespaceId'], `'${DEFAULT_NAMESPACE}' needs a workspace`);
-  const demand = (workspaceId: string) => access.requireWorkspace(actor, orgId, workspaceId, permission, input);
+  const demand = (workspaceId: string) => access.requireWorkspace(caller, orgId, workspaceId, permission, input);
   if (input.workspaceId) await demand(input.workspaceId);
   let workspaceId = input.workspaceId ?? null;
 
@@ -51,7 +51,7 @@ export async function findPlace(
     );
     if (!row) throw notFound(kind, id);
     if (!workspaceId) {
-      if (!(await access.workspaceRole(actor, orgId, row.workspaceId))) throw notFound(kind, id);
+      if (!(await access.workspaceRole(caller, orgId, row.workspaceId))) throw notFound(kind, id);
       await demand(row.workspaceId);
     }
     workspaceId = row.workspaceId;
@@ -59,7 +59,7 @@ export async function findPlace(
   };
   const environmentId = input.environmentId ? await within('environment', input.environmentId) : null;
   const namespaceId = input.namespaceId ? await within('namespace', input.namespaceId) : null;
-  if (!workspaceId) await access.requireOrganization(actor, orgId, permission);
+  if (!workspaceId) await access.requireOrganization(caller, orgId, permission);
   const scope = environmentId ? 'environment' : namespaceId ? 'namespace' : workspaceId ? 'workspace' : 'organization';
   return { scope, workspaceId, namespaceId, environmentId };
 }

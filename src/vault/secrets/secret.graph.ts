@@ -158,7 +158,7 @@ builder.objectField(Organization, 'secrets', (t) =>
     args: listArgs(),
     resolve: async (row, args, context) => {
       const { access, secretReads } = context.services;
-      const role = await access.organizationRole(context.actor, row.id);
+      const role = await access.organizationRole(context.caller, row.id);
       return secretReads.list(context, inside.organization(row), role, args);
     },
   }),
@@ -195,8 +195,8 @@ builder.queryFields((t) => ({
     authorize: { organization: 'organization:access', service: 'secret:read' },
     mayFail: ['RESOURCE_CONFLICT'],
     args: { ...target(), ...valueArgs() },
-    resolve: ({ organization }, { id, includeValue }, { actor, services }) =>
-      services.reveals.get(actor, organization, id, includeValue),
+    resolve: ({ organization }, { id, includeValue }, { caller, services }) =>
+      services.reveals.get(caller, organization, id, includeValue),
   }),
   secretByName: t.field({
     type: Secret,
@@ -242,7 +242,7 @@ builder.queryFields((t) => ({
       'one reveal. Others see masked values.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
     args: target(),
-    resolve: ({ organization }, { id }, { actor, services }) => services.reveals.history(actor, organization, id),
+    resolve: ({ organization }, { id }, { caller, services }) => services.reveals.history(caller, organization, id),
   }),
 }));
 
@@ -330,7 +330,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization:access', service: 'secret:create' },
     emits: ['secret.created'],
     args: { ...organizationArgs(), ...inputArg(CreateSecretInput, 'The secret.') },
-    resolve: ({ organization }, { input }, { actor, services }) => services.secrets.create(actor, organization, input),
+    resolve: ({ organization }, { input }, { caller, services }) =>
+      services.secrets.create(caller, organization, input),
   }),
   updateSecret: t.field({
     type: Secret,
@@ -340,8 +341,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization:access', service: 'secret:update' },
     emits: ['secret.updated'],
     args: { ...target(), ...inputArg(UpdateSecretInput, 'The fields to change.'), ...versionArg() },
-    resolve: ({ organization }, { id, input }, { actor, services }) =>
-      services.secrets.update(actor, organization, id, input),
+    resolve: ({ organization }, { id, input }, { caller, services }) =>
+      services.secrets.update(caller, organization, id, input),
   }),
   rotateSecret: t.field({
     type: Secret,
@@ -349,8 +350,8 @@ builder.mutationFields((t) => ({
     authorize: { organization: 'organization:access', service: 'secret:rotate' },
     emits: ['secret.rotated'],
     args: { ...target(), ...inputArg(RotateSecretInput, 'The next version.'), ...versionArg() },
-    resolve: ({ organization }, { id, input }, { actor, services }) =>
-      services.secrets.rotate(actor, organization, id, input),
+    resolve: ({ organization }, { id, input }, { caller, services }) =>
+      services.secrets.rotate(caller, organization, id, input),
   }),
   deleteSecret: t.boolean({
     description:
@@ -368,8 +369,8 @@ builder.mutationFields((t) => ({
       }),
       ...versionArg(),
     },
-    resolve: async ({ organization }, { id, permanent }, { actor, services: { secrets } }) => {
-      await (permanent ? secrets.destroy(actor, organization, id) : secrets.delete(actor, organization, id));
+    resolve: async ({ organization }, { id, permanent }, { caller, services: { secrets } }) => {
+      await (permanent ? secrets.destroy(caller, organization, id) : secrets.delete(caller, organization, id));
       return true;
     },
   }),
@@ -380,6 +381,6 @@ builder.mutationFields((t) => ({
     activity: { action: 'restore', resourceType: 'secret' },
     emits: ['secret.restored'],
     args: { ...target(), ...versionArg() },
-    resolve: ({ organization }, { id }, { actor, services }) => services.secrets.restore(actor, organization, id),
+    resolve: ({ organization }, { id }, { caller, services }) => services.secrets.restore(caller, organization, id),
   }),
 }));

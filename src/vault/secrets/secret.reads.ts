@@ -2,11 +2,11 @@ import { type Access, reachesEveryWorkspace } from '../../access/access.ts';
 import { granted, rolesWith } from '../../access/permissions.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
-import { columnsOf, words } from '../../data/pages.ts';
+import { columnsOf, words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
-import { type ActorContext, noCache } from '../../data/request-cache.ts';
+import { type CallerContext, noCache } from '../../data/request-cache.ts';
 import type { Secret as SecretRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { type ApiError, conflict, forbidden, isRefusal, notFound } from '../../kernel/errors.ts';
 import type { Permission } from '../../kernel/resources.ts';
@@ -110,77 +110,77 @@ export class SecretReads {
   }
 
   /**
-   * The secrets of an organization that the actor may read, newest first.
+   * The secrets of an organization that the caller may read, newest first.
    * @param role the actor's role in the organization
-   * @throws FORBIDDEN `secret:read` if the actor may read none
+   * @throws FORBIDDEN `secret:read` if the caller may read none
    */
   async list(
-    context: ActorContext,
+    context: CallerContext,
     place: Checked<OrganizationPlace>,
     role: Role | null,
     args: SecretArgs,
   ): Promise<Page<ListedSecret>> {
-    const { actor } = context;
+    const { caller } = context;
     const { orgId } = place;
     const { workspaceId } = args;
-    if (typeof workspaceId === 'string') await this.#access.requireWorkspace(actor, orgId, workspaceId, 'secret:read');
-    if (!(await this.#maySomewhere(actor, orgId, role, 'secret:read'))) throw forbidden('secret:read');
+    if (typeof workspaceId === 'string') await this.#access.requireWorkspace(caller, orgId, workspaceId, 'secret:read');
+    if (!(await this.#maySomewhere(caller, orgId, role, 'secret:read'))) throw forbidden('secret:read');
     return this.#listed(role).list(context, place, args);
   }
 
   /**
-   * A secret that the actor has the permission for. @throws like {@link demand}, RESOURCE_NOT_FOUND for a deleted one
+   * A secret that the caller has the permission for. @throws like {@link demand}, RESOURCE_NOT_FOUND for a deleted one
    */
   async get(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     id: string,
     permission: Permission,
   ): Promise<ListedSecret> {
-    const secret = await this.getDeletedToo(actor, place, id, permission);
+    const secret = await this.getDeletedToo(caller, place, id, permission);
     if (secret.status === 'deleted') throw notFound('secret', id);
     return secret;
   }
 
   /** Like {@link get}, but also returns soft-deleted secrets. */
   async getDeletedToo(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     id: string,
     permission: Permission,
   ): Promise<ListedSecret> {
     const secret = await this.all.find(noCache, place, id);
-    if (!secret) throw await this.#refusal(actor, place.orgId, permission, notFound('secret', id));
-    await this.demand(actor, secret, permission);
+    if (!secret) throw await this.#refusal(caller, place.orgId, permission, notFound('secret', id));
+    await this.demand(caller, secret, permission);
     return secret;
   }
 
-  /** A secret of any organization, if the actor may read it. @throws RESOURCE_NOT_FOUND, FORBIDDEN */
-  async node(context: ActorContext, id: string): Promise<ListedSecret | null> {
+  /** A secret of any organization, if the caller may read it. @throws RESOURCE_NOT_FOUND, FORBIDDEN */
+  async node(context: CallerContext, id: string): Promise<ListedSecret | null> {
     const secret = await this.all.findUnscoped(context, id);
     if (!secret || secret.status === 'deleted') return null;
-    await this.demand(context.actor, secret, 'secret:read');
+    await this.demand(context.caller, secret, 'secret:read');
     return secret;
   }
 
   /**
    * A secret by its name. With a place: the secret that lives exactly in its most specific identifier, else the
-   * organization's own. Without a place: the organization's own, else the only one that the actor may read.
+   * organization's own. Without a place: the organization's own, else the only one that the caller may read.
    * @throws RESOURCE_NOT_FOUND for an unknown name or place; FORBIDDEN `secret:read`; RESOURCE_CONFLICT
    * `ambiguous_name`
    */
   async getByName(
-    context: ActorContext,
+    context: CallerContext,
     place: Checked<OrganizationPlace>,
     name: string,
     input: PlaceInput,
   ): Promise<ListedSecret> {
-    const { actor } = context;
+    const { caller } = context;
     const { orgId, asked } = place;
-    await this.#access.requireToken(actor, 'secret:read', { orgId });
-    if (!(await this.#maySomewhere(actor, orgId, asked.role, 'secret:read'))) throw forbidden('secret:read');
+    await this.#access.requireToken(caller, 'secret:read', { orgId });
+    if (!(await this.#maySomewhere(caller, orgId, asked.role, 'secret:read'))) throw forbidden('secret:read');
     const isPlaced = Boolean(input.workspaceId || input.namespaceId || input.environmentId);
-    const livingIn = isPlaced ? await findPlace(this.#deps, actor, orgId, 'secret:read', input, []) : null;
+    const livingIn = isPlaced ? await findPlace(this.#deps, caller, orgId, 'secret:read', input, []) : null;
     const listed = this.#listed(asked.role);
     const called = async (more: Partial<SecretArgs>) =>
       (await listed.list(context, place, { first: 2, name, ...more })).nodes;
@@ -192,27 +192,27 @@ export class SecretReads {
     if (!secret && named.length > 1) throw ambiguous(name);
     secret ??= named[0];
     if (!secret) throw notFound('secret', name);
-    await this.demand(actor, secret, 'secret:read');
+    await this.demand(caller, secret, 'secret:read');
     return secret;
   }
 
   /**
    * Requires a permission where the secret lives: in its workspace, or in the organization.
-   * @throws FORBIDDEN with the permission if the actor has it nowhere or may read this secret; else RESOURCE_NOT_FOUND
+   * @throws FORBIDDEN with the permission if the caller has it nowhere or may read this secret; else RESOURCE_NOT_FOUND
    */
-  async demand(actor: Actor, secret: Owned, permission: Permission): Promise<void> {
-    if (await this.may(actor, secret, permission)) return;
-    const isKnown = permission !== 'secret:read' && (await this.may(actor, secret, 'secret:read'));
+  async demand(caller: Caller, secret: Owned, permission: Permission): Promise<void> {
+    if (await this.may(caller, secret, permission)) return;
+    const isKnown = permission !== 'secret:read' && (await this.may(caller, secret, 'secret:read'));
     if (isKnown) throw forbidden(permission);
-    throw await this.#refusal(actor, secret.orgId, permission, notFound('secret', secret.id));
+    throw await this.#refusal(caller, secret.orgId, permission, notFound('secret', secret.id));
   }
 
-  /** Whether the actor has a permission where the secret lives. */
-  async may(actor: Actor, secret: Owned, permission: Permission): Promise<boolean> {
+  /** Whether the caller has a permission where the secret lives. */
+  async may(caller: Caller, secret: Owned, permission: Permission): Promise<boolean> {
     const { orgId, workspaceId } = secret;
     try {
-      if (workspaceId) await this.#access.requireWorkspace(actor, orgId, workspaceId, permission, secret);
-      else await this.#access.requireOrganization(actor, orgId, permission);
+      if (workspaceId) await this.#access.requireWorkspace(caller, orgId, workspaceId, permission, secret);
+      else await this.#access.requireOrganization(caller, orgId, permission);
       return true;
     } catch (error) {
       if (isRefusal(error)) return false;
@@ -221,20 +221,20 @@ export class SecretReads {
   }
 
   /** The error for a missing or hidden secret. */
-  async #refusal(actor: Actor, orgId: string, permission: Permission, missing: ApiError): Promise<ApiError> {
-    const role = await this.#access.organizationRole(actor, orgId);
-    return (await this.#maySomewhere(actor, orgId, role, permission)) ? missing : forbidden(permission);
+  async #refusal(caller: Caller, orgId: string, permission: Permission, missing: ApiError): Promise<ApiError> {
+    const role = await this.#access.organizationRole(caller, orgId);
+    return (await this.#maySomewhere(caller, orgId, role, permission)) ? missing : forbidden(permission);
   }
 
   /**
-   * Whether the actor has the permission anywhere: a viewer of the organization may have a higher role in a workspace.
+   * Whether the caller has the permission anywhere: a viewer of the organization may have a higher role in a workspace.
    */
-  async #maySomewhere(actor: Actor, orgId: string, role: Role | null, permission: Permission): Promise<boolean> {
+  async #maySomewhere(caller: Caller, orgId: string, role: Role | null, permission: Permission): Promise<boolean> {
     if (role && granted(role, permission) !== 'none') return true;
-    return (await this.#access.rightsSomewhere(actor, orgId))(permission);
+    return (await this.#access.rightsSomewhere(caller, orgId))(permission);
   }
 
-  /** The secrets that the actor may read. */
+  /** The secrets that the caller may read. */
   #listed(role: Role | null): Reads<ListedSecret, OrganizationPlace, SecretArgs> {
     return role !== null && reachesEveryWorkspace(role) ? this.all : this.readable;
   }

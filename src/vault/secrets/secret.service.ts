@@ -7,7 +7,7 @@ import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Secret as SecretRow } from '../../generated/prisma/client.ts';
-import type { Actor } from '../../kernel/caller.ts';
+import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { ApiError, alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -18,7 +18,7 @@ import { lockRootKey } from './root-key-lock.ts';
 import { type Secret, type SecretReads, withoutKeys } from './secret.reads.ts';
 import { demandPlace, findPlace, type PlaceInput } from './secret-place.ts';
 import { checkValue } from './secret-value.ts';
-import { type OnFault, openFor } from './unreadable.ts';
+import { type OnVaultFault, openFor } from './unreadable.ts';
 import type { SecretUse, Vault } from './vault.ts';
 
 type Settings = Given<SecretRow, 'description' | 'expiresAt' | 'rotationReminderDays'>;
@@ -36,7 +36,7 @@ export interface SecretDeps extends ServiceDeps {
   reads: SecretReads;
   rootKeys: RootKeys;
   vault: Vault;
-  onFault: OnFault;
+  onFault: OnVaultFault;
 }
 
 /** Number of versions whose values are kept. Older versions stay listed without a value (defaults §2). */
@@ -54,7 +54,7 @@ export class SecretService implements ContentOwner {
   }
 
   /** Deletes the secrets of a namespace with it. */
-  placeRemoved(_actor: Actor, { kind, id }: RemovedPlace): PlaceRemoval {
+  placeRemoved(_actor: Caller, { kind, id }: RemovedPlace): PlaceRemoval {
     return kind === 'namespace' ? { after: (tx) => this.placeDeleted(tx, { namespaceId: id }) } : {};
   }
 
@@ -62,13 +62,13 @@ export class SecretService implements ContentOwner {
    * @throws RESOURCE_ALREADY_EXISTS if the name is taken in the same place, RESOURCE_NOT_FOUND if the place does not
    * exist
    */
-  async create(actor: Actor, { orgId }: OrganizationPlace, { value, ...input }: CreateSecret): Promise<Secret> {
+  async create(caller: Caller, { orgId }: OrganizationPlace, { value, ...input }: CreateSecret): Promise<Secret> {
     checkValue(value, ['input', 'value']);
-    const place = await findPlace(this.#deps, actor, orgId, 'secret:create', input, ['input']);
+    const place = await findPlace(this.#deps, caller, orgId, 'secret:create', input, ['input']);
     const identity = { orgId, id: newId('secret') };
-    const createdBy = actor.principal.userId;
+    const createdBy = caller.principal.userId;
     const made = await this.#unique({ orgId, ...place, name: input.name }, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         demandPlace(tx, place);
         const root = await lockRootKey(tx, this.#deps.rootKeys);
         const dataKey = newDataKey();
@@ -99,10 +99,10 @@ export class SecretService implements ContentOwner {
    * @throws RESOURCE_ALREADY_EXISTS if the name is taken in the same place; RESOURCE_CONFLICT `in_use` with
    * `references` for a new name while something refers to the secret by the old one
    */
-  async update(actor: Actor, place: Checked<OrganizationPlace>, id: string, input: UpdateSecret): Promise<Secret> {
-    const before = await this.reads.get(actor, place, id, 'secret:update');
+  async update(caller: Caller, place: Checked<OrganizationPlace>, id: string, input: UpdateSecret): Promise<Secret> {
+    const before = await this.reads.get(caller, place, id, 'secret:update');
     const changed = await this.#unique({ ...before, name: input.name ?? before.name }, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         const secret = await lockSecret(tx, id);
         await tx.expectVersion({ table: 'secrets', key: { id } });
         if (secret.status === 'deleted') throw notFound('secret', id);
@@ -126,15 +126,15 @@ export class SecretService implements ContentOwner {
    * PRECONDITION_FAILED if the current version is not the expected one
    */
   async rotate(
-    actor: Actor,
+    caller: Caller,
     place: Checked<OrganizationPlace>,
     id: string,
     { value, ...input }: RotateSecret,
   ): Promise<Secret> {
     checkValue(value, ['input', 'value']);
-    await this.reads.getDeletedToo(actor, place, id, 'secret:rotate');
+    await this.reads.getDeletedToo(caller, place, id, 'secret:rotate');
     const identity = { orgId: place.orgId, id };
-    const rotated = await this.#deps.changes.run(actor, async (tx) => {
+    const rotated = await this.#deps.changes.run(caller, async (tx) => {
       const held = await lockSecret(tx, id);
       await tx.expectVersion({ table: 'secrets', key: { id } });
       if (held.status === 'deleted')
@@ -152,7 +152,7 @@ export class SecretService implements ContentOwner {
       if (version > KEPT_VERSIONS)
         tx.write(statement`update secret_versions set ciphertext = null
           where secret_id = ${id} and version <= ${version - KEPT_VERSIONS} and ciphertext is not null`);
-      tx.insert('secret_versions', { secretId: id, version, ciphertext, createdBy: actor.principal.userId });
+      tx.insert('secret_versions', { secretId: id, version, ciphertext, createdBy: caller.principal.userId });
       recordChange(tx, 'rotate', 'secret', held, { version });
       const set = {
         vaultVersion: version,
@@ -170,9 +170,9 @@ export class SecretService implements ContentOwner {
    * References are therefore not checked: they find nothing until the secret is restored.
    * @throws RESOURCE_NOT_FOUND
    */
-  async delete(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
-    await this.reads.get(actor, place, id, 'secret:delete');
-    await this.#deps.changes.run(actor, async (tx) => {
+  async delete(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<void> {
+    await this.reads.get(caller, place, id, 'secret:delete');
+    await this.#deps.changes.run(caller, async (tx) => {
       const secret = await lockSecret(tx, id, 'no key update');
       await tx.expectVersion({ table: 'secrets', key: { id } });
       if (secret.status === 'deleted') throw notFound('secret', id);
@@ -186,9 +186,9 @@ export class SecretService implements ContentOwner {
    * references to it already find nothing.
    * @throws RESOURCE_CONFLICT `in_use` with `references` while something refers to it
    */
-  async destroy(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<void> {
-    await this.reads.getDeletedToo(actor, place, id, 'secret:destroy');
-    await this.#deps.changes.run(actor, async (tx) => {
+  async destroy(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<void> {
+    await this.reads.getDeletedToo(caller, place, id, 'secret:destroy');
+    await this.#deps.changes.run(caller, async (tx) => {
       const secret = await lockSecret(tx, id);
       await tx.expectVersion({ table: 'secrets', key: { id } });
       const references = secret.status === 'deleted' ? [] : await this.#deps.vault.usesOf(tx, secret);
@@ -203,10 +203,10 @@ export class SecretService implements ContentOwner {
    * @throws RESOURCE_ALREADY_EXISTS if its name was taken; RESOURCE_NOT_FOUND `namespace` or `environment` if that is
    * gone: its secrets cannot be restored
    */
-  async restore(actor: Actor, place: Checked<OrganizationPlace>, id: string): Promise<Secret> {
-    const before = await this.reads.getDeletedToo(actor, place, id, 'secret:delete');
+  async restore(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<Secret> {
+    const before = await this.reads.getDeletedToo(caller, place, id, 'secret:delete');
     const restored = await this.#unique(before, () =>
-      this.#deps.changes.run(actor, async (tx) => {
+      this.#deps.changes.run(caller, async (tx) => {
         // also for a secret that was not deleted when it was read: its place may have been deleted with it since
         demandPlace(tx, before);
         const secret = await lockSecret(tx, id);

@@ -4,7 +4,7 @@ import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { Prisma, type Secret } from '../../generated/prisma/client.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import type { SecretReference } from '../../kernel/owner.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
@@ -115,7 +115,7 @@ export class Vault {
    * value is opened.
    * @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `secret_disabled` or `secret_expired`, VaultFault
    */
-  async open(caller: Caller, orgId: string, reference: string): Promise<SecretValue> {
+  async open(caller: AnyCaller, orgId: string, reference: string): Promise<SecretValue> {
     const { sql, changes, rootKeys } = this.#deps;
     const found = await this.resolve(sql, orgId, reference);
     if (found.kind !== 'secret') throw notFound('secret', reference);

@@ -7,7 +7,7 @@ import { PersistedDocuments } from '../../../src/engine/path/persisted-documents
 import { createEndpoint, type OperationParams, prepared } from '../../../src/engine/transport/endpoint.ts';
 import { OwnDocuments } from '../../../src/engine/transport/own-documents.ts';
 import { Context, type Services } from '../../../src/graphql/context.ts';
-import type { Caller } from '../../../src/kernel/caller.ts';
+import type { AnyCaller } from '../../../src/kernel/caller.ts';
 
 const schema = buildSchema(`
   scalar Word
@@ -48,7 +48,7 @@ Object.assign(schema.getSubscriptionType()!.getFields().ticks!, {
   },
 });
 
-const caller = { principal: null, request: { traceId: 'trace', ip: '::1' } } as unknown as Caller;
+const caller = { principal: null, request: { traceId: 'trace', ip: '::1' } } as unknown as AnyCaller;
 const request = { caller, headers: { 'last-event-id': 'cursor' } } as unknown as FastifyRequest;
 const services = {} as Services;
 const faults: unknown[] = [];
@@ -63,7 +63,7 @@ beforeEach(() => {
   const onFault = (error: unknown) => void faults.push(error);
   const operations = new Operations({
     schema,
-    limit: { demandRest: (_caller: Caller, rootFields: number) => void counted.push(rootFields) } as never,
+    limit: { demandRest: (_caller: AnyCaller, rootFields: number) => void counted.push(rootFields) } as never,
     config: {
       graphqlIntrospection: false,
       graphqlMaxAliases: 3,

@@ -5,7 +5,7 @@ import type { Statement } from '../../../src/data/writes.ts';
 import type { IdentityProvider } from '../../../src/generated/prisma/client.ts';
 import { admissionOf } from '../../../src/identity/identity-providers/sign-in-admission.ts';
 import type { VerifiedIdentity } from '../../../src/identity/sso/verified-identity.ts';
-import type { Caller } from '../../../src/kernel/caller.ts';
+import type { AnyCaller } from '../../../src/kernel/caller.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { stopAges } from '../../support/passing-time.ts';
 import { addToWorkspace, caller, createUser, type Person, register } from '../../support/person.ts';
@@ -24,7 +24,7 @@ const unique = () => randomBytes(6).toString('hex');
 const aDomain = () => `d${unique()}.example.test`;
 
 /** Somebody's browser. */
-const browser = (): Caller => ({
+const browser = (): AnyCaller => ({
   principal: null,
   request: {
     traceId: unique(),

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Caller } from '../../../src/kernel/caller.ts';
+import type { AnyCaller } from '../../../src/kernel/caller.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { certificate } from '../../support/certificate.ts';
 import { colleague, createUser, type Person, prove, register } from '../../support/person.ts';
@@ -54,7 +54,7 @@ const refusalOf = ({ errors }: Answer) => {
   return [code, details.required_permission ?? details.field ?? details.resource_type];
 };
 
-const browser = (): Caller => ({
+const browser = (): AnyCaller => ({
   principal: null,
   request: {
     traceId: unique(),

@@ -6,7 +6,7 @@ import { newId } from '../../../src/kernel/ids.ts';
 import { systemCaller } from '../../../src/kernel/system-caller.ts';
 import { RootKeys } from '../../../src/platform/keys/root-keys.ts';
 import { Credentials } from '../../../src/vault/secrets/credentials.ts';
-import { examine, type Finding } from '../../../src/vault/secrets/doctor.ts';
+import { examine, type VaultFinding } from '../../../src/vault/secrets/doctor.ts';
 import { rewrap } from '../../../src/vault/secrets/rewrap.ts';
 import { ROOT_KEYS, startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
@@ -94,7 +94,7 @@ test('follows a new root key, which keeps the old one from being needed; the doc
   const opened = await new Credentials({ rootKeys: onlyNewer }).open(app.services.sql, owner.orgId, { toolInstanceId });
   expect(opened).toEqual({ token: 'kept' });
 
-  const findings: Finding[] = [];
+  const findings: VaultFinding[] = [];
   const count = await database.prisma.credential.count();
   const examined = await examine(database.prisma, onlyNewer, (finding) => findings.push(finding));
   expect({ examined, findings }).toEqual({ examined: { secrets: count, versions: count }, findings: [] });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
 import type { PrismaClient } from '../../../src/generated/prisma/client.ts';
 import { RootKeys } from '../../../src/platform/keys/root-keys.ts';
-import { type Examined, examine, type Finding } from '../../../src/vault/secrets/doctor.ts';
+import { type Examined, examine, type VaultFinding } from '../../../src/vault/secrets/doctor.ts';
 import { ROOT_KEYS, startTestApp, type TestApp } from '../../support/app.ts';
 import { register } from '../../support/person.ts';
 import { newSecret } from './new-secret.ts';
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 /** Examines, and does something each time after the secrets were read, and before the values of one are. */
-async function examineWhile(change: () => Promise<void>): Promise<Examined & { findings: Finding[] }> {
+async function examineWhile(change: () => Promise<void>): Promise<Examined & { findings: VaultFinding[] }> {
   const prisma = app.database.prisma.$extends({
     query: {
       secretVersion: {
@@ -25,7 +25,7 @@ async function examineWhile(change: () => Promise<void>): Promise<Examined & { f
       },
     },
   });
-  const findings: Finding[] = [];
+  const findings: VaultFinding[] = [];
   const rootKeys = RootKeys.unchecked(loadConfig({ ROOT_KEYS }));
   const examined = await examine(prisma as unknown as PrismaClient, rootKeys, (finding) => findings.push(finding));
   return { ...examined, findings };

@@ -27,7 +27,7 @@ const document = z.object({
 export type ProviderMetadata = z.infer<typeof document>;
 
 /** A provider that was asked. */
-export interface Discovered {
+export interface DiscoveredProvider {
   metadata: ProviderMetadata;
   keys: ProviderKeys;
 }
@@ -49,7 +49,7 @@ export class Discovery {
    * @throws SsoRefusal if the document is not what it should be, or is that of another issuer
    * @throws OutboundError if the provider does not answer
    */
-  async of(provider: OidcProvider): Promise<Discovered> {
+  async of(provider: OidcProvider): Promise<DiscoveredProvider> {
     const key = `${provider.id} ${provider.discoveryUrl}`;
     let reading = this.#documents.get(key);
     if (!reading) {

@@ -18,7 +18,7 @@ export type LogoutInput = { query: string } | { fields: URLSearchParams };
 
 const UNSPECIFIED = 'urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified';
 
-interface Deps {
+interface LogoutProfileDeps {
   service: ServiceProvider;
   key: ServiceKey;
   checks: MessageChecks;
@@ -32,7 +32,7 @@ export class LogoutProfile {
   readonly #checks: MessageChecks;
   readonly #now: () => number;
 
-  constructor({ service, key, checks, now = Date.now }: Deps) {
+  constructor({ service, key, checks, now = Date.now }: LogoutProfileDeps) {
     this.#service = service;
     this.#key = key;
     this.#checks = checks;

@@ -5,7 +5,7 @@ import type { ServiceAddresses } from './saml-library.ts';
 import type { SamlProvider } from './saml-provider.ts';
 import type { ServiceKey } from './service-key.ts';
 
-interface Deps {
+interface ServiceProviderDeps {
   publicUrl: () => string;
   key: ServiceKey;
   checks: MessageChecks;
@@ -22,7 +22,7 @@ export class ServiceProvider {
   readonly #checks: MessageChecks;
   readonly #now: () => number;
 
-  constructor({ publicUrl, key, checks, now = Date.now }: Deps) {
+  constructor({ publicUrl, key, checks, now = Date.now }: ServiceProviderDeps) {
     this.#publicUrl = publicUrl;
     this.#key = key;
     this.#checks = checks;

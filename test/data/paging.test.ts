@@ -8,15 +8,15 @@ import {
   filtersOf,
   jsonOf,
   keptCountOf,
-  narrowed,
   type PageRequest,
   type PageSource,
   placeCountOf,
   readPage,
   readPages,
   selectList,
+  withFilters,
   words,
-} from '../../src/data/pages.ts';
+} from '../../src/data/paging.ts';
 import { statement } from '../../src/data/writes.ts';
 import { addUser, type BareDatabase, openBareDatabase } from '../support/bare-database.ts';
 
@@ -150,7 +150,7 @@ describe('the pages of many lists', () => {
   });
 
   it('go on after a row, with filters', async () => {
-    const filtered = narrowed(boxed, filtersOf({ 't.kind = ?': 'k0', 't.n = ?': null }), 2);
+    const filtered = withFilters(boxed, filtersOf({ 't.kind = ?': 'k0', 't.n = ?': null }), 2);
     expect(await listsOf(boxed, parents, { after: 'a09' })).toEqual([
       ['a12 a16', false],
       ['a13 a17', false],
@@ -176,7 +176,7 @@ describe('the pages of many lists', () => {
   it('are counted together', async () => {
     expect(await countPages(database.sql, boxed, parents, [])).toEqual([5, 5, 0, 5]);
     expect(await countPages(database.sql, boxed, [parents[0]], [])).toEqual([5]);
-    const filtered = narrowed(boxed, filtersOf({ 't.kind = ?': 'k0' }), 2);
+    const filtered = withFilters(boxed, filtersOf({ 't.kind = ?': 'k0' }), 2);
     expect(await countPages(database.sql, filtered, parents, ['k0'])).toEqual([2, 1, 0, 2]);
   });
 });
@@ -204,11 +204,11 @@ describe('filters', () => {
       { where: 'a = ? or b = ?', value: 1 },
       { where: 'c = ?', value: 2 },
     ];
-    const { where, also } = narrowed(both, filters, 1);
+    const { where, also } = withFilters(both, filters, 1);
     expect(where).toEqual(['t.org = $1', 'a = $2 or b = $2', 'c = $3']);
     expect(also?.where).toEqual(where);
-    expect(narrowed(both, [], 1)).toBe(both);
-    expect('also' in narrowed(things, filters, 1)).toBe(false);
+    expect(withFilters(both, [], 1)).toBe(both);
+    expect('also' in withFilters(things, filters, 1)).toBe(false);
   });
 });
 

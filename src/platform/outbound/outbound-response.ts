@@ -4,7 +4,7 @@ import { OutboundError } from './outbound-error.ts';
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** What a target answered, whole and decompressed. */
-export class Answer {
+export class OutboundResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;

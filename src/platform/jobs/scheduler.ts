@@ -12,7 +12,7 @@ export interface Look {
 }
 
 /** The scheduled tasks of all nodes: each is due once per period. The database stores when it was last due. */
-export class Schedule {
+export class Scheduler {
   readonly #pool: pg.Pool;
   readonly #tasks: readonly (Task & Required<Pick<Task, 'schedule'>>)[];
   readonly #look: string;

@@ -59,14 +59,14 @@ export const filtersOf = (given: Readonly<Record<string, unknown>>): Filter[] =>
  * The source with additional conditions. The statement contains only the given ones, so that PostgreSQL plans for
  * exactly these. Their values follow those of the source's own conditions, of which there are `taken`.
  */
-export function narrowed<Row>(source: PageSource<Row>, filters: readonly Filter[], taken: number): PageSource<Row> {
+export function withFilters<Row>(source: PageSource<Row>, filters: readonly Filter[], taken: number): PageSource<Row> {
   if (filters.length === 0) return source;
   const conditions = filters.map(({ where }, index) => where.replaceAll('?', `$${taken + index + 1}`));
   const { also } = source;
   return {
     ...source,
     where: [...source.where, ...conditions],
-    ...(also && { also: narrowed(also, filters, taken) }),
+    ...(also && { also: withFilters(also, filters, taken) }),
   };
 }
 
