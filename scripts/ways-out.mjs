@@ -67,6 +67,7 @@ const HARMLESS_PACKAGES = new Set([
   'fastify',
   'file-type', // looks at the bytes that it is given
   'gpt-tokenizer',
+  'eld',
   'graphql',
   'graphql-ws',
   'graphql-yoga',

@@ -4,6 +4,7 @@ import { type Account, call } from '../api.ts';
 import { compare, type Rounds } from '../load.ts';
 import { print } from '../report.ts';
 import { type CorpusQuestion, documents, fixedRandom, mistyped, paraphrases, questions } from '../search/corpus.ts';
+import { languages } from '../search/languages.ts';
 import type { ServerProcess } from '../server-process.ts';
 
 const SEED = 20_261_122;
@@ -42,6 +43,7 @@ export async function search(
     const wrong = asked.map(({ text, answer }) => ({ text: mistyped(text, random), answer }));
     await quality(`${kind}, one typing error (seed ${SEED})`, product, account.token, artifacts, wrong);
   }
+  await inLanguages(product, account.token, `${workspace}/namespaces`);
   print(
     'query of the first 10 artifacts',
     await compare(
@@ -55,6 +57,25 @@ export async function search(
       rounds,
     ),
   );
+}
+
+/** The quality by language, where the texts of all of them are in one namespace. */
+async function inLanguages(product: ServerProcess, token: string, namespaces: string): Promise<void> {
+  const { namespace_id: id } = await call<{ namespace_id: string }>(product, token, 'POST', namespaces, {
+    name: 'Languages',
+  });
+  const artifacts = `${namespaces}/${id}/artifacts`;
+  for (const { language, answers, others } of languages) {
+    for (const [name, content] of answers) await call(product, token, 'POST', artifacts, { name, content });
+    for (const [n, content] of others.entries())
+      await call(product, token, 'POST', artifacts, { name: `${language} ${n}`, content });
+  }
+  await allIndexed(product, token, artifacts);
+  console.log(`\nquality of the search by language, all in one namespace`);
+  for (const { language, answers } of languages) {
+    const asked = answers.map(([answer, , text]) => ({ text, answer }));
+    await quality(language, product, token, artifacts, asked);
+  }
 }
 
 /** Resolves when all artifacts of a namespace are indexed. */

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
-import { RANK } from '../../src/knowledge/indexing/text-ranking.ts';
+import { RANK, rankingValues } from '../../src/knowledge/indexing/text-ranking.ts';
 
 const COLUMNS = `id as artifact_id, workspace_id, namespace_id, thread_id, name, description, created_by, created_at,
   updated_at, artifact_type, version, root_artifact_id, is_latest, replaced_by_version, content, content_preview,
@@ -24,7 +24,8 @@ export function addSearch(server: FastifyInstance, pool: pg.Pool): void {
     async (request) => {
       const { org, ns } = request.params;
       const { query } = request.body;
-      const values = [org, ns, query, query, false, false, null, null, 0, 10];
+      const asked = { text: query, artifactTypes: null, threadId: null, minScore: 0, includeExpired: false, limit: 10 };
+      const values = rankingValues(org, [ns], asked);
       const { rows } = await pool.query<Ranked>({ name: 'rank', text: RANK, values });
       const ids = rows.map(({ artifactId }) => artifactId);
       const found = await pool.query<{ artifact_id: string }>({ name: 'found', text: BY_ID, values: [org, ns, ids] });

@@ -44,8 +44,10 @@ export class SlowReads {
     const { sql, database } = this.#options;
     if (limitMs === undefined) return sql.read<Row>(text, values);
     return database.transaction(async (transaction) => {
-      const limit = { text: `set local statement_timeout = ${limitMs}` };
-      const results = await transaction.commit([limit, sql.queryOf(text, values)]);
+      // such a statement is long: PostgreSQL would plan it for each of its values, which takes longer than most of them
+      const settings = `select set_config('statement_timeout', '${limitMs}', true),
+        set_config('plan_cache_mode', 'force_generic_plan', true)`;
+      const results = await transaction.commit([{ text: settings }, sql.queryOf(text, values)]);
       return results.at(-1)!.rows as Row[];
     });
   }

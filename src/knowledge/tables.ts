@@ -7,6 +7,7 @@ export const tables: GroupTables = {
     'artifacts',
     'artifact_chunks',
     'artifact_words',
+    'artifact_languages',
     'files',
     'sources',
     'entities',

@@ -34,7 +34,7 @@ const search = (person: Person): Promise<Answer<Refusal>> =>
 const searching = async (): Promise<number> => {
   const { rows } = await looker.query<{ n: number }>(
     `select count(*)::int as n from pg_stat_activity
-    where datname = current_database() and state = 'active' and query like 'with words as%'`,
+    where datname = current_database() and state = 'active' and query like 'with spaces as%'`,
   );
   return rows[0]!.n;
 };

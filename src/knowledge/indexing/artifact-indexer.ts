@@ -6,7 +6,7 @@ import { statement } from '../../data/writes.ts';
 import type { Artifact } from '../../generated/prisma/client.ts';
 import type { Owner } from '../../kernel/owner.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
-import { type Attempt, GiveUp, type Task } from '../../kernel/tasks.ts';
+import { type Attempt, GiveUp, scheduled, type Task } from '../../kernel/tasks.ts';
 import type { Storage } from '../../platform/storage/storage.ts';
 import { previewOf } from '../artifacts/artifact-content.ts';
 import type { ArtifactIndexing, ChangedContent, IndexColumns } from '../artifacts/artifact-indexing.ts';
@@ -24,15 +24,26 @@ const TRIES = 5;
 const TRIES_AT_LIMITS = 2;
 /** A node reads one file at a time, and the next one from the store meanwhile. */
 const AT_ONCE = 2;
+/** Of a text whose language cannot be told. */
+const DEFAULT_LANGUAGE = 'en';
 const COLLECTION = 'full_text';
 const PLAIN = 'text/plain';
 /** What `index_error` says where the file is not at fault. */
 const UNREAD = 'The content could not be read.';
 
+/** What the columns of the index say of the way in which it is made now. */
+const INDEX_VERSION = 1;
+const OUTDATED = `index_version < ${INDEX_VERSION} and is_latest and deleted_at is null`;
+/** Artifacts of an older index that are looked up together, and how long one run indexes them. */
+const PAGE = 20;
+const AGAIN_MS = 10_000;
+
 /** The content of one version. */
 interface IndexJob {
   artifactId: string;
   version: number;
+  /** It is indexed, in an older way: that changes nothing that callers see. */
+  isAgain?: boolean;
 }
 
 interface IndexerDeps {
@@ -41,6 +52,9 @@ interface IndexerDeps {
   storage: Pick<Storage, 'read'>;
   extraction: TextExtraction;
 }
+
+const CLAIMED = `a.content, a.mime_type as "mimeType", f.storage_key as "storageKey",
+  a.size_bytes::float8 as "sizeBytes"`;
 
 /** What is read of an artifact before its content is. */
 interface Claimed {
@@ -67,9 +81,14 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
       tries: TRIES,
       atOnce: AT_ONCE,
       run: (job, attempt) => this.#run(job, attempt),
-      abandoned: (job, { number }) => this.#fail(job, number, UNREAD, true),
+      abandoned: async (job, { number }) => job.isAgain || this.#fail(job, number, UNREAD, true),
     };
-    this.tasks = [this.#task as Task, forgettingTask(deps)];
+    const again = scheduled(
+      'index_again',
+      { everySeconds: 1, ifAny: `select 1 from artifacts where ${OUTDATED}` },
+      ({ signal }) => this.#indexAgain(signal),
+    );
+    this.tasks = [this.#task as Task, again, forgettingTask(deps)];
   }
 
   contentChanged(tx: Tx, { id: artifactId, orgId, version, mimeType }: ChangedContent): IndexColumns {
@@ -79,13 +98,55 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
     return {};
   }
 
+  /** Indexes artifacts of an older index one by one. What fails is left to a job, with its tries. */
+  async #indexAgain(signal: AbortSignal): Promise<void> {
+    const until = performance.now() + AGAIN_MS;
+    let page: IndexJob[];
+    do {
+      page = await this.#deps.sql.read<IndexJob>(
+        `select id as "artifactId", version from artifacts where ${OUTDATED} order by id limit ${PAGE}`,
+        [],
+      );
+      for (const job of page) {
+        if (signal.aborted || performance.now() > until) return;
+        await this.#again(job).catch(() =>
+          this.#change(job, async (tx, { id, orgId }) => {
+            tx.write(statement`update artifacts set index_version = ${INDEX_VERSION} where id = ${id}`);
+            tx.enqueue(this.#task, { ...job, isAgain: true }, { key: `index ${id}`, turnOf: orgId });
+          }),
+        );
+      }
+    } while (page.length > 0);
+  }
+
+  async #again(job: IndexJob): Promise<void> {
+    const [claimed] = await this.#deps.sql.read<Claimed & { isIndexed: boolean }>(
+      `select ${CLAIMED}, a.is_indexed as "isIndexed" from artifacts a left join files f on f.id = a.file_id
+        where a.id = $1`,
+      [job.artifactId],
+    );
+    if (!claimed) return;
+    // what has a job is indexed by that
+    const hasText = claimed.isIndexed && textKindOf(claimed.mimeType ?? PLAIN) !== null;
+    const found = hasText ? await this.#textOf(claimed) : null;
+    await this.#change(job, async (tx, artifact) => {
+      const { id } = artifact;
+      if (found) this.#writeChunks(tx, artifact, found);
+      // the labels, too, by their trigger
+      tx.write(statement`update artifacts set index_version = ${INDEX_VERSION},
+          index_language = coalesce(${found && languageOf(found)}, index_language),
+          chunk_count = ${found?.chunks.length ?? artifact.chunkCount}
+        where id = ${id}`);
+      if (found && found.chunks.length !== artifact.chunkCount) followArtifact(tx, id, sizeOf(found));
+    });
+  }
+
   async #run(job: IndexJob, { number }: Attempt): Promise<void> {
+    if (job.isAgain) return this.#again(job);
     const claimed = await this.#claim(job, number);
     if (!claimed) return;
     try {
-      const kind = textKindOf(claimed.mimeType ?? PLAIN);
-      const found = kind ? await this.#deps.extraction.extract(await this.#contentOf(claimed, kind)) : NOTHING;
-      await this.#store(job, claimed, found);
+      await this.#store(job, claimed, await this.#textOf(claimed));
     } catch (error) {
       const isExtraction = error instanceof ExtractionError;
       const most = isExtraction && !error.isFinal ? TRIES_AT_LIMITS : TRIES;
@@ -99,13 +160,19 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
 
   /** Counts the attempt. `null`: this version is not the latest any more, or the artifact was deleted. */
   async #claim({ artifactId, version }: IndexJob, number: number): Promise<Claimed | null> {
-    const { text, values } = statement`update artifacts a set index_attempts = ${number}
-      from artifacts b left join files f on f.id = b.file_id
-      where a.id = ${artifactId} and b.id = a.id and a.version = ${version} and a.is_latest and a.deleted_at is null
-      returning a.content, a.mime_type as "mimeType", f.storage_key as "storageKey",
-        a.size_bytes::float8 as "sizeBytes"`;
-    const [row] = await this.#deps.sql.change<Claimed>(text, values);
+    const [row] = await this.#deps.sql.change<Claimed>(
+      `update artifacts a set index_attempts = $1 from artifacts b left join files f on f.id = b.file_id
+        where a.id = $2 and b.id = a.id and a.version = $3 and a.is_latest and a.deleted_at is null
+        returning ${CLAIMED}`,
+      [number, artifactId, version],
+    );
     return row ?? null;
+  }
+
+  /** @throws ExtractionError */
+  async #textOf(claimed: Claimed): Promise<ExtractedText> {
+    const kind = textKindOf(claimed.mimeType ?? PLAIN);
+    return kind ? this.#deps.extraction.extract(await this.#contentOf(claimed, kind)) : NOTHING;
   }
 
   /** The bytes, or as many as the limits take. @throws ExtractionError */
@@ -122,20 +189,12 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
     return { kind, bytes, isWhole: bytes.length === sizeBytes };
   }
 
-  async #store(job: IndexJob, claimed: Claimed, { text, chunks }: ExtractedText): Promise<void> {
+  async #store(job: IndexJob, claimed: Claimed, found: ExtractedText): Promise<void> {
     const isFile = claimed.storageKey !== null;
+    const { text, chunks } = found;
     await this.#change(job, async (tx, artifact) => {
-      const { id, orgId, workspaceId, namespaceId } = artifact;
-      tx.write(statement`delete from artifact_chunks where artifact_id = ${id}`);
-      const contents = chunks.map(({ start, end }) => text.slice(start, end).trim());
-      const tokens = chunks.map((chunk) => chunk.tokens);
-      if (chunks.length > 0)
-        tx.write(statement`insert into artifact_chunks
-            (artifact_id, org_id, workspace_id, namespace_id, position, content, token_count)
-          select ${id}, ${orgId}, ${workspaceId}, ${namespaceId}, c.position - 1, c.content, c.tokens
-          from unnest(${contents}::text[], ${tokens}::int[]) with ordinality c(content, tokens, position)`);
-      tx.write(holdVocabulary(namespaceId));
-      tx.write(vocabularyOf(artifact, contents));
+      const { id } = artifact;
+      this.#writeChunks(tx, artifact, found);
       tx.update(
         'artifacts',
         { id },
@@ -145,13 +204,33 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
           indexedAt: new Date(),
           indexCollection: COLLECTION,
           indexError: null,
+          indexLanguage: languageOf(found),
+          indexVersion: INDEX_VERSION,
           chunkCount: chunks.length,
         },
       );
-      const tokenCount = tokens.reduce((sum, count) => sum + count, 0);
-      followArtifact(tx, id, { status: 'ready', chunkCount: chunks.length, tokenCount });
+      followArtifact(tx, id, { status: 'ready', ...sizeOf(found) });
       emitChange(tx, 'indexed', 'artifact', artifact, { chunk_count: chunks.length });
     });
+  }
+
+  /** Writes the chunks of an artifact in place of those that it has, and the words in them. */
+  #writeChunks(tx: Tx, artifact: Artifact, found: ExtractedText): void {
+    const { text, chunks } = found;
+    const { id, orgId, workspaceId, namespaceId } = artifact;
+    tx.write(statement`delete from artifact_chunks where artifact_id = ${id}`);
+    const contents = chunks.map(({ start, end }) => text.slice(start, end).trim());
+    const tokens = chunks.map((chunk) => chunk.tokens);
+    const grams = chunks.map((chunk) => chunk.grams);
+    if (chunks.length > 0)
+      tx.write(statement`insert into artifact_chunks
+          (artifact_id, org_id, workspace_id, namespace_id, position, content, token_count, config, words, grams)
+        select ${id}, ${orgId}, ${workspaceId}, ${namespaceId}, c.position - 1, c.content, c.tokens, l.config,
+          to_tsvector(l.config::regconfig, cut_search_text(c.content, false)), c.grams::int[]
+        from unnest(${contents}::text[], ${tokens}::int[], ${grams}::text[])
+          with ordinality c(content, tokens, grams, position), search_config(${languageOf(found)}) l(config)`);
+    tx.write(holdVocabulary(namespaceId));
+    tx.write(vocabularyOf(artifact, contents));
   }
 
   /** @param isOver no attempt follows */
@@ -174,4 +253,13 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
   }
 }
 
-const NOTHING: ExtractedText = { text: '', chunks: [] };
+/** The language that a text is indexed in. */
+const languageOf = ({ language }: ExtractedText): string => language ?? DEFAULT_LANGUAGE;
+
+/** What a source says of its text. */
+const sizeOf = ({ chunks }: ExtractedText) => ({
+  chunkCount: chunks.length,
+  tokenCount: chunks.reduce((sum, { tokens }) => sum + tokens, 0),
+});
+
+const NOTHING: ExtractedText = { text: '', language: null, chunks: [] };

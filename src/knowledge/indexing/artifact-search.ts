@@ -6,6 +6,7 @@ import { startOf } from '../artifacts/artifact-content.ts';
 import type { ThreadService } from '../threads/thread.service.ts';
 import type { ArtifactRanking, RankedArtifact, RankedList } from './artifact-ranking.ts';
 import { excerptOf } from './excerpt.ts';
+import { partOf } from './text/grams.ts';
 
 /** Sizes of an answer in characters (defaults §5). */
 const EXCERPT = 500;
@@ -78,7 +79,7 @@ export class ArtifactSearch {
     const found = await Promise.all(
       best.map(async (ranked) => {
         const artifact = await artifacts.reads.find(context, place, ranked.artifactId);
-        return artifact ? { artifact, score: ranked.score, ...partsOf(artifact, ranked) } : null;
+        return artifact ? { artifact, score: ranked.score, ...partsOf(artifact, ranked, query) } : null;
       }),
     );
     const results = found.filter((each) => each !== null);
@@ -98,9 +99,9 @@ function fused(lists: readonly RankedList[], limit: number): RankedList {
 }
 
 /** Of an artifact that only its labels found, the beginning is shown. */
-function partsOf({ contentPreview, description, name }: Artifact, { chunk, lexemes }: RankedArtifact) {
+function partsOf({ contentPreview, description, name }: Artifact, { chunk, lexemes }: RankedArtifact, query: string) {
   const text = chunk ?? contentPreview ?? description ?? name;
-  return { chunk: text, matchedChunk: excerptOf(text, lexemes, EXCERPT) };
+  return { chunk: text, matchedChunk: excerptOf(text, lexemes, EXCERPT, partOf(query)?.text) };
 }
 
 /** The chunks, the best first, as many as fit; the last one may be cut. */

@@ -2,8 +2,11 @@ import type { SlowReads } from '../../data/slow-reads.ts';
 import type { NamespacePlace } from '../../kernel/checked-place.ts';
 import { DAYS_AFTER_EXPIRY } from '../artifacts/artifact.reads.ts';
 import type { ArtifactRanking, RankedArtifact, RankedList, RankingQuery } from './artifact-ranking.ts';
+import { partOf } from './text/grams.ts';
+import { UNSPACED } from './text/unspaced.ts';
 
-/** Different words of a query that count. */
+/** Different words of a query that are looked at, and how many of them count. */
+const MOST_DIFFERENT = 200;
 const MOST_WORDS = 32;
 /** A word that more chunks have than this finds nothing by itself, unless all words are like that. */
 const COMMON = 2_000;
@@ -20,103 +23,168 @@ const LIMIT_MS = 2_000;
 
 /** How alike a corrected word is to the one that was meant counts so much. */
 const CORRECTED = 0.8;
+/** So much of what is left to the best score is what has the query as an exact part. */
+const EXACT = 0.5;
+
+const HEADS = 'is_latest and deleted_at is null';
+
+/** Rows of a table that are of the namespaces of the search. */
+function inSpaces(columns: string, table: string, condition: string, most: number): string {
+  return `select t.* from spaces s cross join lateral (select ${columns} from ${table} t
+    where t.org_id = $1 and t.namespace_id = s.space_id and ${condition} limit ${most}) t limit ${most}`;
+}
+
+/** How often a lexeme is in a column of the namespaces, up to where it is common. */
+const countOf = (table: string, column: string, condition: string): string =>
+  `select count(*)::int
+    from (${inSpaces('1', table, `${condition} and t.${column} @@ search_term(lexeme)`, COMMON)}) x`;
+const COUNTS = `cross join lateral (${countOf('artifact_chunks', 'words', 'true')}) c(chunks)
+    cross join lateral (${countOf('artifacts', 'label_words', HEADS)}) l(labels)`;
 
 /**
  * The words of a query with their weight: a rare word says more than a common one. A word that nobody wrote in the
- * namespace stands for up to three that look like it.
+ * namespaces stands for up to three that look like it. Each word is asked for in the form that it has in each language
+ * of the namespaces, and one that none of them or only some of them index says nothing: it is of no use, unless the
+ * query has no other.
  */
-const WORDS = `words as (
-    select l.lexeme, min(w.word) as word from (
-      select lower(p.token) as word, p.at from ts_parse('default', $4) with ordinality p(tokid, token, at)
-      where p.tokid <> 12 order by p.at limit 1000) w
-    cross join lateral unnest(to_tsvector('english', w.word)) l(lexeme, positions, weights)
-    group by l.lexeme order by min(w.at) limit ${MOST_WORDS}),
-  counted as materialized (select word, lexeme, chunks + labels as found from words
-    cross join lateral (${countOf('artifact_chunks', 'words', 'true')}) c(chunks)
-    cross join lateral (${countOf('artifacts', 'label_words', 'is_latest and deleted_at is null')}) l(labels)),
+const WORDS = `spaces as materialized (select unnest($2::text[]) as space_id),
+  configs as materialized (
+    select distinct c.oid::regconfig as config, l.config as name from artifact_languages l
+    join pg_catalog.pg_ts_config c on c.cfgname = l.config and c.cfgnamespace = 'pg_catalog'::regnamespace
+    where l.namespace_id = any($2)),
+  tokens as materialized (
+    select word, min(at) as at from (
+      select lower(p.token) as word, p.at
+      from ts_parse('default', cut_search_text($4, true)) with ordinality p(tokid, token, at)
+      where p.tokid <> 12 order by p.at limit 1000) p
+    group by word order by at limit ${MOST_DIFFERENT}),
+  lexed as materialized (
+    select t.word, t.at, c.name, l.lexeme, bool_or(l.lexeme is null) over (partition by t.word) as is_stop
+    from tokens t cross join configs c
+    left join lateral unnest(to_tsvector(c.config, t.word)) l(lexeme, positions, weights) on true),
+  forms as materialized (
+    select name, lexeme, min(word) as word, min(at) as at from lexed
+    where lexeme is not null and (not is_stop or not exists (select from lexed where not is_stop))
+    group by name, lexeme),
+  terms as (
+    select distinct on (f.lexeme) f.lexeme, f.word, f.at,
+      (select o.lexeme from forms o where o.word = f.word order by o.name, o.lexeme limit 1) as term
+    from forms f order by f.lexeme, f.name),
+  words as (
+    select term, lexeme, word from (
+      select t.*, dense_rank() over (order by first, term) as nth from (
+        select *, min(at) over (partition by term) as first from terms) t) t
+    where nth <= ${MOST_WORDS}),
+  counted as materialized (select term, word, lexeme, chunks + labels as found from words ${COUNTS}),
+  unknown as (
+    select term, min(word) as word from counted group by term
+    having max(found) = 0 and length(min(word)) between 4 and 40),
   corrected as (
-    select c.lexeme as term, l.lexeme, max(s.likeness) * ${CORRECTED} as weight
-    from counted c cross join lateral (
-      select word, similarity(word, c.word) as likeness from (
-        select v.word from artifact_words v where v.namespace_id = $2 and v.org_id = $1 and v.word % c.word
+    select u.term, l.lexeme, max(s.likeness) * ${CORRECTED} as weight
+    from unknown u cross join lateral (
+      select word, similarity(word, u.word) as likeness from (
+        select v.word from spaces s cross join lateral (select word from artifact_words
+          where org_id = $1 and namespace_id = s.space_id and word % u.word offset 0) v
         union
-        select n.word from artifacts a
-          cross join lateral regexp_split_to_table(lower(a.name), '[^[:alnum:]]+') n(word)
-        where a.namespace_id = $2 and a.org_id = $1 and a.is_latest and a.deleted_at is null and a.name %> c.word
-          and n.word % c.word) o
+        select n.word from spaces s cross join lateral (select name from artifacts
+          where org_id = $1 and namespace_id = s.space_id and ${HEADS} and name %> u.word offset 0) a
+          cross join lateral regexp_split_to_table(lower(a.name), '[^[:alnum:]]+') n(word) where n.word % u.word) o
       order by likeness desc, word limit 3) s
-    cross join lateral unnest(to_tsvector('english', s.word)) l(lexeme, positions, weights)
-    where c.found = 0 and length(c.word) between 4 and 40 group by c.lexeme, l.lexeme),
+    cross join configs f
+    cross join lateral unnest(to_tsvector(f.config, s.word)) l(lexeme, positions, weights)
+    group by u.term, l.lexeme),
   used as materialized (
-    select lexeme as term, lexeme, 1::float8 as weight, found from counted where found > 0
+    select term, lexeme, 1::float8 as weight, found from counted where found > 0
     union all
-    select term, lexeme, weight, chunks + labels from corrected
-      cross join lateral (${countOf('artifact_chunks', 'words', 'true')}) c(chunks)
-      cross join lateral (${countOf('artifacts', 'label_words', 'is_latest and deleted_at is null')}) l(labels)
-    where chunks + labels > 0),
-  space as materialized (select (select count(*) from (select from artifact_chunks
-      where org_id = $1 and namespace_id = $2 limit 100000) x) + 1 as chunks),
-  weighted as materialized (select term, quote_literal(lexeme)::tsquery as asked, lexeme, found,
-      weight * ln(1 + chunks / least(found, chunks)::float8) as weight from used, space),
-  whole as materialized (select sum(coalesce(u.weight, ln(1 + chunks))) as weight from counted c cross join space
+    select term, lexeme, weight, chunks + labels from corrected ${COUNTS} where chunks + labels > 0),
+  size as materialized (
+    select count(*) + 1 as chunks from (${inSpaces('1', 'artifact_chunks', 'true', 100_000)}) x),
+  weighted as materialized (select term, search_term(lexeme) as asked, lexeme, found,
+      weight * ln(1 + chunks / least(found, chunks)::float8) as weight from used, size),
+  whole as materialized (
+    select sum(coalesce(u.weight, ln(1 + chunks))) as weight from (select distinct term from counted) c cross join size
     left join lateral (select max(ln(1 + chunks / least(found, chunks)::float8)) as weight from used
-      where term = c.lexeme) u on true),
+      where term = c.term) u on true),
   sought as materialized (select string_agg(asked::text, ' | ')::tsquery as any_word,
-      (select string_agg(asked::text, ' & ')::tsquery from weighted) as every_word from weighted
-    where found < ${COMMON} or not exists (select 1 from weighted where found < ${COMMON}))`;
+      (select string_agg('(' || forms || ')', ' & ')::tsquery from (
+        select string_agg(asked::text, ' | ') as forms from weighted group by term) t) as every_word
+    from weighted where found < ${COMMON} or not exists (select 1 from weighted where found < ${COMMON})),
+  formulas as materialized (
+    select name, search_formula(config, $3) as formula from configs where $5)`;
 
-/** The chunks of the namespace with these words, for the operators of the query too. */
-const chunksWith = (words: 'every_word' | 'any_word'): string => `(select artifact_id, position,
-      ${words === 'every_word'} as has_all from artifact_chunks
-      where org_id = $1 and namespace_id = $2 and words @@ (select ${words} from sought)
-        and (not $5 or words @@ websearch_to_tsquery('english', $3)) limit ${MOST_FOUND})`;
+/** What has the words that are asked for, and fits the operators of the query if it has some: in its own language. */
+const fitting = (columns: string, table: string, has: string, fits: string, most: number): string =>
+  `(${inSpaces(columns, table, `not $5 and ${has}`, most)})
+    union all
+    (select f.* from formulas o cross join lateral (${inSpaces(columns, table, `${has} and ${fits}`, most)}) f)`;
 
-/** How often the lexeme of `words` or `corrected` is in a column of the namespace, up to where it is common. */
-function countOf(table: string, column: string, condition: string): string {
-  return `select count(*)::int from (select from ${table} t where t.org_id = $1 and t.namespace_id = $2
-    and ${condition} and t.${column} @@ quote_literal(lexeme)::tsquery limit ${COMMON}) x`;
-}
+const chunksWith = (words: 'every_word' | 'any_word'): string => {
+  const has = `t.words @@ (select ${words} from sought)`;
+  const fits = 't.config = o.name and t.words @@ o.formula';
+  return `select artifact_id, position, ${words === 'every_word'} as has_all, false as is_exact
+    from (${fitting('artifact_id, position', 'artifact_chunks', has, fits, MOST_FOUND)}) c`;
+};
+
+const LABELS = fitting(
+  'id',
+  'artifacts',
+  `${HEADS} and t.label_words @@ (select any_word from sought)`,
+  't.label_config = o.name and t.label_words @@ o.formula',
+  MOST_RANKED,
+);
+const NAMES = inSpaces('id', 'artifacts', `${HEADS} and t.name ilike $13`, MOST_RANKED);
+const PARTS = inSpaces(
+  'artifact_id, position',
+  'artifact_chunks',
+  't.grams @> $11::int[] and position(fold_search_text($12) in fold_search_text(t.content)) > 0',
+  MOST_RANKED,
+);
 
 /** What a word counts in the description or summary, the tags or keywords, the name, and the content. */
 const WEIGHTS = `'{1,0.5,0.7,0.8}'`;
 
 /**
- * Parameters: organization, namespace, query, query without what it excludes, whether all of it must fit, whether
- * expired artifacts count, types, thread, least score, limit.
+ * Parameters: organization, namespaces, query, query without what it excludes, whether all of it must fit, whether
+ * expired artifacts count, types, thread, least score, limit, the exact part with its grams, and a pattern of it.
  */
 export const RANK = `with ${WORDS},
   found as (
-    select artifact_id, position, bool_or(has_all) as has_all
-    from (${chunksWith('every_word')} union all ${chunksWith('any_word')}) c group by artifact_id, position),
+    select artifact_id, position, bool_or(has_all) as has_all, bool_or(is_exact) as is_exact
+    from (${chunksWith('every_word')} union all ${chunksWith('any_word')} union all
+      select artifact_id, position, false, true
+      from (${PARTS}) e) c
+    group by artifact_id, position),
   chosen as (
-    select artifact_id, position from (
-      select artifact_id, position, row_number() over (partition by artifact_id order by has_all desc, position) as nth
+    select artifact_id, position, is_exact from (
+      select artifact_id, position, is_exact,
+        row_number() over (partition by artifact_id order by is_exact desc, has_all desc, position) as nth
       from found) f
     -- of every artifact its first chunk, before any has its second
-    order by nth, artifact_id limit ${MOST_RANKED}),
+    order by nth, is_exact desc, artifact_id limit ${MOST_RANKED}),
   candidates as (
-    select k.artifact_id, k.position, k.words from chosen c
+    select k.artifact_id, k.position, k.words, c.is_exact from chosen c
     join artifact_chunks k on k.artifact_id = c.artifact_id and k.position = c.position
     union all
-    (select id, null, null from artifacts
-      where org_id = $1 and namespace_id = $2 and is_latest and deleted_at is null
-        and label_words @@ (select any_word from sought)
-        and (not $5 or label_words @@ websearch_to_tsquery('english', $3)) limit ${MOST_RANKED})),
+    (select id, null, null, false from (${LABELS}) l limit ${MOST_RANKED})
+    union all
+    (select id, null, null, true from (${NAMES}) n)),
   hits as (
-    select distinct on (c.artifact_id) c.artifact_id, c.position,
-      least(1, s.found / (select weight from whole)) as score
+    select distinct on (c.artifact_id) c.artifact_id, c.position, s.score
     from candidates c join artifacts a on a.id = c.artifact_id
     cross join lateral (select coalesce(c.words, '') || coalesce(a.label_words, '') as words offset 0) d
     cross join lateral (
-      select sum(best) as found from (
+      select least(1, coalesce(sum(best) / (select weight from whole), 0)) as found from (
         select max(w.weight * (0.1 + 0.9 * ts_rank(${WEIGHTS}, d.words, w.asked))) as best
-        from weighted w where d.words @@ w.asked group by w.term) b) s
-    order by c.artifact_id, s.found desc, c.position)
-  select a.id as "artifactId", round(least(1, h.score)::numeric, 4)::float8 as score, k.content as chunk,
+        from weighted w where d.words @@ w.asked group by w.term) b) b
+    cross join lateral (select case when c.is_exact then found + (1 - found) * ${EXACT} else found end as score) s
+    order by c.artifact_id, s.score desc, c.position)
+  select a.id as "artifactId", round(h.score::numeric, 4)::float8 as score, k.content as chunk,
     array(select lexeme from weighted) as lexemes, count(*) over ()::int as total
-  from hits h join artifacts a on a.id = h.artifact_id and a.org_id = $1 and a.namespace_id = $2
+  from hits h
+  -- found by its id, and not by its namespace once for each hit
+  cross join lateral (select * from artifacts where id = h.artifact_id offset 0) a
   left join artifact_chunks k on k.artifact_id = a.id and k.position = h.position
-  where a.is_latest and a.deleted_at is null
+  where a.org_id = $1 and a.namespace_id = any($2) and a.is_latest and a.deleted_at is null
     and (a.expires_at is null or a.expires_at > now()
       or $6 and a.expires_at > now() - interval '${DAYS_AFTER_EXPIRY} days')
     and ($7::text[] is null or a.artifact_type = any($7)) and ($8::text is null or a.thread_id = $8)
@@ -126,11 +194,41 @@ export const RANK = `with ${WORDS},
 // in a question, `or` is a word like others
 const OPERATORS = /"|(^|\s)-\S|(^|\s)OR(\s|$)/;
 const EXCLUDED = /(^|\s)-("[^"]*"?|\S+)/g;
+/** A quoted part, or a run of a script without spaces outside of one. */
+const QUOTED_OR_RUN = new RegExp(`"[^"]*"?|[${UNSPACED}]+`, 'gu');
+
+/** A run as what a formula takes for one word: its pairs are a phrase. */
+function quotedRun(found: string, at: number, query: string): string {
+  if (found.startsWith('"')) return found;
+  return `${query[at - 1] === '-' ? '' : ' '}"${found}" `;
+}
+
+/** The parameters of {@link RANK}. */
+export function rankingValues(orgId: string, namespaceIds: readonly string[], query: RankingQuery): unknown[] {
+  const part = partOf(query.text);
+  return [
+    orgId,
+    namespaceIds,
+    query.text.replace(QUOTED_OR_RUN, quotedRun),
+    query.text.replace(EXCLUDED, ' '),
+    OPERATORS.test(query.text),
+    query.includeExpired,
+    query.artifactTypes,
+    query.threadId,
+    query.minScore,
+    query.limit,
+    part?.grams ?? null,
+    part?.text ?? null,
+    part && `%${part.text.replace(/[\\%_]/g, '\\$&')}%`,
+  ];
+}
 
 /**
- * Ranks by words, as PostgreSQL's English configuration knows them: those of chunks and those of labels (name, file
- * name, tags, keywords, description, summary). Words with typing errors are found by their trigrams. A query with
- * `"…"`, `OR` or `-` finds only what fits all of it; of any other, each word that is found counts.
+ * Ranks by words, as the text search configurations of PostgreSQL know them for the language of each artifact: those of
+ * chunks and those of labels (name, file name, tags, keywords, description, summary). What scripts without spaces
+ * write is found by pairs of characters, words with typing errors by their trigrams, and the query as an exact part of
+ * a chunk or name by its grams (docs/decisions/0036). A query with `"…"`, `OR` or `-` finds only what fits all of it;
+ * of any other, each word that is found counts.
  */
 export class TextRanking implements ArtifactRanking {
   readonly #reads: SlowReads;
@@ -141,18 +239,7 @@ export class TextRanking implements ArtifactRanking {
 
   async rank({ orgId, namespaceId }: NamespacePlace, query: RankingQuery): Promise<RankedList> {
     const reads = this.#reads.of(orgId, { limitMs: LIMIT_MS });
-    const rows = await reads.read<RankedArtifact & { total: number }>(RANK, [
-      orgId,
-      namespaceId,
-      query.text,
-      query.text.replace(EXCLUDED, ' '),
-      OPERATORS.test(query.text),
-      query.includeExpired,
-      query.artifactTypes,
-      query.threadId,
-      query.minScore,
-      query.limit,
-    ]);
+    const rows = await reads.read<RankedArtifact & { total: number }>(RANK, rankingValues(orgId, [namespaceId], query));
     return { artifacts: rows, total: rows[0]?.total ?? 0 };
   }
 }

@@ -3,11 +3,12 @@ import type { Sql } from '../../data/sql.ts';
 import { type Statement, statement } from '../../data/writes.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
+import { UNSPACED } from './text/unspaced.ts';
 
 /** Words of one piece of content that are kept. */
 const MOST_WORDS = 20_000;
 const LOCK = 5_091_122;
-const WORD = /[\p{L}\p{M}]{4,32}/gu;
+const WORD = new RegExp(`(?:(?![${UNSPACED}])[\\p{L}\\p{M}]){4,32}`, 'gu');
 
 /**
  * Lets nobody forget words of the namespace until the transaction ends. Runs before {@link vocabularyOf}, which sees
@@ -38,14 +39,22 @@ const NAME = 'artifact_words';
 const PAGE = 1_000;
 const NAMESPACE = `select namespace_id as id from artifact_words where namespace_id > $1 order by 1 limit 1`;
 
-/** Removes those words of a page that no chunk has. Words that the search skips are in none, and are few: they stay. */
+/**
+ * Removes those words of a page that no chunk has in any of the languages. Words that the search skips are in none, and
+ * are few: they stay.
+ */
 const pageOf = (namespaceId: string, after: string) => statement`with page as (
     select word, org_id from artifact_words where namespace_id = ${namespaceId} and word > ${after}
     order by word limit ${PAGE}),
-  forgotten as (delete from artifact_words w using page p, plainto_tsquery('english', p.word) asked
-    where w.namespace_id = ${namespaceId} and w.word = p.word and numnode(asked) > 0 and not exists (
-      select 1 from artifact_chunks c
-      where c.org_id = p.org_id and c.namespace_id = ${namespaceId} and c.words @@ asked))
+  forms as (select p.word, p.org_id, plainto_tsquery(c.oid::regconfig, p.word) as asked
+    from page p cross join artifact_languages l join pg_catalog.pg_ts_config c
+      on c.cfgname = l.config and c.cfgnamespace = 'pg_catalog'::regnamespace
+    where l.namespace_id = ${namespaceId}),
+  known as (select f.word from forms f where exists (select 1 from artifact_chunks c
+      where c.org_id = f.org_id and c.namespace_id = ${namespaceId} and c.words @@ f.asked)),
+  forgotten as (delete from artifact_words w
+    where w.namespace_id = ${namespaceId} and w.word in (select word from forms where numnode(asked) > 0)
+      and w.word not in (select word from known))
   select max(word) as last from page`;
 
 /**

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { countTokens } from 'gpt-tokenizer/encoding/cl100k_base';
 import { describe, expect, test } from 'vitest';
 import { chunksOf, chunkTokens } from '../../../src/knowledge/indexing/text/chunks.ts';
+import { PART } from '../../../src/knowledge/indexing/text/grams.ts';
 
 const words = fc.oneof(
   fc.lorem({ maxCount: 12 }),
@@ -27,13 +28,27 @@ describe('chunks', () => {
           expect(text.slice(covered, start).trim()).toBe('');
           expect(end).toBeGreaterThan(covered);
           expect(tokens).toBeLessThanOrEqual(chunkTokens.most);
-          if (start < covered)
+          // more of characters that are several tokens each: as many as an exact part of a text may have
+          if (covered - start > PART + LONGEST)
             expect(countTokens(text.slice(start, covered))).toBeLessThanOrEqual(chunkTokens.overlap + SLACK);
           expect(text.slice(start, end).isWellFormed()).toBe(true);
           expect(text.slice(start, end).trim()).not.toBe('');
           covered = end;
         }
         expect(text.slice(covered).trim()).toBe('');
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('share so much that a short part of the text is whole in one of them', () => {
+    fc.assert(
+      fc.property(texts, fc.nat(), (text, place) => {
+        const at = place % (text.length + 1);
+        const part = text.slice(at, at + PART);
+        // chunks are without white space at their ends
+        if (part === '' || part !== part.trim()) return;
+        expect(chunksOf(text).some(({ start, end }) => start <= at && at + part.length <= end)).toBe(true);
       }),
       { numRuns: 150 },
     );
@@ -66,5 +81,7 @@ describe('chunks', () => {
   });
 });
 
-// where a word of more than 96 characters is cut, its parts and the whole need not have the same number of tokens
+// the white space before a word and its first part, in UTF-16 units
+const LONGEST = 64 + 2 * 32;
+// where a word of more than 32 characters is cut, its parts and the whole need not have the same number of tokens
 const SLACK = 10;

@@ -1,4 +1,6 @@
 import { countTokens } from 'gpt-tokenizer/encoding/cl100k_base';
+import { PART } from './grams.ts';
+import { UNSPACED } from './unspaced.ts';
 
 /** A stretch of a text. */
 export interface Chunk {
@@ -14,13 +16,14 @@ export const chunkTokens = { most: 500, overlap: 50 } as const;
 
 /**
  * A word with the white space before it, or white space at the end. Longer ones are cut after so many code points,
- * because the cost of counting tokens grows with the square of a word.
+ * because the cost of counting tokens grows with the square of a word, and because neighbours share whole ones.
  */
-const WORD = /\s{0,64}\S{1,96}|\s{1,64}/gu;
+const WORD = new RegExp(`\\s{0,64}(?:[${UNSPACED}]{1,8}|[^\\s${UNSPACED}]{1,32})|\\s{1,64}`, 'gu');
 
 /**
  * Cuts a text into chunks of at most 500 tokens. Each but the first begins with up to the last 50 tokens of the one
- * before. Together they are the whole text, and no cut is within a code point.
+ * before, or with more if these are less than {@link PART} characters. Together they are the whole text, and no cut is
+ * within a code point.
  */
 export function chunksOf(text: string): Chunk[] {
   const words = wordsOf(text);
@@ -41,9 +44,11 @@ export function chunksOf(text: string): Chunk[] {
 /** The first word of the next chunk: it begins within the last one, but after its first word. */
 function overlapping(words: readonly Chunk[], first: number, after: number): number {
   let next = after;
+  const { end } = words[after - 1]!;
   for (let tokens = 0; next - 1 > first; next -= 1) {
     tokens += words[next - 1]!.tokens;
-    if (tokens > chunkTokens.overlap) break;
+    const isPart = next < after && end - words[next]!.start >= PART;
+    if (tokens > chunkTokens.overlap && isPart) break;
   }
   return next;
 }

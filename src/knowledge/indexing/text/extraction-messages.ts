@@ -14,10 +14,18 @@ export interface ExtractionTask {
   timeMs: number;
 }
 
+/** A chunk as it is indexed. */
+export interface IndexedChunk extends Chunk {
+  /** What its exact parts are found by, as an array of the database. */
+  grams: string;
+}
+
 /** The text of content, and how it is cut. */
 export interface ExtractedText {
   text: string;
-  chunks: Chunk[];
+  /** ISO 639-1; `null` if it cannot be told. */
+  language: string | null;
+  chunks: IndexedChunk[];
 }
 
 /** How the work ended. */

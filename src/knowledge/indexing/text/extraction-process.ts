@@ -23,8 +23,16 @@ async function extracted(task: ExtractionTask): Promise<ExtractedText> {
   const text = (await read()).toString();
   most.set(UNLIMITED);
   tell('read');
-  const { chunksOf } = await import('./chunks.ts');
-  return { text, chunks: chunksOf(text) };
+  const [{ chunksOf }, { gramsOf }, { languageOf }] = await Promise.all([
+    import('./chunks.ts'),
+    import('./grams.ts'),
+    import('./language.ts'),
+  ]);
+  const chunks = chunksOf(text).map((chunk) => ({
+    ...chunk,
+    grams: `{${gramsOf(text.slice(chunk.start, chunk.end)).join()}}`,
+  }));
+  return { text, language: languageOf(text), chunks };
 }
 
 /** Loads the parser, before it meets the file. */
