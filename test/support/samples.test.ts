@@ -64,6 +64,7 @@ const LEFT_OUT: readonly string[] = [
   'ApplyRecipeInput.recipe',
   'AugmentationStageInput.stageId',
   'AugmentationStepInput.stepId',
+  'AugmentationStepInput.toolSlug',
   'CreateActionInput.triggerEvent',
   'CreateApiTokenInput.environmentIds',
   'CreateApiTokenInput.expiresAt',
