@@ -14,7 +14,7 @@ export interface KnownReader {
  * parameters are made once.
  */
 export class KnownFacts {
-  /** Keys of the caches of {@link Access}; those of workspaces only for readers in one. */
+  /** Keys of the caches of {@link MembershipFacts}; those of workspaces only for readers in one. */
   readonly organizationKeys: readonly string[];
   readonly workspaceKeys: readonly string[];
   /** The positions of readers in a workspace. */

@@ -1,5 +1,5 @@
-import { reachesEveryWorkspace } from '../access/access.ts';
 import { rolesWith } from '../access/permissions.ts';
+import { reachesEveryWorkspace } from '../access/role-grants.ts';
 import { roles } from '../kernel/roles.ts';
 
 /**

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Access, effectiveRole, reachesEveryWorkspace } from '../../src/access/access.ts';
-import { KnownFacts } from '../../src/access/known-facts.ts';
+import { Access } from '../../src/access/access.ts';
 import { expand } from '../../src/access/scopes.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { type Role, roles } from '../../src/kernel/roles.ts';
@@ -81,15 +80,11 @@ describe('in an organization', () => {
   });
 
   it('nobody has a role after its deletion', async () => {
-    const { orgId, owner, stranger } = await organizationOfAll();
+    const { orgId, owner } = await organizationOfAll();
     await forget('organizations', orgId);
     await expect(
       checked(() => access.requireOrganization(actorOf(owner), orgId, 'organization:access')),
     ).rejects.toEqual(forbidden('organization:access'));
-    expect(await access.wentWithOrganization(actorOf(owner), orgId)).toBe(true);
-    expect(await access.wentWithOrganization(actorOf(stranger), orgId)).toBe(false);
-    const { orgId: living, viewer } = await organizationOfAll();
-    expect(await access.wentWithOrganization(actorOf(viewer), living)).toBe(false);
   });
 
   it('an address must be proven where the operator asks for it', async () => {
@@ -185,45 +180,6 @@ describe('in a workspace', () => {
       await checked(() => access.requireWorkspace(actorOf(member), orgId, workspaceId, 'workspace:delete')),
     ).toMatchObject({ grant: 'all' });
   });
-
-  it('a change of a membership on this node takes effect at once', async () => {
-    const { orgId, viewer, member } = await organizationOfAll();
-    const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'viewer', [member]: 'viewer' });
-    const role = (userId: string) => access.workspaceRole(actorOf(userId), orgId, workspaceId);
-    expect([await role(viewer), await role(member)]).toEqual(['viewer', 'viewer']);
-    await database.pool.query(`update workspace_members set role = 'editor' where workspace_id = $1`, [workspaceId]);
-    access.workspaceChanged(orgId, workspaceId, viewer);
-    expect([await role(viewer), await role(member)]).toEqual(['editor', 'viewer']);
-    access.workspaceChanged(orgId, workspaceId);
-    expect(await role(member)).toBe('editor');
-    await database.pool.query(`delete from organization_members where org_id = $1`, [orgId]);
-    access.organizationChanged(orgId, viewer);
-    expect([await role(viewer), await role(member)]).toEqual([null, 'editor']);
-    access.organizationDeleted(orgId);
-    expect(await role(member)).toBeNull();
-  });
-});
-
-describe('a change of a membership on this node', () => {
-  it('has others ask again for nothing but what changed', async () => {
-    const { orgId, viewer } = await organizationOfAll();
-    const other = await addOrganization(database, { [viewer]: 'viewer' });
-    const places = await Promise.all(
-      [orgId, orgId, other].map(async (of) => ({ of, id: await addWorkspace(database, of, { [viewer]: 'viewer' }) })),
-    );
-    const known = () => Promise.all(places.map(({ of, id }) => access.workspaceRole(actorOf(viewer), of, id)));
-    const inOrganizations = () => Promise.all([orgId, other].map((of) => access.organizationRole(actorOf(viewer), of)));
-    expect([await known(), await inOrganizations()]).toEqual([Array(3).fill('viewer'), ['viewer', 'viewer']]);
-    for (const table of ['organization_members', 'workspace_members'])
-      await database.pool.query(`update ${table} set role = 'editor' where user_id = $1`, [viewer]);
-    access.workspaceChanged(orgId, places[0]!.id);
-    expect(await known()).toEqual(['editor', 'viewer', 'viewer']);
-    access.organizationDeleted(orgId);
-    expect([await known(), await inOrganizations()]).toEqual([
-      ['editor', 'editor', 'viewer'],
-      ['editor', 'viewer'],
-    ]);
-  });
 });
 
 describe('an event', () => {
@@ -313,67 +269,6 @@ describe('a token', () => {
   });
 });
 
-describe('the parts of a workspace', () => {
-  it('are found by their ids, in this workspace only', async () => {
-    const { orgId } = await organizationOfAll();
-    const workspaceId = await addWorkspace(database, orgId);
-    const workspace = { orgId, workspaceId };
-    const [namespaceId, appId, environmentId] = [newId('namespace'), newId('app'), newId('environment')];
-    await database.add('namespaces', { id: namespaceId, ...workspace, name: 'n', slug: 'default' });
-    await database.add('apps', { id: appId, ...workspace, name: 'a' });
-    await database.add('environments', { id: environmentId, ...workspace, name: 'e', slug: 'e' });
-
-    expect(await access.findPart(workspace, 'namespace', namespaceId)).toBe(namespaceId);
-    expect(await access.findPart(workspace, 'namespace', 'default')).toBe(namespaceId);
-    const another = newId('namespace');
-    await database.add('namespaces', { id: another, ...workspace, name: 'another', slug: 'another' });
-    expect(await access.findPart(workspace, 'namespace', another)).toBe(another);
-    await expect(access.findPart(workspace, 'namespace', 'ns_1')).rejects.toEqual(missing('namespace', 'ns_1'));
-    expect(await access.findPart(workspace, 'app', appId)).toBe(appId);
-    expect(await access.findPart(workspace, 'environment', environmentId)).toBe(environmentId);
-    await expect(access.findPart(workspace, 'app', 'default')).rejects.toEqual(missing('app', 'default'));
-    await expect(access.findPart(workspace, 'app', namespaceId)).rejects.toEqual(missing('app', namespaceId));
-    await expect(access.findPart(workspace, 'app', '\u0000')).rejects.toEqual(missing('app', '\u0000'));
-    const elsewhere = { orgId, workspaceId: await addWorkspace(database, orgId) };
-    await expect(access.findPart(elsewhere, 'app', appId)).rejects.toEqual(missing('app', appId));
-    await expect(access.findPart(elsewhere, 'namespace', 'default')).rejects.toEqual(missing('namespace', 'default'));
-    await expect(access.findPart({ ...workspace, orgId: 'org_2' }, 'app', appId)).rejects.toEqual(
-      missing('app', appId),
-    );
-
-    const named = (part: 'namespace' | 'app' | 'environment', id: string) => ({ part, id });
-    expect(await access.findParts(workspace, [named('app', appId)])).toEqual({ appId });
-    const both = [named('app', appId), named('namespace', 'default')];
-    expect(await access.findParts(workspace, both)).toEqual({ appId, namespaceId });
-    expect(
-      await access.findParts(workspace, [named('namespace', namespaceId), named('environment', environmentId)]),
-    ).toEqual({ namespaceId, environmentId });
-    expect(await access.findParts(workspace, [...both].reverse())).toEqual({ appId, namespaceId });
-    const three = [named('environment', environmentId), named('namespace', 'default'), named('app', appId)];
-    expect(await access.findParts(workspace, three)).toEqual({ appId, namespaceId, environmentId });
-    expect(await access.findParts(workspace, [named('namespace', another), named('app', appId)])).toEqual({
-      appId,
-      namespaceId: another,
-    });
-    await expect(access.findParts(workspace, [named('app', appId), named('environment', appId)])).rejects.toEqual(
-      missing('environment', appId),
-    );
-    await expect(access.findParts(workspace, [named('namespace', 'default'), named('app', 'default')])).rejects.toEqual(
-      missing('app', 'default'),
-    );
-    await expect(access.findParts(elsewhere, [named('namespace', 'default'), named('app', appId)])).rejects.toEqual(
-      missing('namespace', 'default'),
-    );
-    await expect(access.findParts(workspace, [named('app', 'app_1'), named('namespace', 'ns_1')])).rejects.toEqual(
-      missing('app', 'app_1'),
-    );
-    await expect(access.findParts(workspace, [named('app', appId), named('namespace', '\u0000')])).rejects.toEqual(
-      missing('namespace', '\u0000'),
-    );
-    await expect(access.findParts(elsewhere, both)).rejects.toEqual(missing('app', appId));
-  });
-});
-
 describe('what a user may do somewhere', () => {
   it('is by a role in the organization or in any of its workspaces', async () => {
     const { orgId, viewer, member, admin, stranger } = await organizationOfAll();
@@ -446,49 +341,5 @@ describe('a grant of own content', () => {
     expect(ask('own', 'usr_2')).toThrow(forbidden('thread:update'));
     expect(ask('own', null)).toThrow(forbidden('thread:update'));
     expect(ask('none', 'usr_1')).toThrow(forbidden('thread:update'));
-  });
-});
-
-describe('facts about many readers', () => {
-  it('are told where they changed, and known to the checks', async () => {
-    const { orgId, viewer, admin, stranger } = await organizationOfAll();
-    const workspaceId = await addWorkspace(database, orgId, { [viewer]: 'editor' });
-    const gone = await addWorkspace(database, orgId, { [viewer]: 'viewer' });
-    await forget('workspaces', gone);
-    const readers = [
-      { userId: viewer, orgId, workspaceId },
-      { userId: admin, orgId, workspaceId: null },
-      { userId: stranger, orgId, workspaceId },
-      { userId: viewer, orgId, workspaceId: gone },
-    ];
-    const known = new KnownFacts(readers.map((reader) => ({ ...reader, facts: null })));
-    const changes = await access.changesOf(known);
-    expect([...changes]).toEqual([
-      [0, 'viewer editor true'],
-      [1, 'admin - -'],
-      [2, '- - true'],
-      [3, 'viewer viewer false'],
-    ]);
-    expect(access.permits(actorOf(viewer), 'app:create', { orgId, workspaceId })).toBe(true);
-    expect(access.permits(actorOf(stranger), 'app:read', { orgId, workspaceId })).toBe(false);
-    expect(access.requireOrganization(actorOf(admin), orgId, 'model:create')).toMatchObject({ grant: 'all' });
-
-    for (const [at, facts] of changes) known.learn(at, facts);
-    expect((await access.changesOf(known)).size).toBe(0);
-    expect(access.permits(actorOf(viewer), 'app:create', { orgId, workspaceId })).toBe(true);
-    await database.pool.query(`update workspace_members set role = 'viewer' where workspace_id = $1`, [workspaceId]);
-    expect([...(await access.changesOf(known))]).toEqual([[0, 'viewer viewer true']]);
-    expect(access.permits(actorOf(viewer), 'app:create', { orgId, workspaceId })).toBe(false);
-    expect(await access.changesOf(new KnownFacts([]))).toEqual(new Map());
-  });
-});
-
-describe('an effective role', () => {
-  it('is the higher one of an administrator, and that of the membership for the others', () => {
-    expect(effectiveRole('owner', 'viewer')).toBe('owner');
-    expect(effectiveRole('admin', 'owner')).toBe('owner');
-    expect(effectiveRole('editor', 'viewer')).toBe('viewer');
-    expect(effectiveRole('editor', null)).toBeNull();
-    expect(roles.map(reachesEveryWorkspace)).toEqual([false, false, false, true, true]);
   });
 });

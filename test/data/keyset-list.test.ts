@@ -82,7 +82,7 @@ test('the number of SQL statements does not depend on how many parents nested li
     let answer: { data: Answer; errors?: unknown } | undefined;
     for (let run = 0; run < 5; run++) {
       // cached access of the previous run would hide statements
-      for (const id of ids) app.services.access.organizationDeleted(id);
+      for (const id of ids) app.services.access.facts.organizationDeleted(id);
       const statements = await log.during(async () => (answer = await ann.ask<Answer>(EVERYTHING, variables)));
       fewest = Math.min(fewest, statements.length);
     }

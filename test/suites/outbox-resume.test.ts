@@ -50,7 +50,7 @@ function node(faults: unknown[]) {
     access: {
       requireWorkspace: async () => 'all',
       maySee: async () => true,
-      changesOf: async () => new Map(),
+      facts: { changesOf: async () => new Map() },
     } as never,
     authentication: {
       lives: async () => true,
@@ -182,7 +182,7 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
     access: {
       requireWorkspace: async () => 'all',
       maySee: async () => true,
-      changesOf: async () => new Map(),
+      facts: { changesOf: async () => new Map() },
     } as never,
     authentication: {
       lives: async () => true,

@@ -7,5 +7,5 @@ import type { TestApp } from './app.ts';
 export async function forgetAccess({ services, database }: TestApp): Promise<void> {
   services.authentication.sessionsChanged();
   const { rows } = await database.pool.query<{ id: string }>('select id from organizations');
-  for (const { id } of rows) services.access.organizationDeleted(id);
+  for (const { id } of rows) services.access.facts.organizationDeleted(id);
 }

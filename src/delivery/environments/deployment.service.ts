@@ -112,7 +112,7 @@ export class DeploymentService implements ContentOwner {
   ): Promise<Page<Deployment>> {
     const page = await this.history.list(context, place, args);
     if (args.appId && page.nodes.length === 0 && !args.after)
-      await this.#deps.access.findPart(place, 'app', args.appId);
+      await this.#deps.access.parts.findPart(place, 'app', args.appId);
     return page;
   }
 
@@ -198,7 +198,7 @@ export class DeploymentService implements ContentOwner {
    * environment exists.
    */
   async #ensureEnvironment(place: WorkspacePlace, id: string): Promise<void> {
-    await this.#deps.access.findPart(place, 'environment', id);
+    await this.#deps.access.parts.findPart(place, 'environment', id);
   }
 
   async #readable(caller: Caller, record: Deployment): Promise<Deployment> {

@@ -229,7 +229,7 @@ function placeReader<Types extends SchemaTypes>(fieldConfig: PothosOutputFieldCo
     const named = partReaders.map(({ part, idOf }) => ({ part, id: idOf(args, args) }));
     // checked once per request, however many fields are about it
     const found = context.once(`${JSON.stringify(named)} ${orgId} ${workspace.workspaceId}`, () =>
-      context.services.access.findParts(workspace, named),
+      context.services.access.parts.findParts(workspace, named),
     );
     return found.then((ids) => new RootPlace({ ...workspace, ...ids }, asked));
   };

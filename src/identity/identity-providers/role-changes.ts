@@ -89,7 +89,7 @@ function writeRole(
     tx.update('organization_members', { orgId, userId }, { role: after! });
     const metadata = { before: { role: before }, after: { role: after }, ...by };
     recordChange(tx, 'update', 'organization_member', { id: userId, orgId }, metadata);
-    tx.afterCommit(() => access.organizationChanged(orgId, userId));
+    tx.afterCommit(() => access.facts.organizationChanged(orgId, userId));
     return;
   }
   const row = { id: userId, orgId, workspaceId };
@@ -105,5 +105,5 @@ function writeRole(
     const metadata = { before: { role: before }, after: { role: after }, ...by };
     recordChange(tx, 'update', 'workspace_member', row, metadata);
   }
-  tx.afterCommit(() => access.workspaceChanged(orgId, workspaceId, userId));
+  tx.afterCommit(() => access.facts.workspaceChanged(orgId, workspaceId, userId));
 }

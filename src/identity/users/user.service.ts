@@ -1,6 +1,6 @@
-import { reachesEveryWorkspace } from '../../access/access.ts';
 import type { Authentication } from '../../access/authentication.ts';
 import { demandLiveSession } from '../../access/live-session.ts';
+import { reachesEveryWorkspace } from '../../access/role-grants.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique, TryAgain } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';

@@ -152,7 +152,7 @@ export class SeriesService {
     if (kind === 'app') {
       const place = { orgId, workspaceId: workspaceId! };
       await access.requireWorkspace(caller, orgId, place.workspaceId, 'analytics:read', { appId: id });
-      await access.findPart(place, 'app', id);
+      await access.parts.findPart(place, 'app', id);
       return demandWhole(caller, ['workspace', 'app']);
     }
     const { role } = await access.requireOrganization(caller, orgId, 'analytics:read');

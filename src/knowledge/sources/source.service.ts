@@ -57,7 +57,7 @@ export class SourceService {
       ...sources,
       below: ['orgId', 'workspaceId'],
       demands: async (place, { namespaceId }) => {
-        if (namespaceId) await deps.access.findPart(place, 'namespace', namespaceId);
+        if (namespaceId) await deps.access.parts.findPart(place, 'namespace', namespaceId);
       },
       filters: ({ namespaceId }) => ({ 't.namespace_id = ?': namespaceId }),
     });
@@ -72,7 +72,7 @@ export class SourceService {
   async create(caller: Caller, place: Checked<WorkspacePlace>, input: CreateSource): Promise<Source> {
     const { orgId, workspaceId } = place;
     const namespaceId = input.namespaceId
-      ? await this.#deps.access.findPart(place, 'namespace', input.namespaceId)
+      ? await this.#deps.access.parts.findPart(place, 'namespace', input.namespaceId)
       : null;
     const row = { ...input, id: newId('source'), orgId, workspaceId, namespaceId };
     const created = await createRow(this.#deps, caller, sources, row, (tx) => {

@@ -243,7 +243,7 @@ export class EventService {
     if (!(error instanceof ApiError)) throw error;
     if (workspaceId !== null) return error.code === 'RESOURCE_NOT_FOUND' ? 'workspace_deleted' : 'membership_revoked';
     // to non-members, a deleted organization looks like any other
-    return (await this.#deps.access.wentWithOrganization(caller, orgId))
+    return (await this.#deps.access.facts.wentWithOrganization(caller.principal.userId, orgId))
       ? 'organization_deleted'
       : 'membership_revoked';
   }

@@ -150,7 +150,7 @@ export class StreamWatch {
     const { authentication, access } = this.#deps;
     const [ended, changed] = await Promise.all([
       authentication.ended(sessionIds, writtenSessionIds),
-      access.changesOf(facts),
+      access.facts.changesOf(facts),
       authentication.readTokensAgain(hashes),
     ]);
     for (const [at, now] of changed) {

@@ -56,7 +56,7 @@ const executionsOf = ({ access }: ServiceDeps) => ({
   demands: async (place: WorkspacePlace, { appId, startedFrom, startedBefore }: ExecutionArgs) => {
     if (startedFrom && startedBefore && startedBefore < startedFrom)
       throw invalidInput(['startedBefore'], 'the end is before the start');
-    if (appId) await access.findPart(place, 'app', appId);
+    if (appId) await access.parts.findPart(place, 'app', appId);
   },
 });
 
@@ -92,7 +92,7 @@ export class ExecutionService implements Owner {
     const { access } = this.#deps;
     const place = { orgId, workspaceId, appId: report.appId };
     await access.requireWorkspace(caller, orgId, workspaceId, 'execution:create', { appId: report.appId });
-    await access.findPart(place, 'app', report.appId);
+    await access.parts.findPart(place, 'app', report.appId);
     const now = new Date();
     checkReport(report, now);
     const take = () => this.#take(caller, place, report, now);

@@ -1,5 +1,6 @@
-import { type Access, effectiveRole } from '../../access/access.ts';
+import type { Access } from '../../access/access.ts';
 import { granted } from '../../access/permissions.ts';
+import { effectiveRole } from '../../access/role-grants.ts';
 import { findRow, type QueryRunner } from '../../data/find-row.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
@@ -68,7 +69,7 @@ export async function acceptInvitation(
         ${invitation.workspaceRole ?? 'member'}, ${invitation.invitedBy}) on conflict do nothing`);
     tx.update('users', { id: user.id, defaultWorkspaceId: null }, { defaultWorkspaceId: workspace.id });
     emitChange(tx, 'created', 'workspace_member', { id: user.id, orgId, workspaceId: workspace.id });
-    tx.afterCommit(() => access.workspaceChanged(orgId, workspace.id, user.id));
+    tx.afterCommit(() => access.facts.workspaceChanged(orgId, workspace.id, user.id));
   }
   // a user who registers with the invitation is not signed in yet: the record names them
   tx.audit({

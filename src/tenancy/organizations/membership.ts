@@ -79,6 +79,6 @@ export async function joinOrganization(
     metadata: { role },
   });
   emitChange(tx, 'created', 'organization_member', { id: userId, orgId });
-  tx.afterCommit(() => access.organizationChanged(orgId, userId));
+  tx.afterCommit(() => access.facts.organizationChanged(orgId, userId));
   return true;
 }

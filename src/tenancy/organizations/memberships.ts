@@ -1,4 +1,4 @@
-import { effectiveRole } from '../../access/access.ts';
+import { effectiveRole } from '../../access/role-grants.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Facts } from '../../data/occasions.ts';
 import { columnsOf } from '../../data/paging.ts';
@@ -151,8 +151,8 @@ export class Memberships {
     recordChange(tx, verb, this.#kind, { id: userId, ...place }, metadata, facts);
     tx.afterCommit(() =>
       workspaceId === undefined
-        ? access.organizationChanged(orgId, userId)
-        : access.workspaceChanged(orgId, workspaceId, userId),
+        ? access.facts.organizationChanged(orgId, userId)
+        : access.facts.workspaceChanged(orgId, workspaceId, userId),
     );
   }
 

@@ -108,7 +108,7 @@ export class OrganizationMemberService {
         ...place,
         metadata: { role },
       });
-      tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, workspaceId, userId));
+      tx.afterCommit(() => this.#deps.access.facts.workspaceChanged(orgId, workspaceId, userId));
     }
     return left.map(({ workspaceId }) => workspaceId);
   }

@@ -113,7 +113,7 @@ export class OrganizationService {
         where w.org_id = ${id} and u.default_workspace_id = w.id`);
       tx.update('organizations', { id }, { deletedAt: new Date() });
       recordChange(tx, 'delete', 'organization', { id, orgId: id });
-      tx.afterCommit(() => this.#deps.access.organizationDeleted(id));
+      tx.afterCommit(() => this.#deps.access.facts.organizationDeleted(id));
     };
     await whileTaken(() => this.#deps.changes.run(caller, remove));
   }

@@ -1,5 +1,5 @@
-import { effectiveRole } from '../../access/access.ts';
 import { granted } from '../../access/permissions.ts';
+import { effectiveRole } from '../../access/role-grants.ts';
 import type { QueryRunner } from '../../data/find-row.ts';
 import { statement } from '../../data/writes.ts';
 import type { Permission } from '../../kernel/resources.ts';

@@ -1,4 +1,4 @@
-import { reachesEveryWorkspace } from '../../access/access.ts';
+import { reachesEveryWorkspace } from '../../access/role-grants.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { LockStrength } from '../../data/locks.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
@@ -119,7 +119,7 @@ export class WorkspaceService {
       tx.update('workspaces', { id }, { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' });
       tx.update('users', { defaultWorkspaceId: id }, { defaultWorkspaceId: null });
       recordChange(tx, 'delete', 'workspace', { id, orgId, workspaceId: id });
-      tx.afterCommit(() => this.#deps.access.workspaceChanged(orgId, id));
+      tx.afterCommit(() => this.#deps.access.facts.workspaceChanged(orgId, id));
     });
     return { message: 'Workspace deleted successfully' };
   }

@@ -183,7 +183,7 @@ builder.queryFields((t) => ({
       ...builder.args((of) => ({ appId: of.id({ required: true, description: 'The app.' }) })),
     },
     resolve: async ({ namespace }, { appId }, { services }) => {
-      const found = await services.access.findPart(namespace, 'app', appId);
+      const found = await services.access.parts.findPart(namespace, 'app', appId);
       return services.connectionRequirements.of(namespace, found);
     },
   }),

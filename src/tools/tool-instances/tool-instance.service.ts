@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { reachesEveryWorkspace } from '../../access/access.ts';
+import { reachesEveryWorkspace } from '../../access/role-grants.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Given } from '../../data/given.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
@@ -111,7 +111,7 @@ export class ToolInstanceService {
   async create(caller: Caller, place: Checked<WorkspacePlace>, input: CreateToolInstance): Promise<ToolInstance> {
     const { changes, access, vault } = this.#deps;
     const { orgId, workspaceId } = place;
-    const namespaceId = input.namespaceId ? await access.findPart(place, 'namespace', input.namespaceId) : null;
+    const namespaceId = input.namespaceId ? await access.parts.findPart(place, 'namespace', input.namespaceId) : null;
     const id = newId('tool_instance');
     const row = { id, orgId, workspaceId, namespaceId };
     await this.#demandSecret(caller, orgId, input);

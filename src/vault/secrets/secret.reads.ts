@@ -1,5 +1,6 @@
-import { type Access, reachesEveryWorkspace } from '../../access/access.ts';
+import type { Access } from '../../access/access.ts';
 import { granted, rolesWith } from '../../access/permissions.ts';
+import { reachesEveryWorkspace } from '../../access/role-grants.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/paging.ts';
