@@ -1,7 +1,7 @@
 import DataLoader from 'dataloader';
 import type { Checked } from '../kernel/checked-place.ts';
 import { forbidden, notFound } from '../kernel/errors.ts';
-import { declarationOf, type IdKind } from '../kernel/resources.ts';
+import { declarationOf } from '../kernel/resources.ts';
 import { restrictionsOf } from '../kernel/token-grant.ts';
 import { Positions } from './cursors.ts';
 import { type Page, type PageArgs, pageOf } from './page.ts';
@@ -21,76 +21,12 @@ import {
   type Slice,
   withFilters,
 } from './paging.ts';
+import type { ReadsOptions } from './reads-options.ts';
 import { noCache, type ReadContext, type RequestCache } from './request-cache.ts';
 import type { Sql } from './sql.ts';
 
 interface Identified {
   id: string;
-}
-
-/** The rows that a {@link Reads} returns, as SQL over the row `t`. All of it comes from code. */
-export interface ReadsOptions<Row extends Identified, Place, Args, Stored extends Identified = Row> {
-  /** The resource word, for the error when a row is missing. */
-  kind: IdKind;
-  /** Name of the list, also in cursors. Default: the table. */
-  name?: string;
-  /** A table; or a table expression in which its rows are `t`: `workspace_members t join users u on …`. */
-  from: string;
-  /** Everything that is read: an expression for each property of the row. */
-  columns: Readonly<Record<keyof Stored & string, string>>;
-  /**
-   * Adds to the rows what follows from something else, such as a kind of parent that many of them share. Gets all rows
-   * of a statement at once.
-   */
-  complete?: (context: RequestCache, rows: readonly Stored[]) => Promise<Row[]>;
-  /** The identifiers of the parent, tenant first: properties that have a column of `t`, or the column of each. */
-  below: readonly (keyof Place & string)[] | Readonly<Record<keyof Place & string, string>>;
-  /** The property that identifies the row within its parent. Default: its id. */
-  knownBy?: keyof Stored & string;
-  /** A word that is accepted in place of the id, for the row with this value of a column: `default`. */
-  alias?: { word: string; column: string };
-  /** Conditions that every row of the resource meets, such as not being deleted. */
-  always?: readonly string[];
-  /** A condition with `$me`, the caller's user id: it limits the list to the caller's own rows. */
-  mine?: string;
-  /**
-   * More conditions of the list, with `$1` and so on for the identifiers of the parent. Rows that they exclude can
-   * still be read by id.
-   */
-  listed?: readonly string[];
-  /** The conditions of a list, each with a `?` for its value. A value of `null` or `undefined` adds no condition. */
-  filters?: (args: Args) => Readonly<Record<string, unknown>>;
-  /** What a list needs beyond its statement, such as that a filter names something that is there. @throws if not */
-  demands?: (place: Place, args: Args) => Promise<void>;
-  /** Newest first unless it is `asc`. */
-  order?: 'asc' | 'desc';
-  /** The sort column, if it is not the id of `t`. */
-  key?: string;
-  /** Its value in a row, if that is not the row's id. */
-  keyOf?: (row: Row) => string;
-  /**
-   * The column before the key in the list's index; a list has one value of it. Default: the last of `below`. The
-   * condition on it is a range and it is part of the order, which keeps PostgreSQL on that index. For a tenant that has
-   * nearly all rows of a table, it would otherwise walk the key alone, past the newer rows of all other tenants.
-   */
-  lead?: string;
-  /** The order of that index, if it is not that of the list. */
-  indexOrder?: 'asc' | 'desc';
-  /** Name of the stored count, for a table that grows without bound. */
-  keptCount?: string;
-  /** Name of the stored count of the parent, if that is a workspace or an app. */
-  placeCount?: string;
-  /** A shorter `from` that is enough to count the rows. */
-  countFrom?: string;
-  /**
-   * Rows of no tenant that are also in the list of each parent, in the same order, and are found there: where they come
-   * from, the columns that identify the parent, and the columns that differ. They are not found by their id alone.
-   */
-  also?: {
-    from: string;
-    below: Readonly<Record<keyof Place & string, string>>;
-    columns: Partial<Readonly<Record<keyof Stored & string, string>>>;
-  };
 }
 
 /** What reads stand on. */
@@ -149,7 +85,7 @@ export class Reads<
     ).load(parent);
     const total = () =>
       slice.total ?? loaderOf(context, `${name} count`, (parents) => this.#counts(parents, filters)).load(parent);
-    return pageOf(positions, slice, after, total, this.#options.keyOf);
+    return pageOf(positions, slice, after, total, this.#options.index?.keyOf);
   }
 
   /**
@@ -178,7 +114,7 @@ export class Reads<
 
   /** A row of a place; `null` if it does not exist. */
   async find(context: RequestCache, place: Checked<Place>, id: string): Promise<Row | null> {
-    const { alias, kind } = this.#options;
+    const { known: { alias } = {}, kind } = this.#options;
     if (this.#below.length === 0)
       throw new Error(`'${this.#name}' is below nothing that could hold a row to its tenant.`);
     const isAlias = alias?.word === id;
@@ -266,33 +202,25 @@ export class Reads<
 
   /** The statement that counts the rows of a list for one parent. */
   #countOf(source: PageSource<Stored>, filters: readonly Filter[]): string {
-    const { keptCount, placeCount, countFrom = source.from } = this.#options;
-    if (filters.length > 0) return countOf(source);
-    if (placeCount) return placeCountOf(placeCount, this.#below.length);
-    return keptCount ? keptCountOf(keptCount) : countOf({ ...source, from: countFrom });
+    const { count } = this.#options;
+    if (!count || filters.length > 0) return countOf(source);
+    if ('ofPlace' in count) return placeCountOf(count.ofPlace, this.#below.length);
+    return 'kept' in count ? keptCountOf(count.kept) : countOf({ ...source, from: count.from });
   }
 
   async #counts(parents: readonly ParentKey[], filters: readonly Filter[]): Promise<number[]> {
     const { sql } = this.#deps;
-    const { keptCount, placeCount, countFrom } = this.#options;
-    if (filters.length > 0) {
-      const source = withFilters(this.sources.list, filters, parents[0]?.length ?? 0);
-      return countPages(
-        sql,
-        source,
-        parents,
-        filters.map(({ value }) => value),
-      );
-    }
-    if (placeCount) return placeCounts(sql, parents, placeCount);
-    if (keptCount)
-      return keptCounts(
-        sql,
-        parents.map(([orgId]) => orgId!),
-        keptCount,
-      );
+    const { count } = this.#options;
     const { list } = this.sources;
-    return countPages(sql, countFrom ? { ...list, from: countFrom } : list, parents, []);
+    if (!count || filters.length > 0) {
+      const source = withFilters(list, filters, parents[0]?.length ?? 0);
+      const values = filters.map(({ value }) => value);
+      return countPages(sql, source, parents, values);
+    }
+    if ('ofPlace' in count) return placeCounts(sql, parents, count.ofPlace);
+    if ('from' in count) return countPages(sql, { ...list, from: count.from }, parents, []);
+    const tenants = parents.map(([orgId]) => orgId!);
+    return keptCounts(sql, tenants, count.kept);
   }
 }
 
@@ -311,23 +239,23 @@ function sourcesOf<Row extends Identified, Place, Args, Stored extends Identifie
   options: ReadsOptions<Row, Place, Args, Stored>,
   below: readonly string[],
 ): Reads<Row, object, PageArgs, Stored>['sources'] {
-  const { from: table, columns, always = [], listed = [], order = 'desc', key = 't.id', knownBy = 'id' } = options;
-  const { lead = below.at(-1), indexOrder = order, mine } = options;
+  const { from: table, columns, always = [], listed = [], order = 'desc', mine, known, index } = options;
+  const { key = 't.id', lead = below.at(-1), order: indexOrder = order } = index ?? {};
   const from = table.includes(' ') ? table : `${table} t`;
   const source = { from, columns, key, order };
-  const equal = below.map((column, index) => `${column} = $${index + 1}`);
-  const leading = below.map((column, index) =>
-    column === lead ? `${column} between $${index + 1} and $${index + 1}` : equal[index]!,
+  const equal = below.map((column, at) => `${column} = $${at + 1}`);
+  const leading = below.map((column, at) =>
+    column === lead ? `${column} between $${at + 1} and $${at + 1}` : equal[at]!,
   );
   const more = [...(mine ? [mine] : []), ...always, ...listed];
   const shared = options.also;
   const also = (where: (parent: readonly string[]) => readonly string[]) => {
     if (!shared) return {};
-    const parent = Object.values<string>(shared.below).map((column, index) => `${column} = $${index + 1}`);
+    const parent = Object.values<string>(shared.below).map((column, at) => `${column} = $${at + 1}`);
     const shownColumns = { ...columns, ...shared.columns } as Readonly<Record<keyof Stored & string, string>>;
     return { also: { ...source, from: shared.from, columns: shownColumns, where: where(parent) } };
   };
-  const known = `${columns[knownBy]} = $${below.length + 1}`;
+  const named = `${columns[known?.by ?? 'id']} = $${below.length + 1}`;
   return {
     list: {
       ...source,
@@ -335,7 +263,7 @@ function sourcesOf<Row extends Identified, Place, Args, Stored extends Identifie
       where: [...leading, ...more].map((condition) => condition.replaceAll('$me', `$${below.length + 1}`)),
       ...also((parent) => [...parent, ...more]),
     },
-    one: { ...source, where: [...equal, ...always, known], ...also((parent) => [...parent, ...always, known]) },
+    one: { ...source, where: [...equal, ...always, named], ...also((parent) => [...parent, ...always, named]) },
     inTenant: {
       ...source,
       where: [...equal.slice(0, 1), ...always, `${columns.id} = $2`],

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ServiceDeps } from '../../src/access/service-deps.ts';
 import { columnsOf } from '../../src/data/paging.ts';
-import { Reads, type ReadsOptions } from '../../src/data/reads.ts';
+import { Reads } from '../../src/data/reads.ts';
+import type { ReadsOptions } from '../../src/data/reads-options.ts';
 import type { ReadContext, RequestCache } from '../../src/data/request-cache.ts';
 import type { AnyCaller } from '../../src/kernel/caller.ts';
 import { markChecked } from '../../src/kernel/mark-checked.ts';
@@ -160,7 +161,7 @@ describe('a list', () => {
   });
 
   it('may be narrowed by filters, and counts what is left', async () => {
-    const page = await readsOf({ keptCount: 'thing', placeCount: 'things' }).list(asking(), placeOf(), {
+    const page = await readsOf({ count: { kept: 'thing' } }).list(asking(), placeOf(), {
       first: 1,
       name: 'one',
     });
@@ -253,11 +254,11 @@ describe('a list', () => {
     const sent = await log.during(async () => {
       await count(readsOf());
       await count(readsOf(), { name: 'one' });
-      await count(readsOf({ keptCount: 'thing' }));
-      await count(readsOf({ keptCount: 'thing' }), { name: 'one' });
-      await count(readsOf({ placeCount: 'things', keptCount: 'thing' }));
-      await count(readsOf({ placeCount: 'things' }), {}, placeOf('w2'));
-      await count(readsOf({ countFrom: `(select * from things where name <> 'seven') t` }));
+      await count(readsOf({ count: { kept: 'thing' } }));
+      await count(readsOf({ count: { kept: 'thing' } }), { name: 'one' });
+      await count(readsOf({ count: { ofPlace: 'things' } }));
+      await count(readsOf({ count: { ofPlace: 'things' } }), {}, placeOf('w2'));
+      await count(readsOf({ count: { from: `(select * from things where name <> 'seven') t` } }));
     });
     expect(totals).toEqual([4, 2, 42, 2, 33, 6, 3]);
     expect(sent).toHaveLength(7);
@@ -270,14 +271,14 @@ describe('a list', () => {
       const pages = await Promise.all(places.map((place) => reads.list(context, place, { first: 1 })));
       return Promise.all(pages.map(async (page) => page.total()));
     };
-    expect(await totalsOf({ keptCount: 'thing' })).toEqual([42, 42]);
-    expect(await totalsOf({ keptCount: 'thing' }, [placeOf('w3', 'o2'), placeOf('w', 'o3'), placeOf()])).toEqual([
+    expect(await totalsOf({ count: { kept: 'thing' } })).toEqual([42, 42]);
+    expect(await totalsOf({ count: { kept: 'thing' } }, [placeOf('w3', 'o2'), placeOf('w', 'o3'), placeOf()])).toEqual([
       5, 0, 42,
     ]);
-    expect(await totalsOf({ placeCount: 'things', keptCount: 'thing' })).toEqual([33, 6]);
-    expect(await totalsOf({ placeCount: 'things' }, [placeOf('w9'), placeOf('w1', 'o2')])).toEqual([0, 8]);
-    expect(await totalsOf({ countFrom: `(select * from things where name <> 'seven') t` })).toEqual([3, 1]);
-    expect(await totalsOf({ placeCount: 'things' }, [placeOf('w2')])).toEqual([6]);
+    expect(await totalsOf({ count: { ofPlace: 'things' } })).toEqual([33, 6]);
+    expect(await totalsOf({ count: { ofPlace: 'things' } }, [placeOf('w9'), placeOf('w1', 'o2')])).toEqual([0, 8]);
+    expect(await totalsOf({ count: { from: `(select * from things where name <> 'seven') t` } })).toEqual([3, 1]);
+    expect(await totalsOf({ count: { ofPlace: 'things' } }, [placeOf('w2')])).toEqual([6]);
   });
 });
 
@@ -298,9 +299,13 @@ describe('a token that is restricted to some places', () => {
     expect(await listed(readsOf(), { name: 'two' }, asking(tokenOf({ namespaceIds: ['n1'] })))).toBe('');
     expect(await listed(readsOf(), {}, asking(tokenOf({ workspaceIds: ['w2'] })))).toBe('');
     expect(await listed(readsOf(), {}, asking(tokenOf({ workspaceIds: ['w1'] })))).toBe('t7 t3 t2 t1');
-    const page = await readsOf({ keptCount: 'thing' }).list(asking(tokenOf({ namespaceIds: ['n1'] })), placeOf(), {
-      first: 1,
-    });
+    const page = await readsOf({ count: { kept: 'thing' } }).list(
+      asking(tokenOf({ namespaceIds: ['n1'] })),
+      placeOf(),
+      {
+        first: 1,
+      },
+    );
     expect(await page.total()).toBe(3);
   });
 
@@ -405,10 +410,10 @@ describe('a row', () => {
   });
 
   it('may be known by another column, or by a word', async () => {
-    const byName = readsOf({ knownBy: 'name' });
+    const byName = readsOf({ known: { by: 'name' } });
     expect((await byName.find(asking(), placeOf(), 'two'))?.id).toBe('t2');
     expect(await byName.find(asking(), placeOf(), 't2')).toBeNull();
-    const named = readsOf({ alias: { word: 'second', column: 't.name' } });
+    const named = readsOf({ known: { alias: { word: 'second', column: 't.name' } } });
     await database.pool.query(`insert into things values ('t8', 'o1', 'w8', null, 'second', null)`);
     const context = asking();
     const rows = [named.find(context, placeOf('w8'), 'second'), named.find(context, placeOf('w8'), 't8')];
@@ -551,14 +556,16 @@ describe('the statement of a list', () => {
       below: ['orgId'],
     });
     expect(inOrganization.sources.list).toMatchObject({ lead: 't.org_id', where: ['t.org_id between $1 and $1'] });
-    expect(leadOf({ order: 'asc', indexOrder: 'desc', key: 't.name' })).toEqual({
+    expect(leadOf({ order: 'asc', index: { order: 'desc', key: 't.name' } })).toEqual({
       ...list,
       key: 't.name',
       order: 'asc',
       lead: 't.workspace_id desc',
       where: [org, workspace],
     });
-    expect(leadOf({ lead: 't.org_id', from: 'things t join others o on true', listed: ['t.x = $1'] })).toEqual({
+    expect(
+      leadOf({ index: { lead: 't.org_id' }, from: 'things t join others o on true', listed: ['t.x = $1'] }),
+    ).toEqual({
       ...list,
       from: 'things t join others o on true',
       lead: 't.org_id',
@@ -567,7 +574,7 @@ describe('the statement of a list', () => {
   });
 
   it('may be ordered by another column, with its value in the cursor', async () => {
-    const reads = readsOf({ key: 't.name', keyOf: ({ name }) => name });
+    const reads = readsOf({ index: { key: 't.name', keyOf: ({ name }) => name } });
     const first = await reads.list(asking(), placeOf(), { first: 2 });
     expect(idsOf(first.nodes)).toMatch(/^t2 t7$/);
     const after = first.cursorOf(first.nodes[0]!);

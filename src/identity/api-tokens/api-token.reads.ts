@@ -32,6 +32,6 @@ export const ownTokens = (type: 'pat' | 'app') =>
     ...tokens,
     below: ['orgId'],
     mine: `t.created_by_user_id between $me and $me and t.token_type = '${type}'`,
-    lead: 't.created_by_user_id',
+    index: { lead: 't.created_by_user_id' },
     listed: shown(`r.org_id = $1 and r.created_by_user_id = $me and r.token_type = '${type}'`),
   }) as const;

@@ -82,7 +82,7 @@ export class NotificationService {
       columns,
       below: [],
       mine: 't.recipient_id between $me and $me',
-      lead: 't.recipient_id',
+      index: { lead: 't.recipient_id' },
       always: [ALWAYS],
       filters: ({ status, category, orgId }) => ({
         't.status = ?': status,

@@ -104,10 +104,8 @@ export function artifactReads(deps: ServiceDeps) {
     ...artifacts,
     name: 'versions_of_artifact',
     below: ['orgId', 'workspaceId', 'namespaceId', 'rootArtifactId'],
-    key: 't.version',
     // that of the unique constraint
-    indexOrder: 'asc',
-    keyOf: ({ version }) => String(version),
+    index: { key: 't.version', keyOf: ({ version }) => String(version), order: 'asc' },
   });
   const single: Reads<Artifact, NamespacePlace, PageArgs, StoredArtifact> = new Reads(deps, {
     ...artifacts,

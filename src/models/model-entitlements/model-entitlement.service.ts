@@ -56,7 +56,7 @@ export class ModelEntitlementService {
       kind: 'model_entitlement',
       from: 'model_entitlements',
       below: ['orgId', 'workspaceId'],
-      knownBy: 'logicalModelId',
+      known: { by: 'logicalModelId' },
       columns: { ...plain, requestCount: 't.request_count::float8', totalTokens: 't.total_tokens::float8' },
       filters: ({ enabledOnly }) => ({ 't.enabled = ?': enabledOnly || undefined }),
     });

@@ -1,6 +1,6 @@
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, jsonOf, words } from '../../data/paging.ts';
-import type { ReadsOptions } from '../../data/reads.ts';
+import type { ReadsOptions } from '../../data/reads-options.ts';
 import type { LogicalModel as ModelRow, ModelTarget as TargetRow } from '../../generated/prisma/client.ts';
 import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 
@@ -105,9 +105,9 @@ export const models: ReadsOptions<LogicalModel, OrganizationPlace, PageArgs & Mo
   name: 'logical_models',
   from: MODELS,
   // Counting needs no targets.
-  countFrom: 'logical_models t',
+  count: { from: 'logical_models t' },
   below: ['orgId'],
-  knownBy: 'logicalModelId',
+  known: { by: 'logicalModelId' },
   columns: {
     ...ofModel,
     status: STATUS,

@@ -1,5 +1,5 @@
 import { columnsOf, jsonOf, words } from '../../data/paging.ts';
-import type { ReadsOptions } from '../../data/reads.ts';
+import type { ReadsOptions } from '../../data/reads-options.ts';
 import {
   type Augmentation as AugmentationRow,
   Prisma,

@@ -45,8 +45,8 @@ const executionsOf = ({ access }: ServiceDeps) => ({
   kind: 'execution' as const,
   from: 'executions',
   columns: columnsOf(Object.values(Prisma.ExecutionScalarFieldEnum)),
-  knownBy: 'executionId' as const,
-  placeCount: 'executions',
+  known: { by: 'executionId' as const },
+  count: { ofPlace: 'executions' },
   filters: ({ appId, status, startedFrom, startedBefore }: ExecutionArgs) => ({
     't.app_id = ?': appId,
     't.status = ?': status,

@@ -42,7 +42,7 @@ export class NamespaceService {
       from: 'namespaces',
       columns: columnsOf(Object.values(Prisma.NamespaceScalarFieldEnum)),
       below: ['orgId', 'workspaceId'],
-      alias: { word: DEFAULT_NAMESPACE, column: 't.slug' },
+      known: { alias: { word: DEFAULT_NAMESPACE, column: 't.slug' } },
     });
   }
 

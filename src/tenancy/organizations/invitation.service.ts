@@ -73,7 +73,7 @@ export class InvitationService {
       columns: { ...columns, status: STATUS },
       below: ['orgId'],
       filters: ({ status }) => ({ [`${STATUS} = ?`]: status }),
-      indexOrder: 'asc',
+      index: { order: 'asc' },
     });
   }
 

@@ -37,7 +37,7 @@ export const shownMembers = <Kind extends MemberKind, Property extends string>(
       ...columnsOf(['username', 'email', 'fullName', 'avatarUrl'], 'u'),
       isAddressShown: addressShown(kind === 'workspace_member' ? 'm' : 't'),
     },
-    knownBy: 'userId',
+    known: { by: 'userId' },
     always: [IS_KEPT],
     order: 'asc',
   }) as const;

@@ -55,7 +55,7 @@ export class OrganizationService {
       from: 'organization_members m join organizations t on t.id = m.org_id',
       below: [],
       mine: 'm.user_id between $me and $me',
-      lead: 'm.user_id',
+      index: { lead: 'm.user_id' },
     });
   }
 

@@ -45,8 +45,7 @@ const shown = { ...columnsOf(shownNames), hasPassword: 't.password_hash is not n
 const members = {
   kind: 'user',
   columns: { ...shown, contextOrgId: 'm.org_id', isAddressShown: addressShown('o', 't') },
-  key: 'm.user_id',
-  indexOrder: 'asc',
+  index: { key: 'm.user_id', order: 'asc' },
 } as const;
 
 /** The active members of an organization. */

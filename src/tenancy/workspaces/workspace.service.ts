@@ -3,7 +3,8 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { LockStrength } from '../../data/locks.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/paging.ts';
-import { Reads, type ReadsOptions } from '../../data/reads.ts';
+import { Reads } from '../../data/reads.ts';
+import type { ReadsOptions } from '../../data/reads-options.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
 import type { CallerContext } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
@@ -56,16 +57,14 @@ export class WorkspaceService {
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
-    this.reads = new Reads(deps, { ...workspaces, keptCount: 'workspace' });
+    this.reads = new Reads(deps, { ...workspaces, count: { kept: 'workspace' } });
     this.own = new Reads(deps, {
       ...workspaces,
       name: 'own_workspaces',
       from: 'workspace_members m join workspaces t on t.id = m.workspace_id and t.org_id = m.org_id',
       below: { orgId: 'm.org_id' },
       mine: 'm.user_id between $me and $me',
-      key: 'm.workspace_id',
-      lead: 'm.user_id',
-      indexOrder: 'asc',
+      index: { key: 'm.workspace_id', lead: 'm.user_id', order: 'asc' },
     });
   }
 

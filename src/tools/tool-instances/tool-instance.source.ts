@@ -106,7 +106,7 @@ export function instanceReads(deps: ServiceDeps) {
   const instances = {
     kind: 'tool_instance',
     from: 'tool_instances t join tools tool on tool.id = t.tool_id',
-    countFrom: 'tool_instances t',
+    count: { from: 'tool_instances t' },
     columns,
     complete: async (context: RequestCache, rows: readonly StoredInstance[]): Promise<ToolInstance[]> => {
       const tools = await facts.of(context, rows);

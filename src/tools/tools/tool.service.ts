@@ -57,7 +57,7 @@ export class ToolService {
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
     this.reads = new Reads(deps, tools);
-    this.bySlug = new Reads(deps, { ...tools, name: 'tools_by_slug', knownBy: 'slug' });
+    this.bySlug = new Reads(deps, { ...tools, name: 'tools_by_slug', known: { by: 'slug' } });
   }
 
   /** The catalogue as the schema reads it. */

@@ -1,6 +1,6 @@
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/paging.ts';
-import type { ReadsOptions } from '../../data/reads.ts';
+import type { ReadsOptions } from '../../data/reads-options.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 

@@ -63,7 +63,7 @@ const secrets = {
   from: 'secrets',
   columns: secretColumns,
   always: [`(t.workspace_id is null or ${isLiveWorkspace('t.workspace_id')})`],
-  lead: 't.org_id',
+  index: { lead: 't.org_id' },
   filters: ({ secretType, status, includeExpired, workspaceId, name, livingIn, scope }: SecretArgs) => ({
     't.secret_type = ?': secretType,
     't.workspace_id = ?': workspaceId,
