@@ -122,7 +122,7 @@ async function deployed(where: { environmentId?: string; appId?: string }) {
 test('no list is written by hand beside `Reads`, but that of activity, which has a key of two columns', () => {
   const activity = ['insight/activity/activity-scope.ts', 'insight/activity/activity.service.ts'];
   const files = Object.keys(writtenIn(/\b(?:PageSource|readPages?)\b/g));
-  expect(files).toEqual(['data/pages.ts', 'data/reads.ts', ...activity]);
+  expect(files).toEqual(['data/paging.ts', 'data/reads.ts', ...activity]);
 });
 
 interface HeldReads {
@@ -535,7 +535,7 @@ const statements: Record<string, () => Promise<void>> = {
 const shownOf = (row: object, shown: object) => Object.fromEntries(Object.entries(row).filter(([key]) => key in shown));
 
 test('every statement that selects whole rows is in here', () => {
-  const { 'data/pages.ts': _own, ...written } = writtenIn(/\$\{selectList\(/g);
+  const { 'data/paging.ts': _own, ...written } = writtenIn(/\$\{selectList\(/g);
   expect(Object.keys(written).sort()).toEqual(Object.keys(statements).sort());
   expect(new Set(Object.values(written)), 'one in each file').toEqual(new Set([1]));
 });

@@ -34,6 +34,8 @@ const LOGS = [
   'events',
   'idempotency_keys',
   '_prisma_migrations',
+  // a trigger of artifacts fills it
+  'artifact_languages',
 ];
 const PLACES = ['workspace_id', 'namespace_id', 'environment_id', 'app_id'];
 
