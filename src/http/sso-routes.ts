@@ -1,17 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify';
 import type { Services } from '../graphql/context.ts';
 import type { LogoutInput } from '../identity/sso/saml/logout-profile.ts';
-import { callerError } from '../platform/postgres/faults.ts';
+import { throwCallerError } from '../platform/postgres/faults.ts';
 
 /** Bytes of a form: a message of 1 MiB in base64, whose signs are encoded once more, and the rest. */
 const MAX_FORM = 2_097_152;
-const OIDC_CALLBACK = '/v1/auth/sso/callback/oidc';
 
 type ForProvider = FastifyRequest<{ Params: { idp_id: string } }>;
 
 /**
- * Serves what is for identity providers and browsers, and not for programs: the metadata of the service as XML, the
- * messages of SAML sign-outs, and the way back of a browser whose user was refused by an OpenID provider.
+ * Serves what is for identity providers and browsers, and not for programs: the metadata of the service as XML, and the
+ * messages of SAML sign-outs.
  * @param acceptForms has forms without files read as `URLSearchParams`
  */
 export function addSsoRoutes(
@@ -23,9 +22,7 @@ export function addSsoRoutes(
     reply.type('application/samlmetadata+xml; charset=utf-8').send(await sso.metadata(request.params.idp_id)),
   );
   const receive = async (request: ForProvider, reply: FastifyReply, input: LogoutInput) => {
-    const answer = await singleLogout.receive(request.caller, request.params.idp_id, input).catch((error: unknown) => {
-      throw callerError(error);
-    });
+    const answer = await singleLogout.receive(request.caller, request.params.idp_id, input).catch(throwCallerError);
     reply.header('cache-control', 'no-store');
     if (answer.isPage && !request.caller.request.browser?.wantsPage) return reply.code(204).send();
     return reply.code(303).header('location', answer.redirectUrl).send();
@@ -42,16 +39,18 @@ export function addSsoRoutes(
       return receive(request, reply, { fields });
     });
   });
-  const refused: preValidationAsyncHookHandler = async (request, reply) => {
+}
+
+/**
+ * Runs before the operation to which an OpenID provider sends browsers back: takes those whose user it refused to where
+ * they came from.
+ */
+export function refusedSignIns({ sso }: Pick<Services, 'sso'>): preValidationAsyncHookHandler {
+  return async (request, reply) => {
     if (!request.caller.request.browser?.wantsPage) return;
     const { error, code, state } = request.query as Record<string, unknown>;
     if (typeof error !== 'string' || code !== undefined || typeof state !== 'string') return;
-    const to = await sso.refused(request.caller, state).catch((fault: unknown) => {
-      throw callerError(fault);
-    });
+    const to = await sso.refused(request.caller, state).catch(throwCallerError);
     await reply.code(303).headers({ location: to, 'cache-control': 'no-store' }).send();
   };
-  server.addHook('onRoute', (route) => {
-    if (route.url === OIDC_CALLBACK) route.preValidation = refused;
-  });
 }

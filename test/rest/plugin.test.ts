@@ -66,6 +66,7 @@ describe('a route', () => {
     expect(configs).toMatchObject([
       {
         operation: 'Update',
+        operationType: 'mutation',
         rootField: 'updateItem',
         rootArguments: { id: { in: 'params', name: 'id' } },
         isPublic: false,
@@ -74,6 +75,7 @@ describe('a route', () => {
       },
       {
         operation: 'Get',
+        operationType: 'query',
         rootField: 'echo',
         rootArguments: { count: { in: 'query', name: 'n' } },
         isPublic: true,
@@ -123,6 +125,33 @@ describe('a route', () => {
     await put('/v1/items/7', {});
     await put('/v1/other/7', { 'if-match': etagOf(3) });
     expect(versions).toEqual([[3], null, null]);
+  });
+
+  it('runs what is named to run before its operation, which may answer in its place', async () => {
+    const api = await start(
+      `${health} query Echo @rest(method: GET, path: "/v1/echo") { echo(text: "x") @body }`,
+      {},
+      {
+        before: {
+          Health: async (request, reply) => {
+            if (request.headers.answered) await reply.code(303).header('location', '/elsewhere').send();
+          },
+        },
+      },
+    );
+    const headers = { answered: 'yes' };
+    const answer = await api.send({ url: '/v1/health', headers });
+    expect([answer.status, answer.headers.location]).toEqual([303, '/elsewhere']);
+    expect((await api.send({ method: 'HEAD', url: '/v1/health', headers })).status).toBe(303);
+    expect((await api.send({ url: '/v1/health' })).status).toBe(200);
+    expect((await api.send({ url: '/v1/echo', headers })).status).toBe(200);
+  });
+
+  it('is not made when something is to run before an operation that no document has', async () => {
+    const before = { Health: async () => undefined, Helth: async () => undefined };
+    await expect(start(health, {}, { before })).rejects.toThrow(
+      "Something runs before the operation 'Helth', and no document has it.",
+    );
   });
 
   it('of a version sends it as ETag', async () => {
