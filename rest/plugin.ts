@@ -30,6 +30,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Name of the operation document behind the route. */
     operation?: string;
+    operationType?: OperationFacts['type'];
     /** The root field that the operation selects. */
     rootField?: string;
     /** Location of each of its arguments in the request. */
@@ -173,6 +174,7 @@ function addRoute(
     ...(isOfStrangers && { bodyLimit: Math.min(STRANGERS_BODY_LIMIT, server.initialConfig.bodyLimit!) }),
     config: {
       operation: name,
+      operationType: type,
       rootField: operation.rootField,
       rootArguments: operation.rootArguments,
       isPublic,

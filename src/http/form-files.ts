@@ -1,12 +1,10 @@
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
-import type { Services } from '../graphql/context.ts';
-import { Context } from '../graphql/context.ts';
-import type { FindPlace, Gate } from '../graphql/plugins/access-plugin.ts';
+import type { Context, Services } from '../graphql/context.ts';
 import type { ClaimedDigest } from '../kernel/digests.ts';
 import { callerError } from '../platform/postgres/faults.ts';
-import { rootArgumentsOf } from './root-arguments.ts';
+import { authorizeRootField } from './root-field.ts';
 
 /** Stores the files of the façade's forms. */
 export interface FormFiles {
@@ -30,32 +28,25 @@ function lengthOf({ headers }: FastifyRequest): { atLeast: number; atMost: numbe
   return { atLeast: Math.max(0, Number(whole) - OTHER_PARTS_BYTES), atMost: Number(whole) };
 }
 
+function refuse(error: unknown): never {
+  throw callerError(error);
+}
+
 /**
  * The files of forms belong to the namespace that the path names. Before the first byte is stored, the caller must pass
  * the authorization of the operation's root field there.
  */
 export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: number): FormFiles {
-  const fields = schema.getMutationType()?.getFields() ?? {};
   const contexts = new WeakMap<FastifyRequest, Context>();
   return {
     maxBytes,
     contextOf: (request) => contexts.get(request),
     async receive(request, file) {
-      const { caller, routeOptions } = request;
-      const { gate, placeOf } = (fields[routeOptions.config.rootField ?? '']?.extensions ?? {}) as {
-        gate?: Gate | null;
-        placeOf?: FindPlace;
-      };
-      if (!gate || !placeOf) throw new Error('An operation that takes a file must say what it requires of its caller.');
-      const named = rootArgumentsOf(request);
-      const context = new Context(caller, services);
+      const { context, findPlace } = await authorizeRootField(schema, services, request).catch(refuse);
       contexts.set(request, context);
-      const passed = async () => (await placeOf(context, named, await gate(context, {}, named))).namespace;
-      const { orgId, workspaceId, namespaceId } = await passed().catch((error: unknown) => {
-        throw callerError(error);
-      });
+      const { orgId, workspaceId, namespaceId } = (await findPlace().catch(refuse)).namespace;
       const owner = { orgId, workspaceId, namespaceId, userId: context.caller.principal.userId };
-      return services.files.receiveFor(caller.request, owner, { ...file, length: lengthOf(request) });
+      return services.files.receiveFor(request.caller.request, owner, { ...file, length: lengthOf(request) });
     },
     async discard(request, id) {
       try {

@@ -2,15 +2,13 @@ import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { noCache } from '../data/request-cache.ts';
 import type { Services } from '../graphql/context.ts';
-import { Context } from '../graphql/context.ts';
-import { type Gate, permissionOf, type Requirement } from '../graphql/plugins/access-plugin.ts';
 import { inside } from '../graphql/row-places.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { forbidden, notFound } from '../kernel/errors.ts';
 import { kindOfId } from '../kernel/ids.ts';
 import type { Place } from '../kernel/place.ts';
 import type { FreeWord, Permission, PlaceKind } from '../kernel/resources.ts';
-import { rootArgumentsOf } from './root-arguments.ts';
+import { authorizeRootField, type NamedArguments } from './root-field.ts';
 
 /**
  * Passes if the caller may still do what a façade request asks for.
@@ -25,22 +23,11 @@ export type ReplayGate = (request: FastifyRequest) => Promise<void>;
  * organization.
  */
 export function replayGate(schema: GraphQLSchema, services: Services): ReplayGate {
-  const fields = { ...schema.getQueryType()?.getFields(), ...schema.getMutationType()?.getFields() };
   return async (request) => {
-    const { caller, routeOptions } = request;
-    const { access, gate } = (fields[routeOptions.config.rootField ?? '']?.extensions ?? {}) as {
-      access?: Requirement;
-      gate?: Gate | null;
-    };
-    const named = rootArgumentsOf(request);
-    await gate?.(new Context(caller, services), {}, named);
-    const left = typeof access === 'object' && 'service' in access && access.service ? permissionOf(access) : null;
-    if (left) await askService(services, caller as Caller, left, { ...placeInBody(request.body), ...named });
+    const { context, named, left } = await authorizeRootField(schema, services, request);
+    if (left) await askService(services, context.caller, left, { ...placeInBody(request.body), ...named });
   };
 }
-
-/** What a request names: its path, and for a create the place in its body. */
-type NamedPlaces = ReturnType<typeof rootArgumentsOf>;
 
 interface ReplayedRow {
   orgId: string;
@@ -48,7 +35,7 @@ interface ReplayedRow {
 }
 
 /** The body of a repeated request is the same as that of the first one. */
-function placeInBody(body: unknown): NamedPlaces {
+function placeInBody(body: unknown): NamedArguments {
   const { workspace_id, namespace_id, environment_id } = (body ?? {}) as Record<string, unknown>;
   const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
   return { workspaceId: text(workspace_id), namespaceId: text(namespace_id), environmentId: text(environment_id) };
@@ -58,7 +45,7 @@ async function askService(
   services: Services,
   caller: Caller,
   permission: Permission,
-  named: NamedPlaces,
+  named: NamedArguments,
 ): Promise<void> {
   const { access } = services;
   const orgId = named.orgId ?? caller.principal.orgId;
@@ -98,7 +85,7 @@ const placesBelow: Readonly<
  * The workspace of what the request names; `null` for what belongs to the organization as a whole.
  * @throws RESOURCE_NOT_FOUND
  */
-async function workspaceOf(services: Services, orgId: string, named: NamedPlaces): Promise<string | null> {
+async function workspaceOf(services: Services, orgId: string, named: NamedArguments): Promise<string | null> {
   for (const [argument, [kind, find]] of Object.entries(placesBelow)) {
     const id = named[argument];
     if (!id) continue;

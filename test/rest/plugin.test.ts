@@ -66,6 +66,7 @@ describe('a route', () => {
     expect(configs).toMatchObject([
       {
         operation: 'Update',
+        operationType: 'mutation',
         rootField: 'updateItem',
         rootArguments: { id: { in: 'params', name: 'id' } },
         isPublic: false,
@@ -74,6 +75,7 @@ describe('a route', () => {
       },
       {
         operation: 'Get',
+        operationType: 'query',
         rootField: 'echo',
         rootArguments: { count: { in: 'query', name: 'n' } },
         isPublic: true,
