@@ -5,6 +5,7 @@ import type {
   FastifyReply,
   FastifyRequest,
   FastifyServerOptions,
+  preValidationAsyncHookHandler,
   RouteHandlerMethod,
 } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
@@ -78,6 +79,8 @@ export interface RestOptions extends FaultHandling {
   ): object;
   /** Stores the files of forms. Only needed if a document has `@upload`. */
   files?: FileReceiver;
+  /** What runs before operations, by their names. It may answer in their place. */
+  before?: Readonly<Record<string, preValidationAsyncHookHandler>>;
   /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs`. */
   info: OpenApiOptions['info'];
   publicUrl?: string | undefined;
@@ -109,6 +112,9 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   const streams = new EventStreams();
   const facade = options.facade ?? new Facade(options.schema, options.operationsDir, options.wereValid);
   const { operations } = facade;
+  for (const name of Object.keys(options.before ?? {}))
+    if (!operations.some((operation) => operation.name === name))
+      throw new Error(`Something runs before the operation '${name}', and no document has it.`);
   for (const { document } of operations) options.runner.add(document);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   server.addHook('preClose', async () => {
@@ -181,18 +187,7 @@ function addRoute(
       template: path,
       takesFile: isForm,
     },
-    // before the replay of a request with an Idempotency-Key, which compares the forms
-    ...(isForm && {
-      preValidation: async (request: FastifyRequest) => {
-        if (!isPublic && !(await options.principal(request))) throw unauthenticated();
-        await readForm(operation, request, receiverOf(options));
-      },
-    }),
-    ...(bodyKindOf(operation) === 'fields' && {
-      preValidation: async (request: FastifyRequest) => {
-        request.body = bodyOfFields(operation, request.body);
-      },
-    }),
+    preValidation: [options.before?.[name] ?? [], readerOf(operation, options)].flat(),
     // a HEAD request would open a stream without a reader
     exposeHeadRoute: method === 'GET' && type !== 'subscription',
     handler:
@@ -200,6 +195,19 @@ function addRoute(
         ? streamHandler(operation, options, admit, streams)
         : valueHandler(operation, options, admit),
   });
+}
+
+/** What reads forms: before the replay of a request with an Idempotency-Key, which compares them. */
+function readerOf(operation: CompiledOperation, options: RestOptions): preValidationAsyncHookHandler[] {
+  const kind = bodyKindOf(operation);
+  const readFields: preValidationAsyncHookHandler = async (request) => {
+    request.body = bodyOfFields(operation, request.body);
+  };
+  const readFile: preValidationAsyncHookHandler = async (request) => {
+    if (!operation.isPublic && !(await options.principal(request))) throw unauthenticated();
+    await readForm(operation, request, receiverOf(options));
+  };
+  return kind === 'fields' ? [readFields] : kind === 'form' ? [readFile] : [];
 }
 
 type Admit = (request: FastifyRequest) => Promise<{ context: object; variables: Record<string, unknown> }>;

@@ -40,7 +40,7 @@ import { addUploadDiscovery, RESUMABLE_UPLOAD_HEADERS } from './http/resumable-u
 import { addSchemaDocuments } from './http/schema-documents.ts';
 import { cutOffSlowReaders } from './http/slow-readers.ts';
 import { cutOffSlowSenders, UPLOAD_TIMEOUT_MS } from './http/slow-senders.ts';
-import { addSsoRoutes } from './http/sso-routes.ts';
+import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
 import { Expectation } from './kernel/expectation.ts';
 import type { Owner } from './kernel/owner.ts';
@@ -268,6 +268,7 @@ function restOptions({ config, facade }: AppDeps, services: Services, runner: Ow
       return files.contextOf(request) ?? new Context(request.caller, services);
     },
     files,
+    before: { FinishOidcSignIn: refusedSignIns(services) },
     ...faults,
     publicUrl,
     info: {

@@ -5,13 +5,12 @@ import { callerError } from '../platform/postgres/faults.ts';
 
 /** Bytes of a form: a message of 1 MiB in base64, whose signs are encoded once more, and the rest. */
 const MAX_FORM = 2_097_152;
-const OIDC_CALLBACK = '/v1/auth/sso/callback/oidc';
 
 type ForProvider = FastifyRequest<{ Params: { idp_id: string } }>;
 
 /**
- * Serves what is for identity providers and browsers, and not for programs: the metadata of the service as XML, the
- * messages of SAML sign-outs, and the way back of a browser whose user was refused by an OpenID provider.
+ * Serves what is for identity providers and browsers, and not for programs: the metadata of the service as XML, and the
+ * messages of SAML sign-outs.
  * @param acceptForms has forms without files read as `URLSearchParams`
  */
 export function addSsoRoutes(
@@ -42,7 +41,14 @@ export function addSsoRoutes(
       return receive(request, reply, { fields });
     });
   });
-  const refused: preValidationAsyncHookHandler = async (request, reply) => {
+}
+
+/**
+ * Runs before the operation to which an OpenID provider sends browsers back: takes those whose user it refused to where
+ * they came from.
+ */
+export function refusedSignIns({ sso }: Pick<Services, 'sso'>): preValidationAsyncHookHandler {
+  return async (request, reply) => {
     if (!request.caller.request.browser?.wantsPage) return;
     const { error, code, state } = request.query as Record<string, unknown>;
     if (typeof error !== 'string' || code !== undefined || typeof state !== 'string') return;
@@ -51,7 +57,4 @@ export function addSsoRoutes(
     });
     await reply.code(303).headers({ location: to, 'cache-control': 'no-store' }).send();
   };
-  server.addHook('onRoute', (route) => {
-    if (route.url === OIDC_CALLBACK) route.preValidation = refused;
-  });
 }

@@ -127,6 +127,33 @@ describe('a route', () => {
     expect(versions).toEqual([[3], null, null]);
   });
 
+  it('runs what is named to run before its operation, which may answer in its place', async () => {
+    const api = await start(
+      `${health} query Echo @rest(method: GET, path: "/v1/echo") { echo(text: "x") @body }`,
+      {},
+      {
+        before: {
+          Health: async (request, reply) => {
+            if (request.headers.answered) await reply.code(303).header('location', '/elsewhere').send();
+          },
+        },
+      },
+    );
+    const headers = { answered: 'yes' };
+    const answer = await api.send({ url: '/v1/health', headers });
+    expect([answer.status, answer.headers.location]).toEqual([303, '/elsewhere']);
+    expect((await api.send({ method: 'HEAD', url: '/v1/health', headers })).status).toBe(303);
+    expect((await api.send({ url: '/v1/health' })).status).toBe(200);
+    expect((await api.send({ url: '/v1/echo', headers })).status).toBe(200);
+  });
+
+  it('is not made when something is to run before an operation that no document has', async () => {
+    const before = { Health: async () => undefined, Helth: async () => undefined };
+    await expect(start(health, {}, { before })).rejects.toThrow(
+      "Something runs before the operation 'Helth', and no document has it.",
+    );
+  });
+
   it('of a version sends it as ETag', async () => {
     const api = await start(
       'query A @rest(method: GET, path: "/v1/x") { item(id: "1") @body { id name } }' +
