@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Admission } from '../access/admission.ts';
 import { messageOf } from '../access/caller-limit.ts';
 import { rateLimited } from '../kernel/errors.ts';
-import { callerError } from '../platform/postgres/faults.ts';
+import { throwCallerError } from '../platform/postgres/faults.ts';
 
 /** Probes and metrics: they always answer every caller in the same way. */
 const OPEN_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
@@ -11,9 +11,7 @@ const OPEN_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
 export function addAdmission(server: FastifyInstance, admission: Admission): void {
   server.addHook('onRequest', async ({ caller, headers }, reply) => {
     if (OPEN_PATHS.has(caller.request.path)) return;
-    const bucket = await admission.request(caller, headers.authorization).catch((error: unknown) => {
-      throw callerError(error);
-    });
+    const bucket = await admission.request(caller, headers.authorization).catch(throwCallerError);
     if (!bucket) return;
     reply.headers({
       'x-ratelimit-limit': bucket.limit,

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Context, Services } from '../graphql/context.ts';
 import type { ClaimedDigest } from '../kernel/digests.ts';
-import { callerError } from '../platform/postgres/faults.ts';
+import { throwCallerError } from '../platform/postgres/faults.ts';
 import { authorizeRootField } from './root-field.ts';
 
 /** Stores the files of the façade's forms. */
@@ -28,10 +28,6 @@ function lengthOf({ headers }: FastifyRequest): { atLeast: number; atMost: numbe
   return { atLeast: Math.max(0, Number(whole) - OTHER_PARTS_BYTES), atMost: Number(whole) };
 }
 
-function refuse(error: unknown): never {
-  throw callerError(error);
-}
-
 /**
  * The files of forms belong to the namespace that the path names. Before the first byte is stored, the caller must pass
  * the authorization of the operation's root field there.
@@ -42,9 +38,9 @@ export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: n
     maxBytes,
     contextOf: (request) => contexts.get(request),
     async receive(request, file) {
-      const { context, findPlace } = await authorizeRootField(schema, services, request).catch(refuse);
+      const { context, findPlace } = await authorizeRootField(schema, services, request).catch(throwCallerError);
       contexts.set(request, context);
-      const { orgId, workspaceId, namespaceId } = (await findPlace().catch(refuse)).namespace;
+      const { orgId, workspaceId, namespaceId } = (await findPlace().catch(throwCallerError)).namespace;
       const owner = { orgId, workspaceId, namespaceId, userId: context.caller.principal.userId };
       return services.files.receiveFor(request.caller.request, owner, { ...file, length: lengthOf(request) });
     },

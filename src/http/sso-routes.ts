@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationAsyncHookHandler } from 'fastify';
 import type { Services } from '../graphql/context.ts';
 import type { LogoutInput } from '../identity/sso/saml/logout-profile.ts';
-import { callerError } from '../platform/postgres/faults.ts';
+import { throwCallerError } from '../platform/postgres/faults.ts';
 
 /** Bytes of a form: a message of 1 MiB in base64, whose signs are encoded once more, and the rest. */
 const MAX_FORM = 2_097_152;
@@ -22,9 +22,7 @@ export function addSsoRoutes(
     reply.type('application/samlmetadata+xml; charset=utf-8').send(await sso.metadata(request.params.idp_id)),
   );
   const receive = async (request: ForProvider, reply: FastifyReply, input: LogoutInput) => {
-    const answer = await singleLogout.receive(request.caller, request.params.idp_id, input).catch((error: unknown) => {
-      throw callerError(error);
-    });
+    const answer = await singleLogout.receive(request.caller, request.params.idp_id, input).catch(throwCallerError);
     reply.header('cache-control', 'no-store');
     if (answer.isPage && !request.caller.request.browser?.wantsPage) return reply.code(204).send();
     return reply.code(303).header('location', answer.redirectUrl).send();
@@ -52,9 +50,7 @@ export function refusedSignIns({ sso }: Pick<Services, 'sso'>): preValidationAsy
     if (!request.caller.request.browser?.wantsPage) return;
     const { error, code, state } = request.query as Record<string, unknown>;
     if (typeof error !== 'string' || code !== undefined || typeof state !== 'string') return;
-    const to = await sso.refused(request.caller, state).catch((fault: unknown) => {
-      throw callerError(fault);
-    });
+    const to = await sso.refused(request.caller, state).catch(throwCallerError);
     await reply.code(303).headers({ location: to, 'cache-control': 'no-store' }).send();
   };
 }

@@ -76,3 +76,8 @@ export function callerError(error: unknown): unknown {
     );
   return isDatabaseAway(error) ? unavailable() : error;
 }
+
+/** For the `catch` of a promise. @throws what {@link callerError} makes of the error */
+export function throwCallerError(error: unknown): never {
+  throw callerError(error);
+}
