@@ -50,3 +50,9 @@ export function stepReferences(config: unknown): StepReference[] {
   visit(config, []);
   return found;
 }
+
+/** A text with its references to steps as `change` gives them. */
+export const mapStepReferences = (text: string, change: (reference: string, key: string) => string): string =>
+  text.replaceAll(REFERENCE, (match, _steps: unknown, ofResult: string | undefined, ofStep: string | undefined) =>
+    change(match, ofResult ?? ofStep!),
+  );

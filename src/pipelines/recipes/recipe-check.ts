@@ -36,8 +36,9 @@ export function declarationIssues(parameters: readonly RecipeParameter[]): Const
 /**
  * What is wrong with a definition whose form is right, and whose parameters have their values: keys that repeat or that
  * nothing has, and all that would be refused of a part that is made by itself.
+ * @param written the same without identifiers in place of local names: what it marks as texts are no references
  */
-export function definitionIssues(definition: RecipeDefinition): ConstraintIssue[] {
+export function definitionIssues(definition: RecipeDefinition, written = definition): ConstraintIssue[] {
   const { app, namespace, augmentations, stages, steps, endpoint, endpoints, actions } = definition;
   const stagesOf = new Map(augmentations.map(({ key }): [string, string] => [key, 'augmentation']));
   const above = augmentationsOfStages(definition);
@@ -53,7 +54,7 @@ export function definitionIssues(definition: RecipeDefinition): ConstraintIssue[
     ...doubles('augmentations', augmentations),
     ...doubles('stages', stages),
     ...doublesOf(steps.map(({ key, stage }, at) => ({ path: ['steps', at, 'key'], word: key, of: above.get(stage) }))),
-    ...referenceIssues(definition),
+    ...referenceIssues(written),
     ...doublesOf(placed.map(({ path, part }) => ({ path: [...path, 'key'], word: part.key }))),
     ...doubles('actions', actions ?? []),
     ...unknown('stages', 'augmentation', stages, stagesOf),
@@ -90,12 +91,20 @@ function referenceIssues(definition: RecipeDefinition): ConstraintIssue[] {
   const above = augmentationsOfStages(definition);
   const keys = stepKeys(definition);
   const all = newLocalIds(definition);
-  return definition.steps.flatMap(({ stage, config }, at) =>
-    stepReferences(config)
-      .filter(({ kind, key }) => !keys.get(above.get(stage))?.has(key) && !(kind === 'step' && all.has(`step.${key}`)))
-      .map(({ key, path }) => wrong(['steps', at, 'config', ...path], `no step has the key '${key}'`)),
-  );
+  const issues: ConstraintIssue[] = [];
+  for (const [at, { stage, config }] of definition.steps.entries()) {
+    const own = keys.get(above.get(stage));
+    for (const { kind, key, path } of stepReferences(config)) {
+      if (own?.has(key) || (kind === 'step' && all.has(`step.${key}`))) continue;
+      issues.push(wrong(['steps', at, 'config', ...path], `no step has the key '${key}'`));
+      if (issues.length === SHOWN) return issues;
+    }
+  }
+  return issues;
 }
+
+/** Most references to nothing that are looked for. */
+const SHOWN = 50;
 
 const unknown = <Name extends string>(
   list: string,

@@ -10,12 +10,12 @@ import { modelsOf } from '../../models/views.ts';
 import { instancesByTool } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
 import { type Augmentation, augmentations, type Step } from '../augmentations/augmentation.source.ts';
-import { keyOf, uniqueKeys } from '../augmentations/step-keys.ts';
+import { keyOf, mapStepReferences, uniqueKeys } from '../augmentations/step-keys.ts';
 import { limits } from './recipe.words.ts';
 import type { RecipeDefinition, RecipeDocument, RecipeRequirements } from './recipe-document.ts';
 import { mapTexts } from './recipe-parameters.ts';
 import { planOf } from './recipe-plan.ts';
-import { isOwnStep, stepName, withoutReferences } from './recipe-references.ts';
+import { asLiteral, isOwnStep, stepName, withoutReferences } from './recipe-references.ts';
 import { requirementsOf } from './recipe-requirements.ts';
 import { checkForm } from './recipe-schema.ts';
 import { isAllowed } from './recipe-surroundings.ts';
@@ -316,7 +316,15 @@ class Export {
     const [, secret] = SECRET_REFERENCE.exec(text) ?? [];
     if (secret !== undefined) return `{{secret.${secret}}}`;
     const plain = withoutReferences(text, (name) => this.#local.has(name) && !isOwnStep(name, own));
-    return plain.replaceAll(ID, (id) => this.#placeholderOf(id));
+    const marked = own
+      ? mapStepReferences(plain, (match, key) => (own.has(key) ? match : this.#dangling(match)))
+      : plain;
+    return marked.replaceAll(ID, (id) => this.#placeholderOf(id));
+  }
+
+  #dangling(reference: string): string {
+    this.#warnings.add(`${reference} refers to no step of its augmentation: it stays a text.`);
+    return asLiteral(reference);
   }
 
   #placeholderOf(id: string): string {

@@ -39,9 +39,10 @@ export function planOf(recipe: RecipeDocument, input: ApplyRecipe, isGiven: bool
   const { values, issues } = parameterValues(recipe.parameters, input.parameters ?? {});
   refuse(['input', 'parameters'], issues);
   const ids = newLocalIds(recipe.definition);
-  const definition = withIds(named(filled(recipe, values), input.name), ids);
+  const written = named(filled(recipe, values), input.name);
+  const definition = withIds(written, ids);
   const form = checkDefinitionForm(definition);
-  const found = form.length > 0 ? form : definitionIssues(definition);
+  const found = form.length > 0 ? form : definitionIssues(definition, written);
   if (found.length > 0)
     throw new InputError(
       found.slice(0, SHOWN).map((issue) => {

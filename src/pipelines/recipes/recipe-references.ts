@@ -19,6 +19,9 @@ export const withoutReferences = (text: string, isLocal: (name: string) => boole
     name.startsWith(LITERAL) || isLocal(name) ? `{{${LITERAL}${name}}}` : match,
   );
 
+/** A text that stays as it is, although it looks like a reference. */
+export const asLiteral = (reference: string): string => `{{${LITERAL}${reference.slice(2)}`;
+
 /** The local name of a step, whose key is unique in its augmentation alone. */
 export const stepName = (augmentation: string | undefined, key: string): string => `step.${augmentation}.${key}`;
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { limits } from '../../../src/pipelines/recipes/recipe.words.ts';
@@ -229,6 +230,47 @@ test('each recipe of the catalogue comes across whole: keys, references, and all
     const copyUrl = `${who.home}/apps/${copy.body.app_id}`;
     expect(stagesOf(await contentOf({ url: copyUrl, who })), id).toBe(stagesOf(await contentOf({ url, who })));
   }
+});
+
+test('apps that were made from the catalogue before steps had keys have those of its recipes', async () => {
+  const migration = readFileSync('prisma/migrations/20261124163802_step_keys/migration.sql', 'utf8');
+  const backfill = /WITH built_in[^;]+/.exec(migration)![0];
+  const ann = await register(app);
+  const { recipes } = (await ann.call<{ recipes: { id: string }[] }>('GET', `/v1/orgs/${ann.orgId}/recipes`)).body;
+  const made: string[] = [];
+  for (const { id } of recipes) made.push((await apply(ann, { recipe_id: id })).body.app_id);
+  expect(made).toHaveLength(6);
+  await app.database.pool.query(`update augmentation_steps set key = 'of-before-' || id`);
+  await app.database.pool.query(backfill);
+  for (const appId of made) {
+    const { warnings, recipe } = (await exported(ann, appId)).body;
+    expect(warnings.filter((text) => text.includes('refers to no step'))).toEqual([]);
+    const copy = await apply(ann, { recipe_id: recipe.id, recipe });
+    expect(copy.status, JSON.stringify(copy.body)).toBe(200);
+  }
+});
+
+test('a text that looks like a reference to a step stays one, also if it is of before references were checked', async () => {
+  const ann = await register(app);
+  const pipeline = await createPipeline(app, ann);
+  await pipeline.augmentation({ stages: [{ name: 'Say', steps: [{ name: 'Ask', step_type: 'llm' }] }] });
+  const text = 'See {{steps.nowhere.text}} and {{step.nobody}}.';
+  await app.database.pool.query(
+    `update augmentation_steps set config = jsonb_build_object('prompt', $1::text) where id = (
+       select p.id from augmentation_steps p join augmentation_stages s on s.id = p.stage_id
+       join augmentations a on a.id = s.augmentation_id where a.app_id = $2 limit 1)`,
+    [text, pipeline.appId],
+  );
+  const { recipe, warnings } = (await exported(ann, pipeline.appId)).body;
+  expect(warnings.filter((warning) => warning.includes('refers to no step'))).toEqual([
+    '{{steps.nowhere.text}} refers to no step of its augmentation: it stays a text.',
+    '{{step.nobody}} refers to no step of its augmentation: it stays a text.',
+  ]);
+  expect(JSON.stringify(recipe)).toContain('See {{literal.steps.nowhere.text}} and {{literal.step.nobody}}.');
+  const { status, body } = await apply(ann, { recipe_id: recipe.id, recipe });
+  expect(status).toBe(200);
+  const copy = await contentOf({ url: `${ann.home}/apps/${body.app_id}`, who: ann });
+  expect(JSON.stringify(copy)).toContain(text);
 });
 
 test('two augmentations may have steps of one key; references to others name both', async () => {
