@@ -250,7 +250,7 @@ test('apps that were made from the catalogue before steps had keys have those of
   }
 });
 
-test('a text that looks like a reference to a step stays one, also if it is of before references were checked', async () => {
+test('a text that looks like a reference to a step stays one, also if it is of before they were checked', async () => {
   const ann = await register(app);
   const pipeline = await createPipeline(app, ann);
   await pipeline.augmentation({ stages: [{ name: 'Say', steps: [{ name: 'Ask', step_type: 'llm' }] }] });
