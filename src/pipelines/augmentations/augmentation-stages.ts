@@ -5,7 +5,7 @@ import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts'
 import { newId } from '../../kernel/ids.ts';
 import { modelsOf } from '../../models/views.ts';
 import { instancesByTool } from '../../tools/views.ts';
-import { stepReferences, uniqueKeys } from './step-keys.ts';
+import { danglingReferences, stepReferences, uniqueKeys } from './step-keys.ts';
 
 /**
  * Most stages of an augmentation, steps of one stage, steps of all stages, and bytes of the config of one step and of
@@ -130,18 +130,16 @@ function checkKeys(steps: readonly Placed<StepInput>[], known: readonly KnownSte
     keys.add(key!);
     return isDouble ? [valueIssue([...path, 'key'], `the key '${key}' is given twice`)] : [];
   });
-  const kept = new Set(known.flatMap(({ config }) => stepReferences(config).map(({ key }) => key)));
+  const kept = new Set<string>();
+  for (const { config } of known) for (const { key } of stepReferences(config)) kept.add(key);
   for (const { key } of known) kept.delete(key);
-  const unknown = steps.flatMap(({ path, item: { config } }) =>
-    stepReferences(config)
-      .filter(({ key }) => !keys.has(key) && !kept.has(key))
-      .map(({ key }) => valueIssue([...path, 'config'], `no step of the augmentation has the key '${key}'`)),
+  const configs = steps.map(({ item }) => item.config);
+  const dangling = danglingReferences(configs, ({ key }) => keys.has(key) || kept.has(key));
+  const unknown = dangling.map(({ at, key }) =>
+    valueIssue([...steps[at]!.path, 'config'], `no step of the augmentation has the key '${key}'`),
   );
-  return [...doubles, ...unknown.slice(0, SHOWN)];
+  return [...doubles, ...unknown];
 }
-
-/** Most unknown references that a refusal lists. */
-const SHOWN = 50;
 
 async function stagesOf(tx: Tx, augmentationId: string): Promise<[{ id: string }[], KnownStep[]]> {
   const stages = await tx.query<{ id: string }>(

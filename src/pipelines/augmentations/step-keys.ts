@@ -37,17 +37,32 @@ export interface StepReference {
 const REFERENCE = /\{\{(?:(steps)\.([^.{}]+)(?:\.[^{}]*)?|step\.([^{}]+))\}\}/g;
 
 /** The references `{{steps.KEY.field}}` and `{{step.KEY}}` in the texts of a config. */
-export function stepReferences(config: unknown): StepReference[] {
-  const found: StepReference[] = [];
-  const visit = (at: unknown, path: (string | number)[]): void => {
-    if (typeof at === 'string')
-      for (const [, steps, ofResult, ofStep] of at.matchAll(REFERENCE))
-        found.push(steps ? { kind: 'steps', key: ofResult!, path } : { kind: 'step', key: ofStep!, path });
-    else if (Array.isArray(at)) for (const [index, item] of at.entries()) visit(item, [...path, index]);
-    else if (typeof at === 'object' && at !== null)
-      for (const [key, item] of Object.entries(at)) visit(item, [...path, key]);
-  };
-  visit(config, []);
+export function* stepReferences(config: unknown, path: (string | number)[] = []): Generator<StepReference> {
+  if (typeof config === 'string') {
+    for (const [, steps, ofResult, ofStep] of config.matchAll(REFERENCE))
+      yield steps ? { kind: 'steps', key: ofResult!, path } : { kind: 'step', key: ofStep!, path };
+  } else if (Array.isArray(config)) {
+    for (const [index, item] of config.entries()) yield* stepReferences(item, [...path, index]);
+  } else if (typeof config === 'object' && config !== null) {
+    for (const [key, item] of Object.entries(config)) yield* stepReferences(item, [...path, key]);
+  }
+}
+
+/** So many references to nothing are looked for: enough for a refusal. */
+const MOST_DANGLING = 50;
+
+/** The first references in configs that lead nowhere, each with the position of its config. */
+export function danglingReferences(
+  configs: readonly unknown[],
+  isKnown: (reference: StepReference, at: number) => boolean,
+): (StepReference & { at: number })[] {
+  const found: (StepReference & { at: number })[] = [];
+  for (const [at, config] of configs.entries())
+    for (const reference of stepReferences(config)) {
+      if (isKnown(reference, at)) continue;
+      found.push({ ...reference, at });
+      if (found.length === MOST_DANGLING) return found;
+    }
   return found;
 }
 

@@ -5,7 +5,7 @@ import { snakeCase } from '../../kernel/snake-case.ts';
 import { CRON, MAX_CRON_LENGTH, MAX_INPUT_BYTES } from '../actions/action.words.ts';
 import { changedStart } from '../actions/action-start.ts';
 import { limits as augmentationLimits } from '../augmentations/augmentation-stages.ts';
-import { stepReferences } from '../augmentations/step-keys.ts';
+import { danglingReferences, type StepReference } from '../augmentations/step-keys.ts';
 import type { RecipeAction, RecipeDefinition, RecipeParameter } from './recipe-document.ts';
 import { valueIssues } from './recipe-parameters.ts';
 import { augmentationsOfStages, newLocalIds, stepKeys } from './recipe-references.ts';
@@ -91,20 +91,14 @@ function referenceIssues(definition: RecipeDefinition): ConstraintIssue[] {
   const above = augmentationsOfStages(definition);
   const keys = stepKeys(definition);
   const all = newLocalIds(definition);
-  const issues: ConstraintIssue[] = [];
-  for (const [at, { stage, config }] of definition.steps.entries()) {
-    const own = keys.get(above.get(stage));
-    for (const { kind, key, path } of stepReferences(config)) {
-      if (own?.has(key) || (kind === 'step' && all.has(`step.${key}`))) continue;
-      issues.push(wrong(['steps', at, 'config', ...path], `no step has the key '${key}'`));
-      if (issues.length === SHOWN) return issues;
-    }
-  }
-  return issues;
+  const { steps } = definition;
+  const isKnown = ({ kind, key }: StepReference, at: number) =>
+    keys.get(above.get(steps[at]!.stage))?.has(key) === true || (kind === 'step' && all.has(`step.${key}`));
+  const configs = steps.map(({ config }) => config);
+  return danglingReferences(configs, isKnown).map(({ at, path, key }) =>
+    wrong(['steps', at, 'config', ...path], `no step has the key '${key}'`),
+  );
 }
-
-/** Most references to nothing that are looked for. */
-const SHOWN = 50;
 
 const unknown = <Name extends string>(
   list: string,

@@ -22,8 +22,9 @@ export function usesOf(definition: RecipeDefinition): Uses {
     new Map<string, string[]>(),
   ];
   const add = (users: Map<string, string[]>, name: string, part: string): void => {
-    const parts = users.get(name) ?? [];
-    if (parts.at(-1) !== part) users.set(name, [...parts, part]);
+    const parts = users.get(name);
+    if (!parts) users.set(name, [part]);
+    else if (parts.at(-1) !== part) parts.push(part);
   };
   const mention = (part: string, texts: object): void => {
     mapTexts(texts, (text) => {
