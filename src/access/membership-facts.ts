@@ -192,7 +192,7 @@ export class MembershipFacts {
 
 const NO_ORGANIZATION: OrganizationAccess = { role: null, isUnused: false };
 
-/** Those about somebody without a role, in no place. */
+/** The facts about a user without any role, in no workspace. */
 const NO_FACTS = '- - -';
 
 /** Reads the facts that {@link CHANGED_FACTS} writes: `admin - true`. */

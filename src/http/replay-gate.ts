@@ -68,7 +68,7 @@ const ofFreeRows: Readonly<Record<FreeWord, AskRow>> = {
     await notifications.get(caller, id);
   },
   // records are only written by the service
-  activity: (_services, _actor, _orgId, id) => Promise.reject(notFound('activity', id)),
+  activity: (_services, _caller, _orgId, id) => Promise.reject(notFound('activity', id)),
 };
 const rowAskers: ReadonlyMap<string | null, AskRow> = new Map(Object.entries(ofFreeRows));
 

@@ -87,7 +87,7 @@ export class ApiTokenService implements ContentOwner {
   }
 
   /** The tokens of an app go with it, and this node refuses them at once. */
-  placeRemoved(_actor: Caller, { kind, id }: RemovedPlace): PlaceRemoval {
+  placeRemoved(_caller: Caller, { kind, id }: RemovedPlace): PlaceRemoval {
     if (kind !== 'app') return {};
     return {
       before: async (tx) => {

@@ -44,7 +44,7 @@ export class ArtifactRemoval implements Owner, ContentOwner {
    * Removes the artifacts of a namespace, with the sources that they were promoted to: `artifact.deleted` and
    * `source.deleted` for each that could be seen.
    */
-  placeRemoved(_actor: Caller, place: RemovedPlace): PlaceRemoval {
+  placeRemoved(_caller: Caller, place: RemovedPlace): PlaceRemoval {
     return place.kind === 'namespace' ? { before: (tx) => this.#ofNamespace(tx, place) } : {};
   }
 

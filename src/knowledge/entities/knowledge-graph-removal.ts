@@ -24,7 +24,7 @@ export class KnowledgeGraphRemoval implements Owner, ContentOwner {
   }
 
   /** Removes the graph of an app or a namespace. */
-  placeRemoved(_actor: Caller, { kind, id }: RemovedPlace): PlaceRemoval {
+  placeRemoved(_caller: Caller, { kind, id }: RemovedPlace): PlaceRemoval {
     const isIn = kind === 'app' ? statement`t.app_id = ${id}` : statement`t.namespace_id = ${id}`;
     return { before: (tx) => removeAll(tx, isIn) };
   }

@@ -40,7 +40,7 @@ export class ConnectionRemoval implements Owner, ContentOwner {
   }
 
   /** Removes the connections of a namespace and of its instances. */
-  placeRemoved(_actor: Caller, place: RemovedPlace): PlaceRemoval {
+  placeRemoved(_caller: Caller, place: RemovedPlace): PlaceRemoval {
     return place.kind === 'namespace' ? { before: (tx) => this.#ofNamespace(tx, place) } : {};
   }
 

@@ -54,7 +54,7 @@ export class SecretService implements ContentOwner {
   }
 
   /** Deletes the secrets of a namespace with it. */
-  placeRemoved(_actor: Caller, { kind, id }: RemovedPlace): PlaceRemoval {
+  placeRemoved(_caller: Caller, { kind, id }: RemovedPlace): PlaceRemoval {
     return kind === 'namespace' ? { after: (tx) => this.placeDeleted(tx, { namespaceId: id }) } : {};
   }
 
