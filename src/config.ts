@@ -62,7 +62,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Row of the configuration table of the README. */
+/** Row of the table of docs/operate/configuration.md. */
 export interface ConfigVariable {
   name: string;
   /** Markdown. */

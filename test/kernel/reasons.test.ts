@@ -7,7 +7,7 @@ const REASONS = [/conflict\(\s*(?:'\w+'|[\w.]+),\s*[^,]+?,\s*'([a-z_]+)'/g, /\br
 const CODES = /(?:details: \{|readonly) code: ((?:'[a-z_]+'(?: \| )?)+)/g;
 
 test('every reason of an error, and every code of a test call, is documented', () => {
-  const documented = readFileSync(path.join(projectRoot, 'docs/errors.md'), 'utf8');
+  const documented = readFileSync(path.join(projectRoot, 'docs/api/errors.md'), 'utf8');
   const found = ['src', 'rest']
     .flatMap((folder) =>
       readdirSync(path.join(projectRoot, folder), { recursive: true, encoding: 'utf8' }).map((file) =>

@@ -103,6 +103,6 @@ describe('/asyncapi.json', () => {
   });
 });
 
-test('docs/events.md is the page of the table', () => {
-  expect(readFileSync(path.join(projectRoot, 'docs/events.md'), 'utf8')).toBe(eventsPage());
+test('docs/api/events.md is the page of the table', () => {
+  expect(readFileSync(path.join(projectRoot, 'docs/api/events.md'), 'utf8')).toBe(eventsPage());
 });

@@ -12,7 +12,9 @@ import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { waitFor } from '../../support/wait.ts';
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
-const section = readFileSync(path.join(projectRoot, 'README.md'), 'utf8').split('\n## Live events in a client\n')[1]!;
+const section = readFileSync(path.join(projectRoot, 'docs/guides/live-events.md'), 'utf8').split(
+  '\n## In a client\n',
+)[1]!;
 const blockIn = (language: string) => new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'ms').exec(section)![1]!;
 
 let app: TestApp;
@@ -35,7 +37,7 @@ const change = async (name: string) =>
   expect((await ann.call('POST', `${ann.home}/namespaces`, { name })).status).toBe(201);
 const streams = (count: number) => waitFor(() => expect(app.services.tail.size).toBe(count));
 
-test('the program of the README goes on after its socket broke, with every event once', async () => {
+test('the program of the guide goes on after its socket broke, with every event once', async () => {
   const env = { ...process.env, B: app.url, TOKEN: ann.accessToken, ORG: ann.orgId, WS: ann.workspaceId };
   const child = spawn(process.execPath, ['--input-type=module', '-e', blockIn('js')], {
     cwd: projectRoot,
@@ -66,7 +68,7 @@ test('the program of the README goes on after its socket broke, with every event
 
 // Debian's package `chromium`, or what CHROMIUM names; without either, only CI insists
 describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', () => {
-  test('the page of the README shows events, and goes on after its stream broke, with every event once', async () => {
+  test('the page of the guide shows events, and goes on after its stream broke, with every event once', async () => {
     const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
     try {
       const page = await browser.newPage();
