@@ -1,12 +1,5 @@
 import type { FastifyInstance } from 'fastify';
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** The route serves only a page to browsers. For other requests the path does not exist, with any method. */
-    isPage?: boolean;
-  }
-}
-
 /** Route patterns with their methods, for the `Allow` header. */
 type Routes = { matches: (segments: readonly string[]) => boolean; methods: Set<string> }[];
 
@@ -16,8 +9,7 @@ const routesOf = new WeakMap<object, Routes>();
 export function rememberRoutes(server: FastifyInstance): void {
   const routes: Routes = [];
   routesOf.set(server, routes);
-  server.addHook('onRoute', ({ url, method, config }) => {
-    if (config?.isPage) return;
+  server.addHook('onRoute', ({ url, method }) => {
     routes.push({ matches: matcherOf(url), methods: new Set([method].flat()) });
   });
 }

@@ -35,7 +35,9 @@ const css = `
 }
 `;
 
-/** Serves `/openapi.json`, serialised once, and the API reference at `/docs`, which loads nothing from other hosts. */
+/**
+ * Serves `/openapi.json`, serialised once, and the API reference at `/docs/api`, which loads nothing from other hosts.
+ */
 export const docsPlugin: FastifyPluginAsync<DocsOptions> = async (server, { document }) => {
   const text = JSON.stringify(document);
   server.get('/openapi.json', { config: { isPublic: true } }, async (_request, reply) =>
@@ -43,7 +45,7 @@ export const docsPlugin: FastifyPluginAsync<DocsOptions> = async (server, { docu
   );
   await server.register(swagger, { mode: 'static', specification: { document: document as never } });
   await server.register(swaggerUi, {
-    routePrefix: '/docs',
+    routePrefix: '/docs/api',
     uiConfig: { docExpansion: 'none', deepLinking: true, validatorUrl: null },
     logo: { type: 'image/svg+xml', content: logo(document.info.title) },
     theme: {

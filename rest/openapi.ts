@@ -8,7 +8,7 @@ import type { ObjectShape } from './selection.ts';
 import { failureResponse, failureStatuses } from './statuses.ts';
 
 export interface OpenApiOptions {
-  info: { title: string; version: string; description: string };
+  info: { title: string; version: string; description: string; license?: { name: string; identifier: string } };
   /** URL under which clients reach the service. Without it, the origin of the document. */
   publicUrl?: string | undefined;
 }

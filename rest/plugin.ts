@@ -81,7 +81,7 @@ export interface RestOptions extends FaultHandling {
   files?: FileReceiver;
   /** What runs before operations, by their names. It may answer in their place. */
   before?: Readonly<Record<string, preValidationAsyncHookHandler>>;
-  /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs`. */
+  /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs/api`. */
   info: OpenApiOptions['info'];
   publicUrl?: string | undefined;
 }

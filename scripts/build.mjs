@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import { docsIfChanged } from './build-docs.mjs';
 import { generateIfChanged } from './generate.mjs';
 import { isCurrent, makeIfChanged, root } from './stamp.mjs';
 
@@ -32,12 +33,13 @@ const built = {
 export const isBuilt = () => isCurrent(built);
 
 /**
- * Runs the generators, compiles `src` and `rest` to `dist`, bundles the service and checks its data files, unless
- * nothing changed.
+ * Runs the generators, renders the documentation, compiles `src` and `rest` to `dist`, bundles the service and checks
+ * its data files, unless nothing changed.
  * @returns {boolean} whether it built
  */
 export function buildIfChanged() {
   generateIfChanged();
+  docsIfChanged();
   return makeIfChanged({ ...built, make: build });
 }
 

@@ -26,6 +26,7 @@ import { addAnswerHeaders } from './http/answer-headers.ts';
 import { addAsyncApi } from './http/async-api.ts';
 import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
+import { addDocPages } from './http/doc-pages.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
@@ -47,7 +48,7 @@ import type { Owner } from './kernel/owner.ts';
 import { scheduled, type Task } from './kernel/tasks.ts';
 import { asyncApi } from './live/events/async-api.ts';
 import { EventLag } from './live/events/event-lag.ts';
-import { operationsDir } from './paths.ts';
+import { operationsDir, version } from './paths.ts';
 import { recipeSchema } from './pipelines/recipes/recipe-schema.ts';
 import { wereChecked } from './platform/build-checks.ts';
 import { every } from './platform/every.ts';
@@ -147,7 +148,9 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addSsoRoutes(server, open, acceptFields);
   addSchemaDocuments(server, { recipe: recipeSchema, ...customActionSchemas.jsonSchemas });
   addAsyncApi(server, asyncApi(TITLE));
+  addDocPages(server);
   addStartPage(server, {
+    ...TITLE,
     publicUrl: config.publicUrl,
     listeningUrl: () => listeningUrl(server, config),
     hasGraphiQL: config.graphiql,
@@ -250,7 +253,7 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
 }
 
 /** Of the API, in its documents. */
-const TITLE = { title: 'Platform management API', version: '1.0.0' };
+const TITLE = { title: 'Platform management API', version };
 
 function restOptions({ config, facade }: AppDeps, services: Services, runner: OwnDocuments): RestOptions {
   const { publicUrl, maxUploadBytes } = config;
@@ -273,6 +276,7 @@ function restOptions({ config, facade }: AppDeps, services: Services, runner: Ow
     publicUrl,
     info: {
       ...TITLE,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       description:
         'The control plane of a multi-tenant workspace platform. Every route is a GraphQL document, so `/graphql` ' +
         'gives the same answers.',

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -11,6 +11,11 @@ function rootAbove(start: string): string {
 
 /** The folder of `package.json`: the same when this file runs from `src/` and from `dist/src/`. */
 export const projectRoot = rootAbove(path.dirname(fileURLToPath(import.meta.url)));
+
+/** The version of the package. */
+export const { version } = JSON.parse(readFileSync(path.join(projectRoot, 'package.json'), 'utf8')) as {
+  version: string;
+};
 
 /** The folder of the façade's operation documents (`*.graphql`, also in sub-folders). */
 export const operationsDir = path.join(projectRoot, 'rest', 'operations');

@@ -15,6 +15,8 @@ const headers = {
 };
 
 export interface StartPageOptions {
+  title: string;
+  version: string;
   /** The address at which clients reach the service, if configured. */
   publicUrl: string | undefined;
   /** The listening address, for requests without a usable host. */
@@ -25,19 +27,38 @@ export interface StartPageOptions {
 const GRAPHIQL =
   '<li><a href="/graphql">GraphiQL</a> <span>Ask the GraphQL schema in the browser.</span></li>\n          ';
 
+/** What a program finds at `/`, as paths below the address of the service. */
+const INDEX = {
+  documentation: '/docs/',
+  documentation_for_models: '/llms.txt',
+  reference: '/docs/api',
+  rest: '/v1',
+  openapi: '/openapi.json',
+  graphql: '/graphql',
+  asyncapi: '/asyncapi.json',
+  sign_in: '/account/sign-in',
+  health: '/healthz',
+  readiness: '/readyz',
+  metrics: '/metrics',
+};
+
 /**
- * Serves `/` to browsers: what this service is, its endpoints, and the first calls against this very origin. For all
- * other clients, `/` stays an unknown route.
+ * Serves `/`: to browsers a page that says what this service is, with its endpoints and the first calls against this
+ * very origin; to all other clients the same links as JSON.
  */
 export function addStartPage(server: FastifyInstance, options: StartPageOptions): void {
   const page = readFileSync(path.join(folder, 'index.html'), 'utf8').replace(
     '{{graphiql}}',
     options.hasGraphiQL ? GRAPHIQL : '',
   );
-  server.get('/', { config: { isPage: true } }, async (request, reply) => {
+  server.get('/', async (request, reply) => {
     reply.header('vary', 'accept');
-    if (!prefersPage(request.headers.accept)) return reply.callNotFound();
-    const html = page.replaceAll('{{origin}}', originOf(request, options));
+    const origin = originOf(request, options);
+    if (!prefersPage(request.headers.accept)) {
+      const links = Object.entries(INDEX).map(([name, at]) => [name, `${origin}${at}`]);
+      return { name: options.title, version: options.version, ...Object.fromEntries(links) };
+    }
+    const html = page.replaceAll('{{origin}}', origin);
     return reply.headers(headers).type('text/html; charset=utf-8').send(html);
   });
   for (const [file, type] of Object.entries(assets)) {

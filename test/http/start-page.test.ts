@@ -60,7 +60,16 @@ describe('the start page', () => {
     expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(answer.headers.vary).toMatch(/accept/i);
     const links = [...answer.body.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, url = '']) => url);
-    for (const url of ['/graphql', '/docs', '/openapi.json', '/healthz', '/readyz', '/metrics'])
+    for (const url of [
+      '/graphql',
+      '/docs/',
+      '/docs/api',
+      '/account/sign-in',
+      '/openapi.json',
+      '/healthz',
+      '/readyz',
+      '/metrics',
+    ])
       expect(links).toContain(url);
     for (const url of links)
       expect((await app.server.inject({ url, headers: { accept: BROWSER } })).statusCode, url).toBeLessThan(400);
@@ -77,24 +86,35 @@ describe('the start page', () => {
   });
 
   it.each([
-    ['*/*', 404],
-    [undefined, 404],
-    ['application/json', 404],
-    ['application/json, text/html;q=0.9', 404],
-    ['text/html;q=0', 404],
-    ['text/html', 200],
-    ['text/html, */*', 200],
-  ])('for accept %s is %i', async (accept, status) => {
+    ['*/*', 'json'],
+    [undefined, 'json'],
+    ['application/json', 'json'],
+    ['application/json, text/html;q=0.9', 'json'],
+    ['text/html;q=0', 'json'],
+    ['text/html', 'html'],
+    ['text/html, */*', 'html'],
+  ])('for accept %s is %s', async (accept, kind) => {
     const answer = await app.server.inject({ url: '/', headers: accept ? { accept } : {} });
-    expect(answer.statusCode).toBe(status);
-    if (status === 404)
-      expect(answer.json()).toMatchObject({ error: 'RESOURCE_NOT_FOUND', details: { resource_id: 'GET /' } });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers.vary).toMatch(/accept/i);
+    expect(answer.headers['content-type']).toMatch(kind === 'json' ? /^application\/json/ : /^text\/html/);
   });
 
-  it('leaves every other method unknown', async () => {
+  it('is a list of links for programs, that all lead somewhere', async () => {
+    const { name, version, ...links } = (await (await fetch(app.url)).json()) as Record<string, string>;
+    expect([name, version]).toEqual(['Platform management API', '0.1.0']);
+    expect(links).toMatchObject({ documentation: `${app.url}/docs/`, openapi: `${app.url}/openapi.json` });
+    for (const [what, url] of Object.entries(links).filter(([key]) => key !== 'rest' && key !== 'graphql')) {
+      expect((await fetch(url)).status, what).toBe(200);
+    }
+    const of = (await production.server.inject('/')).json<Record<string, string>>();
+    expect(of.graphql).toBe('https://platform.example.test/graphql');
+  });
+
+  it('knows no other method', async () => {
     for (const method of ['POST', 'DELETE'] as const) {
       const answer = await app.server.inject({ method, url: '/', headers: { accept: BROWSER } });
-      expect([answer.statusCode, answer.headers.allow]).toEqual([404, undefined]);
+      expect([answer.statusCode, answer.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
     }
   });
 

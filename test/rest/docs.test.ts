@@ -35,7 +35,7 @@ async function serverOf(title: string): Promise<FastifyInstance> {
 
 /** The logo that the page shows. */
 async function logoOf(of: FastifyInstance): Promise<string> {
-  const script = (await of.inject('/docs/static/swagger-initializer.js')).body;
+  const script = (await of.inject('/docs/api/static/swagger-initializer.js')).body;
   const [, logo = ''] = /data:image\/svg\+xml;base64,([\w+/=]+)/.exec(script) ?? [];
   return Buffer.from(logo, 'base64').toString();
 }
@@ -56,17 +56,17 @@ describe('the API reference', () => {
       openapi: '3.1.0',
       paths: { '/v1/health': { get: { operationId: 'Health' } } },
     });
-    expect((await server.inject('/docs/json')).json()).toEqual(answer.json());
+    expect((await server.inject('/docs/api/json')).json()).toEqual(answer.json());
   });
 
   it('loads nothing from outside, and its policy forbids it', async () => {
-    const page = await server.inject({ url: '/docs/' });
+    const page = await server.inject({ url: '/docs/api/' });
     expect(page.statusCode).toBe(200);
     const assets = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url = '']) => url);
     expect(assets.length).toBeGreaterThan(3);
     for (const url of assets) {
       expect(url).not.toMatch(/^(?:https?:)?\/\//);
-      expect((await server.inject(new URL(url, 'http://x/docs/').pathname)).statusCode).toBe(200);
+      expect((await server.inject(new URL(url, 'http://x/docs/api/').pathname)).statusCode).toBe(200);
     }
     const policy = String(page.headers['content-security-policy']);
     expect(policy).not.toMatch(/https:|upgrade-insecure-requests|swagger\.io/);
@@ -81,18 +81,18 @@ describe('the API reference', () => {
   });
 
   it('shows all operations folded, each with an address, and asks nobody whether the document is valid', async () => {
-    const script = (await server.inject('/docs/static/swagger-initializer.js')).body;
+    const script = (await server.inject('/docs/api/static/swagger-initializer.js')).body;
     expect(script).toContain('{"docExpansion":"none","deepLinking":true,"validatorUrl":null}');
   });
 
   it('has the colours of the product, and wraps long paths', async () => {
-    const css = (await server.inject('/docs/static/theme/reference.css')).body;
+    const css = (await server.inject('/docs/api/static/theme/reference.css')).body;
     expect(css).toContain('.swagger-ui .topbar { background: #10273d; }');
     expect(css).toContain('.swagger-ui .opblock-summary-path { word-break: break-word; }');
   });
 
   it('has the logo of the product as its icon', async () => {
-    const icon = await server.inject('/docs/static/theme/icon.svg');
+    const icon = await server.inject('/docs/api/static/theme/icon.svg');
     expect(icon.headers['content-type']).toBe('image/svg+xml');
     expect(icon.body).toBe(
       '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40" viewBox="0 0 40 40">' +
@@ -100,13 +100,13 @@ describe('the API reference', () => {
         '<path d="M7 20l13 7 13-7M7 26l13 7 13-7" fill="none" stroke="#9cc9ff" stroke-width="2.6" ' +
         'stroke-linejoin="round"/></svg>',
     );
-    expect((await server.inject('/docs/')).body).toContain(
+    expect((await server.inject('/docs/api/')).body).toContain(
       '<link rel="icon" type="image/svg+xml" href="./static/theme/icon.svg" sizes="any" />',
     );
   });
 
   it('carries the name of the product, not that of a framework', async () => {
-    const page = await server.inject('/docs/');
+    const page = await server.inject('/docs/api/');
     expect(page.body).toContain('<title>Shop: reference</title>');
     expect(page.body).not.toMatch(/<title>[^<]*swagger/i);
     expect(page.body).not.toContain('favicon-32x32.png');
@@ -121,12 +121,12 @@ describe('the API reference', () => {
     const other = await serverOf('R&D <now> &');
     expect(await logoOf(other)).toContain('>R&amp;D &lt;now> &amp;</text>');
     expect(await logoOf(other)).toMatch(/^<svg [^>]*width="177" .* textLength="121"/);
-    expect((await other.inject('/docs/')).statusCode).toBe(200);
+    expect((await other.inject('/docs/api/')).statusCode).toBe(200);
     await other.close();
   });
 
   it('answers an unknown asset in the shape of every error', async () => {
-    const answer = await server.inject('/docs/static/nope.js');
+    const answer = await server.inject('/docs/api/static/nope.js');
     expect([answer.statusCode, answer.json()]).toMatchObject([404, { error: 'RESOURCE_NOT_FOUND' }]);
   });
 });

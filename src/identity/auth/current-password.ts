@@ -8,6 +8,8 @@ import { Lockout, lockedOut } from './lockout.ts';
 /** For this long after a sign-in, nobody is asked for the password again. */
 const FRESH_MINUTES = 10;
 
+const wrongPassword = () => unauthenticated('The current password is wrong.');
+
 /**
  * Asks signed-in users once more for proof of who they are, before a change that could take the account away from them.
  */
@@ -28,7 +30,7 @@ export class CurrentPassword {
    * @returns the hash that the password belongs to
    * @throws RATE_LIMIT_EXCEEDED while locked
    */
-  async check(userId: string, password: string, refusal: () => Error = unauthenticated): Promise<string | null> {
+  async check(userId: string, password: string, refusal: () => Error = wrongPassword): Promise<string | null> {
     const { passwordHash } = await this.#prisma.user.findUniqueOrThrow({
       where: { id: userId },
       select: { passwordHash: true },

@@ -127,6 +127,23 @@ describe('a refused sign-in', () => {
     ['an account without a password', () => ['elsewhere', 'the password of elsewhere']],
   ];
 
+  it('says what is wrong, in REST and in GraphQL', async () => {
+    expect((await login(known.username, 'whatever it is')).json()).toMatchObject({
+      error: 'AUTHENTICATION_FAILED',
+      message: 'E-mail or password is wrong.',
+      details: {},
+      status_code: 401,
+    });
+    const input = `{ username: "${known.username}", password: "whatever it is" }`;
+    const query = `mutation { login(input: ${input}) { tokenType } }`;
+    const { errors } = (await app.server.inject({ method: 'POST', url: '/graphql', payload: { query } })).json<{
+      errors: object[];
+    }>();
+    expect(errors).toMatchObject([
+      { message: 'E-mail or password is wrong.', extensions: { code: 'AUTHENTICATION_FAILED', details: {} } },
+    ]);
+  });
+
   it.each(paths)('is the same answer after the same work for %s', async (_what, credentials) => {
     const reference = await login('somebody-unknown', 'whatever it is');
     argon2.verify.mockClear();
