@@ -27,22 +27,6 @@ function scalarSchema(scalar: GraphQLScalarType): JsonSchema {
   return values ? { ...schema, additionalProperties: { type: values } } : { ...schema };
 }
 
-/**
- * The schema of a free JSON value in a request: like {@link scalarSchema} for answers, without the values that are
- * refused.
- */
-const freeValue = {
-  JsonValue: {
-    description: 'Any JSON value, at most 64 levels deep. Texts and keys contain no NUL and no lone surrogate.',
-    anyOf: [
-      { type: 'string', pattern: TEXT },
-      { type: ['number', 'boolean', 'null'] },
-      { type: 'array', items: reference('JsonValue') },
-      { type: 'object', propertyNames: { pattern: KEY }, additionalProperties: reference('JsonValue') },
-    ],
-  },
-} satisfies Record<string, JsonSchema>;
-
 /** The same for requests: tools that generate requests ignore the format of a text that may also be null. */
 const orNull = (schema: JsonSchema): JsonSchema =>
   schema.type === 'string' && schema.format !== undefined ? { anyOf: [schema, { type: 'null' }] } : nullable(schema);
@@ -71,8 +55,6 @@ export class JsonSchemas {
       ...scalarSchema(type),
       ...(type.specifiedByURL ? { externalDocs: { url: type.specifiedByURL } } : {}),
     };
-    const isFree = schema.type === undefined || schema.additionalProperties === true;
-    if (isFree) Object.assign(this.components, freeValue);
     if (constraints.shape) return { ...addShape(this.components, constraints.shape), ...freeKeywords(constraints) };
     return { ...schema, ...keywords(schema, withinType(type, constraints)) };
   }
@@ -168,9 +150,12 @@ export class JsonSchemas {
   }
 }
 
-/** JSON Schema keywords for the constraints of a scalar. */
+/**
+ * JSON Schema keywords for the constraints of a scalar. A free value has none: generators of clients cannot read a
+ * schema that contains itself, and left out the operations that had one.
+ */
 function keywords(schema: JsonSchema, c: Constraints): JsonSchema {
-  if (schema.type === undefined) return { ...freeKeywords(c), ...reference('JsonValue') };
+  if (schema.type === undefined) return freeKeywords(c);
   if (schema.type === 'object') return { ...mapKeywords(schema, c), ...freeKeywords(c) };
   if (schema.type === 'integer' || schema.type === 'number') return bounds({ minimum: c.min, maximum: c.max });
   if (schema.type !== 'string' || schema.format === 'date-time') return {};
@@ -195,7 +180,7 @@ function mapKeywords({ additionalProperties: values }: JsonSchema, c: Constraint
   const item = { ...(values as JsonSchema), ...(isFree ? {} : keywords(values as JsonSchema, c.item ?? {})) };
   return bounds({
     propertyNames: { ...(isFree ? {} : { minLength: 1, maxLength: MAX_KEY_LENGTH }), pattern: KEY },
-    additionalProperties: isFree ? reference('JsonValue') : item,
+    additionalProperties: isFree ? true : item,
     maxProperties: c.maxItems,
   });
 }

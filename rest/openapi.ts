@@ -1,4 +1,5 @@
 import { FORM_TYPE } from './form-fields.ts';
+import { answerHeaders, component, failureHeaders, headersOf, requestHeaders, successHeaders } from './header-docs.ts';
 import { JsonSchemas } from './json-schema.ts';
 import type { CompiledOperation, ResponseBody } from './operation.ts';
 import type { BodyParameter, Parameter } from './parameters.ts';
@@ -26,7 +27,6 @@ export interface OpenApiDocument extends JsonObject {
 const json = (schema: JsonSchema, example?: unknown): JsonObject => ({
   'application/json': { schema, ...(example === undefined ? {} : { example }) },
 });
-const component = (kind: string, name: string): JsonObject => ({ $ref: `#/components/${kind}/${name}` });
 
 const errorSchemas: Record<string, JsonSchema> = {
   Error: {
@@ -68,40 +68,6 @@ const errorSchemas: Record<string, JsonSchema> = {
   },
 };
 
-const headers: Record<string, JsonObject> = {
-  Authorization: {
-    name: 'authorization',
-    in: 'header',
-    required: false,
-    description: 'Access token: `Bearer <token>`.',
-    schema: { type: ['string', 'null'] },
-  },
-  TraceId: {
-    name: 'x-trace-id',
-    in: 'header',
-    required: false,
-    description:
-      'Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; ' +
-      'any other value is replaced.',
-    schema: { type: ['string', 'null'] },
-  },
-};
-
-/** Header of operations that can require a certain version of their resource. */
-const ifMatch: JsonObject = {
-  name: 'if-match',
-  in: 'header',
-  required: false,
-  description: 'One or more `ETag` values of earlier answers, or `*`. Nothing changes unless one of them matches.',
-  schema: { type: 'string', pattern: '^(?:\\*|(?:W/)?"[!#-~]*"(?:, *(?:W/)?"[!#-~]*")*)$' },
-};
-
-const etagHeader: JsonObject = {
-  description:
-    'The version of the resource, for `If-Match`. Counters and values that the service maintains do not raise it.',
-  schema: { type: 'string' },
-};
-
 /** Derives the OpenAPI document of the REST API from its compiled operations. */
 export function buildOpenApi(
   operations: readonly CompiledOperation[],
@@ -127,8 +93,8 @@ export function buildOpenApi(
     paths,
     components: {
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
-      parameters: { ...headers, IfMatch: ifMatch },
-      headers: { ETag: etagHeader },
+      parameters: requestHeaders,
+      headers: answerHeaders,
       responses: Object.fromEntries(statuses.map(sharedResponse)),
       schemas: schemas.components,
     },
@@ -165,7 +131,7 @@ function pathItem(operation: CompiledOperation, { groups, examples }: ApiReferen
     responses: {
       [operation.status]: {
         ...success(operation, schemas),
-        ...(operation.etag ? { headers: { ETag: component('headers', 'ETag') } } : {}),
+        headers: successHeaders(operation),
       },
       ...(operation.response.redirect === null ? {} : { 303: redirection }),
       ...Object.fromEntries(failures),
@@ -190,15 +156,8 @@ function sharedResponse(status: number): [string, JsonObject] {
   const { name, description, examples } = failureResponse(status);
   const schema = component('schemas', status === 422 ? 'ValidationError' : 'Error');
   const shown = Object.fromEntries(Object.entries(examples).map(([code, value]) => [code, { value }]));
-  return [name, { description, content: { 'application/json': { schema, examples: shown } } }];
-}
-
-/** The headers that every operation takes, except those that one of its own variables reads. */
-function headersOf({ parameters, takesIfMatch }: CompiledOperation): JsonObject[] {
-  const own = new Set(parameters.map((parameter) => parameter.wireName));
-  return Object.entries(takesIfMatch ? { ...headers, IfMatch: ifMatch } : headers).flatMap(([key, { name }]) =>
-    own.has(String(name)) ? [] : [component('parameters', key)],
-  );
+  const headers = failureHeaders(status);
+  return [name, { description, headers, content: { 'application/json': { schema, examples: shown } } }];
 }
 
 function parameterObject(parameter: Parameter, schemas: JsonSchemas): JsonObject {

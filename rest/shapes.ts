@@ -32,11 +32,11 @@ function documented(components: Components, schema: JsonSchema, root: JsonSchema
   const { $schema: _dialect, $defs: _definitions, ...own } = schema;
   switch (schema.type) {
     case undefined:
-      return { ...own, ...reference('JsonValue') };
+      return own;
     case 'string':
       return schema.enum || schema.pattern ? own : { ...own, pattern: TEXT };
     case 'array':
-      return { ...own, items: schema.items ? of(schema.items) : reference('JsonValue') };
+      return { ...own, items: schema.items ? of(schema.items) : {} };
     case 'object':
       return { ...own, ...objectKeywords(schema, of) };
     default:
@@ -57,9 +57,9 @@ function objectKeywords(schema: JsonSchema, of: (inner: unknown) => JsonSchema):
   };
 }
 
-const additional = (given: unknown, of: (inner: unknown) => JsonSchema): JsonSchema | false => {
+const additional = (given: unknown, of: (inner: unknown) => JsonSchema): JsonSchema | boolean => {
   if (given === false) return false;
-  return given ? of(given) : reference('JsonValue');
+  return given ? of(given) : true;
 };
 
 const isTyped = ({ type, $ref }: JsonSchema) => type !== undefined || $ref !== undefined;

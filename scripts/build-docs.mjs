@@ -213,8 +213,10 @@ function framed(frame, page, chapters, html) {
 }
 
 /** @param {Page} page @param {{ path: string, title: string }} one */
-const entry = (page, one) =>
-  `<a href="${way(page.path, one.path)}"${one.path === page.path ? ' aria-current="page"' : ''}>${escaped(one.title)}</a>`;
+function entry(page, one) {
+  const current = one.path === page.path ? ' aria-current="page"' : '';
+  return `<a href="${way(page.path, one.path)}"${current}>${escaped(one.title)}</a>`;
+}
 
 /** @param {readonly Part[]} parts */
 function indexOf(parts) {
@@ -228,8 +230,8 @@ const llms = (contents) =>
   contents
     .replace(
       /^# .*\n/,
-      '# Platform management API\n\n> The control plane of a multi-tenant workspace platform: GraphQL at /graphql, REST ' +
-        'at /v1, live events over both. /openapi.json and /asyncapi.json describe them for programs.\n',
+      '# Platform management API\n\n> The control plane of a multi-tenant workspace platform: GraphQL at /graphql, ' +
+        'REST at /v1, live events over both. /openapi.json and /asyncapi.json describe them for programs.\n',
     )
     .replaceAll(/\]\(/g, '](docs/');
 

@@ -46,6 +46,8 @@ function fitting(schema: JsonSchema, components: Record<string, JsonSchema>, dep
   if (Array.isArray(schema.type))
     return fc.oneof(...schema.type.map((type: unknown) => fitting({ ...schema, type }, components, depth)));
   switch (schema.type) {
+    case undefined:
+      return schema.pattern === undefined ? fc.jsonValue({ maxDepth: 2 }) : textFor(schema);
     case 'null':
       return fc.constant(null);
     case 'boolean':
