@@ -20,7 +20,7 @@ import { clippedVariables, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
 import { measureOperation } from './limits.ts';
 import type { OperationRequest } from './operation-request.ts';
-import { isOfArguments, recordRefused } from './refused-operations.ts';
+import { emptySelection, isOfArguments, recordRefused } from './refused-operations.ts';
 
 /** The first few errors in variables are enough: each contains the value before it is removed. */
 const MAX_VARIABLE_ERRORS = 5;
@@ -106,11 +106,12 @@ export class Operations {
     const mask = (shown: ExecutionResult) => (isTrusted ? shown : this.#masked(asked, shown, context));
     const admitted = isTrusted ? null : this.#admitted(asked, context);
     if (admitted && 'errors' in admitted) return admitted;
+    const empty = emptySelection(this.#schema, asked);
+    if (empty) return mask({ errors: [empty] });
     const live = { schema: this.#schema, document, operationName, variableValues, contextValue: context };
-    const started = await subscribeLive(live, mask).catch(
-      // such as a selection of which nothing is included
-      (error: unknown) => ({ errors: [new GraphQLError('', { originalError: asError(error) })] }),
-    );
+    const started = await subscribeLive(live, mask).catch((error: unknown) => ({
+      errors: [new GraphQLError('', { originalError: asError(error) })],
+    }));
     if (!(started instanceof LiveStream)) return mask(started);
     operation.live = started;
     return started;
