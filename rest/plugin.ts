@@ -163,12 +163,15 @@ function addRoute(
   const isForm = bodyKindOf(operation) === 'form';
   const isOfStrangers = isPublic && bodyKindOf(operation) === 'json';
   const facts: OperationFacts = { name, method, path, successStatus, type };
-  const admit = async (request: FastifyRequest) => {
+  const enter: Enter = async (request) => {
     const principal = (await options.principal(request)) ?? null;
     if (principal === null && !isPublic) throw unauthenticated();
     const versions = operation.takesIfMatch ? versionsOf(request.headers['if-match']) : null;
+    return options.context(request, principal, facts, versions);
+  };
+  const admit: Admit = async (request) => {
+    const context = request.form?.context ?? (await enter(request));
     const input = operation.read(request);
-    const context = options.context(request, principal, facts, versions);
     operation.compare(context, input, request);
     if (input.issues.items.length > 0) throw new ValidationFailure(input.issues.items);
     if (input.checked) markRead(context, input.checked);
@@ -187,7 +190,7 @@ function addRoute(
       template: path,
       takesFile: isForm,
     },
-    preValidation: [options.before?.[name] ?? [], readerOf(operation, options)].flat(),
+    preValidation: [options.before?.[name] ?? [], readerOf(operation, options, enter)].flat(),
     // a HEAD request would open a stream without a reader
     exposeHeadRoute: method === 'GET' && type !== 'subscription',
     handler:
@@ -198,18 +201,20 @@ function addRoute(
 }
 
 /** What reads forms: before the replay of a request with an Idempotency-Key, which compares them. */
-function readerOf(operation: CompiledOperation, options: RestOptions): preValidationAsyncHookHandler[] {
+function readerOf(operation: CompiledOperation, options: RestOptions, enter: Enter): preValidationAsyncHookHandler[] {
   const kind = bodyKindOf(operation);
   const readFields: preValidationAsyncHookHandler = async (request) => {
     request.body = bodyOfFields(operation, request.body);
   };
   const readFile: preValidationAsyncHookHandler = async (request) => {
-    if (!operation.isPublic && !(await options.principal(request))) throw unauthenticated();
-    await readForm(operation, request, receiverOf(options));
+    await readForm(operation, request, receiverOf(options), await enter(request));
   };
   return kind === 'fields' ? [readFields] : kind === 'form' ? [readFile] : [];
 }
 
+/** Makes the context of an operation for a caller who may be there at all. @throws AUTHENTICATION_FAILED */
+type Enter = (request: FastifyRequest) => Promise<object>;
+/** Reads and checks a request. @throws ValidationFailure */
 type Admit = (request: FastifyRequest) => Promise<{ context: object; variables: Record<string, unknown> }>;
 
 function valueHandler(operation: CompiledOperation, { runner }: RestOptions, admit: Admit): RouteHandlerMethod {

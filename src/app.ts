@@ -257,7 +257,6 @@ const TITLE = { title: 'Platform management API', version };
 
 function restOptions({ config, facade }: AppDeps, services: Services, runner: OwnDocuments): RestOptions {
   const { publicUrl, maxUploadBytes } = config;
-  const files = formFiles(schema, services, maxUploadBytes);
   return {
     schema,
     operationsDir,
@@ -268,9 +267,9 @@ function restOptions({ config, facade }: AppDeps, services: Services, runner: Ow
     context: (request, _principal, operation, versions) => {
       if (versions) request.caller.request.expectation = new Expectation(versions);
       request.caller.request.successStatus = operation.successStatus;
-      return files.contextOf(request) ?? new Context(request.caller, services);
+      return new Context(request.caller, services);
     },
-    files,
+    files: formFiles(schema, services, maxUploadBytes),
     before: { FinishOidcSignIn: refusedSignIns(services) },
     ...faults,
     publicUrl,
