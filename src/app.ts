@@ -5,7 +5,7 @@ import { handleProtocols } from 'graphql-ws';
 import { type FaultHandling, registerErrorShapes } from '../rest/errors.ts';
 import type { Facade } from '../rest/facade.ts';
 import { acceptFields } from '../rest/form-fields.ts';
-import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
+import { fastifyOptions, type OperationFacts, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { Admission } from './access/admission.ts';
 import { CallerLimit } from './access/caller-limit.ts';
 import type { Passwords } from './access/passwords.ts';
@@ -31,7 +31,7 @@ import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
 import { addHealth } from './http/health.ts';
-import { addIdempotency, storedAnswers } from './http/idempotency.ts';
+import { idempotency, storedAnswers } from './http/idempotency.ts';
 import { endUnusedConnections } from './http/idle-sockets.ts';
 import { addMetrics } from './http/metrics.ts';
 import { replayGate } from './http/replay-gate.ts';
@@ -127,11 +127,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   await addPlugins(server, config, open);
   addRequestContext(server, config);
   addAdmission(server, admission);
-  addIdempotency(server, {
-    sql: services.sql,
-    seal: new Seal(secret, 'idempotency'),
-    mayReplay: replayGate(schema, open),
-  });
   addRequestLog(server, logger);
   addFailureRecords(server, open, schema);
   addHealth(server, { database, keys, eventLag });
@@ -163,7 +158,13 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const socket = socketHandler({ ...config, endpoint, services: open, admission, limit, onFault: onResolverFault });
   addGraphQL(server, { ...config, endpoint, read: plainReader(operations.documents, persisted), socket });
   const runner = new OwnDocuments(endpoint, operations.documents);
-  await server.register(restPlugin, restOptions(deps, open, runner));
+  const hooks = idempotency({
+    sql: services.sql,
+    seal: new Seal(secret, 'idempotency'),
+    mayReplay: replayGate(schema, open),
+  });
+  const hooksOf = ({ method }: OperationFacts) => (method === 'POST' ? hooks : {});
+  await server.register(restPlugin, { ...restOptions(deps, open, runner), hooksOf });
   const byName: Record<string, object & Owner> = { ...services, storedAnswers };
   const owners = Object.values(byName);
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
