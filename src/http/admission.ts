@@ -1,23 +1,33 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Admission } from '../access/admission.ts';
 import { messageOf } from '../access/caller-limit.ts';
+import type { BucketState } from '../access/throttle.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import { rateLimited } from '../kernel/errors.ts';
-import { throwCallerError } from '../platform/postgres/faults.ts';
+import { callerError } from '../platform/postgres/faults.ts';
 
 /** Probes and metrics: they always answer every caller in the same way. */
 const OPEN_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
 
 /** Authenticates and counts each request, and reports the state of the caller's budget on every response. */
 export function addAdmission(server: FastifyInstance, admission: Admission): void {
-  server.addHook('onRequest', async ({ caller, headers }, reply) => {
-    if (OPEN_PATHS.has(caller.request.path)) return;
-    const bucket = await admission.request(caller, headers.authorization).catch(throwCallerError);
-    if (!bucket) return;
-    reply.headers({
-      'x-ratelimit-limit': bucket.limit,
-      'x-ratelimit-remaining': bucket.remaining,
-      'x-ratelimit-reset': bucket.resetSeconds,
-    });
-    if (!bucket.allowed) throw rateLimited(bucket.retryAfter, messageOf(caller));
+  server.addHook('onRequest', ({ caller, headers }, reply, done) => {
+    if (OPEN_PATHS.has(caller.request.path)) return done();
+    const counted = admission.request(caller, headers.authorization);
+    const report = (bucket: BucketState | null) => done(refusalBy(bucket, caller, reply));
+    // a caller who is known is admitted at once, as for nearly all requests
+    if (counted instanceof Promise) counted.then(report, (error: unknown) => done(callerError(error) as Error));
+    else report(counted);
   });
+}
+
+/** The refusal of a request that a budget has no room for; its state is in the headers of the answer. */
+function refusalBy(bucket: BucketState | null, caller: AnyCaller, reply: FastifyReply): Error | undefined {
+  if (!bucket) return undefined;
+  reply.headers({
+    'x-ratelimit-limit': bucket.limit,
+    'x-ratelimit-remaining': bucket.remaining,
+    'x-ratelimit-reset': bucket.resetSeconds,
+  });
+  return bucket.allowed ? undefined : rateLimited(bucket.retryAfter, messageOf(caller));
 }
