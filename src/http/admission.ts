@@ -1,23 +1,24 @@
+import { callbackify } from 'node:util';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Admission } from '../access/admission.ts';
 import { messageOf } from '../access/caller-limit.ts';
 import type { BucketState } from '../access/throttle.ts';
 import type { AnyCaller } from '../kernel/caller.ts';
 import { rateLimited } from '../kernel/errors.ts';
-import { callerError } from '../platform/postgres/faults.ts';
+import { throwCallerError } from '../platform/postgres/faults.ts';
 
 /** Probes and metrics: they always answer every caller in the same way. */
 const OPEN_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
 
 /** Authenticates and counts each request, and reports the state of the caller's budget on every response. */
 export function addAdmission(server: FastifyInstance, admission: Admission): void {
+  const awaited = callbackify((counted: Promise<BucketState | null>) => counted.catch(throwCallerError));
   server.addHook('onRequest', ({ caller, headers }, reply, done) => {
     if (OPEN_PATHS.has(caller.request.path)) return done();
     const counted = admission.request(caller, headers.authorization);
-    const report = (bucket: BucketState | null) => done(refusalBy(bucket, caller, reply));
     // a caller who is known is admitted at once, as for nearly all requests
-    if (counted instanceof Promise) counted.then(report, (error: unknown) => done(callerError(error) as Error));
-    else report(counted);
+    if (!(counted instanceof Promise)) return done(refusalBy(counted, caller, reply));
+    awaited(counted, (error, bucket) => done(error ?? refusalBy(bucket, caller, reply)));
   });
 }
 
