@@ -36,8 +36,8 @@ export interface FileReceiver {
   /** The largest file. */
   maxBytes: number;
   /**
-   * Stores a file for the operation that runs with `context`, if the caller may run the operation of the route in the place that the path names; that is checked
-   * before the first byte is stored.
+   * Stores a file for the operation that runs with `context`, if the caller may run the operation of the route in the
+   * place that the path names; that is checked before the first byte is stored.
    * @throws as the operation would; PAYLOAD_TOO_LARGE; what `content` fails with. Nothing of the file is left then
    */
   receive(context: object, request: FastifyRequest, file: FormFile): Promise<StoredFormFile>;

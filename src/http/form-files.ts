@@ -31,8 +31,8 @@ function lengthOf({ headers }: FastifyRequest): { atLeast: number; atMost: numbe
 
 /**
  * The files of forms belong to the namespace that the path names. Before the first byte is stored, the caller must pass
- * the authorization of the operation's root field there. The mutation passes it again, from what is cached for less than
- * a second: a file may take an hour, and whoever was removed meanwhile makes nothing of it.
+ * the authorization of the operation's root field there. The mutation passes it again, from what is cached for less
+ * than a second: a file may take an hour, and whoever was removed meanwhile makes nothing of it.
  */
 export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: number): FormFiles {
   return {

@@ -71,9 +71,9 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 /**
  * The hooks of the façade's POST routes for `Idempotency-Key`, for known callers (defaults §0.5): for 24 hours, the
  * same key with the same request gets the stored response and `Idempotent-Replayed: true`, as long as its caller may
- * still do what it asks for. Successes and conflicts are stored; a request that was refused for another reason leaves its key free.
- * Responses are sealed, because some contain tokens. A request marks its key in the transaction of its change, so it is
- * never carried out twice, even if its node was killed before it answered.
+ * still do what it asks for. Successes and conflicts are stored; a request that was refused for another reason leaves
+ * its key free. Responses are sealed, because some contain tokens. A request marks its key in the transaction of its
+ * change, so it is never carried out twice, even if its node was killed before it answered.
  */
 export function idempotency({ sql, seal, mayReplay }: IdempotencyOptions) {
   const replay = callbackify(async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {

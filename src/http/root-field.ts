@@ -28,8 +28,8 @@ function namedArgumentsOf({ params, query, routeOptions }: FastifyRequest): Name
 }
 
 /**
- * Checks, before any resolver runs in this context, what the root field of a façade request requires of the caller in the place that
- * the request names.
+ * Checks, before any resolver runs in this context, what the root field of a façade request requires of the caller in
+ * the place that the request names.
  * @throws as the operation itself would
  * @returns `left`: the permission that the field leaves to its service; `findPlace`: what the request is about
  */

@@ -47,8 +47,8 @@ export function recordRefused(
 }
 
 /**
- * The refusal of a subscription of which `@skip` and `@include` leave nothing; `null` if something is left. The rules of
- * validation know no variables, and graphql-js takes for granted that there is a field.
+ * The refusal of a subscription of which `@skip` and `@include` leave nothing; `null` if something is left. The rules
+ * of validation know no variables, and graphql-js takes for granted that there is a field.
  */
 export function emptySelection(
   schema: GraphQLSchema,
