@@ -36,11 +36,11 @@ export interface FileReceiver {
   /** The largest file. */
   maxBytes: number;
   /**
-   * Stores a file, if the caller may run the operation of the route in the place that the path names; that is checked
-   * before the first byte is stored.
+   * Stores a file for the operation that runs with `context`, if the caller may run the operation of the route in the
+   * place that the path names; that is checked before the first byte is stored.
    * @throws as the operation would; PAYLOAD_TOO_LARGE; what `content` fails with. Nothing of the file is left then
    */
-  receive(request: FastifyRequest, file: FormFile): Promise<StoredFormFile>;
+  receive(context: object, request: FastifyRequest, file: FormFile): Promise<StoredFormFile>;
   /** Removes a file that the operation has not kept. */
   discard(request: FastifyRequest, id: string): Promise<void>;
 }
@@ -50,6 +50,8 @@ interface ReadForm {
   /** The same for the same form: its fields, and name, type and hash of its file. */
   facts: unknown;
   file: StoredFormFile | null;
+  /** The context of the operation, which the file is received for. */
+  context: object;
   /** The operation has succeeded: the file is its own. */
   isKept: boolean;
 }
@@ -98,17 +100,21 @@ export function acceptForm(server: FastifyInstance, receiver: FileReceiver): voi
   });
 }
 
-/** Reads the form of a request: its file is stored, and its fields with the id of the file become the body. */
+/**
+ * Reads the form of a request: its file is stored, and its fields with the id of the file become the body.
+ * @param context of the operation
+ */
 export async function readForm(
   operation: CompiledOperation,
   request: FastifyRequest,
   receiver: FileReceiver,
+  context: object,
 ): Promise<void> {
   if (!FORM_TYPE.test(request.headers['content-type'] ?? '')) return;
   try {
     checkHead(request, receiver.maxBytes);
     const wholeBody = checkOfBody(request);
-    const form = new Form(operation, request, receiver);
+    const form = new Form(operation, request, receiver, context);
     for await (const part of formParts(request.raw, limitsOf(receiver))) {
       if (part.kind === 'field') form.addField(part);
       else await form.addFile(part);
@@ -157,14 +163,14 @@ class Form {
   #fileFacts: readonly string[] = [];
   #isReceived = false;
 
-  constructor(operation: CompiledOperation, request: FastifyRequest, receiver: FileReceiver) {
+  constructor(operation: CompiledOperation, request: FastifyRequest, receiver: FileReceiver, context: object) {
     const { type, fileField } = operation.body!;
     this.#operation = operation;
     this.#request = request;
     this.#receiver = receiver;
     this.#fileField = fileField!;
     this.#types = new Map([...restFields(type)].map(([key, field]) => [key, field.type]));
-    this.#form = { facts: null, file: null, isKept: false };
+    this.#form = { facts: null, file: null, context, isKept: false };
     request.form = this.#form;
   }
 
@@ -212,7 +218,8 @@ class Form {
       return;
     }
     const digests = claimedDigests(headers);
-    const file = await this.#receiver.receive(this.#request, { content, fileName, contentType, digests });
+    const { context } = this.#form;
+    const file = await this.#receiver.receive(context, this.#request, { content, fileName, contentType, digests });
     this.#form.file = file;
     this.#fileFacts = [fileName, contentType, file.sha256];
   }

@@ -8,13 +8,18 @@ const COMMA = 0x2c;
 /**
  * The JSON text of a body, the same as that of `JSON.stringify`; in UTF-8 if the body is or has a long list. Such lists
  * are written in portions, between which other requests have their turn: a megabyte at once would keep them all
- * waiting. As bytes, the text is made and measured only once; strings of its size are what fills the heap.
+ * waiting. As bytes, the text is made and measured only once; strings of its size are what fills the heap. The text of
+ * any other body is there at once.
  */
-export async function jsonTextOf(body: unknown): Promise<string | Buffer> {
+export function jsonTextOf(body: unknown): string | Promise<Buffer> {
+  if (isLong(body)) return bytesOf((parts) => addList(parts, body));
+  if (typeof body !== 'object' || body === null || !Object.values(body).some(isLong)) return JSON.stringify(body);
+  return bytesOf((parts) => addFields(parts, body));
+}
+
+async function bytesOf(add: (parts: Buffer[]) => Promise<void>): Promise<Buffer> {
   const parts: Buffer[] = [];
-  if (isLong(body)) await addList(parts, body);
-  else if (typeof body !== 'object' || body === null || !Object.values(body).some(isLong)) return JSON.stringify(body);
-  else await addFields(parts, body);
+  await add(parts);
   await setImmediate();
   return Buffer.concat(parts);
 }

@@ -7,6 +7,7 @@ import type {
   FastifyServerOptions,
   preValidationAsyncHookHandler,
   RouteHandlerMethod,
+  RouteShorthandOptions,
 } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Frame } from '../src/engine/live/frames.ts';
@@ -53,6 +54,8 @@ export interface OperationFacts {
   type: 'query' | 'mutation' | 'subscription';
 }
 
+export type OperationHooks = Pick<RouteShorthandOptions, 'preHandler' | 'onSend'>;
+
 export interface RestOptions extends FaultHandling {
   schema: GraphQLSchema;
   /** Folder of the operation documents. */
@@ -63,8 +66,8 @@ export interface RestOptions extends FaultHandling {
   facade?: Facade | undefined;
   runner: DocumentRunner;
   /**
-   * Identifies the caller; `null` when there is none. Called once per request, after the body was parsed. Must not
-   * throw for bad tokens.
+   * The caller, who was identified before; `null` when there is none. Called once per request, after the body was
+   * parsed.
    */
   principal(request: FastifyRequest): unknown;
   /**
@@ -79,6 +82,8 @@ export interface RestOptions extends FaultHandling {
   ): object;
   /** Stores the files of forms. Only needed if a document has `@upload`. */
   files?: FileReceiver;
+  /** What else runs for an operation, before its handler and when it is answered. */
+  hooksOf?(operation: OperationFacts): OperationHooks;
   /** What runs before operations, by their names. It may answer in their place. */
   before?: Readonly<Record<string, preValidationAsyncHookHandler>>;
   /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs/api`. */
@@ -163,12 +168,15 @@ function addRoute(
   const isForm = bodyKindOf(operation) === 'form';
   const isOfStrangers = isPublic && bodyKindOf(operation) === 'json';
   const facts: OperationFacts = { name, method, path, successStatus, type };
-  const admit = async (request: FastifyRequest) => {
-    const principal = (await options.principal(request)) ?? null;
+  const enter: Enter = (request) => {
+    const principal = options.principal(request) ?? null;
     if (principal === null && !isPublic) throw unauthenticated();
     const versions = operation.takesIfMatch ? versionsOf(request.headers['if-match']) : null;
+    return options.context(request, principal, facts, versions);
+  };
+  const admit: Admit = (request) => {
+    const context = request.form?.context ?? enter(request);
     const input = operation.read(request);
-    const context = options.context(request, principal, facts, versions);
     operation.compare(context, input, request);
     if (input.issues.items.length > 0) throw new ValidationFailure(input.issues.items);
     if (input.checked) markRead(context, input.checked);
@@ -187,7 +195,8 @@ function addRoute(
       template: path,
       takesFile: isForm,
     },
-    preValidation: [options.before?.[name] ?? [], readerOf(operation, options)].flat(),
+    ...options.hooksOf?.(facts),
+    preValidation: [options.before?.[name] ?? [], readerOf(operation, options, enter)].flat(),
     // a HEAD request would open a stream without a reader
     exposeHeadRoute: method === 'GET' && type !== 'subscription',
     handler:
@@ -198,24 +207,26 @@ function addRoute(
 }
 
 /** What reads forms: before the replay of a request with an Idempotency-Key, which compares them. */
-function readerOf(operation: CompiledOperation, options: RestOptions): preValidationAsyncHookHandler[] {
+function readerOf(operation: CompiledOperation, options: RestOptions, enter: Enter): preValidationAsyncHookHandler[] {
   const kind = bodyKindOf(operation);
   const readFields: preValidationAsyncHookHandler = async (request) => {
     request.body = bodyOfFields(operation, request.body);
   };
   const readFile: preValidationAsyncHookHandler = async (request) => {
-    if (!operation.isPublic && !(await options.principal(request))) throw unauthenticated();
-    await readForm(operation, request, receiverOf(options));
+    await readForm(operation, request, receiverOf(options), enter(request));
   };
   return kind === 'fields' ? [readFields] : kind === 'form' ? [readFile] : [];
 }
 
-type Admit = (request: FastifyRequest) => Promise<{ context: object; variables: Record<string, unknown> }>;
+/** Makes the context of an operation for a caller who may be there at all. @throws AUTHENTICATION_FAILED */
+type Enter = (request: FastifyRequest) => object;
+/** Reads and checks a request. @throws ValidationFailure */
+type Admit = (request: FastifyRequest) => { context: object; variables: Record<string, unknown> };
 
 function valueHandler(operation: CompiledOperation, { runner }: RestOptions, admit: Admit): RouteHandlerMethod {
   const { document, status, response } = operation;
   return async (request, reply) => {
-    const { context, variables } = await admit(request);
+    const { context, variables } = admit(request);
     const result = await runner.execute(document, context, variables);
     const etag = operation.etag?.(result);
     const body = operation.bodyOf(result, request);
@@ -225,9 +236,9 @@ function valueHandler(operation: CompiledOperation, { runner }: RestOptions, adm
     const address = takeRedirect(response, body);
     if (address !== null) return reply.code(303).header('location', address).send();
     if (response.kind === 'empty') return reply.send();
-    return reply
-      .type('application/json; charset=utf-8')
-      .send(response.kind === 'nothing' ? 'null' : await jsonTextOf(body));
+    reply.type('application/json; charset=utf-8');
+    const text = response.kind === 'nothing' ? 'null' : jsonTextOf(body);
+    return reply.send(typeof text === 'string' ? text : await text);
   };
 }
 
@@ -256,7 +267,7 @@ function streamHandler(
     return bytes;
   };
   return async (request, reply): Promise<FastifyReply> => {
-    const { context, variables } = await admit(request);
+    const { context, variables } = admit(request);
     const source = await options.runner.subscribe(operation.document, context, variables);
     if (!(source instanceof LiveStream)) {
       operation.bodyOf(source, request);

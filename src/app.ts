@@ -5,7 +5,7 @@ import { handleProtocols } from 'graphql-ws';
 import { type FaultHandling, registerErrorShapes } from '../rest/errors.ts';
 import type { Facade } from '../rest/facade.ts';
 import { acceptFields } from '../rest/form-fields.ts';
-import { fastifyOptions, type RestOptions, restPlugin } from '../rest/plugin.ts';
+import { fastifyOptions, type OperationFacts, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { Admission } from './access/admission.ts';
 import { CallerLimit } from './access/caller-limit.ts';
 import type { Passwords } from './access/passwords.ts';
@@ -26,21 +26,19 @@ import { addAnswerHeaders } from './http/answer-headers.ts';
 import { addAsyncApi } from './http/async-api.ts';
 import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
+import { cutOffSlowReaders, cutOffSlowSenders, endUnusedConnections, UPLOAD_TIMEOUT_MS } from './http/connections.ts';
 import { addDocPages } from './http/doc-pages.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
 import { addHealth } from './http/health.ts';
-import { addIdempotency, storedAnswers } from './http/idempotency.ts';
-import { endUnusedConnections } from './http/idle-sockets.ts';
+import { idempotency, storedAnswers } from './http/idempotency.ts';
 import { addMetrics } from './http/metrics.ts';
 import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
 import { addUploadDiscovery, RESUMABLE_UPLOAD_HEADERS } from './http/resumable-uploads.ts';
 import { addSchemaDocuments } from './http/schema-documents.ts';
-import { cutOffSlowReaders } from './http/slow-readers.ts';
-import { cutOffSlowSenders, UPLOAD_TIMEOUT_MS } from './http/slow-senders.ts';
 import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
 import { Expectation } from './kernel/expectation.ts';
@@ -127,11 +125,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   await addPlugins(server, config, open);
   addRequestContext(server, config);
   addAdmission(server, admission);
-  addIdempotency(server, {
-    sql: services.sql,
-    seal: new Seal(secret, 'idempotency'),
-    mayReplay: replayGate(schema, open),
-  });
   addRequestLog(server, logger);
   addFailureRecords(server, open, schema);
   addHealth(server, { database, keys, eventLag });
@@ -163,7 +156,13 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const socket = socketHandler({ ...config, endpoint, services: open, admission, limit, onFault: onResolverFault });
   addGraphQL(server, { ...config, endpoint, read: plainReader(operations.documents, persisted), socket });
   const runner = new OwnDocuments(endpoint, operations.documents);
-  await server.register(restPlugin, restOptions(deps, open, runner));
+  const hooks = idempotency({
+    sql: services.sql,
+    seal: new Seal(secret, 'idempotency'),
+    mayReplay: replayGate(schema, open),
+  });
+  const hooksOf = ({ method }: OperationFacts) => (method === 'POST' ? hooks : {});
+  await server.register(restPlugin, { ...restOptions(deps, open, runner), hooksOf });
   const byName: Record<string, object & Owner> = { ...services, storedAnswers };
   const owners = Object.values(byName);
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
@@ -257,7 +256,6 @@ const TITLE = { title: 'Platform management API', version };
 
 function restOptions({ config, facade }: AppDeps, services: Services, runner: OwnDocuments): RestOptions {
   const { publicUrl, maxUploadBytes } = config;
-  const files = formFiles(schema, services, maxUploadBytes);
   return {
     schema,
     operationsDir,
@@ -268,9 +266,9 @@ function restOptions({ config, facade }: AppDeps, services: Services, runner: Ow
     context: (request, _principal, operation, versions) => {
       if (versions) request.caller.request.expectation = new Expectation(versions);
       request.caller.request.successStatus = operation.successStatus;
-      return files.contextOf(request) ?? new Context(request.caller, services);
+      return new Context(request.caller, services);
     },
-    files,
+    files: formFiles(schema, services, maxUploadBytes),
     before: { FinishOidcSignIn: refusedSignIns(services) },
     ...faults,
     publicUrl,

@@ -61,19 +61,25 @@ export class AccessTokens {
 
   /**
    * The claims of a token that is genuine and has not expired; `null` otherwise. Does not check whether the session is
-   * still live.
+   * still live. At once for a token that was seen before.
    */
-  async verify(token: string, hash = tokenHash(token)): Promise<AccessClaims | null> {
+  verify(token: string, hash = tokenHash(token)): AccessClaims | null | Promise<AccessClaims | null> {
     if (token.length > MAX_TOKEN_LENGTH) return null;
     const known = this.#verified.get(hash);
+    if (!known) return this.#verifyAnew(token, hash);
+    if (known.expiresAtMs <= Date.now()) return null;
     // a removed key invalidates its tokens
-    if (known) return known.expiresAtMs > Date.now() && (await this.#keys.verifying(known.kid)) ? known : null;
-    const claims = await this.#verifyAnew(token);
+    const key = this.#keys.verifying(known.kid);
+    return key instanceof Promise ? key.then((found) => found && known) : key && known;
+  }
+
+  async #verifyAnew(token: string, hash: string): Promise<AccessClaims | null> {
+    const claims = await this.#claimsOf(token);
     if (claims) this.#verified.set(hash, claims);
     return claims;
   }
 
-  async #verifyAnew(token: string): Promise<Verified | null> {
+  async #claimsOf(token: string): Promise<Verified | null> {
     if (!isCanonical(token)) return null;
     try {
       const header = decodeProtectedHeader(token);

@@ -1,7 +1,10 @@
 import type { AnyCaller } from '../kernel/caller.ts';
-import { type Authentication, credentialOf } from './authentication.ts';
+import type { Principal } from '../kernel/principal.ts';
+import { type Authentication, type Credential, credentialOf } from './authentication.ts';
 import type { CallerLimit } from './caller-limit.ts';
 import type { BucketState } from './throttle.ts';
+
+type MaybePromise<T> = T | Promise<T>;
 
 /**
  * Authenticates callers within a limit. A credential that is not known to be valid counts against its client address
@@ -18,24 +21,34 @@ export class Admission {
   }
 
   /**
-   * Counts a request, and sets the caller's principal if the credential is valid.
+   * Counts a request, and sets the caller's principal if the credential is valid. At once if nothing has to be read.
    * @returns the state of the budget that the request counted against; `null` if there is no limit
    */
-  async request(caller: AnyCaller, header: string | undefined): Promise<BucketState | null> {
-    const counted = await this.identify(caller, header);
-    return counted ?? this.#limit.take(caller, 1);
+  request(caller: AnyCaller, header: string | undefined): MaybePromise<BucketState | null> {
+    const counted = this.identify(caller, header);
+    const orTaken = (bucket: BucketState | null) => bucket ?? this.#limit.take(caller, 1);
+    return counted instanceof Promise ? counted.then(orTaken) : orTaken(counted);
   }
 
   /**
    * Sets the caller's principal if the credential is valid; that costs nothing.
    * @returns the state of the address' budget, if the credential counted against it
    */
-  async identify(caller: AnyCaller, header: string | undefined): Promise<BucketState | null> {
+  identify(caller: AnyCaller, header: string | undefined): MaybePromise<BucketState | null> {
     const credential = credentialOf(header);
     if (!credential) return null;
+    if (!this.#authentication.isTrusted(credential)) return this.#identifyStranger(caller, credential);
+    const found = this.#authentication.authenticate(credential);
+    const known = (principal: Principal | null) => {
+      caller.principal = principal;
+      return null;
+    };
+    return found instanceof Promise ? found.then(known) : known(found);
+  }
+
+  async #identifyStranger(caller: AnyCaller, credential: Credential): Promise<BucketState | null> {
     // a token that this service has signed is no guess, and checking the signature needs no look-up
-    const isFree = this.#authentication.isTrusted(credential) || (await this.#authentication.isSigned(credential));
-    const bucket = isFree ? null : this.#limit.take(caller, 1);
+    const bucket = (await this.#authentication.isSigned(credential)) ? null : this.#limit.take(caller, 1);
     if (bucket && !bucket.allowed) return bucket;
     caller.principal = await this.#authentication.authenticate(credential);
     if (!caller.principal) return bucket;

@@ -81,15 +81,23 @@ export class SigningKeys {
     return this.#keys[0]!;
   }
 
-  /** The public key with this id; `null` when there is none. */
-  async verifying(kid: string): Promise<CryptoKey | null> {
-    const find = () => this.#keys.find((key) => key.kid === kid)?.publicKey ?? null;
+  /** The public key with this id; `null` when there is none. At once, unless the file has to be looked at. */
+  verifying(kid: string): CryptoKey | null | Promise<CryptoKey | null> {
+    const isFresh = !this.#loading && Date.now() - this.#lookedAt < REFRESH_MS;
+    return (isFresh ? this.#publicKey(kid) : null) ?? this.#verifyingAnew(kid);
+  }
+
+  async #verifyingAnew(kid: string): Promise<CryptoKey | null> {
     await this.#refresh(REFRESH_MS);
-    const known = find();
+    const known = this.#publicKey(kid);
     if (known) return known;
     // perhaps another node rotated a moment ago; a made-up id costs only a look at the date of the file
     await this.#refresh(0);
-    return find();
+    return this.#publicKey(kid);
+  }
+
+  #publicKey(kid: string): CryptoKey | null {
+    return this.#keys.find((key) => key.kid === kid)?.publicKey ?? null;
   }
 
   /** The content of `/.well-known/jwks.json`. */

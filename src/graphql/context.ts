@@ -1,6 +1,7 @@
 import type { RequestCache } from '../data/request-cache.ts';
 import type { AnyCaller, Caller } from '../kernel/caller.ts';
 import { unauthenticated } from '../kernel/errors.ts';
+import type { ReceivedFile } from '../kernel/received-file.ts';
 
 /**
  * The services that resolvers may use. The wiring adds those that each group opens to them (`src/wiring`): what it does
@@ -17,6 +18,8 @@ export class Context implements RequestCache {
   readonly services: Services;
   /** The cursor from which an SSE stream resumes, which its client sent in `Last-Event-ID`. */
   lastEventId: string | undefined;
+  /** The file of the request's form, which was stored for its mutation: nobody else can use it. */
+  receivedFile: ReceivedFile | null = null;
   readonly #kept = new Map<string, unknown>();
 
   constructor(caller: AnyCaller, services: Services) {

@@ -1,6 +1,9 @@
-import type { FastifyInstance } from 'fastify';
+import { callbackify } from 'node:util';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Admission } from '../access/admission.ts';
 import { messageOf } from '../access/caller-limit.ts';
+import type { BucketState } from '../access/throttle.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import { rateLimited } from '../kernel/errors.ts';
 import { throwCallerError } from '../platform/postgres/faults.ts';
 
@@ -9,15 +12,23 @@ const OPEN_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
 
 /** Authenticates and counts each request, and reports the state of the caller's budget on every response. */
 export function addAdmission(server: FastifyInstance, admission: Admission): void {
-  server.addHook('onRequest', async ({ caller, headers }, reply) => {
-    if (OPEN_PATHS.has(caller.request.path)) return;
-    const bucket = await admission.request(caller, headers.authorization).catch(throwCallerError);
-    if (!bucket) return;
-    reply.headers({
-      'x-ratelimit-limit': bucket.limit,
-      'x-ratelimit-remaining': bucket.remaining,
-      'x-ratelimit-reset': bucket.resetSeconds,
-    });
-    if (!bucket.allowed) throw rateLimited(bucket.retryAfter, messageOf(caller));
+  const awaited = callbackify((counted: Promise<BucketState | null>) => counted.catch(throwCallerError));
+  server.addHook('onRequest', ({ caller, headers }, reply, done) => {
+    if (OPEN_PATHS.has(caller.request.path)) return done();
+    const counted = admission.request(caller, headers.authorization);
+    // a caller who is known is admitted at once, as for nearly all requests
+    if (!(counted instanceof Promise)) return done(refusalBy(counted, caller, reply));
+    awaited(counted, (error, bucket) => done(error ?? refusalBy(bucket, caller, reply)));
   });
+}
+
+/** The refusal of a request that a budget has no room for; its state is in the headers of the answer. */
+function refusalBy(bucket: BucketState | null, caller: AnyCaller, reply: FastifyReply): Error | undefined {
+  if (!bucket) return undefined;
+  reply.headers({
+    'x-ratelimit-limit': bucket.limit,
+    'x-ratelimit-remaining': bucket.remaining,
+    'x-ratelimit-reset': bucket.resetSeconds,
+  });
+  return bucket.allowed ? undefined : rateLimited(bucket.retryAfter, messageOf(caller));
 }

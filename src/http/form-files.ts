@@ -3,19 +3,20 @@ import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Context, Services } from '../graphql/context.ts';
 import type { ClaimedDigest } from '../kernel/digests.ts';
+import type { ReceivedFile } from '../kernel/received-file.ts';
 import { throwCallerError } from '../platform/postgres/faults.ts';
 import { authorizeRootField } from './root-field.ts';
 
 /** Stores the files of the façade's forms. */
 export interface FormFiles {
   maxBytes: number;
+  /** @param context of the operation, which gets the file */
   receive(
+    context: Context,
     request: FastifyRequest,
     file: { content: Readable; fileName: string; contentType: string; digests: readonly ClaimedDigest[] },
-  ): Promise<{ id: string; sizeBytes: number; sha256: string }>;
+  ): Promise<ReceivedFile>;
   discard(request: FastifyRequest, id: string): Promise<void>;
-  /** The context in which a file of this request was received, for the operation: it knows the place already. */
-  contextOf(request: FastifyRequest): Context | undefined;
 }
 
 /** What the other parts of a form, and what separates them, take at most. */
@@ -30,19 +31,18 @@ function lengthOf({ headers }: FastifyRequest): { atLeast: number; atMost: numbe
 
 /**
  * The files of forms belong to the namespace that the path names. Before the first byte is stored, the caller must pass
- * the authorization of the operation's root field there.
+ * the authorization of the operation's root field there. The mutation passes it again, from what is cached for less
+ * than a second: a file may take an hour, and whoever was removed meanwhile makes nothing of it.
  */
 export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: number): FormFiles {
-  const contexts = new WeakMap<FastifyRequest, Context>();
   return {
     maxBytes,
-    contextOf: (request) => contexts.get(request),
-    async receive(request, file) {
-      const { context, findPlace } = await authorizeRootField(schema, services, request).catch(throwCallerError);
-      contexts.set(request, context);
+    async receive(context, request, file) {
+      const { findPlace } = await authorizeRootField(schema, context, request).catch(throwCallerError);
       const { orgId, workspaceId, namespaceId } = (await findPlace().catch(throwCallerError)).namespace;
       const owner = { orgId, workspaceId, namespaceId, userId: context.caller.principal.userId };
-      return services.files.receiveFor(request.caller.request, owner, { ...file, length: lengthOf(request) });
+      context.receivedFile = await services.files.receiveForRequest(owner, { ...file, length: lengthOf(request) });
+      return context.receivedFile;
     },
     async discard(request, id) {
       try {

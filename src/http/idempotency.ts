@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { callbackify } from 'node:util';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify';
 import type { Sql } from '../data/sql.ts';
 import { ApiError } from '../kernel/errors.ts';
 import type { Owner } from '../kernel/owner.ts';
@@ -60,19 +60,22 @@ export const storedAnswers: Owner = {
   retention: [`delete from idempotency_keys where created_at < now() - interval '24 hours'`],
 };
 
+interface IdempotencyOptions {
+  sql: Sql;
+  seal: Seal;
+  mayReplay: ReplayGate;
+}
+
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 /**
- * `Idempotency-Key` on the façade's POST routes, for known callers (defaults §0.5): for 24 hours, the same key with
- * the same request gets the stored response and `Idempotent-Replayed: true`, as long as its caller may still do what it
- * asks for. Successes and conflicts are stored; a request that was refused for another reason leaves its key free.
- * Responses are sealed, because some contain tokens. A request marks its key in the transaction of its change, so it is
- * never carried out twice, even if its node was killed before it answered.
+ * The hooks of the façade's POST routes for `Idempotency-Key`, for known callers (defaults §0.5): for 24 hours, the
+ * same key with the same request gets the stored response and `Idempotent-Replayed: true`, as long as its caller may
+ * still do what it asks for. Successes and conflicts are stored; a request that was refused for another reason leaves
+ * its key free. Responses are sealed, because some contain tokens. A request marks its key in the transaction of its
+ * change, so it is never carried out twice, even if its node was killed before it answered.
  */
-export function addIdempotency(
-  server: FastifyInstance,
-  { sql, seal, mayReplay }: { sql: Sql; seal: Seal; mayReplay: ReplayGate },
-): void {
+export function idempotency({ sql, seal, mayReplay }: IdempotencyOptions) {
   const replay = callbackify(async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const id = idOf(request);
     if (!id) return;
@@ -99,25 +102,27 @@ export function addIdempotency(
   });
   const keep = callbackify(settle);
   // the hooks await nothing without a key: most requests have none
-  server.addHook('preHandler', (request, reply, done) => {
-    if (request.headers['idempotency-key'] === undefined) done();
-    else replay(request, reply, (error) => done(error ?? undefined));
-  });
-  server.addHook('onSend', (request, reply, payload, done) => {
-    const id = request.caller?.request.idempotencyId;
-    if (!id) return done(null, payload);
-    // a long answer is sent as bytes
-    const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : '';
-    keep(sql, seal, id, request, reply, body, (error) => (error ? done(error) : done(null, payload)));
-  });
+  const hooks: Pick<RouteShorthandOptions, 'preHandler' | 'onSend'> = {
+    preHandler(request, reply, done) {
+      if (request.headers['idempotency-key'] === undefined) done();
+      else replay(request, reply, (error) => done(error ?? undefined));
+    },
+    onSend(request, reply, payload, done) {
+      const id = request.caller?.request.idempotencyId;
+      if (!id) return done(null, payload);
+      // a long answer is sent as bytes
+      const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : '';
+      keep(sql, seal, id, request, reply, body, (error) => (error ? done(error) : done(null, payload)));
+    },
+  };
+  return hooks;
 }
 
 /** The id of the row, from caller, route and key; `null` if the header is absent or has no effect. */
 function idOf(request: FastifyRequest): string | null {
   const key = request.headers['idempotency-key'];
   const { principal } = request.caller;
-  if (key === undefined || request.method !== 'POST' || !request.routeOptions.config.operation || !principal)
-    return null;
+  if (key === undefined || !principal) return null;
   if (typeof key !== 'string' || !KEY.test(key)) {
     throw new ApiError(
       'INVALID_REQUEST',

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import { noCache } from '../data/request-cache.ts';
-import type { Services } from '../graphql/context.ts';
+import { Context, type Services } from '../graphql/context.ts';
 import { inside } from '../graphql/row-places.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { forbidden, notFound } from '../kernel/errors.ts';
@@ -24,7 +24,8 @@ export type ReplayGate = (request: FastifyRequest) => Promise<void>;
  */
 export function replayGate(schema: GraphQLSchema, services: Services): ReplayGate {
   return async (request) => {
-    const { context, named, left } = await authorizeRootField(schema, services, request);
+    const context = new Context(request.caller, services);
+    const { named, left } = await authorizeRootField(schema, context, request);
     if (left) await askService(services, context.caller, left, { ...placeInBody(request.body), ...named });
   };
 }

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { GraphQLSchema, OperationTypeNode } from 'graphql';
-import { Context, type Services } from '../graphql/context.ts';
+import type { Context } from '../graphql/context.ts';
 import type { FindPlace, Gate, Requirement } from '../graphql/plugins/access-plugin.ts';
 import { type ActivityLabel, entryOf } from '../graphql/plugins/activity-label.ts';
 
@@ -28,18 +28,17 @@ function namedArgumentsOf({ params, query, routeOptions }: FastifyRequest): Name
 }
 
 /**
- * Checks, before any resolver runs, what the root field of a façade request requires of the caller in the place that
- * the request names.
+ * Checks, before any resolver runs in this context, what the root field of a façade request requires of the caller in
+ * the place that the request names.
  * @throws as the operation itself would
  * @returns `left`: the permission that the field leaves to its service; `findPlace`: what the request is about
  */
-export async function authorizeRootField(schema: GraphQLSchema, services: Services, request: FastifyRequest) {
-  const context = new Context(request.caller, services);
+export async function authorizeRootField(schema: GraphQLSchema, context: Context, request: FastifyRequest) {
   const { access, gate, placeOf } = declaredOf(schema, request);
   const named = namedArgumentsOf(request);
   const permit = await gate?.(context, {}, named);
   const left = typeof access === 'object' && 'service' in access ? access.service : undefined;
-  return { context, named, left, findPlace: async () => placeOf!(context, named, permit) };
+  return { named, left, findPlace: async () => placeOf!(context, named, permit) };
 }
 
 /** What a façade request leaves in the audit trail; `null` if its root field leaves nothing. */

@@ -150,7 +150,7 @@ describe('an access token', () => {
 
   it('ends on this node at once, also where it was known to live', async () => {
     const all = [await signIn(), await signIn(), await signIn()];
-    const principals = await Promise.all(all.map(({ credential }) => authentication.authenticate(credential)));
+    const principals = await Promise.all(all.map(async ({ credential }) => authentication.authenticate(credential)));
     const ids = all.map(({ sessionId }) => sessionId);
     const live = () => Promise.all(principals.map(async (principal) => authentication.lives(principal!)));
     expect(await authentication.ended(ids)).toEqual(new Set());
@@ -190,7 +190,7 @@ describe('an access token', () => {
 
   it('of many sessions is looked up together', async () => {
     const all = await Promise.all([signIn(), signIn({ isActive: false }), signIn()]);
-    const found = await Promise.all(all.map(({ credential }) => authentication.authenticate(credential)));
+    const found = await Promise.all(all.map(async ({ credential }) => authentication.authenticate(credential)));
     expect(found.map((principal) => principal?.userId)).toEqual([all[0]!.userId, undefined, all[2]!.userId]);
   });
 });
@@ -331,7 +331,7 @@ describe('an API token', () => {
 
   it('that was revoked is refused on this node at once', async () => {
     const made = [await makeToken(), await makeToken(), await makeToken()];
-    const find = () => Promise.all(made.map(({ credential }) => authentication.authenticate(credential)));
+    const find = () => Promise.all(made.map(async ({ credential }) => authentication.authenticate(credential)));
     expect((await find()).every(Boolean)).toBe(true);
     await database.pool.query(
       `update api_tokens set revoked_at = now(), revoked_reason = 'revoked' where id = any($1)`,

@@ -35,7 +35,7 @@ describe('a rotation', () => {
       const token = await new AccessTokens(await SigningKeys.open(dir), 1800).issue(session);
       expect(kidOf(token)).toBe(kid);
       // several at once: the second must not be turned away while the first has the keys read
-      expect(await Promise.all(Array.from({ length: 5 }, () => nodeB.verify(token)))).toEqual(
+      expect(await Promise.all(Array.from({ length: 5 }, async () => nodeB.verify(token)))).toEqual(
         Array(5).fill(expect.objectContaining({ userId: 'usr_1' })),
       );
     }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import { WebSocket } from 'ws';
 import { EventStreams } from '../../rest/events.ts';
 import { Frame, type Frames } from '../../src/engine/live/frames.ts';
-import { cutOffSlowReaders } from '../../src/http/slow-readers.ts';
+import { cutOffSlowReaders } from '../../src/http/connections.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { waitUntil } from '../support/wait.ts';

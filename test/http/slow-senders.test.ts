@@ -3,7 +3,7 @@ import net from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { clientErrorHandler } from '../../rest/client-errors.ts';
-import { cutOffSlowSenders } from '../../src/http/slow-senders.ts';
+import { cutOffSlowSenders } from '../../src/http/connections.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const TIMEOUT_MS = 300;

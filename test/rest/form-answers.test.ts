@@ -23,19 +23,19 @@ let received: (Omit<FormFile, 'content'> & { content: string })[];
 let discarded: string[];
 /** What the operation got, and what the request said of itself. */
 let inputs: unknown[];
-let facts: unknown[];
+let requests: { form: { facts: unknown } | null }[];
 let refusal: Error | null;
 beforeEach(() => {
   received = [];
   discarded = [];
   inputs = [];
-  facts = [];
+  requests = [];
   refusal = null;
 });
 
 const files: FileReceiver = {
   maxBytes: MAX_BYTES,
-  async receive(_request, { content, ...said }) {
+  async receive(_context, _request, { content, ...said }) {
     if (refusal) throw refusal;
     const bytes = await buffer(content);
     if (bytes.length > MAX_BYTES) throw new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: MAX_BYTES });
@@ -53,8 +53,8 @@ beforeAll(async () => {
     if (id !== '0') inputs.push(input);
     return id;
   };
-  const context = (request: { form: { facts: unknown } | null }) => {
-    facts.push(request.form?.facts);
+  const context = (request: (typeof requests)[number]) => {
+    requests.push(request);
     return {};
   };
   toy = await toyServer(documents, { resolvers: { Mutation: { addPicture } } }, { files, context });
@@ -240,10 +240,11 @@ describe('a form', () => {
   it('has the same facts if it is the same form', async () => {
     await send([name, ['tags', 'a'], picture]);
     await send([picture, ['tags', 'a'], name]);
+    const factsOf = ({ form }: (typeof requests)[number]) => form?.facts;
     const expected = { display_name: 'x', tags: ['a'], picture: ['a.png', 'image/png', sha256('pixels')] };
-    expect(facts).toEqual([expected, expected]);
+    expect(requests.map(factsOf)).toEqual([expected, expected]);
     await send([name]);
-    expect(facts.at(-1)).toEqual({ display_name: 'x', picture: [] });
+    expect(factsOf(requests.at(-1)!)).toEqual({ display_name: 'x', picture: [] });
   });
 
   it.each([

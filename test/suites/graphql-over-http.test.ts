@@ -139,6 +139,64 @@ describe.each(Object.keys(transports))('limits over %s', (transport) => {
   });
 });
 
+describe.each(Object.keys(transports))('a subscription of which nothing is included over %s', (transport) => {
+  const field = 'workspaceEvents(orgId: "a", workspaceId: "b")';
+
+  test.each([
+    ['by a literal', `subscription { ${field} @skip(if: true) { id } }`],
+    ['around a fragment', `subscription { ...F } fragment F on Subscription { ${field} @include(if: false) { id } }`],
+  ])('is a mistake of its document, %s', async (_how, query) => {
+    expect(await transports[transport]!(query)).toEqual({
+      errors: [
+        {
+          message: 'The subscription selects nothing: @skip and @include exclude all of it.',
+          locations: [{ line: 1, column: 1 }],
+        },
+      ],
+    });
+  });
+
+  test('is not one of which something is', async () => {
+    const query = `subscription { ${field} @skip(if: false) @include(if: true) { id } }`;
+    expect((await transports[transport]!(query)).errors).toMatchObject([{ extensions: { code: 'FORBIDDEN' } }]);
+  });
+});
+
+describe('over GET', () => {
+  const get = (query: string, accept: string) =>
+    app.server.inject({ url: `/graphql?${query}`, headers: { ...world.as('owner'), accept } });
+
+  test.each([
+    ['variables', 'variables=x'],
+    ['variables beside a query', 'query=%7B__typename%7D&variables=%7B'],
+    ['extensions', 'query=%7B__typename%7D&extensions=x'],
+  ])('%s that are no JSON are refused as such a body is', async (_what, query) => {
+    for (const accept of ['application/json', 'application/graphql-response+json', '*/*']) {
+      const answer = await get(query, accept);
+      expect(answer.statusCode).toBe(400);
+      expect(answer.json()).toEqual({
+        errors: [
+          {
+            message: 'The parameters "variables" and "extensions" must be JSON.',
+            extensions: {
+              code: 'BAD_REQUEST',
+              originalError: { name: 'SyntaxError', message: expect.any(String) as string },
+            },
+          },
+        ],
+      });
+    }
+    const streamed = await get(query, 'text/event-stream');
+    expect([streamed.statusCode, streamed.body]).toEqual([200, expect.stringContaining('must be JSON.')]);
+  });
+
+  test('parameters that are JSON are read', async () => {
+    const query = encodeURIComponent('query ($first: Int!) { organizations(first: $first) { totalCount } }');
+    const answer = await get(`query=${query}&variables=%7B%22first%22%3A1%7D&extensions=%7B%7D`, 'application/json');
+    expect(answer.json()).toEqual({ data: { organizations: { totalCount: 1 } } });
+  });
+});
+
 describe.each(['POST', 'WebSocket'])('the size of pages within pages over %s', (transport) => {
   const send = (query: string, variables?: Record<string, unknown>) => transports[transport]!(query, variables);
   const lists = (first: string) =>

@@ -82,8 +82,9 @@ export class Documents {
     this.#trusted.set(document, isQuery ? new Plan(this.#schema, document, operation) : null);
   }
 
-  isTrusted(document: DocumentNode): boolean {
-    return this.#trusted.has(document);
+  /** The plan of a trusted query, `null` for another trusted operation, `undefined` for a document of a client. */
+  trustedPlanOf(document: DocumentNode): Plan | null | undefined {
+    return this.#trusted.get(document);
   }
 
   /** @throws GraphQLError for a text that is too long or not a document */
@@ -129,12 +130,10 @@ export class Documents {
   }
 
   /**
-   * The plan of a query that is trusted, or whose document ran before; `null` if it runs without one. Call
-   * {@link keepGrown} after each run, because plans grow.
+   * The plan of a client's query whose document ran before; `null` if it runs without one. Call {@link keepGrown} after
+   * each run, because plans grow.
    */
   planOf(document: DocumentNode, operationName: string | null | undefined): Plan | null {
-    const trusted = this.#trusted.get(document);
-    if (trusted !== undefined) return trusted;
     const origin = this.#origins.get(document);
     if (!origin?.hasRun) {
       if (origin) origin.hasRun = true;

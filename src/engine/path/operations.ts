@@ -20,7 +20,7 @@ import { clippedVariables, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
 import { measureOperation } from './limits.ts';
 import type { OperationRequest } from './operation-request.ts';
-import { isOfArguments, recordRefused } from './refused-operations.ts';
+import { emptySelection, isOfArguments, recordRefused } from './refused-operations.ts';
 
 /** The first few errors in variables are enough: each contains the value before it is removed. */
 const MAX_VARIABLE_ERRORS = 5;
@@ -86,14 +86,19 @@ export class Operations {
   }
 
   /** Runs a query or a mutation, unless it is refused. */
-  async execute(args: ExecutionArgs): Promise<ExecutionResult> {
+  execute(args: ExecutionArgs): Promise<ExecutionResult> | ExecutionResult {
+    const plan = this.documents.trustedPlanOf(args.document);
+    return plan === undefined ? this.#executeAsked(args) : this.#run(args, { plan });
+  }
+
+  async #executeAsked(args: ExecutionArgs): Promise<ExecutionResult> {
     const { context } = args.contextValue as OperationContext;
-    const { document, operationName } = args;
-    if (this.documents.isTrusted(document))
-      return this.#run(args, { plan: this.documents.planOf(document, operationName) });
     const asked = askedBy(args);
     const admitted = this.#admitted(asked, context);
-    return 'errors' in admitted ? admitted : this.#masked(asked, await this.#run(args, admitted), context);
+    if ('errors' in admitted) return admitted;
+    const result = await this.#run(args, admitted);
+    this.documents.keepGrown(args.document);
+    return this.#masked(asked, result, context);
   }
 
   /** Starts a subscription, unless it is refused. @returns the one result of a subscription that did not start */
@@ -102,15 +107,16 @@ export class Operations {
     const operation = args.contextValue as OperationContext;
     const { context } = operation;
     const asked = askedBy(args);
-    const isTrusted = this.documents.isTrusted(document);
+    const isTrusted = this.documents.trustedPlanOf(document) !== undefined;
     const mask = (shown: ExecutionResult) => (isTrusted ? shown : this.#masked(asked, shown, context));
     const admitted = isTrusted ? null : this.#admitted(asked, context);
     if (admitted && 'errors' in admitted) return admitted;
+    const empty = emptySelection(this.#schema, asked);
+    if (empty) return mask({ errors: [empty] });
     const live = { schema: this.#schema, document, operationName, variableValues, contextValue: context };
-    const started = await subscribeLive(live, mask).catch(
-      // such as a selection of which nothing is included
-      (error: unknown) => ({ errors: [new GraphQLError('', { originalError: asError(error) })] }),
-    );
+    const started = await subscribeLive(live, mask).catch((error: unknown) => ({
+      errors: [new GraphQLError('', { originalError: asError(error) })],
+    }));
     if (!(started instanceof LiveStream)) return mask(started);
     operation.live = started;
     return started;
@@ -161,13 +167,12 @@ export class Operations {
   }
 
   /** By the plan of a query, if it has one. */
-  async #run(args: ExecutionArgs, { plan, coerced }: Admitted): Promise<ExecutionResult> {
+  #run(args: ExecutionArgs, { plan, coerced }: Admitted): Promise<ExecutionResult> | ExecutionResult {
     const { document, operationName, variableValues } = args;
     const { context: contextValue } = args.contextValue as OperationContext;
-    if (!plan) return execute({ schema: this.#schema, document, operationName, contextValue, variableValues });
-    const result = await plan.run(contextValue, variableValues ?? {}, coerced);
-    this.documents.keepGrown(document);
-    return result;
+    return plan
+      ? plan.run(contextValue, variableValues ?? {}, coerced)
+      : execute({ schema: this.#schema, document, operationName, contextValue, variableValues });
   }
 
   /** Errors outside the catalogue are bugs: logged with their trace id, shown as an internal error. */

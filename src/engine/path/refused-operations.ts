@@ -47,6 +47,24 @@ export function recordRefused(
 }
 
 /**
+ * The refusal of a subscription of which `@skip` and `@include` leave nothing; `null` if something is left. The rules
+ * of validation know no variables, and graphql-js takes for granted that there is a field.
+ */
+export function emptySelection(
+  schema: GraphQLSchema,
+  { document, operationName, variables }: OperationRequest,
+): GraphQLError | null {
+  const operation = getOperationAST(document, operationName);
+  const root = operation && schema.getRootType(operation.operation);
+  if (!root) return null;
+  const given = { ...defaultsOf(operation), ...variables };
+  for (const _field of selected(operation, document.definitions.filter(isFragment), root.name, given)) return null;
+  return new GraphQLError('The subscription selects nothing: @skip and @include exclude all of it.', {
+    nodes: operation,
+  });
+}
+
+/**
  * Whether a root field failed before its resolver ran, because of an argument that only execution can check, such as
  * a `null` for one that has a default.
  */

@@ -38,9 +38,32 @@ export function createEndpoint({ schema, services, operations, persisted, onFaul
     cors: false, // handled by the server, the same for every path
     graphiql: false, // served as our own page
     parserAndValidationCache: false, // it also caches invalid documents, and has no limit in bytes
-    plugins: [withPersisted(persisted), requestPath(operations, services), resumableStreams()],
+    plugins: [withJsonParameters(), withPersisted(persisted), requestPath(operations, services), resumableStreams()],
   });
 }
+
+/**
+ * Parameters of an address that are no JSON are refused as such a body is: Yoga takes that for a fault of the service.
+ */
+function withJsonParameters(): Plugin {
+  return {
+    onRequestParse({ requestParser: read, request, setRequestParser }) {
+      if (!read || request.method !== 'GET') return;
+      setRequestParser(async (got) => {
+        try {
+          return await read(got);
+        } catch (error) {
+          throw error instanceof SyntaxError ? noJson(error) : error;
+        }
+      });
+    },
+  };
+}
+
+const noJson = ({ name, message }: SyntaxError) =>
+  new GraphQLError('The parameters "variables" and "extensions" must be JSON.', {
+    extensions: { code: 'BAD_REQUEST', http: { spec: true, status: 400 }, originalError: { name, message } },
+  });
 
 /** Resolves the hash of a text that was sent before. Not available over WebSocket. */
 function withPersisted(persisted: PersistedDocuments): Plugin<object, { req: FastifyRequest }> {

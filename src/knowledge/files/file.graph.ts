@@ -93,6 +93,7 @@ builder.mutationFields((t) => ({
     authorize: { workspace: 'artifact:create', in: 'namespace' },
     mayEmit: ['artifact.created', 'artifact.updated', 'artifact.version_created'],
     args: { ...namespaceArgs(), ...inputArg(UploadArtifactInput, 'The artifact.') },
-    resolve: ({ namespace }, { input }, { caller, services }) => services.uploads.finish(caller, namespace, input),
+    resolve: ({ namespace }, { input }, { caller, services, receivedFile }) =>
+      services.uploads.finish(caller, namespace, input, receivedFile),
   }),
 }));

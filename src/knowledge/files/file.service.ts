@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { inBatches } from '../../data/batches.ts';
 import type { Sql } from '../../data/sql.ts';
-import type { RequestInfo } from '../../kernel/caller.ts';
 import type { ClaimedDigest } from '../../kernel/digests.ts';
 import { ApiError, invalidInput } from '../../kernel/errors.ts';
 import { newIdWith } from '../../kernel/ids.ts';
+import type { ReceivedFile } from '../../kernel/received-file.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
 import { type ContentFacts, TooManyBytes } from '../../platform/storage/meter.ts';
 import type { Storage } from '../../platform/storage/storage.ts';
@@ -33,16 +33,6 @@ export interface IncomingFile {
   digests?: readonly ClaimedDigest[];
   /** How many bytes it has, as far as the request tells; by default nothing is known. */
   length?: { atLeast: number; atMost: number } | undefined;
-}
-
-/** A file whose bytes are all stored. */
-export interface ReceivedFile {
-  id: string;
-  fileName: string;
-  mimeType: string;
-  sizeBytes: number;
-  /** In hexadecimal. */
-  sha256: string;
 }
 
 /** The id of a new file. */
@@ -110,8 +100,6 @@ export class FileService {
   readonly #storage: Storage;
   readonly #storageLimits: StorageLimits;
   readonly #limitBytes: number;
-  /** Files of requests that use them as well: their rows say what was received when they say that it is used. */
-  readonly #inRequests = new WeakMap<RequestInfo, ReceivedFile>();
 
   constructor(deps: { sql: Sql; storage: Storage; storageLimits: StorageLimits; maxUploadBytes: number }) {
     this.#sql = deps.sql;
@@ -133,25 +121,19 @@ export class FileService {
   }
 
   /**
-   * The same for a request that uses its file itself. Nobody else can use it.
+   * The same for a request that uses its file itself: nobody else can use it. Its row says what was received only when
+   * it says that it is used, which is one statement less.
    * @throws as {@link receive}
    */
-  async receiveFor(request: RequestInfo, owner: FileOwner, incoming: IncomingFile): Promise<ReceivedFile> {
-    return this.#receive(owner, incoming, newFileId(), (file) => this.#inRequests.set(request, file));
+  async receiveForRequest(owner: FileOwner, incoming: IncomingFile): Promise<ReceivedFile> {
+    return this.#receive(owner, incoming, newFileId());
   }
 
   /**
    * A received file that its sender has not used yet.
    * @throws invalid input at `path` when there is none
    */
-  async mustFind(
-    request: RequestInfo,
-    owner: Pick<FileOwner, 'namespaceId' | 'userId'>,
-    id: string,
-    path: string[],
-  ): Promise<ReceivedFile> {
-    const own = this.#inRequests.get(request);
-    if (own?.id === id) return own;
+  async mustFind(owner: Pick<FileOwner, 'namespaceId' | 'userId'>, id: string, path: string[]): Promise<ReceivedFile> {
     const [file] = await this.#sql.read<ReceivedFile>(FIND, [id, owner.namespaceId, owner.userId]);
     if (!file) throw unknownFile(path);
     return file;
@@ -236,7 +218,7 @@ export class FileService {
     owner: FileOwner,
     incoming: IncomingFile,
     id: string,
-    isReceived: (file: ReceivedFile) => unknown,
+    isReceived?: (file: ReceivedFile) => Promise<void>,
   ): Promise<ReceivedFile> {
     const { fileName, claimedType } = describedFile(incoming);
     const { content, digests, length } = incoming;
@@ -244,7 +226,7 @@ export class FileService {
     try {
       const mimeType = await typeOfContent(facts, fileName, claimedType);
       const file = { id, fileName, mimeType, sizeBytes: facts.sizeBytes, sha256: facts.sha256 };
-      await isReceived(file);
+      await isReceived?.(file);
       return file;
     } catch (error) {
       await this.discard(id);

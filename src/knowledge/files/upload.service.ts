@@ -1,6 +1,7 @@
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput } from '../../kernel/errors.ts';
+import type { ReceivedFile } from '../../kernel/received-file.ts';
 import type { Artifact } from '../artifacts/artifact.reads.ts';
 import type { ArtifactService, CreateArtifact } from '../artifacts/artifact.service.ts';
 import { type FileService, newFileId } from './file.service.ts';
@@ -89,13 +90,28 @@ export class UploadService {
 
   /**
    * Makes a received file an artifact, or a new version of one.
+   * @param received the file that came with the request, if one did
    * @throws invalid input for a file that is not there, or was used before; and as {@link ArtifactService.create}
    */
-  async finish(caller: Caller, place: Checked<NamespacePlace>, input: UploadedArtifact): Promise<Artifact> {
+  async finish(
+    caller: Caller,
+    place: Checked<NamespacePlace>,
+    input: UploadedArtifact,
+    received: ReceivedFile | null,
+  ): Promise<Artifact> {
     const { file: id, ...given } = input;
-    const owner = { namespaceId: place.namespaceId, userId: caller.principal.userId };
-    await this.#pieces.completeFor(owner, id);
-    const file = await this.#files.mustFind(caller.request, owner, id, FILE);
+    const file = received?.id === id ? received : await this.#sentBefore(caller, place, id);
     return this.#artifacts.create(caller, place, given, file, this.#files.takingOf(file, FILE));
+  }
+
+  /** A file that came to an address of its own, as a whole or in pieces. */
+  async #sentBefore(
+    { principal: { userId } }: Caller,
+    { namespaceId }: Checked<NamespacePlace>,
+    id: string,
+  ): Promise<ReceivedFile> {
+    const owner = { namespaceId, userId };
+    await this.#pieces.completeFor(owner, id);
+    return this.#files.mustFind(owner, id, FILE);
   }
 }

@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ArtifactFragment } from '../../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
@@ -296,6 +297,30 @@ describe.each(['folder', 's3'])('uploads to a %s', (kind) => {
     }
     await waitFor(expectWhole);
     expect(s3.openUploads()).toEqual([]);
+  });
+
+  test('refuses whoever was removed while the file arrived, and leaves nothing', async () => {
+    const bob = await colleague(app, ann, 'editor');
+    const body = formOf([
+      ['name', 'x'],
+      ['file', { content: randomBytes(1_000) }],
+    ]);
+    const request = http.request(new URL(`${app.url}${artifactsOf(ann)}/upload`), {
+      method: 'POST',
+      headers: { ...bob.headers, 'content-type': FORM_TYPE, 'content-length': body.length },
+    });
+    const answered = once(request, 'response') as Promise<[http.IncomingMessage]>;
+    request.write(body.subarray(0, body.length - 100));
+    await waitFor(async () => expect((await rows()).map(({ state }) => state)).toContain('receiving'));
+    const url = `/v1/orgs/${ann.orgId}/members/${bob.userId}`;
+    expect(await app.server.inject({ method: 'DELETE', url, headers: ann.headers })).toMatchObject({ statusCode: 204 });
+    request.end(body.subarray(body.length - 100));
+    const [answer] = await answered;
+    expect([answer.statusCode, JSON.parse(await text(answer))]).toEqual([
+      403,
+      expect.objectContaining({ details: { required_permission: 'organization:access' } }),
+    ]);
+    await expectWhole();
   });
 
   test('does the same request once', async () => {
