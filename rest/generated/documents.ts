@@ -158,6 +158,8 @@ export type CreateArtifactInput = {
   readonly isPinned?: boolean | null | undefined;
   /** Words that it is about. */
   readonly keywords?: ReadonlyArray<string> | null | undefined;
+  /** The language of the text, as ISO 639-1: the search knows its words in their forms. Default: that of the workspace, of the operator’s setting, or the one that is detected. */
+  readonly language?: string | null | undefined;
   /** Free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** The media type. Default: what the type says. */
@@ -1041,6 +1043,8 @@ export type UpdateArtifactInput = {
   readonly isPinned?: boolean | null | undefined;
   /** Words that it is about. */
   readonly keywords?: ReadonlyArray<string> | null | undefined;
+  /** The language of the text, as ISO 639-1: the search knows its words in their forms. `null` for that of the workspace, of the setting, or the one that is detected. */
+  readonly language?: string | null | undefined;
   /** Replaces the free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** The media type. */
@@ -1423,6 +1427,8 @@ export type UpdateWorkspaceInput = {
   readonly description?: string | null | undefined;
   /** Whether the workspace is in use. */
   readonly isActive?: boolean | null | undefined;
+  /** The language of its artifacts that say none, as ISO 639-1; they are indexed again in the background. `null` for that of the operator’s setting, or the one that is detected. */
+  readonly language?: string | null | undefined;
   /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** The new labels. They replace the old ones. */
@@ -1449,6 +1455,8 @@ export type UploadArtifactInput = {
   readonly description?: string | null | undefined;
   /** The file that was sent. */
   readonly file: string;
+  /** The language of the text, as ISO 639-1: the search knows its words in their forms. Default: that of the workspace, of the operator’s setting, or the one that is detected. */
+  readonly language?: string | null | undefined;
   /** Free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** A label; names may repeat. */

@@ -27,7 +27,7 @@ export function createKnowledge(ground: Ground, { storageBudget: storageLimits }
   const { storage } = closed;
   const { maxUploadBytes } = config;
   const extraction = new TextExtraction();
-  const indexing = new ArtifactIndexer({ sql, changes, storage, extraction });
+  const indexing = new ArtifactIndexer({ sql, changes, storage, extraction, language: config.searchLanguage });
   const artifacts = new ArtifactService({ ...deps, indexing, storageLimits });
   const threads = new ThreadService(deps);
   const files = new FileService({ sql, storage, storageLimits, maxUploadBytes });
