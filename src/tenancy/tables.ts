@@ -46,7 +46,7 @@ export const tables: GroupTables = {
       access: 'the id behind `default`, and the workspace of a token',
       vault: 'a secret is made while its namespace is locked',
       tools: 'an instance is made while its namespace is locked',
-      knowledge: 'content is made while its namespace is locked',
+      knowledge: 'content is made while its namespace is locked, and searches are of some of them',
       pipelines: 'the namespace that a recipe makes is locked',
       'pipelines (writes)': 'a recipe makes one with everything in it, in one change',
       insight: 'counts',
