@@ -765,7 +765,7 @@ export type QueryOrganizationArtifactsInput = {
   readonly mimeTypes?: ReadonlyArray<string> | null | undefined;
   /** Only artifacts with at least this score, from 0 to 1. Default 0. */
   readonly minScore?: number | null | undefined;
-  /** Only artifacts of these namespaces; empty for all. What the caller may not read, or does not exist, has no artifacts. */
+  /** Only artifacts of these namespaces; empty for all. */
   readonly namespaceIds?: ReadonlyArray<string> | null | undefined;
   /** Words, or a question. `"…"`, `OR` and `-` are understood. */
   readonly query: string;
@@ -775,7 +775,7 @@ export type QueryOrganizationArtifactsInput = {
   readonly updatedFrom?: string | null | undefined;
   /** Only artifacts that last changed before this time. */
   readonly updatedTo?: string | null | undefined;
-  /** Only artifacts of these workspaces; empty for all. What the caller may not read, or does not exist, has no artifacts. */
+  /** Only artifacts of these workspaces; empty for all. */
   readonly workspaceIds?: ReadonlyArray<string> | null | undefined;
 };
 
@@ -797,7 +797,7 @@ export type QueryWorkspaceArtifactsInput = {
   readonly mimeTypes?: ReadonlyArray<string> | null | undefined;
   /** Only artifacts with at least this score, from 0 to 1. Default 0. */
   readonly minScore?: number | null | undefined;
-  /** Only artifacts of these namespaces; empty for all. What the caller may not read, or does not exist, has no artifacts. */
+  /** Only artifacts of these namespaces; empty for all. */
   readonly namespaceIds?: ReadonlyArray<string> | null | undefined;
   /** Words, or a question. `"…"`, `OR` and `-` are understood. */
   readonly query: string;

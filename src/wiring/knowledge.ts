@@ -47,7 +47,7 @@ export function createKnowledge(ground: Ground, { storageBudget: storageLimits }
       artifactSearch: new ArtifactSearch({
         artifacts,
         threads,
-        scopes: new SearchScopes(sql),
+        scopes: new SearchScopes(sql, access),
         rankings: [new TextRanking(slowReads)],
       }),
       sources: new SourceService(deps),

@@ -232,6 +232,7 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
     const { text, chunks } = found;
     const { id, orgId, workspaceId, namespaceId, language } = artifact;
     tx.write(statement`delete from artifact_chunks where artifact_id = ${id}`);
+    const detected = languageOf(found);
     const contents = chunks.map(({ start, end }) => text.slice(start, end).trim());
     const tokens = chunks.map((chunk) => chunk.tokens);
     const grams = chunks.map((chunk) => chunk.grams);
@@ -241,7 +242,8 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
         select ${id}, ${orgId}, ${workspaceId}, ${namespaceId}, c.position - 1, c.content, c.tokens, l.config,
           to_tsvector(l.config::regconfig, cut_search_text(c.content, false)), c.grams::int[]
         from unnest(${contents}::text[], ${tokens}::int[], ${grams}::text[])
-          with ordinality c(content, tokens, grams, position), search_config(artifact_language(${language}, ${workspaceId}, ${languageOf(found)})) l(config)`);
+          with ordinality c(content, tokens, grams, position),
+          search_config(artifact_language(${language}, ${workspaceId}, ${detected})) l(config)`);
     tx.write(holdVocabulary(namespaceId));
     tx.write(vocabularyOf(artifact, contents));
   }

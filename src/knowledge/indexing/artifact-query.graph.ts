@@ -40,7 +40,7 @@ const ArtifactQueryResult = builder.objectRef<Result>('ArtifactQueryResult').imp
 });
 
 const words = { maxItems: 50, item: { minLength: 1, maxLength: 64 } } as const satisfies Constraints;
-const ids = { maxItems: 200, item: bounds.id } as const satisfies Constraints;
+const ids = { maxItems: 50, item: bounds.id } as const satisfies Constraints;
 const mediaTypes = {
   maxItems: 50,
   item: { pattern: '[a-zA-Z0-9!#$&^_.+-]{1,63}/(?:\\*|[a-zA-Z0-9!#$&^_.+-]{1,127})', maxLength: 191 },
@@ -86,8 +86,6 @@ const common = (t: PothosSchemaTypes.InputFieldBuilder<typeof builder.$inferSche
   }),
 });
 
-const NOT_READABLE = 'What the caller may not read, or does not exist, has no artifacts.';
-
 const QueryArtifactsInput = builder.inputType('QueryArtifactsInput', {
   description: 'What to search for.',
   fields: (t) => ({
@@ -102,7 +100,7 @@ const QueryWorkspaceArtifactsInput = builder.inputType('QueryWorkspaceArtifactsI
     ...common(t),
     namespaceIds: t.idList({
       constraints: ids,
-      description: `Only artifacts of these namespaces; empty for all. ${NOT_READABLE}`,
+      description: 'Only artifacts of these namespaces; empty for all.',
     }),
   }),
 });
@@ -113,11 +111,11 @@ const QueryOrganizationArtifactsInput = builder.inputType('QueryOrganizationArti
     ...common(t),
     workspaceIds: t.idList({
       constraints: ids,
-      description: `Only artifacts of these workspaces; empty for all. ${NOT_READABLE}`,
+      description: 'Only artifacts of these workspaces; empty for all.',
     }),
     namespaceIds: t.idList({
       constraints: ids,
-      description: `Only artifacts of these namespaces; empty for all. ${NOT_READABLE}`,
+      description: 'Only artifacts of these namespaces; empty for all.',
     }),
   }),
 });
@@ -128,7 +126,9 @@ const extensions = { cost: 1_000 }; // it may take the database a second
 builder.queryFields((t) => ({
   queryArtifacts: t.field({
     type: ArtifactQueryResult,
-    description: `Searches the latest versions of the artifacts of a namespace: ${BY} Words with typing errors are found too.`,
+    description:
+      `Searches the latest versions of the artifacts of a namespace: ${BY} ` +
+      'Words with typing errors are found too.',
     authorize: { workspace: 'artifact:read', in: 'namespace' },
     extensions,
     args: { ...namespaceArgs(), ...inputArg(QueryArtifactsInput, 'The query.') },

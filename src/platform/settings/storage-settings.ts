@@ -26,8 +26,8 @@ export const storageSettings = {
   searchLanguage: setting(
     'SEARCH_LANGUAGE',
     oneOf(languages),
-    'Language (ISO 639-1) of artifacts whose text is searched, where neither they nor their workspace say one. After a ' +
-      'change they are indexed again. Give all processes the same.',
+    'Language (ISO 639-1) of artifacts whose text is searched, where neither they nor their workspace say one. ' +
+      'After a change they are indexed again. Give all processes the same.',
     { defaultText: 'the one that is detected' },
   ),
   s3Bucket: setting('S3_BUCKET', text, 'Bucket of an S3-compatible store for files. It must exist.', {

@@ -33,8 +33,8 @@ export const Workspace = builder.prismaObject('Workspace', {
     language: t.exposeString('language', {
       nullable: true,
       description:
-        'The language of its artifacts that say none, as ISO 639-1; `null` for that of the operator’s setting, or the ' +
-        'one that is detected.',
+        'The language of its artifacts that say none, as ISO 639-1; `null` for that of the operator’s setting, or ' +
+        'the one that is detected.',
     }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the workspace was created.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the workspace last changed.' }),

@@ -60,13 +60,16 @@ describe('a search of a workspace and of an organization', () => {
     expect([score > 0, matched_chunk]).toEqual([true, whole.content]);
     expect((await query(ann, orgOf(ann), { query: 'heron', limit: 1 })).body).toMatchObject({ total_results: 3 });
     expect(namesOf(await query(ann, orgOf(ann), { query: 'heron', workspace_ids: [other] }))).toEqual(['far']);
-    expect(namesOf(await query(ann, ann.home, { query: 'heron', namespace_ids: [more, 'ns_none'] }))).toEqual([
-      'heron',
-    ]);
-    expect(namesOf(await query(ann, ann.home, { query: 'heron', namespace_ids: ['ns_none'] }))).toEqual([]);
+    expect(namesOf(await query(ann, ann.home, { query: 'heron', namespace_ids: [more] }))).toEqual(['heron']);
+    for (const place of [ann.home, orgOf(ann)])
+      expect(await query(ann, place, { query: 'heron', namespace_ids: [more, 'ns_none'] })).toMatchObject({
+        status: 404,
+        body: { details: { resource_type: 'namespace', resource_id: 'ns_none' } },
+      });
+    expect((await query(ann, orgOf(ann), { query: 'heron', workspace_ids: ['ws_none'] })).status).toBe(404);
   });
 
-  test('has nothing of other organizations, of deleted workspaces, or of workspaces that a member is not in', async () => {
+  test('has nothing of other organizations, of deleted workspaces, or of workspaces without the member', async () => {
     const ann = await register(app, { name: 'ann' });
     const bob = await colleague(app, ann, 'viewer');
     const [secret, gone] = [await workspace(ann, 'Secret'), await workspace(ann, 'Gone')];
@@ -78,7 +81,7 @@ describe('a search of a workspace and of an organization', () => {
     expect((await ann.call('DELETE', `${orgOf(ann)}/workspaces/${gone}`)).status).toBe(200);
     expect(namesOf(await query(ann, orgOf(ann), { query: 'osprey' })).sort()).toEqual(['secret', 'shared']);
     expect(namesOf(await query(bob, orgOf(ann), { query: 'osprey' }))).toEqual(['shared']);
-    expect(namesOf(await query(bob, orgOf(ann), { query: 'osprey', workspace_ids: [secret] }))).toEqual([]);
+    expect((await query(bob, orgOf(ann), { query: 'osprey', workspace_ids: [secret] })).status).toBe(403);
     expect((await query(bob, `${orgOf(ann)}/workspaces/${secret}`, { query: 'osprey' })).status).toBe(403);
     const eve = await register(app, { name: 'eve' });
     expect((await query(eve, orgOf(ann), { query: 'osprey' })).status).toBe(403);
@@ -204,7 +207,7 @@ async function filled(chance: Chance): Promise<Places> {
   return { owner, namespaces };
 }
 
-/** Somebody with a role by chance in the organization and some of its workspaces, with a token that may be restricted. */
+/** Somebody with a role by chance in the organization and some workspaces, with a token that may be restricted. */
 async function somebody({ owner, namespaces }: Places, chance: Chance): Promise<Person> {
   const person = await register(app, { name: 'somebody' });
   // whom nobody made a member becomes a guest, in a workspace as a viewer
