@@ -26,7 +26,8 @@ const filled = (visible: string): string =>
     order by n.id limit ${MOST_NAMESPACES + 1}`;
 
 /**
- * The namespaces that a search looks at: those of the named places that have artifacts which the caller may read. A place that a caller names and may not read is refused as the search of that place is.
+ * The namespaces that a search looks at: those of the named places that have artifacts which the caller may read. A
+ * place that a caller names and may not read is refused as the search of that place is.
  */
 export class SearchScopes {
   readonly #sql: Sql;
