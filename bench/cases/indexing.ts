@@ -16,7 +16,7 @@ const INSERT = `insert into TABLE
     to_tsvector(l.config::regconfig, cut_search_text(c.content, false)), c.grams::int[]
   from unnest($2::text[], $3::text[]) with ordinality c(content, grams, position), search_config($4) l(config)`;
 
-/** What exact parts cost: chunks are written with grams and without, in turns, to two tables like that of the product. */
+/** What exact parts cost: chunks are written with grams and without, in turns, to tables like that of the product. */
 export async function gramsCost(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
