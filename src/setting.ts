@@ -42,6 +42,12 @@ export function setting<T>(
   return { variable, ...kind, description, ...details };
 }
 
+/** One of these words. */
+export const oneOf = (words: readonly string[]): SettingKind<string> => ({
+  mustBe: `one of ${words.join(', ')}`,
+  schema: z.string().refine((value) => words.includes(value)),
+});
+
 /** Any text that is not empty. */
 export const text: SettingKind<string> = { mustBe: 'text', schema: z.string() };
 

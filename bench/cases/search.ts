@@ -6,6 +6,7 @@ import { print } from '../report.ts';
 import { type CorpusQuestion, documents, fixedRandom, mistyped, paraphrases, questions } from '../search/corpus.ts';
 import { languages } from '../search/languages.ts';
 import type { ServerProcess } from '../server-process.ts';
+import { gramsCost } from './indexing.ts';
 
 const SEED = 20_261_122;
 const FIRST = 10;
@@ -44,6 +45,7 @@ export async function search(
     await quality(`${kind}, one typing error (seed ${SEED})`, product, account.token, artifacts, wrong);
   }
   await inLanguages(product, account.token, `${workspace}/namespaces`);
+  await gramsCost(url);
   print(
     'query of the first 10 artifacts',
     await compare(

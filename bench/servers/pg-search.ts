@@ -24,8 +24,8 @@ export function addSearch(server: FastifyInstance, pool: pg.Pool): void {
     async (request) => {
       const { org, ns } = request.params;
       const { query } = request.body;
-      const asked = { text: query, artifactTypes: null, threadId: null, minScore: 0, includeExpired: false, limit: 10 };
-      const values = rankingValues(org, [ns], asked);
+      const asked = { text: query, conditions: {}, threadId: null, minScore: 0, includeExpired: false, limit: 10 };
+      const values = rankingValues({ orgId: org, namespaceIds: [ns] }, asked);
       const { rows } = await pool.query<Ranked>({ name: 'rank', text: RANK, values });
       const ids = rows.map(({ artifactId }) => artifactId);
       const found = await pool.query<{ artifact_id: string }>({ name: 'found', text: BY_ID, values: [org, ns, ids] });

@@ -8,6 +8,8 @@ export const tables: GroupTables = {
     'artifact_chunks',
     'artifact_words',
     'artifact_languages',
+    'search_language_changes',
+    'search_settings',
     'files',
     'sources',
     'entities',

@@ -31,7 +31,7 @@ export const tables: GroupTables = {
       vault: 'secrets of deleted ones are neither read, opened nor noticed',
       identity: 'where a token works, and where a user starts',
       tools: 'what is of deleted ones is not shown, and not refreshed',
-      knowledge: 'a download ends with its workspace',
+      knowledge: 'a download ends with its workspace, and artifacts are searched in its language',
       insight: 'names in notifications, and counts',
     },
     workspace_members: {
@@ -46,7 +46,7 @@ export const tables: GroupTables = {
       access: 'the id behind `default`, and the workspace of a token',
       vault: 'a secret is made while its namespace is locked',
       tools: 'an instance is made while its namespace is locked',
-      knowledge: 'content is made while its namespace is locked',
+      knowledge: 'content is made while its namespace is locked, and searches are of some of them',
       pipelines: 'the namespace that a recipe makes is locked',
       'pipelines (writes)': 'a recipe makes one with everything in it, in one change',
       insight: 'counts',

@@ -1,5 +1,6 @@
 import { rolesWith } from '../access/permissions.ts';
 import { reachesEveryWorkspace } from '../access/role-grants.ts';
+import type { Permission } from '../kernel/resources.ts';
 import { roles } from '../kernel/roles.ts';
 
 /**
@@ -40,6 +41,14 @@ export const workspaceRolesSince = (orgId: string, workspaceId: string, userId: 
   `select m.updated_at from workspace_members m
     where m.org_id = ${orgId} and m.workspace_id = ${workspaceId} and m.user_id = ${userId}
   union all ${organizationRoleSince(orgId, userId)} and m.role in ${EVERYWHERE}`;
+
+/**
+ * Whether a user has a permission in a workspace by a role there, where roles of the organization give none.
+ * @param permission one that no role in the organization alone grants: see `reachesEveryWorkspace`
+ */
+export const hasInWorkspace = (permission: Permission, workspaceId: string, userId: string): string =>
+  `exists (select 1 from workspace_members m where m.workspace_id = ${workspaceId} and m.user_id = ${userId}
+    and m.role in ${listed(rolesWith(permission))})`;
 
 /** The `user_id` of those who administer an organization. */
 export const organizationAdministrators = (orgId: string): string =>

@@ -12,6 +12,7 @@ import { UploadPieces } from '../knowledge/files/upload-pieces.ts';
 import { UploadTickets } from '../knowledge/files/upload-tickets.ts';
 import { ArtifactIndexer } from '../knowledge/indexing/artifact-indexer.ts';
 import { ArtifactSearch } from '../knowledge/indexing/artifact-search.ts';
+import { SearchScopes } from '../knowledge/indexing/search-scopes.ts';
 import { TextExtraction } from '../knowledge/indexing/text/text-extraction.ts';
 import { TextRanking } from '../knowledge/indexing/text-ranking.ts';
 import { MemoryService } from '../knowledge/memories/memory.service.ts';
@@ -27,7 +28,7 @@ export function createKnowledge(ground: Ground, { storageBudget: storageLimits }
   const { storage } = closed;
   const { maxUploadBytes } = config;
   const extraction = new TextExtraction();
-  const indexing = new ArtifactIndexer({ sql, changes, storage, extraction });
+  const indexing = new ArtifactIndexer({ sql, changes, storage, extraction, language: config.searchLanguage });
   const artifacts = new ArtifactService({ ...deps, indexing, storageLimits });
   const threads = new ThreadService(deps);
   const files = new FileService({ sql, storage, storageLimits, maxUploadBytes });
@@ -43,7 +44,12 @@ export function createKnowledge(ground: Ground, { storageBudget: storageLimits }
       downloads: new DownloadService({ sql, storage, links, linkCaller }),
       threads,
       artifacts,
-      artifactSearch: new ArtifactSearch({ artifacts, threads, rankings: [new TextRanking(slowReads)] }),
+      artifactSearch: new ArtifactSearch({
+        artifacts,
+        threads,
+        scopes: new SearchScopes(sql, access),
+        rankings: [new TextRanking(slowReads)],
+      }),
       sources: new SourceService(deps),
       entities: new EntityService(deps),
       memories: new MemoryService(deps),

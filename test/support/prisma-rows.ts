@@ -39,7 +39,7 @@ export const prismaRows = (prisma: PrismaClient) => ({
       const isExpired = row.expiresAt !== null && row.expiresAt <= new Date();
       const isThread = row.threadId !== null;
       return {
-        ...without(row, ['expiryNoticedAt', 'deletedAt', 'indexLanguage', 'indexVersion', 'labelConfig']),
+        ...without(row, ['expiryNoticedAt', 'deletedAt', 'indexVersion', 'labelConfig']),
         sizeBytes: Number(row.sizeBytes),
         isExpired,
         hasFile: row.fileId !== null,

@@ -65,7 +65,9 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'CreateSecretInput.environmentId': () => absent,
   // what is in the entries of a tool has a shape that the schema does not say
   // the names of artifacts have it
-  'QueryArtifactsInput.query': ({ marker }) => marker,
+  '*.query': ({ marker }) => marker,
+  // a media type, which no pattern is made up for
+  '*.mimeTypes': () => ['text/*'],
   '*.configSchema': ({ marker }) => [{ name: 'address', display_name: marker, type: 'string' }],
   '*.credentialSchema': ({ marker }) => [{ name: 'api_key', description: marker, type: 'secret' }],
   '*.actionSchemas': ({ marker }) => [{ name: 'get', description: marker, parameters: [{ name: 'id' }] }],

@@ -95,6 +95,7 @@ async function seedWorkspaces(ann: Client, first: Json, org: string, ids: Json):
   const gone = await ann.post(`${org}/workspaces`, { organization_id: ids.org_id, name: 'Deleted' });
   await ann.must('DELETE', `${org}/workspaces/${text(gone, 'workspace_id')}`);
   const home = `${org}/workspaces/${String(ids.workspace_id)}`;
+  await ann.must('PUT', home, { language: 'en' });
   ids.namespace_id = text(await ann.post(`${home}/namespaces`, { name: 'Notes', slug: 'notes' }), 'namespace_id');
   for (const title of ['First', 'Second']) {
     const threads = `${home}/namespaces/${String(ids.namespace_id)}/threads`;
@@ -162,6 +163,7 @@ async function seedArtifacts(ann: Client, org: string, ids: Json): Promise<void>
     thread_id: ids.thread_id,
     tags: ['one', 'two'],
     metadata: { deep: { er: [true, 1.5] } },
+    language: 'en',
     ttl_seconds: 86_400,
     is_pinned: true,
   });

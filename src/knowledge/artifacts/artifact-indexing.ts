@@ -20,4 +20,10 @@ export interface ArtifactIndexing {
    * nothing of its content is indexed: what has no text, as an image, needs no job
    */
   contentChanged(tx: Tx, artifact: ChangedContent): IndexColumns;
+
+  /** @returns what the row of an artifact says of its index, if the language changes and the content does not */
+  languageChanged(
+    before: { language: string | null },
+    input: { language?: string | null | undefined },
+  ): Pick<Columns<'artifacts'>, 'indexVersion'>;
 }

@@ -69,6 +69,16 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
     keywords: t.exposeStringList('keywords', { description: 'Words that it is about.' }),
     tags: t.exposeStringList('tags', { description: 'Free labels.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
+    language: t.exposeString('language', {
+      nullable: true,
+      description: 'The language that its text was said to be in, as ISO 639-1; `null` if nobody said one.',
+    }),
+    indexLanguage: t.exposeString('indexLanguage', {
+      nullable: true,
+      description:
+        'The language that its text is indexed in, as ISO 639-1: its own, that of the workspace, of the operator’s ' +
+        'setting, or the one that was detected. `null` until it is indexed.',
+    }),
     source: t.exposeString('source', {
       description: 'Where it comes from: `api`, `upload`, `user`, `agent`, `tool`, `workflow` or another word.',
     }),

@@ -1,6 +1,7 @@
 import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
+import { languages } from '../../kernel/languages.ts';
 
 /** The largest text of an artifact, in bytes of UTF-8. Larger ones are files. */
 const MAX_CONTENT_BYTES = 1024 * 1024;
@@ -13,6 +14,7 @@ const mime = {
   maxLength: 255,
 } as const satisfies Constraints;
 const reference = { minLength: 1, maxLength: 255 } as const satisfies Constraints;
+const language = { oneOf: languages } as const satisfies Constraints;
 const labels = { maxItems: 50, item: { minLength: 1, maxLength: 64 } } as const satisfies Constraints;
 const kept = <Bounds extends Constraints>(constraints: Bounds) => ({ ...constraints, notNull: true }) as const;
 
@@ -20,6 +22,8 @@ const TYPE =
   '`text`, `markdown`, `code`, `json`, `html`, `csv`, `image`, `audio`, `video`, `document`, `file`, `other` or ' +
   'another word.';
 const TTL = 'Lifetime in seconds, from now on. After that it is hidden from lists, and removed seven days later.';
+const LANGUAGE = 'The language of the text, as ISO 639-1: the search knows its words in their forms.';
+const DETECTED = 'Default: that of the workspace, of the operator’s setting, or the one that is detected.';
 const CONTENT = 'The text, at most 1 MiB in UTF-8.';
 
 export const CreateArtifactInput = builder.inputType('CreateArtifactInput', {
@@ -42,6 +46,7 @@ export const CreateArtifactInput = builder.inputType('CreateArtifactInput', {
     keywords: t.stringList({ constraints: labels, description: 'Words that it is about.' }),
     tags: t.stringList({ constraints: labels, description: 'Free labels.' }),
     metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
+    language: t.string({ constraints: language, description: `${LANGUAGE} ${DETECTED}` }),
     source: t.string({
       constraints: bounds.open,
       description: 'Where it comes from: `api` (default), `user`, `agent`, `tool`, `workflow` or another word.',
@@ -67,6 +72,7 @@ export const UploadArtifactInput = builder.inputType('UploadArtifactInput', {
     threadId: t.id({ constraints: bounds.id, description: 'The thread that it belongs to.' }),
     tags: t.stringList({ constraints: labels, description: 'Free labels.' }),
     metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
+    language: t.string({ constraints: language, description: `${LANGUAGE} ${DETECTED}` }),
     ttlSeconds: t.int({ constraints: ttl, description: `${TTL} Without one, it does not expire.` }),
     rootArtifactId: t.id({
       constraints: bounds.id,
@@ -94,6 +100,10 @@ export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
       type: 'JSONObject',
       constraints: { notNull: true },
       description: 'Replaces the free-form data.',
+    }),
+    language: t.string({
+      constraints: language,
+      description: `${LANGUAGE} \`null\` for that of the workspace, of the setting, or the one that is detected.`,
     }),
     status: t.string({
       constraints: { oneOf: ['active', 'archived'], notNull: true },

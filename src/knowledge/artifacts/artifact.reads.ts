@@ -16,7 +16,7 @@ const plain = columnsOf(
     'replacedByVersion contentPreview fileId fileName mimeType sha256 summary keywords tags metadata source',
     'sourceExecutionId sourceStepId sourceTool status ttlSeconds expiresAt isPinned isIndexed indexedAt',
     'indexCollection indexError indexAttempts chunkCount embeddingModelId promotedToSourceId createdBy createdAt',
-    'updatedAt resourceVersion',
+    'updatedAt resourceVersion language indexLanguage',
   ),
 );
 const shared = {

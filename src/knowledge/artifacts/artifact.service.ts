@@ -29,7 +29,7 @@ import { deleteSourcesOfExpired, expiryTask } from './artifact-expiry.ts';
 import type { ArtifactIndexing } from './artifact-indexing.ts';
 import { changedLifetime, lifetimeOf, lockArtifact, notLatest, snapshotOf } from './artifact-versions.ts';
 
-type Changeable = Words<'description artifactType mimeType threadId summary keywords tags metadata'>;
+type Changeable = Words<'description artifactType mimeType threadId summary keywords tags metadata language'>;
 type LifetimeField = Words<'ttlSeconds isPinned'>;
 type Provenance = Words<'source sourceExecutionId sourceStepId sourceTool'>;
 
@@ -61,7 +61,7 @@ interface ArtifactDeps extends ServiceDeps {
 }
 
 /** What a snapshot cannot have of its own. */
-const OF_THE_CHAIN = ['content', 'threadId', 'status', 'ttlSeconds', 'isPinned'] as const;
+const OF_THE_CHAIN = ['content', 'threadId', 'status', 'ttlSeconds', 'isPinned', 'language'] as const;
 
 const DELETED_DAYS = 30;
 
@@ -151,6 +151,7 @@ export class ArtifactService {
         keywords: given.keywords ?? [],
         tags: given.tags ?? [],
         metadata: given.metadata ?? {},
+        language: given.language ?? null,
         source: given.source ?? (file ? 'upload' : 'api'),
         sourceExecutionId: given.sourceExecutionId ?? null,
         sourceStepId: given.sourceStepId ?? null,
@@ -292,7 +293,7 @@ export class ArtifactService {
       const lifetime = changedLifetime(before, input);
       const set = { ...columnsOf(input), ...lifetime };
       if (body) this.#change(tx, before, body, set, columnsOfBody(body, saidOf(before, input, file)));
-      else tx.update('artifacts', { id }, set);
+      else tx.update('artifacts', { id }, { ...set, ...this.#deps.indexing.languageChanged(before, input) });
       if (lifetime) tx.update('artifacts', { rootArtifactId: id, isLatest: false }, lifetime);
       taking?.take(tx);
       recordChange(tx, 'update', 'artifact', before, { fields: [...Object.keys(input), ...(file ? ['file'] : [])] });
@@ -379,6 +380,7 @@ const columnsOf = (input: ArtifactChanges): Columns<'artifacts'> => ({
   keywords: input.keywords ?? undefined,
   tags: input.tags ?? undefined,
   metadata: input.metadata ?? undefined,
+  language: input.language,
   status: input.status ?? undefined,
   source: input.source ?? undefined,
   sourceExecutionId: input.sourceExecutionId,

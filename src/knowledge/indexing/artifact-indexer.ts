@@ -1,6 +1,7 @@
 import type { Changes } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Artifact } from '../../generated/prisma/client.ts';
@@ -11,6 +12,7 @@ import type { Storage } from '../../platform/storage/storage.ts';
 import { previewOf } from '../artifacts/artifact-content.ts';
 import type { ArtifactIndexing, ChangedContent, IndexColumns } from '../artifacts/artifact-indexing.ts';
 import { followArtifact } from '../sources/promotion.ts';
+import { languageSettingTask, languageTask } from './search-languages.ts';
 import { ExtractionError } from './text/extraction-error.ts';
 import type { ExtractedText } from './text/extraction-messages.ts';
 import type { TextExtraction } from './text/text-extraction.ts';
@@ -33,6 +35,8 @@ const UNREAD = 'The content could not be read.';
 
 /** What the columns of the index say of the way in which it is made now. */
 const INDEX_VERSION = 1;
+/** Of what is to be indexed again, whatever way it was indexed in. */
+const OUTDATED_VERSION = 0;
 const OUTDATED = `index_version < ${INDEX_VERSION} and is_latest and deleted_at is null`;
 /** Artifacts of an older index that are looked up together, and how long one run indexes them. */
 const PAGE = 20;
@@ -51,6 +55,8 @@ interface IndexerDeps {
   changes: Changes;
   storage: Pick<Storage, 'read'>;
   extraction: TextExtraction;
+  /** The language of what says none, nor does its workspace. */
+  language?: string | null | undefined;
 }
 
 const CLAIMED = `a.content, a.mime_type as "mimeType", f.storage_key as "storageKey",
@@ -88,7 +94,7 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
       { everySeconds: 1, ifAny: `select 1 from artifacts where ${OUTDATED}` },
       ({ signal }) => this.#indexAgain(signal),
     );
-    this.tasks = [this.#task as Task, again, forgettingTask(deps)];
+    this.tasks = [this.#task as Task, again, forgettingTask(deps), languageTask(deps), languageSettingTask(deps)];
   }
 
   contentChanged(tx: Tx, { id: artifactId, orgId, version, mimeType }: ChangedContent): IndexColumns {
@@ -96,6 +102,13 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
       return { isIndexed: true, indexedAt: new Date(), indexCollection: COLLECTION };
     tx.enqueue(this.#task, { artifactId, version }, { key: `index ${artifactId}`, turnOf: orgId });
     return {};
+  }
+
+  languageChanged(
+    before: { language: string | null },
+    { language }: { language?: string | null | undefined },
+  ): Pick<Columns<'artifacts'>, 'indexVersion'> {
+    return language === undefined || language === before.language ? {} : { indexVersion: OUTDATED_VERSION };
   }
 
   /** Indexes artifacts of an older index one by one. What fails is left to a job, with its tries. */
@@ -217,8 +230,9 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
   /** Writes the chunks of an artifact in place of those that it has, and the words in them. */
   #writeChunks(tx: Tx, artifact: Artifact, found: ExtractedText): void {
     const { text, chunks } = found;
-    const { id, orgId, workspaceId, namespaceId } = artifact;
+    const { id, orgId, workspaceId, namespaceId, language } = artifact;
     tx.write(statement`delete from artifact_chunks where artifact_id = ${id}`);
+    const detected = languageOf(found);
     const contents = chunks.map(({ start, end }) => text.slice(start, end).trim());
     const tokens = chunks.map((chunk) => chunk.tokens);
     const grams = chunks.map((chunk) => chunk.grams);
@@ -228,7 +242,8 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
         select ${id}, ${orgId}, ${workspaceId}, ${namespaceId}, c.position - 1, c.content, c.tokens, l.config,
           to_tsvector(l.config::regconfig, cut_search_text(c.content, false)), c.grams::int[]
         from unnest(${contents}::text[], ${tokens}::int[], ${grams}::text[])
-          with ordinality c(content, tokens, grams, position), search_config(${languageOf(found)}) l(config)`);
+          with ordinality c(content, tokens, grams, position),
+          search_config(artifact_language(${language}, ${workspaceId}, ${detected})) l(config)`);
     tx.write(holdVocabulary(namespaceId));
     tx.write(vocabularyOf(artifact, contents));
   }
@@ -253,7 +268,7 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
   }
 }
 
-/** The language that a text is indexed in. */
+/** The language that a text is indexed in, if nobody said another. */
 const languageOf = ({ language }: ExtractedText): string => language ?? DEFAULT_LANGUAGE;
 
 /** What a source says of its text. */

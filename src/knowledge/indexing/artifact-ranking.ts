@@ -1,9 +1,24 @@
-import type { NamespacePlace } from '../../kernel/checked-place.ts';
+/** What an artifact has to be besides what it says: all that is given. */
+export interface ArtifactConditions {
+  /** One of these types. */
+  artifactTypes?: readonly string[] | null;
+  /** One of these media types, as `text/plain` or `text/*`. */
+  mimeTypes?: readonly string[] | null;
+  /** Has all of these tags. */
+  tags?: readonly string[] | null;
+  /** Has each of these keys, with this value. */
+  metadata?: Readonly<Record<string, unknown>> | null;
+  createdFrom?: Date | null;
+  /** Exclusive, as the next one. */
+  createdTo?: Date | null;
+  updatedFrom?: Date | null;
+  updatedTo?: Date | null;
+}
 
 /** What artifacts are searched for. */
 export interface RankingQuery {
   text: string;
-  artifactTypes: readonly string[] | null;
+  conditions: ArtifactConditions;
   threadId: string | null;
   /** From 0 to 1; artifacts with a lower score are not found. */
   minScore: number;
@@ -30,7 +45,13 @@ export interface RankedList {
   total: number;
 }
 
-/** One way to rank the artifacts of a namespace. Vectors would be another: the search takes the best of all. */
+/** Namespaces of an organization that the caller may read. */
+export interface SearchedPlaces {
+  orgId: string;
+  namespaceIds: readonly string[];
+}
+
+/** One way to rank the artifacts of namespaces. Vectors would be another: the search takes the best of all. */
 export interface ArtifactRanking {
-  rank(place: NamespacePlace, query: RankingQuery): Promise<RankedList>;
+  rank(places: SearchedPlaces, query: RankingQuery): Promise<RankedList>;
 }

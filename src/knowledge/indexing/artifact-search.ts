@@ -1,11 +1,19 @@
-import type { ReadContext } from '../../data/request-cache.ts';
-import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
+import type { CallerContext } from '../../data/request-cache.ts';
+import type { Checked, NamespacePlace, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
+import { InputError, type InputIssue, invalidInput } from '../../kernel/errors.ts';
 import type { Artifact } from '../artifacts/artifact.reads.ts';
 import type { ArtifactService } from '../artifacts/artifact.service.ts';
 import { startOf } from '../artifacts/artifact-content.ts';
 import type { ThreadService } from '../threads/thread.service.ts';
-import type { ArtifactRanking, RankedArtifact, RankedList } from './artifact-ranking.ts';
+import type {
+  ArtifactConditions,
+  ArtifactRanking,
+  RankedArtifact,
+  RankedList,
+  SearchedPlaces,
+} from './artifact-ranking.ts';
 import { excerptOf } from './excerpt.ts';
+import type { SearchScopes } from './search-scopes.ts';
 import { partOf } from './text/grams.ts';
 
 /** Sizes of an answer in characters (defaults §5). */
@@ -15,15 +23,25 @@ const DEFAULT_LIMIT = 10;
 const BETWEEN = '\n\n---\n\n';
 
 /** What to search for. */
-export interface ArtifactQuery {
+export interface ArtifactQuery extends ArtifactConditions {
   query: string;
   /** Default 10. */
   limit?: number | null;
-  artifactTypes?: readonly string[] | null;
-  threadId?: string | null;
   /** Default 0. */
   minScore?: number | null;
   includeExpired?: boolean | null;
+}
+
+/** What to search a namespace for. */
+export interface NamespaceQuery extends ArtifactQuery {
+  threadId?: string | null;
+}
+
+/** What to search a workspace or an organization for. */
+export interface WideQuery extends ArtifactQuery {
+  /** Only in these; empty for all. */
+  namespaceIds?: readonly string[] | null;
+  workspaceIds?: readonly string[] | null;
 }
 
 /** An artifact that was found. */
@@ -44,11 +62,12 @@ export interface ArtifactQueryResult {
 interface SearchDeps {
   artifacts: Pick<ArtifactService, 'reads'>;
   threads: Pick<ThreadService, 'reads'>;
+  scopes: SearchScopes;
   /** One or more; an artifact has the best score that one gives it. */
   rankings: readonly ArtifactRanking[];
 }
 
-/** Searches the heads of a namespace's artifacts, by what is indexed of their content and by their labels. */
+/** Searches the heads of artifacts, by what is indexed of their content and by their labels. */
 export class ArtifactSearch {
   readonly #deps: SearchDeps;
 
@@ -58,33 +77,94 @@ export class ArtifactSearch {
 
   /** @throws RESOURCE_NOT_FOUND for an unknown thread */
   async query(
-    context: ReadContext,
+    context: CallerContext,
     place: Checked<NamespacePlace>,
-    input: ArtifactQuery,
+    input: NamespaceQuery,
   ): Promise<ArtifactQueryResult> {
-    const { artifacts, threads, rankings } = this.#deps;
-    const { query, threadId = null, artifactTypes } = input;
-    const limit = input.limit ?? DEFAULT_LIMIT;
+    const { artifacts, threads } = this.#deps;
+    const { threadId = null } = input;
     if (threadId !== null) await threads.reads.get(context, place, threadId);
-    const types = artifactTypes && artifactTypes.length > 0 ? artifactTypes : null;
+    const places = { orgId: place.orgId, namespaceIds: [place.namespaceId] };
+    return this.#found(places, input, threadId, (id) => artifacts.reads.find(context, place, id));
+  }
+
+  /** Searches the namespaces of a workspace that the caller may read. */
+  async queryWorkspace(
+    context: CallerContext,
+    place: Checked<WorkspacePlace>,
+    input: WideQuery,
+  ): Promise<ArtifactQueryResult> {
+    return this.#wide(context, await this.#deps.scopes.ofWorkspace(context.caller, place, input), input);
+  }
+
+  /** Searches the namespaces of all workspaces of an organization in which the caller may read artifacts. */
+  async queryOrganization(
+    context: CallerContext,
+    place: Checked<OrganizationPlace>,
+    input: WideQuery,
+  ): Promise<ArtifactQueryResult> {
+    return this.#wide(context, await this.#deps.scopes.ofOrganization(context.caller, place, input), input);
+  }
+
+  #wide(context: CallerContext, places: SearchedPlaces, input: WideQuery): Promise<ArtifactQueryResult> {
+    const { reads } = this.#deps.artifacts;
+    return this.#found(places, input, null, (id) => reads.findInTenant(context, places.orgId, id));
+  }
+
+  async #found(
+    places: SearchedPlaces,
+    input: ArtifactQuery,
+    threadId: string | null,
+    find: (id: string) => Promise<Artifact | null>,
+  ): Promise<ArtifactQueryResult> {
+    demandMeaningful(input);
+    const { query, limit: given, minScore, includeExpired, ...conditions } = input;
+    const limit = given ?? DEFAULT_LIMIT;
     const asked = {
       text: query,
-      artifactTypes: types,
+      conditions,
       threadId,
-      minScore: input.minScore ?? 0,
-      includeExpired: input.includeExpired ?? false,
+      minScore: minScore ?? 0,
+      includeExpired: includeExpired ?? false,
       limit,
     };
-    const { artifacts: best, total } = fused(await Promise.all(rankings.map((each) => each.rank(place, asked))), limit);
+    const lists = await Promise.all(this.#deps.rankings.map((each) => each.rank(places, asked)));
+    const { artifacts: best, total } = fused(lists, limit);
     const found = await Promise.all(
       best.map(async (ranked) => {
-        const artifact = await artifacts.reads.find(context, place, ranked.artifactId);
+        const artifact = await find(ranked.artifactId);
         return artifact ? { artifact, score: ranked.score, ...partsOf(artifact, ranked, query) } : null;
       }),
     );
     const results = found.filter((each) => each !== null);
     return { results, combinedContext: contextOf(results), totalResults: total, query };
   }
+}
+
+const MOST_KEYS = 10;
+
+/** @throws InputError for conditions that nothing can meet, and values that equality is not defined for */
+function demandMeaningful({ metadata, createdFrom, createdTo, updatedFrom, updatedTo }: ArtifactConditions): void {
+  if (createdFrom && createdTo && createdTo < createdFrom)
+    throw invalidInput(['input', 'createdTo'], 'the end is before the start');
+  if (updatedFrom && updatedTo && updatedTo < updatedFrom)
+    throw invalidInput(['input', 'updatedTo'], 'the end is before the start');
+  const entries = Object.entries(metadata ?? {});
+  if (entries.length > MOST_KEYS) throw invalidInput(['input', 'metadata'], `at most ${MOST_KEYS} keys`);
+  const issues = entries.flatMap(([key, value]): InputIssue[] => {
+    if (value === null || typeof value !== 'object') return [];
+    const error = 'a text, a number, true, false or null';
+    return [
+      {
+        path: ['input', 'metadata', key],
+        type: 'value_error',
+        msg: `Value error, ${error}`,
+        ctx: { error },
+        input: value,
+      },
+    ];
+  });
+  if (issues.length > 0) throw new InputError(issues);
 }
 
 /** One list of several. How many were found by all together is at least how many the longest has. */

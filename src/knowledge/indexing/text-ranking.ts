@@ -1,7 +1,6 @@
 import type { SlowReads } from '../../data/slow-reads.ts';
-import type { NamespacePlace } from '../../kernel/checked-place.ts';
 import { DAYS_AFTER_EXPIRY } from '../artifacts/artifact.reads.ts';
-import type { ArtifactRanking, RankedArtifact, RankedList, RankingQuery } from './artifact-ranking.ts';
+import type { ArtifactRanking, RankedArtifact, RankedList, RankingQuery, SearchedPlaces } from './artifact-ranking.ts';
 import { partOf } from './text/grams.ts';
 import { UNSPACED } from './text/unspaced.ts';
 
@@ -112,6 +111,15 @@ const WORDS = `spaces as materialized (select unnest($2::text[]) as space_id),
   formulas as materialized (
     select name, search_formula(config, $3) as formula from configs where $5)`;
 
+/** What an artifact has to be besides what it says. */
+const meets = (a: string): string => `($7::text[] is null or ${a}.artifact_type = any($7))
+    and ($8::text is null or ${a}.thread_id = $8)
+    and ($14::text[] is null or split_part(lower(${a}.mime_type), ';', 1) = any($14)
+      or split_part(lower(${a}.mime_type), '/', 1) || '/*' = any($14))
+    and ($15::text[] is null or ${a}.tags @> $15) and ($16::jsonb is null or ${a}.metadata @> $16)
+    and ($17::timestamptz is null or ${a}.created_at >= $17) and ($18::timestamptz is null or ${a}.created_at < $18)
+    and ($19::timestamptz is null or ${a}.updated_at >= $19) and ($20::timestamptz is null or ${a}.updated_at < $20)`;
+
 /** What has the words that are asked for, and fits the operators of the query if it has some: in its own language. */
 const fitting = (columns: string, table: string, has: string, fits: string, most: number): string =>
   `(${inSpaces(columns, table, `not $5 and ${has}`, most)})
@@ -128,11 +136,11 @@ const chunksWith = (words: 'every_word' | 'any_word'): string => {
 const LABELS = fitting(
   'id',
   'artifacts',
-  `${HEADS} and t.label_words @@ (select any_word from sought)`,
+  `${HEADS} and ${meets('t')} and t.label_words @@ (select any_word from sought)`,
   't.label_config = o.name and t.label_words @@ o.formula',
   MOST_RANKED,
 );
-const NAMES = inSpaces('id', 'artifacts', `${HEADS} and t.name ilike $13`, MOST_RANKED);
+const NAMES = inSpaces('id', 'artifacts', `${HEADS} and ${meets('t')} and t.name ilike $13`, MOST_RANKED);
 const PARTS = inSpaces(
   'artifact_id, position',
   'artifact_chunks',
@@ -145,7 +153,8 @@ const WEIGHTS = `'{1,0.5,0.7,0.8}'`;
 
 /**
  * Parameters: organization, namespaces, query, query without what it excludes, whether all of it must fit, whether
- * expired artifacts count, types, thread, least score, limit, the exact part with its grams, and a pattern of it.
+ * expired artifacts count, types, thread, least score, limit, the exact part with its grams, a pattern of it, the other
+ * conditions, and whether there is any.
  */
 export const RANK = `with ${WORDS},
   found as (
@@ -158,7 +167,8 @@ export const RANK = `with ${WORDS},
     select artifact_id, position, is_exact from (
       select artifact_id, position, is_exact,
         row_number() over (partition by artifact_id order by is_exact desc, has_all desc, position) as nth
-      from found) f
+      -- as a value: whether it exists could be answered by reading the artifacts of everybody
+      from found f where not $21 or (select ${meets('a')} from artifacts a where a.id = f.artifact_id)) f
     -- of every artifact its first chunk, before any has its second
     order by nth, is_exact desc, artifact_id limit ${MOST_RANKED}),
   candidates as (
@@ -187,8 +197,7 @@ export const RANK = `with ${WORDS},
   where a.org_id = $1 and a.namespace_id = any($2) and a.is_latest and a.deleted_at is null
     and (a.expires_at is null or a.expires_at > now()
       or $6 and a.expires_at > now() - interval '${DAYS_AFTER_EXPIRY} days')
-    and ($7::text[] is null or a.artifact_type = any($7)) and ($8::text is null or a.thread_id = $8)
-    and h.score >= $9
+    and ${meets('a')} and h.score >= $9
   order by h.score desc, a.id desc limit $10`;
 
 // in a question, `or` is a word like others
@@ -204,8 +213,19 @@ function quotedRun(found: string, at: number, query: string): string {
 }
 
 /** The parameters of {@link RANK}. */
-export function rankingValues(orgId: string, namespaceIds: readonly string[], query: RankingQuery): unknown[] {
+export function rankingValues({ orgId, namespaceIds }: SearchedPlaces, query: RankingQuery): unknown[] {
   const part = partOf(query.text);
+  const { threadId, conditions } = query;
+  const types = some(conditions.artifactTypes);
+  const others = [
+    some(conditions.mimeTypes?.map((type) => type.toLowerCase())),
+    some(conditions.tags),
+    conditions.metadata && Object.keys(conditions.metadata).length > 0 ? JSON.stringify(conditions.metadata) : null,
+    conditions.createdFrom ?? null,
+    conditions.createdTo ?? null,
+    conditions.updatedFrom ?? null,
+    conditions.updatedTo ?? null,
+  ];
   return [
     orgId,
     namespaceIds,
@@ -213,15 +233,20 @@ export function rankingValues(orgId: string, namespaceIds: readonly string[], qu
     query.text.replace(EXCLUDED, ' '),
     OPERATORS.test(query.text),
     query.includeExpired,
-    query.artifactTypes,
-    query.threadId,
+    types,
+    threadId,
     query.minScore,
     query.limit,
     part?.grams ?? null,
     part?.text ?? null,
     part && `%${part.text.replace(/[\\%_]/g, '\\$&')}%`,
+    ...others,
+    [types, threadId, ...others].some((condition) => condition !== null),
   ];
 }
+
+const some = (list: readonly string[] | null | undefined): readonly string[] | null =>
+  list && list.length > 0 ? list : null;
 
 /**
  * Ranks by words, as the text search configurations of PostgreSQL know them for the language of each artifact: those of
@@ -237,9 +262,9 @@ export class TextRanking implements ArtifactRanking {
     this.#reads = reads;
   }
 
-  async rank({ orgId, namespaceId }: NamespacePlace, query: RankingQuery): Promise<RankedList> {
-    const reads = this.#reads.of(orgId, { limitMs: LIMIT_MS });
-    const rows = await reads.read<RankedArtifact & { total: number }>(RANK, rankingValues(orgId, [namespaceId], query));
+  async rank(places: SearchedPlaces, query: RankingQuery): Promise<RankedList> {
+    const reads = this.#reads.of(places.orgId, { limitMs: LIMIT_MS });
+    const rows = await reads.read<RankedArtifact & { total: number }>(RANK, rankingValues(places, query));
     return { artifacts: rows, total: rows[0]?.total ?? 0 };
   }
 }

@@ -1,9 +1,10 @@
-import { flag, integer, setting, text, url } from '../../setting.ts';
+import { languages } from '../../kernel/languages.ts';
+import { flag, integer, oneOf, setting, text, url } from '../../setting.ts';
 
 /** 512 TiB. */
 const MOST_STORAGE = 512 * 1024 ** 4;
 
-/** Files, and the store that keeps them. */
+/** Files, the store that keeps them, and the search in them. */
 export const storageSettings = {
   maxUploadBytes: setting('MAX_UPLOAD_BYTES', integer(1, 5 * 1024 ** 3), 'Largest file that may be uploaded.', {
     default: String(50 * 1024 * 1024),
@@ -21,6 +22,13 @@ export const storageSettings = {
     'The same for all workspaces of an organization together. An administrator of the platform may set more or less ' +
       'for an organization.',
     { default: String(100 * 1024 ** 3) },
+  ),
+  searchLanguage: setting(
+    'SEARCH_LANGUAGE',
+    oneOf(languages),
+    'Language (ISO 639-1) of artifacts whose text is searched, where neither they nor their workspace say one. ' +
+      'After a change they are indexed again. Give all processes the same.',
+    { defaultText: 'the one that is detected' },
   ),
   s3Bucket: setting('S3_BUCKET', text, 'Bucket of an S3-compatible store for files. It must exist.', {
     defaultText: 'files are kept in `DATA_DIR/files`',

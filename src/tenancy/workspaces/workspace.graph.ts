@@ -7,6 +7,7 @@ import { refersTo } from '../../graphql/references.ts';
 import { MessageResult } from '../../graphql/results.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { languages } from '../../kernel/languages.ts';
 import { isSelf, User } from '../users/user.graph.ts';
 
 export const Workspace = builder.prismaObject('Workspace', {
@@ -29,6 +30,12 @@ export const Workspace = builder.prismaObject('Workspace', {
     bucketStatus: t.exposeString('bucketStatus', { description: '`pending`, `ready`, `failed` or `deleting`.' }),
     isActive: t.exposeBoolean('isActive', { description: 'Whether the workspace is in use.' }),
     tags: t.exposeStringList('tags', { description: 'Labels to find the workspace by.' }),
+    language: t.exposeString('language', {
+      nullable: true,
+      description:
+        'The language of its artifacts that say none, as ISO 639-1; `null` for that of the operator’s setting, or ' +
+        'the one that is detected.',
+    }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the workspace was created.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the workspace last changed.' }),
   }),
@@ -127,6 +134,12 @@ const UpdateWorkspaceInput = builder.inputType('UpdateWorkspaceInput', {
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     isActive: t.boolean({ constraints: { notNull: true }, description: 'Whether the workspace is in use.' }),
     tags: t.stringList({ constraints: bounds.tags, description: 'The new labels. They replace the old ones.' }),
+    language: t.string({
+      constraints: { oneOf: languages },
+      description:
+        'The language of its artifacts that say none, as ISO 639-1; they are indexed again in the background. `null` ' +
+        'for that of the operator’s setting, or the one that is detected.',
+    }),
   }),
 });
 

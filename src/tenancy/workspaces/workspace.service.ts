@@ -32,6 +32,7 @@ export interface UpdateWorkspace {
   description?: string | null;
   isActive?: boolean | null;
   tags?: string[] | null;
+  language?: string | null;
 }
 
 const workspaces: ReadsOptions<Workspace, OrganizationPlace, PageArgs> = {
@@ -104,6 +105,7 @@ export class WorkspaceService {
         description: input.description,
         isActive: input.isActive ?? undefined,
         tags: input.tags ?? undefined,
+        language: input.language,
       };
       recordChange(tx, 'update', 'workspace', { id, orgId, workspaceId: id }, { fields: Object.keys(input) });
       return tx.change('workspaces', { orgId, id, deletedAt: null }, set, () => notFound('workspace', id));

@@ -65,7 +65,9 @@ async function copies(id: string, count: number): Promise<void> {
 /** What the ranking reads for somebody. */
 async function scansOf({ orgId }: Person, query: string): Promise<Plan[]> {
   const { id } = await app.database.prisma.namespace.findFirstOrThrow({ where: { orgId, slug: 'default' } });
-  const values = rankingValues(orgId, [id], asked(query)).map(literal).join(', ');
+  const values = rankingValues({ orgId, namespaceIds: [id] }, asked(query))
+    .map(literal)
+    .join(', ');
   const client = await app.database.pool.connect();
   try {
     // the plan for all values, as the service has it
@@ -94,7 +96,7 @@ const readingNodes = (plan: Plan): Plan[] =>
 
 const asked = (text: string) => ({
   text,
-  artifactTypes: null,
+  conditions: {},
   threadId: null,
   minScore: 0,
   includeExpired: false,
