@@ -42,12 +42,12 @@ type RequiredKey<Values> = { [Key in keyof Values]-?: object extends Pick<Values
  * What inputs may set of a row: all columns but those that place it and those that the service keeps. Each may be
  * omitted or null; the schema says which may not.
  */
-export type Fields<Name extends TableName> = {
+export type FieldsOf<Name extends TableName> = {
   [Key in Exclude<keyof NewRow<Name>, KeptColumn>]?: NewRow<Name>[Key] | null | undefined;
 };
 
 /** The same of a new row: with the columns that every row needs. */
-export type NewFields<Name extends TableName> = Fields<Name> &
+export type NewFieldsOf<Name extends TableName> = FieldsOf<Name> &
   Pick<NewRow<Name>, Exclude<RequiredKey<NewRow<Name>>, KeptColumn>>;
 
 /** What must hold, or also happens, before the row is written. It takes locks in the order of `locks.ts`. */
@@ -119,7 +119,7 @@ function keyOf<Name extends TableName>(from: Name, row: ChangedRow): Columns<Nam
 }
 
 /** The columns that the input of a new row sets, for one that is written beside others. */
-export const newRow = <Name extends TableName>(from: Name, input: NewFields<Name>) =>
+export const newRow = <Name extends TableName>(from: Name, input: NewFieldsOf<Name>) =>
   columnsGiven(from, input) as Pick<NewRow<Name>, Exclude<keyof NewRow<Name>, KeptColumn>>;
 
 /** The values without the nulls of columns that are never null. */

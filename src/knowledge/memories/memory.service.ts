@@ -1,6 +1,6 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { columnsOf } from '../../data/paging.ts';
-import { deleteRow, type Fields, type NewFields, newRow, updateRow } from '../../data/plain-changes.ts';
+import { deleteRow, type FieldsOf, type NewFieldsOf, newRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
@@ -26,8 +26,8 @@ interface Links {
   entityIds?: string[] | null;
 }
 
-type UpdateMemory = Fields<'memories'> & Links;
-type CreateMemory = NewFields<'memories'> & Links;
+type UpdateMemory = FieldsOf<'memories'> & Links;
+type CreateMemory = NewFieldsOf<'memories'> & Links;
 
 const memories = {
   kind: 'memory',
