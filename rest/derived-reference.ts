@@ -31,18 +31,18 @@ export function derivedGroup(
 export function derivedExample(type: GraphQLInputObjectType): Record<string, unknown> | null {
   const example: Record<string, unknown> = {};
   for (const [name, field] of restFields(type)) {
-    const value = valueOf(name, field.type, constraintsOf(field));
+    const value = exampleOf(name, field.type, constraintsOf(field));
     if (value !== undefined) example[name] = value;
     else if (isNonNullType(field.type) && field.defaultValue === undefined) return null;
   }
   return example;
 }
 
-function valueOf(name: string, type: GraphQLInputType, constraints: Constraints): unknown {
+function exampleOf(name: string, type: GraphQLInputType, constraints: Constraints): unknown {
   const nullable = getNullableType(type);
   if (isListType(nullable)) {
     if ((constraints.minItems ?? 1) > 1) return undefined;
-    const item = valueOf(name.replace(/s$/, ''), nullable.ofType, constraints.item ?? {});
+    const item = exampleOf(name.replace(/s$/, ''), nullable.ofType, constraints.item ?? {});
     return item === undefined ? undefined : [item];
   }
   if (isEnumType(nullable)) return [...restValues(nullable).keys()][0];

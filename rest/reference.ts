@@ -51,7 +51,8 @@ export function readReference(dir: string, operations: readonly CompiledOperatio
       ),
     );
   const derived = operations.flatMap(({ name, body }) => {
-    const example = body && !(name in examples) ? derivedExample(body.type) : null;
+    const isPlain = body?.fileField === null && !(name in examples);
+    const example = isPlain ? derivedExample(body.type) : null;
     return example ? [[name, example] as const] : [];
   });
   return { groups: [...named, ...others], examples: { ...Object.fromEntries(derived), ...examples } };

@@ -109,7 +109,7 @@ describe('the OpenAPI document', () => {
       ['get', '/v1/items/{item_id}/resumable', 'Resumable', ['Items']],
       ['get', '/v1/health', 'Health', ['Health']],
     ]);
-    expect(document.tags).toEqual([{ name: 'Items', description: 'Things to sell.' }, { name: 'health' }]);
+    expect(document.tags).toEqual([{ name: 'Items', description: 'Things to sell.' }, { name: 'Health' }]);
   });
 
   it('describes by the comment of the document, else by the schema', () => {

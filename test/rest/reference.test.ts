@@ -1,8 +1,8 @@
 import { buildSchema, type GraphQLInputObjectType } from 'graphql';
 import { afterAll, describe, expect, it } from 'vitest';
+import { derivedExample, derivedGroup } from '../../rest/derived-reference.ts';
 import { CompileError } from '../../rest/documents.ts';
 import type { CompiledOperation } from '../../rest/operation.ts';
-import { derivedExample, derivedGroup } from '../../rest/derived-reference.ts';
 import { fileOf, inReadingOrder, readReference } from '../../rest/reference.ts';
 import { folderOf, removeFolders } from './toy.ts';
 
@@ -22,7 +22,7 @@ const types = buildSchema(`
   type Query { item(a: Item1, b: Owned, c: Nested, d: OddOnes): Item }
 `);
 const inputOf = (name: string) => types.getType(name) as GraphQLInputObjectType;
-const bodyOf = (name: string) => ({ body: { type: inputOf(name) } }) as Partial<CompiledOperation>;
+const bodyOf = (name: string) => ({ body: { type: inputOf(name), fileField: null } }) as Partial<CompiledOperation>;
 const withBody = bodyOf('Item1');
 const operations = [
   operation('CreateItem', 'items.graphql', withBody),
