@@ -125,8 +125,8 @@ const etag = new GraphQLDirective({
 const whole = new GraphQLDirective({
   name: 'whole',
   description:
-    'The fragment also selects all other plain fields of its type, in their order: those that are no objects and take ' +
-    'no arguments.',
+    'The fragment also selects all other plain fields of its type, in their order: those that are no objects and ' +
+    'take no arguments.',
   locations: [FRAGMENT_DEFINITION],
 });
 

@@ -68,7 +68,9 @@ run(
   '--log-level=error',
   ...written.filter((file) => !/\.(prisma|sql)$/.test(file)),
 );
-console.log(`Wrote ${anOrA(naming.noun)} in ${anOrA(root)}:\n${written.map((file) => `  ${path.relative(projectRoot, file)}`).join('\n')}
+const files = written.map((file) => `  ${path.relative(projectRoot, file)}`).join('\n');
+console.log(`Wrote ${anOrA(naming.noun)} in ${anOrA(root)}:
+${files}
 Next: say in each description what it is for, add its own fields, and run \`npm run generate\`.`);
 
 function readArguments(): NewResource {

@@ -5,8 +5,8 @@ import type { Grant } from '../../src/kernel/roles.ts';
 import { roles } from '../../src/kernel/roles.ts';
 
 /**
- * What viewer, member, editor, admin and owner may: all, only their `o`wn, or nothing. A resource without a row is plain:
- * see {@link ofPlain}.
+ * What viewer, member, editor, admin and owner may: all, only their `o`wn, or nothing. A resource without a row is
+ * plain: see {@link ofPlain}.
  */
 const expected: Partial<Record<Permission, string>> = {
   'organization:access': 'all all all all all',

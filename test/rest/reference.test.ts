@@ -32,7 +32,7 @@ const operations = [
 const read = (files: Record<string, string>) => readReference(folderOf({ 'a.graphql': '', ...files }), operations);
 
 describe('what the reference has beyond the documents', () => {
-  it('is a group for each file and an example for each body, as they follow from the schema, if nobody says more', () => {
+  it('is a group for each file and an example for each body that follow from the schema, if nobody says more', () => {
     expect(read({})).toEqual({
       groups: [
         { file: 'items', name: 'Items' },

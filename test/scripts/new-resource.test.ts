@@ -156,7 +156,7 @@ const follow = (place: string) => {
   const query =
     place === 'organization'
       ? `subscription { told: organizationEvents(orgId: "${ids.org_id}") { type resourceId } }`
-      : `subscription { told: workspaceEvents(orgId: "${ids.org_id}", workspaceId: "${ids.workspace_id}") { type resourceId } }`;
+      : `subscription { told: workspaceEvents(${placeOf('workspace').args}) { type resourceId } }`;
   const headers = {
     'content-type': 'application/json',
     accept: 'text/event-stream',
