@@ -44,8 +44,7 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
   for (const { name } of nodes) {
     const maker = operations.find(({ rootField }) => rootField === `create${name}`);
     if (made[name] !== undefined || !maker) continue;
-    const options = { token: owner.accessToken, requiredOnly: false };
-    const body = await expectOk(app, requestOf(maker, source, options));
+    const body = await expectOk(app, requestOf(maker, source, { token: owner.accessToken }));
     made[name] = findKey(body, [`${kindOfType(name)}_id`])!;
   }
   return made;
