@@ -7,6 +7,7 @@ import * as documents from '@graphql-codegen/typed-document-node';
 import * as operations from '@graphql-codegen/typescript-operations';
 import { concatAST, type DocumentNode, lexicographicSortSchema, parse, printSchema, Source, validate } from 'graphql';
 import { facadeSchema } from './rest/directives.ts';
+import { completedDocument } from './rest/whole.ts';
 import { filesBelow } from './scripts/stamp.mjs';
 import { writeOrCheck } from './scripts/write-or-check.ts';
 import { projectRoot } from './src/paths.ts';
@@ -19,7 +20,8 @@ const sources = ['rest/operations', 'test']
   .filter((file) => file.endsWith('.graphql'))
   .map((file): { location: string; document: DocumentNode } => {
     const location = path.relative(projectRoot, file);
-    return { location, document: parse(new Source(readFileSync(file, 'utf8'), location)) };
+    const document = parse(new Source(readFileSync(file, 'utf8'), location));
+    return { location, document: completedDocument(productSchema, document) };
   });
 
 const schema = lexicographicSortSchema(facadeSchema(productSchema));

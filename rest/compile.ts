@@ -24,6 +24,7 @@ import { resumeProblems } from './resume.ts';
 import { declaredFailures, isPublic, rootFieldsOf } from './root-fields.ts';
 import { rewrite } from './selection.ts';
 import { pathProblems, routeKey, toUrl } from './template.ts';
+import { completed } from './whole.ts';
 
 type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
 
@@ -43,7 +44,8 @@ export function compileOperations(
   dir: string,
   wereValid: (digest: string) => boolean = () => false,
 ): CompiledOperation[] {
-  const { operations, fragments, problems, digest } = readDocuments(dir);
+  const { operations, fragments: written, problems, digest } = readDocuments(dir);
+  const fragments = new Map([...written].map(([name, fragment]) => [name, completed(schema, fragment)]));
   const areKnown = problems.length === 0 && wereValid(digest);
   const schemas = { product: schema, facade: facadeSchema(schema) };
   if (!areKnown) problems.push(...documentProblems(schemas.facade, operations, fragments));
@@ -51,10 +53,10 @@ export function compileOperations(
   const compiled: CompiledOperation[] = [];
   const routes = new Map<string, OperationSource>();
   for (const source of operations) {
-    const written = documentOf(source, fragments);
+    const document = documentOf(source, fragments);
     // after a mistake in one operation, those of the others are looked for as well
-    if (!areValid && validate(schemas.facade, written).length > 0) continue;
-    const operation = compileOperation(schemas, source, written, fragments, problems, areKnown);
+    if (!areValid && validate(schemas.facade, document).length > 0) continue;
+    const operation = compileOperation(schemas, source, document, fragments, problems, areKnown);
     if (!operation) continue;
     const key = routeKey(operation.method, operation.path);
     const other = routes.get(key);

@@ -22,7 +22,7 @@ export type ErrorSet = (typeof errorSets)[number];
 
 const enumOf = (name: string, values: readonly string[]) =>
   new GraphQLEnumType({ name, values: Object.fromEntries(values.map((value) => [value, {}])) });
-const { QUERY, MUTATION, SUBSCRIPTION, FIELD, VARIABLE_DEFINITION } = DirectiveLocation;
+const { QUERY, MUTATION, SUBSCRIPTION, FIELD, FRAGMENT_DEFINITION, VARIABLE_DEFINITION } = DirectiveLocation;
 const text = { type: new GraphQLNonNull(GraphQLString) };
 
 const rest = new GraphQLDirective({
@@ -122,6 +122,14 @@ const etag = new GraphQLDirective({
   locations: [FIELD],
 });
 
+const whole = new GraphQLDirective({
+  name: 'whole',
+  description:
+    'The fragment also selects all other plain fields of its type, in their order: those that are no objects and ' +
+    'take no arguments.',
+  locations: [FRAGMENT_DEFINITION],
+});
+
 /** The directives of the façade's document language (design §1). They are stripped before execution. */
 export const facadeDirectives: readonly GraphQLDirective[] = [
   rest,
@@ -139,6 +147,7 @@ export const facadeDirectives: readonly GraphQLDirective[] = [
   redirect,
   eventId,
   lastEventId,
+  whole,
 ];
 const facadeNames = new Set(facadeDirectives.map((directive) => directive.name));
 
@@ -177,7 +186,8 @@ type PlainDirective =
   | 'etag'
   | 'redirect'
   | 'eventId'
-  | 'lastEventId';
+  | 'lastEventId'
+  | 'whole';
 
 /** Whether the node has a directive without arguments. */
 export const has = (node: Directed, name: PlainDirective): boolean =>

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { derivedExample, derivedGroup } from './derived-reference.ts';
 import { CompileError } from './documents.ts';
 import type { CompiledOperation } from './operation.ts';
 
@@ -24,8 +25,8 @@ export const fileOf = ({ file }: Pick<CompiledOperation, 'file'>): string =>
   (file.split('/').at(-1) ?? file).replace(/\.graphql$/, '');
 
 /**
- * Reads `groups.json` and `examples.json` beside the documents, if they exist. Files without a group come last, under
- * their file name.
+ * Reads `groups.json` and `examples.json` beside the documents, if they exist. Files without a group come last, and
+ * bodies without an example have one where it follows from their fields: see `derived-reference.ts`.
  * @throws CompileError when one of them names a file or an operation that does not exist
  */
 export function readReference(dir: string, operations: readonly CompiledOperation[]): ApiReference {
@@ -41,8 +42,20 @@ export function readReference(dir: string, operations: readonly CompiledOperatio
   ];
   if (problems.length > 0) throw new CompileError(problems);
   const known = new Set(named.map(({ file }) => file));
-  const others = [...files].filter((file) => !known.has(file)).map((file) => ({ file, name: file }));
-  return { groups: [...named, ...others], examples };
+  const others = [...files]
+    .filter((file) => !known.has(file))
+    .map((file) =>
+      derivedGroup(
+        file,
+        operations.filter((operation) => fileOf(operation) === file),
+      ),
+    );
+  const derived = operations.flatMap(({ name, body }) => {
+    const isPlain = body?.fileField === null && !(name in examples);
+    const example = isPlain ? derivedExample(body.type) : null;
+    return example ? [[name, example] as const] : [];
+  });
+  return { groups: [...named, ...others], examples: { ...Object.fromEntries(derived), ...examples } };
 }
 
 const readJson = <Content>(file: string): Content | null =>

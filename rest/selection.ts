@@ -78,6 +78,7 @@ export function rewrite<Node extends ASTNode>(node: Node, hasETag: boolean): Nod
       },
     },
     VariableDefinition: (definition) => ({ ...definition, directives: kept(definition.directives) }),
+    FragmentDefinition: { enter: (fragment) => ({ ...fragment, directives: kept(fragment.directives) }) },
     OperationDefinition: { enter: (operation) => ({ ...operation, directives: kept(operation.directives) }) },
   }) as Node;
 }

@@ -23,6 +23,33 @@ interface PlainChangeDeps {
 /** Values as inputs give them: `null` for a column that is never null is the same as none. */
 type NullableColumns<Values> = { [Key in keyof Values]: Values[Key] | null };
 
+/** The columns that no input sets: those that identify and place a row, and those that the service keeps. */
+type KeptColumn =
+  | 'id'
+  | 'orgId'
+  | 'workspaceId'
+  | 'namespaceId'
+  | 'environmentId'
+  | 'appId'
+  | 'createdBy'
+  | 'createdAt'
+  | 'updatedAt'
+  | 'resourceVersion';
+
+type RequiredKey<Values> = { [Key in keyof Values]-?: object extends Pick<Values, Key> ? never : Key }[keyof Values];
+
+/**
+ * What inputs may set of a row: all columns but those that place it and those that the service keeps. Each may be
+ * omitted or null; the schema says which may not.
+ */
+export type FieldsOf<Name extends TableName> = {
+  [Key in Exclude<keyof NewRow<Name>, KeptColumn>]?: NewRow<Name>[Key] | null | undefined;
+};
+
+/** The same of a new row: with the columns that every row needs. */
+export type NewFieldsOf<Name extends TableName> = FieldsOf<Name> &
+  Pick<NewRow<Name>, Exclude<RequiredKey<NewRow<Name>>, KeptColumn>>;
+
 /** What must hold, or also happens, before the row is written. It takes locks in the order of `locks.ts`. */
 type Rules<Result> = (tx: Tx) => Result | Promise<Result>;
 
@@ -37,7 +64,7 @@ export async function createRow<Name extends TableName>(
   return changes.run(caller, async (tx) => {
     await rules?.(tx);
     recordChange(tx, 'create', kind, row);
-    return tx.create(from, { ...given(from, row), createdBy: caller.principal.userId } as NewRow<Name>);
+    return tx.create(from, { ...columnsGiven(from, row), createdBy: caller.principal.userId } as NewRow<Name>);
   });
 }
 
@@ -61,7 +88,7 @@ export async function updateRow<Name extends VersionedTable>(
     const key = keyOf(from, row);
     await tx.expectVersion({ table: from, key });
     recordChange(tx, 'update', kind, row, { fields: Object.keys(input) });
-    return tx.change(from, key, given(from, values), () => notFound(kind, row.id));
+    return tx.change(from, key, columnsGiven(from, values), () => notFound(kind, row.id));
   });
 }
 
@@ -91,7 +118,12 @@ function keyOf<Name extends TableName>(from: Name, row: ChangedRow): Columns<Nam
   return Object.fromEntries(PLACES.filter((name) => name in columns).map((name) => [name, row[name]])) as Columns<Name>;
 }
 
-function given<Name extends TableName>(from: Name, values: object): Columns<Name> {
+/** The columns that the input of a new row sets, for one that is written beside others. */
+export const newRow = <Name extends TableName>(from: Name, input: NewFieldsOf<Name>) =>
+  columnsGiven(from, input) as Pick<NewRow<Name>, Exclude<keyof NewRow<Name>, KeptColumn>>;
+
+/** The values without the nulls of columns that are never null. */
+function columnsGiven<Name extends TableName>(from: Name, values: object): Columns<Name> {
   const { required } = tableOf(from);
   return Object.fromEntries(
     Object.entries(values).filter(([name, value]) => value !== null || !required.has(name)),

@@ -20,6 +20,9 @@ export const bounds = {
   cursor: { maxLength: 512 },
 } as const satisfies Record<string, Constraints>;
 
+/** What declares the fields of an input type: for fields that several have. */
+export type InputFields = PothosSchemaTypes.InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
+
 /** A string that must be a role. */
 export const aRole = {
   type: 'String' as unknown as InputRef<Role>,

@@ -107,9 +107,9 @@ describe('the OpenAPI document', () => {
       ['post', '/v1/items/{item_id}/touch', 'TouchItem', ['Items']],
       ['get', '/v1/items/{item_id}/stream', 'Stream', ['Items']],
       ['get', '/v1/items/{item_id}/resumable', 'Resumable', ['Items']],
-      ['get', '/v1/health', 'Health', ['health']],
+      ['get', '/v1/health', 'Health', ['Health']],
     ]);
-    expect(document.tags).toEqual([{ name: 'Items', description: 'Things to sell.' }, { name: 'health' }]);
+    expect(document.tags).toEqual([{ name: 'Items', description: 'Things to sell.' }, { name: 'Health' }]);
   });
 
   it('describes by the comment of the document, else by the schema', () => {

@@ -1,14 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { credentialOf } from '../../src/access/authentication.ts';
+import { isPermission } from '../../src/access/permissions.ts';
 import type { ReadContext } from '../../src/data/request-cache.ts';
+import { tableNamed } from '../../src/data/tables.ts';
 import { Context } from '../../src/graphql/context.ts';
 import type { Caller } from '../../src/kernel/caller.ts';
 import { markChecked } from '../../src/kernel/mark-checked.ts';
+import { placesOf, type ResourceWord, resourceWords } from '../../src/kernel/resources.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import { readRoutedModels } from '../../src/models/models/model-routing.reads.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
-import { prismaRows } from '../support/prisma-rows.ts';
+import { camelCase, prismaRows, rowsOfWord } from '../support/prisma-rows.ts';
 import { readsIn, writtenReads } from '../support/reads.ts';
 import { writtenIn } from '../support/source-files.ts';
 import { createWorld, type World } from '../support/world.ts';
@@ -137,8 +140,18 @@ interface HeldReads {
   alias?: { word: string; of: (row: never) => boolean };
 }
 
-/** Every list that a service reads by `Reads`. THE place to add one. */
-const declared: Record<string, HeldReads> = {
+/** A resource of which every row of a place is listed, as it is stored. */
+function plainReads(word: ResourceWord): HeldReads {
+  const kinds = placesOf(word)!.filter((kind) => kind !== 'organization');
+  const place = () => ({
+    ...(kinds.length === 0 ? { orgId: org() } : inWorkspace()),
+    ...Object.fromEntries(kinds.map((kind) => [`${kind}Id`, ids[`${kind}_id`]!])),
+  });
+  return { place, rows: () => rowsOfWord(app.database.prisma, word, place()) };
+}
+
+/** Every list that a service reads by `Reads`, but those of plain resources. THE place to add one. */
+const special: Record<string, HeldReads> = {
   'workspaces.reads': {
     place: () => ({ orgId: org() }),
     rows: () => rows.workspaces({ orgId: org(), ...living }),
@@ -170,18 +183,6 @@ const declared: Record<string, HeldReads> = {
     known: 'executionId',
     place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
     rows: () => rows.executions({ ...inWorkspace(), appId: ids.app_id }),
-  },
-  'endpoints.reads': {
-    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
-    rows: () => rows.endpoints({ ...inWorkspace(), appId: ids.app_id }),
-  },
-  'actions.reads': {
-    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
-    rows: () => rows.actions({ ...inWorkspace(), appId: ids.app_id }),
-  },
-  'releases.reads': {
-    place: () => ({ ...inWorkspace(), appId: ids.app_id! }),
-    rows: () => rows.releases({ ...inWorkspace(), appId: ids.app_id }),
   },
   'users.colleagues': {
     place: () => ({ orgId: org() }),
@@ -405,6 +406,24 @@ const declared: Record<string, HeldReads> = {
     rows: () => rows.entitlements(inWorkspace()),
     known: 'logicalModelId',
   },
+};
+
+/** The service of a resource, which is named as its table. */
+const listOf = (word: ResourceWord): string => camelCase(tableNamed(word)!);
+
+/** Tokens are read as those of their owner, of an app, or all. */
+const notPlain: readonly ResourceWord[] = ['api_token'];
+const plainWords = resourceWords.filter(
+  (word) =>
+    !notPlain.includes(word) &&
+    tableNamed(word) &&
+    placesOf(word)?.length &&
+    isPermission(`${word}:read`) &&
+    !(`${listOf(word)}.reads` in special),
+);
+const declared: Record<string, HeldReads> = {
+  ...special,
+  ...Object.fromEntries(plainWords.map((word) => [`${listOf(word)}.reads`, plainReads(word)])),
 };
 
 test('every `Reads` is in here, and every one that is made is shown by its service', () => {

@@ -1,4 +1,5 @@
 import type { PrismaClient, User } from '../../src/generated/prisma/client.ts';
+import type { ResourceWord } from '../../src/kernel/resources.ts';
 import { descriptorOf } from '../../src/tools/tool-instances/config-field.ts';
 import { effectiveActions, initialActions } from '../../src/tools/tool-instances/effective-actions.ts';
 
@@ -21,6 +22,18 @@ type Where<Model extends { findMany: (args?: never) => unknown }> = NonNullable<
 type Of<Name extends keyof PrismaClient> = PrismaClient[Name] extends { findMany: (args?: never) => unknown }
   ? Where<PrismaClient[Name]>
   : never;
+
+/** `field_notes` -> `fieldNotes` */
+export const camelCase = (text: string): string =>
+  text.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+/** The rows of a plain resource, whose model has its name. */
+export async function rowsOfWord(prisma: PrismaClient, word: ResourceWord, where: object): Promise<{ id: string }[]> {
+  const models = prisma as unknown as Record<string, { findMany: (args: object) => Promise<{ id: string }[]> }>;
+  const model = models[camelCase(word)];
+  if (!model) throw new Error(`Prisma has no model of a ${word}: list its rows in test/suites/rows-agree.test.ts.`);
+  return model.findMany({ where, ...byId });
+}
 
 export const prismaRows = (prisma: PrismaClient) => ({
   workspaces: (where: Of<'workspace'>) => prisma.workspace.findMany({ where, ...byId }),
@@ -55,11 +68,8 @@ export const prismaRows = (prisma: PrismaClient) => ({
   },
 
   apps: (where: Of<'app'>) => prisma.app.findMany({ where, ...byId }),
-  releases: (where: Of<'release'>) => prisma.release.findMany({ where, ...byId }),
 
   executions: (where: Of<'execution'>) => prisma.execution.findMany({ where, ...byId }),
-  endpoints: (where: Of<'endpoint'>) => prisma.endpoint.findMany({ where, ...byId }),
-  actions: (where: Of<'action'>) => prisma.action.findMany({ where, ...byId }),
 
   async augmentations(where: Of<'augmentation'>) {
     const inOrder = { orderBy: { position: 'asc' } } as const;

@@ -18,6 +18,8 @@ export interface Service {
 export interface ServiceOptions {
   /** Another checkout: it runs from its sources. */
   root?: string;
+  /** With a `root`: it runs as it was built there. */
+  isBuilt?: boolean;
   /** Another Node. */
   node?: string;
   /** An open file in place of a pipe: the service tells its address there, and nothing here knows it. */
@@ -30,9 +32,12 @@ export interface ServiceOptions {
  */
 export function startService(
   env: Record<string, string>,
-  { root = projectRoot, node = process.execPath, stdout }: ServiceOptions = {},
+  { root = projectRoot, isBuilt: wasBuiltThere = false, node = process.execPath, stdout }: ServiceOptions = {},
 ): Service {
-  const main = root === projectRoot ? [currentEntry('main')] : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
+  const elsewhere = wasBuiltThere
+    ? [path.join(root, 'dist', 'service', 'main.js')]
+    : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
+  const main = root === projectRoot ? [currentEntry('main')] : elsewhere;
   const child = spawn(node, main, {
     cwd: root,
     env: { PATH: process.env.PATH, PORT: '0', NODE_ENV: 'test', ...env },

@@ -7,6 +7,7 @@ import {
   type GraphQLObjectType,
   type GraphQLOutputType,
   getNamedType,
+  isCompositeType,
   isEnumType,
   isObjectType,
   Kind,
@@ -36,7 +37,7 @@ const definitions = sources.flatMap((document) => document.definitions);
 const fragments = new Map(
   definitions
     .filter((node): node is FragmentDefinitionNode => node.kind === Kind.FRAGMENT_DEFINITION)
-    .map((node) => [node.name.value, node]),
+    .map((node) => [node.name.value, wholeOf(node)]),
 );
 const written = new Map(
   definitions
@@ -51,6 +52,20 @@ const real = new Set(
 );
 
 type Json = Record<string, unknown>;
+
+/** A fragment of a whole type, with the texts, numbers and JSON of the type that it does not name. */
+function wholeOf(node: FragmentDefinitionNode): FragmentDefinitionNode {
+  if (!node.directives?.some(({ name }) => name.value === 'whole')) return node;
+  const type = schema.getType(node.typeCondition.name.value) as GraphQLObjectType;
+  const named = print(node.selectionSet).match(/\w+/g)!;
+  const others = Object.keys(type.getFields()).filter((name) => {
+    const { args, type: of } = type.getFields()[name]!;
+    return args.length === 0 && !isCompositeType(getNamedType(of)) && !named.includes(name);
+  });
+  const rest = parse(`{ ${others.join(' ')} }`).definitions[0] as OperationDefinitionNode;
+  const selections = [...node.selectionSet.selections, ...rest.selectionSet.selections];
+  return { ...node, directives: [], selectionSet: { ...node.selectionSet, selections } };
+}
 
 /** What GraphQL answers. */
 export interface GraphQLAnswer {

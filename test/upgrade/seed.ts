@@ -55,9 +55,32 @@ export async function seed(
   if (tables.has('augmentations')) await seedPipelines(ann, org, ids, tables);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
   if (tables.has('notifications')) await seedNotifications(ann, anyone, org, ids);
+  await seedPlain(ann, ids);
   const refreshed = await anyone.post('/v1/auth/refresh', { refresh_token: text(first, 'refresh_token') });
   seeded.refreshToken = text(refreshed, 'refresh_token');
   return seeded;
+}
+
+interface Documented {
+  post?: { requestBody?: { content: Record<string, { example?: Json }> } };
+  delete?: object;
+}
+
+/**
+ * Makes one of each resource that nothing above has made, by the example of its body: what can be created and deleted
+ * in a place that is there, and is known by an id of its own.
+ */
+async function seedPlain(ann: Client, ids: Record<string, string>): Promise<void> {
+  const { paths } = (await ann.get('/openapi.json')) as { paths: Record<string, Documented> };
+  const filled = (template: string) => template.replaceAll(/\{(\w+)\}/g, (whole, name: string) => ids[name] ?? whole);
+  for (const [path, { delete: remove }] of Object.entries(paths)) {
+    const [, folder, id] = /^(.+)\/\{(\w+_id)\}$/.exec(path) ?? [];
+    if (!remove || !folder || !id || ids[id] !== undefined) continue;
+    const example = paths[folder]?.post?.requestBody?.content['application/json']?.example;
+    const [place, body] = [filled(folder), filled(JSON.stringify(example ?? null))];
+    if (!example || /\{\w+\}/.test(place + body)) continue;
+    ids[id] = text(await ann.post(place, JSON.parse(body) as Json), id);
+  }
 }
 
 /** The text of a key. @throws Error when the answer has none */

@@ -1,5 +1,5 @@
 import { builder } from '../../graphql/builder.ts';
-import { aRole, bounds, inputArg } from '../../graphql/inputs.ts';
+import { aRole, bounds, type InputFields, inputArg } from '../../graphql/inputs.ts';
 import { registerNode } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
 import { idArg } from '../../graphql/place-args.ts';
@@ -54,8 +54,6 @@ builder.queryFields((t) => ({
     },
   }),
 }));
-
-type InputFields = PothosSchemaTypes.InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
 
 /** The input fields that every new account has. */
 export const newAccount = (t: InputFields) => ({

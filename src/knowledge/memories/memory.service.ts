@@ -1,7 +1,6 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import type { Given } from '../../data/given.ts';
 import { columnsOf } from '../../data/paging.ts';
-import { deleteRow, updateRow } from '../../data/plain-changes.ts';
+import { deleteRow, type FieldsOf, type NewFieldsOf, newRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
@@ -22,12 +21,13 @@ export interface Memory extends MemoryRow {
   entityIds: string[];
 }
 
-interface UpdateMemory extends Given<MemoryRow, 'content' | 'tags' | 'metadata'> {
+interface Links {
   /** Replaces the links to entities. */
   entityIds?: string[] | null;
 }
 
-type CreateMemory = UpdateMemory & Pick<MemoryRow, 'content'>;
+type UpdateMemory = FieldsOf<'memories'> & Links;
+type CreateMemory = NewFieldsOf<'memories'> & Links;
 
 const memories = {
   kind: 'memory',
@@ -64,17 +64,12 @@ export class MemoryService {
   async create(caller: Caller, place: Checked<AppNamespacePlace>, input: CreateMemory): Promise<Memory> {
     const id = newId('memory');
     const row = { id, ...place };
-    const entityIds = input.entityIds ?? [];
+    const { entityIds: linked, ...values } = input;
+    const entityIds = linked ?? [];
     await this.#deps.changes.run(caller, async (tx) => {
       demandPlace(tx, place);
       if (entityIds.length > 0) await demandEntities(tx, place, entityIds);
-      tx.insert('memories', {
-        ...row,
-        content: input.content,
-        tags: input.tags ?? [],
-        metadata: input.metadata ?? {},
-        createdBy: caller.principal.userId,
-      });
+      tx.insert('memories', { ...newRow('memories', values), ...row, createdBy: caller.principal.userId });
       if (entityIds.length > 0) linkEntities(tx, place, id, entityIds);
       recordChange(tx, 'create', 'memory', row);
     });

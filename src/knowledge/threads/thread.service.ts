@@ -1,7 +1,6 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import type { Given } from '../../data/given.ts';
 import { columnsOf } from '../../data/paging.ts';
-import { createRow, deleteRow, updateRow } from '../../data/plain-changes.ts';
+import { createRow, deleteRow, type FieldsOf, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import { Prisma, type Thread } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -9,7 +8,7 @@ import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 
-type ThreadInput = Given<Thread, 'title' | 'metadata'>;
+type ThreadInput = FieldsOf<'threads'>;
 
 const threads = {
   kind: 'thread',

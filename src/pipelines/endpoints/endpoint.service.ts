@@ -1,8 +1,7 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { findRow } from '../../data/find-row.ts';
-import type { Given } from '../../data/given.ts';
 import { columnsOf } from '../../data/paging.ts';
-import { createRow, deleteRow, updateRow } from '../../data/plain-changes.ts';
+import { createRow, deleteRow, type FieldsOf, type NewFieldsOf, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
 import type { NewRow } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
@@ -12,13 +11,10 @@ import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
 import { alreadyExists, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 
-type UpdateEndpoint = Given<
-  Endpoint,
-  'name' | 'description' | 'path' | 'method' | 'augmentationId' | 'enabled' | 'metadata'
->;
+type UpdateEndpoint = FieldsOf<'endpoints'>;
 
 /** A new endpoint. */
-export type CreateEndpoint = UpdateEndpoint & Pick<Endpoint, 'name' | 'path' | 'augmentationId'>;
+export type CreateEndpoint = NewFieldsOf<'endpoints'>;
 
 const endpoints = {
   kind: 'endpoint',
