@@ -66,6 +66,17 @@ readable(Entity, {
   filters: () =>
     builder.args((t) => ({
       entityType: t.string({ constraints: bounds.open, description: 'Only entities of this type.' }),
+      name: t.string({ constraints: bounds.name, description: 'Only entities with this name, ignoring case.' }),
+      alias: t.string({ constraints: bounds.name, description: 'Only entities with this alias, ignoring case.' }),
+      tag: t.string({ constraints: bounds.tags.item, description: 'Only entities with this tag, ignoring case.' }),
+      externalId: t.string({
+        constraints: bounds.name,
+        description: 'Only entities with this `metadata.external_id`, ignoring case.',
+      }),
+      minImportance: t.float({
+        constraints: { min: 0, max: 1 },
+        description: 'Only entities of at least this importance, 0 to 1.',
+      }),
     })),
   page: () => pageArgs({ min: 1, max: 1_000 }, 100),
 });

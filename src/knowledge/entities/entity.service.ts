@@ -16,8 +16,10 @@ import { newId } from '../../kernel/ids.ts';
 import { linkMemories } from '../memories/memory-links.ts';
 import { type Entity, type EntityFilters, entityReads } from './entity.source.ts';
 import { type EntityTraversal, type TraversalArgs, traverse } from './entity.traversal.ts';
+import { withCleanNames } from './entity-name.ts';
 import { demandPlace } from './entity-place.ts';
 import { type EntityPlace, newestShare, outgoing, relationReads, type SeenRelation } from './entity-relation.reads.ts';
+import { type EntityQuery, type FoundEntity, searchEntities } from './entity-search.ts';
 import { identityKeyOf } from './identity-key.ts';
 
 type Changeable =
@@ -79,11 +81,17 @@ export class EntityService {
     return traverse(this.#deps.slowReads.of(place.orgId), place, id, args);
   }
 
+  /** Searches by name, alias, tag and external id. @throws InputError for a blank query */
+  search(place: Checked<AppNamespacePlace>, query: EntityQuery): Promise<FoundEntity[]> {
+    return searchEntities(this.#deps.slowReads, place, query);
+  }
+
   /**
    * @throws RESOURCE_NOT_FOUND `memory`; RESOURCE_ALREADY_EXISTS for the name of another entity of the type, unless
    * their `metadata.external_id` differ
    */
-  async create(caller: Caller, place: Checked<AppNamespacePlace>, input: CreateEntity): Promise<Entity> {
+  async create(caller: Caller, place: Checked<AppNamespacePlace>, given: CreateEntity): Promise<Entity> {
+    const input = withCleanNames(given);
     const id = newId('entity');
     const row = { id, ...place };
     const entityType = input.entityType ?? 'other';
@@ -119,8 +127,9 @@ export class EntityService {
    * `lastReferencedAt`, it was referenced now.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS like {@link create}
    */
-  async update(caller: Caller, place: Checked<AppNamespacePlace>, id: string, input: UpdateEntity): Promise<Entity> {
+  async update(caller: Caller, place: Checked<AppNamespacePlace>, id: string, given: UpdateEntity): Promise<Entity> {
     const { appId, namespaceId } = place;
+    const input = withCleanNames(given);
     const { sourceMemoryIds } = input;
     const known = await this.reads.get(noCache, place, id);
     const name = input.name ?? known.name;
