@@ -16,11 +16,14 @@ import { newId } from '../../kernel/ids.ts';
 import { linkMemories } from '../memories/memory-links.ts';
 import { type Entity, type EntityFilters, entityReads } from './entity.source.ts';
 import { type EntityTraversal, type TraversalArgs, traverse } from './entity.traversal.ts';
+import { type EntityImport, type EntityImportResult, importEntities } from './entity-import.ts';
 import { withCleanNames } from './entity-name.ts';
-import { demandPlace } from './entity-place.ts';
+import { demandPlace, lockImports } from './entity-place.ts';
 import { type EntityPlace, newestShare, outgoing, relationReads, type SeenRelation } from './entity-relation.reads.ts';
+import { findOrCreate, matchOf, type ResolvedEntity } from './entity-resolution.ts';
 import { type EntityQuery, type FoundEntity, searchEntities } from './entity-search.ts';
 import { identityKeyOf } from './identity-key.ts';
+import { identityOfGiven } from './import-plan.ts';
 
 type Changeable =
   | 'name'
@@ -93,33 +96,70 @@ export class EntityService {
   async create(caller: Caller, place: Checked<AppNamespacePlace>, given: CreateEntity): Promise<Entity> {
     const input = withCleanNames(given);
     const id = newId('entity');
-    const row = { id, ...place };
-    const entityType = input.entityType ?? 'other';
-    const metadata = input.metadata ?? {};
-    const identityKey = identityKeyOf(input.name, metadata);
-    const { sourceMemoryIds } = input;
-    await this.#unique(place, { name: input.name, entityType, identityKey }, () =>
+    const identity = identityOfGiven(input);
+    await this.#unique(place, identity, () =>
       this.#deps.changes.run(caller, async (tx) => {
         demandPlace(tx, place);
-        tx.insert('entities', {
-          ...row,
-          name: input.name,
-          entityType,
-          identityKey,
-          description: input.description ?? null,
-          aliases: input.aliases ?? [],
-          tags: input.tags ?? [],
-          importance: input.importance ?? undefined,
-          mentionCount: input.mentionCount ?? undefined,
-          lastReferencedAt: input.lastReferencedAt ?? (input.mentionCount ? new Date() : null),
-          metadata,
-          createdBy: caller.principal.userId,
-        });
-        if (sourceMemoryIds?.length) await linkMemories(tx, place, id, sourceMemoryIds);
-        recordChange(tx, 'create', 'entity', row, { entity_type: entityType });
+        await this.#insert(tx, caller, place, { ...input, ...keysOf(identity), id });
       }),
     );
     return this.reads.get(noCache, place, id);
+  }
+
+  /**
+   * The entity that a new one would be the same as: by `metadata.external_id`, by name, or by an alias that is the name.
+   * It is created if there is none; of several requests at once, one creates it.
+   * @throws RESOURCE_NOT_FOUND `memory`; InputError for a blank name
+   */
+  async resolve(caller: Caller, place: Checked<AppNamespacePlace>, given: CreateEntity): Promise<ResolvedEntity> {
+    const input = withCleanNames(given);
+    const identity = identityOfGiven(input);
+    const { id, match } = await findOrCreate(
+      () => matchOf(this.#deps.sql, place, identity),
+      () =>
+        this.#deps.changes.run(caller, async (tx) => {
+          await lockImports(tx, place);
+          const made = await matchOf(tx, place, identity);
+          if (made) return { id: made.entity.id, match: made };
+          const newOne = newId('entity');
+          demandPlace(tx, place);
+          await this.#insert(tx, caller, place, { ...input, ...keysOf(identity), id: newOne });
+          return { id: newOne, match: null };
+        }),
+    );
+    const entity = await this.reads.get(noCache, place, id);
+    return { entity, created: !match, matchedBy: match?.by ?? null };
+  }
+
+  /** Creates and changes many entities and relations in one change. */
+  import(caller: Caller, place: Checked<AppNamespacePlace>, input: EntityImport): Promise<EntityImportResult> {
+    return importEntities(this.#deps, caller, place, input);
+  }
+
+  async #insert(
+    tx: Tx,
+    caller: Caller,
+    place: AppNamespacePlace,
+    { sourceMemoryIds, ...input }: CreateEntity & Pick<EntityRow, 'id' | 'entityType' | 'identityKey'>,
+  ): Promise<void> {
+    const { id, name, entityType, identityKey } = input;
+    tx.insert('entities', {
+      id,
+      ...place,
+      name,
+      entityType,
+      identityKey,
+      description: input.description ?? null,
+      aliases: input.aliases ?? [],
+      tags: input.tags ?? [],
+      importance: input.importance ?? undefined,
+      mentionCount: input.mentionCount ?? undefined,
+      lastReferencedAt: input.lastReferencedAt ?? (input.mentionCount ? new Date() : null),
+      metadata: input.metadata ?? {},
+      createdBy: caller.principal.userId,
+    });
+    if (sourceMemoryIds?.length) await linkMemories(tx, place, id, sourceMemoryIds);
+    recordChange(tx, 'create', 'entity', { id, ...place }, { entity_type: entityType });
   }
 
   /**
@@ -255,6 +295,11 @@ export class EntityService {
     }
   }
 }
+
+const keysOf = ({ entityType, identityKey }: Pick<EntityRow, 'entityType' | 'identityKey'>) => ({
+  entityType,
+  identityKey,
+});
 
 const setsUnversioned = ({ mentionCount, lastReferencedAt, sourceMemoryIds }: UpdateEntity): boolean =>
   mentionCount !== undefined || lastReferencedAt !== undefined || sourceMemoryIds !== undefined;
