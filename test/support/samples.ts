@@ -116,6 +116,16 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ReportExecutionInput.endedAt': () => absent,
   // the first entity of a world is there before its memory
   '*.sourceMemoryIds': ({ ids }) => (ids.memory_id ? [ids.memory_id] : absent),
+  // entities are told apart by their keys; the relation is between those of the world
+  'ImportedEntityInput.id': () => absent,
+  'EntityReferenceInput.id': ({ ids }) => ids.entity_id,
+  'EntityReferenceInput.key': () => absent,
+  'EntityReferenceInput.name': () => absent,
+  'EntityReferenceInput.entityType': () => absent,
+  'ImportedRelationInput.source': ({ ids }) => ({ id: ids.entity_id }),
+  'ImportedRelationInput.target': ({ ids }) => ({ id: ids.target_entity_id }),
+  'ImportedRelationInput.validTo': () => absent,
+  'RelateEntitiesInput.validTo': () => absent,
   // an artifact of its own, which outlives the suites
   'CreateArtifactInput.rootArtifactId': () => absent,
   '*.mimeType': () => 'text/plain',

@@ -90,8 +90,9 @@ const ImportEntitiesInput = builder.inputType('ImportEntitiesInput', {
   fields: (t) => ({
     entities: t.field({
       type: [ImportedEntityInput],
+      required: true,
       constraints: { maxItems: MAX_ENTITIES },
-      description: 'The entities, at most 1,000.',
+      description: 'The entities, at most 1,000; empty for relations alone.',
     }),
     relations: t.field({
       type: [ImportedRelationInput],

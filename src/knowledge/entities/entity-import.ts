@@ -25,7 +25,7 @@ const ATTEMPTS = 3;
 
 /** Entities and relations to create or change in one change. */
 export interface EntityImport {
-  entities?: GivenEntity[] | null;
+  entities: GivenEntity[];
   relations?: GivenRelation[] | null;
 }
 
@@ -52,7 +52,7 @@ export async function importEntities(
   place: Checked<AppNamespacePlace>,
   input: EntityImport,
 ): Promise<EntityImportResult> {
-  const { entities, issues } = checkedEntities(input.entities ?? []);
+  const { entities, issues } = checkedEntities(input.entities);
   const relations = input.relations ?? [];
   if (entities.length + relations.length === 0) throw invalidInput(['input'], 'must have entities or relations');
   refuse(issues);

@@ -94,6 +94,8 @@ const EntityRelation = builder.objectRef<SeenRelation>('EntityRelation').impleme
     targetName: t.exposeString('targetName', { description: 'The name of the other entity.' }),
     weight: t.exposeFloat('weight', { description: 'How strong it is, from 0. Default 1.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
+    validFrom: t.expose('validFrom', optionalTime('Since when the relation holds; `null` for no bound.')),
+    validTo: t.expose('validTo', optionalTime('When the relation ends to hold; `null` for no bound.')),
     createdBy: t.exposeID('createdBy', { nullable: true, description: 'The user who created it.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was created.' }),
   }),
@@ -298,7 +300,7 @@ const UpdateEntityInput = builder.inputType('UpdateEntityInput', {
 });
 
 const RelateEntitiesInput = builder.inputType('RelateEntitiesInput', {
-  description: 'A new relation between two entities of the app and namespace.',
+  description: 'A relation between two entities of the app and namespace.',
   fields: (t) => ({
     sourceEntityId: t.id({ required: true, constraints: bounds.id, description: 'The entity that it starts from.' }),
     targetEntityId: t.id({
@@ -316,6 +318,14 @@ const RelateEntitiesInput = builder.inputType('RelateEntitiesInput', {
       description: 'How strong it is. Default 1.',
     }),
     metadata: t.field({ type: 'JSONObject', constraints: relationBounds.metadata, description: 'Free-form data.' }),
+    validFrom: t.field({
+      type: 'DateTime',
+      description: 'Since when the relation holds. `null`, and the default of a new one: no bound.',
+    }),
+    validTo: t.field({
+      type: 'DateTime',
+      description: 'When the relation ends to hold, later than `validFrom`. Default of a new one: no bound.',
+    }),
   }),
 });
 
@@ -349,7 +359,7 @@ builder.mutationFields((t) => ({
     type: EntityRelation,
     description:
       'Creates a relation between two entities, and counts a mention of both. If there is one of this type already, ' +
-      'nothing changes. Returns the relation as its source sees it.',
+      'it is changed to what is given; omitted fields stay, and nothing changes without a difference. Returns the relation as its source sees it.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
     activity: { action: 'relate', resourceType: 'entity' },
     emits: ['entity.related'],

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import type { Given } from '../../data/given.ts';
@@ -8,7 +9,7 @@ import { emitChange, recordChange } from '../../data/record-change.ts';
 import { noCache, type RequestCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-import type { Entity as EntityRow } from '../../generated/prisma/client.ts';
+import type { Entity as EntityRow, EntityRelation as RelationRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { AppNamespacePlace, AppPlace, Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
@@ -49,6 +50,9 @@ export interface RelateEntities {
   relationType: string;
   weight?: number | null;
   metadata?: Record<string, unknown> | null;
+  /** Since when it holds, and until when; `null` for no bound. */
+  validFrom?: Date | null;
+  validTo?: Date | null;
 }
 
 /**
@@ -212,7 +216,8 @@ export class EntityService {
   }
 
   /**
-   * Creates a relation, which counts as a mention of both ends; nothing happens if there is one of the type already.
+   * Creates a relation, which counts as a mention of both ends. If there is one of the type already, what is given of it
+   * is changed; omitted fields stay.
    * @returns the relation, as its source sees it
    * @throws RESOURCE_NOT_FOUND with the end that is missing; InputError for a relation of an entity to itself
    */
@@ -231,10 +236,19 @@ export class EntityService {
       const missing = ends.find((end) => !found.some((entity) => entity.id === end));
       if (missing !== undefined) throw notFound('entity', missing);
       // both ends are locked: a relation between them cannot be created meanwhile
-      const [same] = await tx.query<{ id: string }>(statement`select id from entity_relations where
-        source_entity_id = ${sourceEntityId} and target_entity_id = ${targetEntityId}
-        and relation_type = ${relationType}`);
-      if (same) return same.id;
+      const [same] = await tx.query<SameRelation>(statement`select id, weight, metadata, valid_from as "validFrom",
+          valid_to as "validTo"
+        from entity_relations where source_entity_id = ${sourceEntityId} and target_entity_id = ${targetEntityId}
+          and relation_type = ${relationType}`);
+      demandPeriod({ ...same, ...givenOf(input) });
+      if (same) {
+        const changed = { ...same, ...givenOf(input) };
+        if (isDeepStrictEqual(changed, same)) return same.id;
+        const { id: relationId, ...set } = changed;
+        tx.update('entity_relations', { id: relationId }, { ...set, metadata: set.metadata as never });
+        recordRelation(tx, 'relate', place, { id: relationId, sourceEntityId, targetEntityId, relationType });
+        return relationId;
+      }
       const relationId = newId('entity_relation');
       tx.insert('entity_relations', {
         id: relationId,
@@ -244,6 +258,8 @@ export class EntityService {
         relationType,
         weight: input.weight ?? undefined,
         metadata: (input.metadata ?? undefined) as never,
+        validFrom: input.validFrom ?? null,
+        validTo: input.validTo ?? null,
         createdBy: caller.principal.userId,
       });
       tx.write(statement`update entities set mention_count = least(mention_count::bigint + 1, 2147483647)::int,
@@ -303,6 +319,22 @@ const keysOf = ({ entityType, identityKey }: Pick<EntityRow, 'entityType' | 'ide
 
 const setsUnversioned = ({ mentionCount, lastReferencedAt, sourceMemoryIds }: UpdateEntity): boolean =>
   mentionCount !== undefined || lastReferencedAt !== undefined || sourceMemoryIds !== undefined;
+
+type SameRelation = Pick<RelationRow, 'id' | 'weight' | 'metadata' | 'validFrom' | 'validTo'>;
+
+/** What is given of a relation that is there: weight and metadata cannot be cleared. */
+const givenOf = ({ weight, metadata, validFrom, validTo }: RelateEntities): Partial<SameRelation> => ({
+  ...(weight !== null && weight !== undefined && { weight }),
+  ...(metadata && { metadata: metadata as RelationRow['metadata'] }),
+  ...(validFrom !== undefined && { validFrom }),
+  ...(validTo !== undefined && { validTo }),
+});
+
+/** @throws InputError for a relation that would never hold */
+function demandPeriod({ validFrom, validTo }: Partial<SameRelation>): void {
+  if (validFrom && validTo && validFrom >= validTo)
+    throw invalidInput(['input', 'validTo'], 'must be later than valid_from');
+}
 
 interface Related {
   id: string;

@@ -136,6 +136,11 @@ test('imports entities and relations in one change, by keys, ids and names, and 
     importance: 1,
     mention_count: 2,
   });
+  expect(await app.database.prisma.entityRelation.findFirst({ where: { targetEntityId: ada } })).toMatchObject({
+    sourceEntityId: old.entity_id,
+    validFrom: new Date('2020-01-01T00:00:00Z'),
+    validTo: new Date('2021-01-01T00:00:00Z'),
+  });
   expect(await eventsOf(app, ada)).toEqual(['entity.imported']);
   const event = await app.database.prisma.event.findFirstOrThrow({ where: { resourceId: ada } });
   const done = { entities_created: 2, entities_updated: 1, relations_created: 3, relations_updated: 0 };
@@ -214,6 +219,7 @@ test('one that is wrong stops all: each is named by its place, at most 50 of the
     { entities: [] },
     { entities: Array.from({ length: 1_001 }, (_, n) => ({ name: `n${n}` })) },
     {
+      entities: [],
       relations: Array.from({ length: 2_001 }, () => ({
         source: { key: 'a' },
         target: { key: 'a' },
