@@ -110,8 +110,8 @@ export class Matches<Known extends Identity> {
   }
 
   /**
-   * The entity that has the external id of the given one, or its name or an alias of this name if not both have external
-   * ids that differ. All of its type.
+   * The entity of its type that has the external id of the given one, or its name or an alias of this name if not both
+   * have external ids that differ.
    */
   of(given: Pick<Identity, 'name' | 'entityType' | 'identityKey' | 'metadata'>): Match<Known> | null {
     const externalId = externalIdOf(given.metadata);

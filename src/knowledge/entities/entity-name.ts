@@ -1,6 +1,6 @@
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 
-/** A name as it is stored: in composed form, without white space around it, and with one space for white space in it. */
+/** A name as it is stored: in composed form, trimmed, and with one space for white space in it. */
 export const cleanName = (name: string): string => name.normalize('NFC').trim().replaceAll(/\s+/gu, ' ');
 
 /** The names of an entity, as they are given. */

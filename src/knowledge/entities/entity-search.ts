@@ -21,14 +21,14 @@ export interface EntityQuery {
 }
 
 /** How an entity was found, the best first. */
-type Match = 'name' | 'external_id' | 'name_prefix' | 'alias' | 'tag' | 'part' | 'similar';
+type SearchMatch = 'name' | 'external_id' | 'name_prefix' | 'alias' | 'tag' | 'part' | 'similar';
 
 /** An entity that was found. */
 export interface FoundEntity {
   entity: Entity;
   /** From 0 to 1. */
   score: number;
-  matchedBy: Match;
+  matchedBy: SearchMatch;
 }
 
 const TEXT = 'entity_search_text(t.name, t.aliases, t.tags, t.metadata)';

@@ -359,7 +359,8 @@ builder.mutationFields((t) => ({
     type: EntityRelation,
     description:
       'Creates a relation between two entities, and counts a mention of both. If there is one of this type already, ' +
-      'it is changed to what is given; omitted fields stay, and nothing changes without a difference. Returns the relation as its source sees it.',
+      'it is changed to what is given; omitted fields stay, and nothing changes without a difference. Returns the ' +
+      'relation as its source sees it.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
     activity: { action: 'relate', resourceType: 'entity' },
     emits: ['entity.related'],

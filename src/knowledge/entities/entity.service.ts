@@ -111,7 +111,7 @@ export class EntityService {
   }
 
   /**
-   * The entity that a new one would be the same as: by `metadata.external_id`, by name, or by an alias that is the name.
+   * The entity that a new one would be the same as: by `metadata.external_id`, by name, or by an alias of this name.
    * It is created if there is none; of several requests at once, one creates it.
    * @throws RESOURCE_NOT_FOUND `memory`; InputError for a blank name
    */
@@ -216,8 +216,8 @@ export class EntityService {
   }
 
   /**
-   * Creates a relation, which counts as a mention of both ends. If there is one of the type already, what is given of it
-   * is changed; omitted fields stay.
+   * Creates a relation, which counts as a mention of both ends. If there is one of the type already, what is
+   * given of it is changed; omitted fields stay.
    * @returns the relation, as its source sees it
    * @throws RESOURCE_NOT_FOUND with the end that is missing; InputError for a relation of an entity to itself
    */

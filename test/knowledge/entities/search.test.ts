@@ -121,8 +121,8 @@ test('among 20,000 entities each way of being found is read by an index, with it
   const { pool } = app.database;
   await pool.query(
     `insert into entities (id, org_id, workspace_id, app_id, namespace_id, name, aliases, tags, metadata, identity_key)
-      select 'ent_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id, 'Entity ' || n,
-        array['Alias ' || n], array['bulk'], jsonb_build_object('external_id', 'crm-' || n), n::text
+      select 'ent_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id,
+        'Entity ' || n, array['Alias ' || n], array['bulk'], jsonb_build_object('external_id', 'crm-' || n), n::text
       from entities, generate_series(1, 20000) n where id = $1`,
     [one],
   );
