@@ -33,8 +33,8 @@ builder.queryField('searchEntities', (t) =>
     type: EntitySearchResult,
     description:
       'Searches the entities of an app in a namespace by name, alias, tag and `metadata.external_id`. The best come ' +
-      'first: equal names and external ids, names that begin with the query, aliases, tags, parts, and texts that are ' +
-      'similar, such as with typing errors. Case and kinds of white space do not count.',
+      'first: equal names and external ids, names that begin with the query, aliases, tags, parts, and texts that ' +
+      'are similar, such as with typing errors. Case and kinds of white space do not count.',
     authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
     extensions: { cost: 500 }, // it may take the database a second
     args: {

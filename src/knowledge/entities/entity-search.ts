@@ -103,8 +103,14 @@ export async function searchEntities(
   const rows = await slowReads
     .of(orgId, { limitMs: LIMIT_MS })
     .read<Entity & Omit<FoundEntity, 'entity'>>(SEARCH, [
-      ...[orgId, appId, namespaceId, query],
-      ...[entityType, tag, minImportance, limit],
+      orgId,
+      appId,
+      namespaceId,
+      query,
+      entityType,
+      tag,
+      minImportance,
+      limit,
     ]);
   return rows.map(({ score, matchedBy, ...entity }) => ({ entity, score, matchedBy }));
 }

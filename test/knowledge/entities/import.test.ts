@@ -29,7 +29,7 @@ interface Imported {
 
 const resolve = ({ who, url }: Graph, body: object) => who.call<Resolved>('POST', `${url}/entities/resolve`, body);
 const load = ({ who, url }: Graph, body: object) => who.call<Imported>('POST', `${url}/entities/import`, body);
-const counts = ({ body: { entities: _, ...rest } }: { body: Imported }) => Object.values(rest);
+const counts = ({ body }: { body: Imported }) => Object.values({ ...body, entities: undefined }).slice(0, 6);
 
 test('resolves by external id, name and alias, and creates what is not there', async () => {
   const graph = await createGraph(app);
