@@ -257,6 +257,7 @@ test('PUT, PATCH and DELETE all take If-Match, but for what never changes and ha
   const without = operations.filter(({ method, takesIfMatch }) => /PUT|PATCH|DELETE/.test(method) && !takesIfMatch);
   expect(without.map(({ rootField }) => rootField)).toEqual([
     'unrelateEntities',
+    'relateEntities',
     'updateWorkspaceStorage',
     'updateOrganizationStorage',
     'updateNotificationPreferences',

@@ -161,6 +161,8 @@ const variables: Record<string, (source: SampleSource) => unknown> = {
   recipe_id: () => sharedIds.recipe_id,
   resource_type: () => 'workspace',
   resource_id: ({ ids }) => ids.workspace_id,
+  // the names of entities have it
+  query: ({ marker }) => marker,
   cursor: () => absent,
   after: () => absent,
 };
