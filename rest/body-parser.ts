@@ -38,20 +38,22 @@ function parseBody(request: FastifyRequest, body: Buffer): unknown {
   }
   if (body.length === 0) return undefined;
   if (!isUtf8(body)) throw malformed(0, 'The body is not valid UTF-8');
-  return jsonOf(body.toString('utf8'));
+  const maxValues = request.routeOptions.config.maxValues ?? MAX_JSON_VALUES;
+  return jsonOf(body.toString('utf8'), budgetOfRequest(maxValues), maxValues);
 }
 
 /** What the JSON of one request may hold. */
-export const budgetOfRequest = (): JsonBudget =>
-  new JsonBudget({ maxDepth: MAX_PARSED_DEPTH, maxValues: MAX_JSON_VALUES });
+export const budgetOfRequest = (maxValues = MAX_JSON_VALUES): JsonBudget =>
+  new JsonBudget({ maxDepth: MAX_PARSED_DEPTH, maxValues });
 
 /**
  * The value of a JSON text.
  * @param budget of the request; by default the text is all that it sends
+ * @param maxValues what the budget had at first
  * @throws ValidationFailure for a syntax error, for what is dangerous in it, and for more than the budget has left
  */
-export function jsonOf(text: string, budget = budgetOfRequest()): unknown {
-  expectWithin(budget.take(text));
+export function jsonOf(text: string, budget = budgetOfRequest(), maxValues = MAX_JSON_VALUES): unknown {
+  expectWithin(budget.take(text), maxValues);
   const value = parseJson(text);
   const refusal = hostility(value);
   if (refusal) throw new ValidationFailure([refusal]);
@@ -59,8 +61,8 @@ export function jsonOf(text: string, budget = budgetOfRequest()): unknown {
 }
 
 /** @throws ValidationFailure for an overload */
-export function expectWithin(overload: Overload | null): void {
-  if (overload) throw new ValidationFailure([overload === 'depth' ? tooDeep() : tooMany()]);
+export function expectWithin(overload: Overload | null, maxValues = MAX_JSON_VALUES): void {
+  if (overload) throw new ValidationFailure([overload === 'depth' ? tooDeep() : tooMany(maxValues)]);
 }
 
 function parseJson(text: string): unknown {
@@ -92,12 +94,12 @@ const MAX_PARSED_DEPTH = 1_000;
 const tooDeep = () =>
   item('recursion_loop', `JSON should be nested at most ${MAX_JSON_DEPTH} levels deep`, { max_depth: MAX_JSON_DEPTH });
 
-const tooMany = () =>
+const tooMany = (maxValues: number) =>
   item(
     'too_many_values',
-    `JSON should have at most ${MAX_JSON_VALUES} values, where each key counts as ${VALUES_PER_KEY} more`,
+    `JSON should have at most ${maxValues} values, where each key counts as ${VALUES_PER_KEY} more`,
     {
-      max_values: MAX_JSON_VALUES,
+      max_values: maxValues,
     },
   );
 

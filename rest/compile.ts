@@ -159,6 +159,7 @@ function compileOperation(
     comment: source.comment,
     errors: rest.errors,
     status: rest.status ?? (response.kind === 'empty' ? 204 : 200),
+    maxValues: rest.maxValues ?? null,
     isPublic: isPublic(rootFields),
     mayFail: declaredFailures(rootFields),
     isAddition: source.file.startsWith('additions/'),

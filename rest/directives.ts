@@ -34,6 +34,10 @@ const rest = new GraphQLDirective({
     path: { ...text, description: 'Path template: `/v1/orgs/{org_id}`. Each `{name}` is a variable of the operation.' },
     errors: { type: enumOf('RestErrorSet', errorSets), defaultValue: 'B', description: 'Error set of the spec.' },
     status: { type: GraphQLInt, description: 'Status of success. 204 answers without a body. Default 200.' },
+    maxValues: {
+      type: GraphQLInt,
+      description: 'How many JSON values the body may have, if those are more than of other routes.',
+    },
   },
 });
 const body = new GraphQLDirective({
@@ -165,7 +169,7 @@ type Directed = ASTNode & { readonly directives?: readonly DirectiveNode[] };
 /** The arguments of `@rest`, or undefined when the operation has none. */
 export const restOf = (node: Directed) =>
   getDirectiveValues(rest, node) as
-    | { method: RestMethod; path: string; errors: ErrorSet; status?: number | null }
+    | { method: RestMethod; path: string; errors: ErrorSet; status?: number | null; maxValues?: number | null }
     | undefined;
 export const rangeOf = (node: Directed) =>
   getDirectiveValues(range, node) as { min?: number | null; max?: number | null } | undefined;

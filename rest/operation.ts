@@ -59,6 +59,8 @@ export interface CompiledOperation {
   errors: ErrorSet;
   /** Status of success. */
   status: number;
+  /** How many JSON values the body may have; `null` for the bound of all routes. */
+  maxValues: number | null;
   /** All root fields may be used without a principal. */
   isPublic: boolean;
   /** Not part of the spec: the document is below `additions/`. */

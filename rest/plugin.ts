@@ -39,6 +39,8 @@ declare module 'fastify' {
     rootArguments?: RootArguments;
     /** The route needs no authentication. */
     isPublic?: boolean;
+    /** How many JSON values the body may have, if those are more than of other routes. */
+    maxValues?: number | null;
     /** Path template as in the spec. */
     template?: string;
   }
@@ -192,6 +194,7 @@ function addRoute(
       rootField: operation.rootField,
       rootArguments: operation.rootArguments,
       isPublic,
+      maxValues: operation.maxValues,
       template: path,
       takesFile: isForm,
     },

@@ -35,6 +35,7 @@ export async function entities(
   });
   await agree(servers, token, path, [hub, ...roots.slice(0, 8)]);
   print('list of 50 entities with their relations', await compare(servers, `${path}?limit=50`, token, rounds));
+  await imports(servers, token, path, rounds);
   const few = { ...rounds, connections: 4 };
   for (const depth of [2, 3])
     print(
@@ -48,6 +49,52 @@ export async function entities(
     );
   print(`traversal of depth 3 from the hub, 4 connections`, await compare(servers, traverse(hub, 3), token, few));
   await beside(servers, product, token, home, traverse(hub, 3), rounds);
+}
+
+/**
+ * Imports of 1,000 entities and 2,000 relations, new ones and the same again, beside the same by hand: two statements
+ * that upsert, and nothing recorded.
+ */
+async function imports(
+  servers: readonly ServerProcess[],
+  token: string,
+  path: string,
+  { count }: Rounds,
+): Promise<void> {
+  const bodyOf = (name: string) => ({
+    entities: Array.from({ length: 1_000 }, (_, n) => ({
+      key: `${n}`,
+      name: `${name} ${n}`,
+      entity_type: 'person',
+      tags: ['imported'],
+    })),
+    relations: Array.from({ length: 2_000 }, (_, n) => ({
+      source: { key: `${n % 1_000}` },
+      target: { key: `${(n + 1 + Math.floor(n / 1_000)) % 1_000}` },
+      relation_type: 'knows',
+      weight: 2,
+    })),
+  });
+  const times = new Map(servers.map((server) => [server, { created: [] as number[], again: [] as number[] }]));
+  for (let round = 0; round <= count * 2; round++)
+    for (const server of round % 2 ? [...servers].reverse() : servers) {
+      const body = bodyOf(`Import ${round} of ${server.name}`);
+      for (const kind of ['created', 'again'] as const) {
+        const start = performance.now();
+        await call(server, token, 'POST', `${path}/import`, body);
+        // the first round prepares the statements
+        if (round > 0) times.get(server)![kind].push(performance.now() - start);
+      }
+    }
+  console.log('\nimport of 1,000 entities and 2,000 relations, one at a time');
+  const [base] = servers;
+  for (const kind of ['created', 'again'] as const) {
+    const byHand = quantile(times.get(base!)![kind], 0.5);
+    for (const server of servers) {
+      const ms = quantile(times.get(server)![kind], 0.5);
+      console.log(`  ${kind}, ${server.name}: median ${ms.toFixed(0)} ms, ratio ${(byHand / ms).toFixed(2)}`);
+    }
+  }
 }
 
 /** All servers must give the same answers, whatever the order of the fields, before they are compared. */

@@ -1,8 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { Pool } from 'pg';
+import { newId } from '../../src/kernel/ids.ts';
 import { pageOf } from './common.ts';
 
 interface Params {
+  org: string;
+  workspace: string;
   app: string;
   namespace: string;
   id: string;
@@ -62,6 +66,28 @@ const NEWEST = `select p.id as entity_id, r.* from unnest($1::text[]) p(id) cros
     union all ${seenFrom('target_entity_id', 'source_entity_id', 'incoming')}) u
   order by relation_id desc limit $2) r`;
 
+interface Import {
+  entities: { key: string; name: string; entity_type: string; tags: string[] }[];
+  relations: { source: { key: string }; target: { key: string }; relation_type: string; weight: number }[];
+}
+
+const UPSERT_ENTITIES = `insert into entities (id, org_id, workspace_id, app_id, namespace_id, name, entity_type, tags,
+    identity_key)
+  select id, $2, $3, $4, $5, name, type, tags, key
+  from json_to_recordset($1) x(id text, name text, type text, tags text[], key text)
+  on conflict (app_id, namespace_id, entity_type, identity_key) do update set tags = excluded.tags
+  returning id, name`;
+const UPSERT_RELATIONS = `with made as (
+    insert into entity_relations (id, org_id, workspace_id, app_id, namespace_id, source_entity_id, target_entity_id,
+      relation_type, weight)
+    select id, $2, $3, $4, $5, source, target, type, weight
+    from json_to_recordset($1) x(id text, source text, target text, type text, weight float8)
+    on conflict (source_entity_id, target_entity_id, relation_type) do update set weight = excluded.weight
+    returning source_entity_id, target_entity_id)
+  update entities e set mention_count = mention_count + m.n, last_referenced_at = now()
+  from (select id, count(*) as n from (select source_entity_id as id from made union all
+    select target_entity_id from made) u group by id) m where e.id = m.id`;
+
 /** The hand-written list and the breadth-first search of entities: one statement for each level and kind of row. */
 export function addEntities(server: FastifyInstance, pool: Pool): void {
   const query = async <Row extends object>(name: string, text: string, values: unknown[]): Promise<Row[]> =>
@@ -86,6 +112,47 @@ export function addEntities(server: FastifyInstance, pool: Pool): void {
     const rows = await withRelations(page.slice(0, limit));
     const cursor = page.length > limit ? Buffer.from(page[limit - 1]!.entity_id).toString('base64url') : null;
     return { ...pageOf('entities', rows, limit, total[0]!.n, cursor), has_more: page.length > limit };
+  });
+
+  server.post<{ Params: Params; Body: Import }>(`${E}/import`, async ({ params, body }) => {
+    const { org, workspace, app, namespace } = params;
+    const place = [org, workspace, app, namespace];
+    const client = await pool.connect();
+    try {
+      await client.query('begin');
+      const rows = body.entities.map(({ name, entity_type: type, tags }) => {
+        const key = createHash('sha256')
+          .update(JSON.stringify([name.toLowerCase(), null]))
+          .digest('base64url');
+        return { id: newId('entity'), name, type, tags, key };
+      });
+      const written = await client.query<{ id: string; name: string }>({
+        name: 'upsert entities',
+        text: UPSERT_ENTITIES,
+        values: [JSON.stringify(rows), ...place],
+      });
+      const byName = new Map(written.rows.map(({ id, name }) => [name, id]));
+      const byKey = new Map(body.entities.map(({ key, name }) => [key, byName.get(name)!]));
+      const relations = body.relations.map(({ source, target, relation_type: type, weight }) => ({
+        id: newId('entity_relation'),
+        source: byKey.get(source.key),
+        target: byKey.get(target.key),
+        type,
+        weight,
+      }));
+      await client.query({
+        name: 'upsert relations',
+        text: UPSERT_RELATIONS,
+        values: [JSON.stringify(relations), ...place],
+      });
+      await client.query('commit');
+    } catch (error) {
+      await client.query('rollback');
+      throw error;
+    } finally {
+      client.release();
+    }
+    return { entities: body.entities.length, relations: body.relations.length };
   });
 
   server.post<{ Params: Params; Querystring: { depth?: string } }>(`${E}/:id/traverse`, async (request, reply) => {

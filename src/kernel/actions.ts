@@ -12,6 +12,7 @@ export const eventNames = {
   upgrade: 'upgraded',
   relate: 'related',
   unrelate: 'unrelated',
+  import: 'imported',
   promote: 'promoted',
   apply: 'applied',
 } as const;

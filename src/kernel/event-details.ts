@@ -75,6 +75,12 @@ export const eventDetails = {
   'connection.needs_reauth': { tool_instance_id: text('The instance whose connection it is.') },
   'entity.related': related,
   'entity.unrelated': related,
+  'entity.imported': {
+    entities_created: number('Entities that were created; the event names one that was given.'),
+    entities_updated: number('Entities that were changed.'),
+    relations_created: number('Relations that were created.'),
+    relations_updated: number('Relations that were changed.'),
+  },
   'recipe.applied': { app_id: text('The app that was made.'), namespace_id: text('Its namespace.') },
   'notification.created': {
     category: text('The category.'),

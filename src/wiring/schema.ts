@@ -15,6 +15,8 @@ import '../delivery/environments/deployment.graph.ts';
 import '../delivery/environments/environment.graph.ts';
 import '../pipelines/executions/execution.graph.ts';
 import '../knowledge/entities/entity.graph.ts';
+import '../knowledge/entities/entity-import.graph.ts';
+import '../knowledge/entities/entity-search.graph.ts';
 import '../knowledge/memories/memory.graph.ts';
 import '../tools/connections/connection.graph.ts';
 import '../live/events/event.graph.ts';

@@ -34,6 +34,8 @@ const alone: Record<string, string> = {
   'AugmentationStage.stageId': 'A stage is what its augmentation shows of it.',
   'AugmentationStep.stepId': 'A step is what its augmentation shows of it.',
   'Execution.executionId': 'It names the execution itself.',
+  'FoundEntity.matchedBy': 'A word for how it was found.',
+  'ResolvedEntity.matchedBy': 'A word for how it was found.',
   'EntityRelation.relationId': 'A relation is what its entities show of it.',
   'DownloadLink.artifactId': 'Whoever asks for a link has named the artifact.',
   'DownloadLink.downloadUrl': 'An address.',

@@ -44,6 +44,7 @@ const withoutVersion: Record<string, string> = {
   exchangeSsoCode: 'about the session or the sign-in of the account',
   finishOidcSignIn: 'about the session or the sign-in of the account',
   finishSamlSignIn: 'about the session or the sign-in of the account',
+  importEntities: 'is about many, each of which is found by what it is',
   initiateSso: 'makes something',
   login: 'about the session or the sign-in of the account',
   joinPresence: 'who is present is no resource with a version',
@@ -60,6 +61,7 @@ const withoutVersion: Record<string, string> = {
   relateEntities: 'makes something; the versions of both ends stay',
   reportExecution: 'reports are ordered by what they say: a run has no version',
   reportModelUsage: 'counts: reports do not depend on one another',
+  resolveEntity: 'makes something, or finds it',
   resendVerification: 'about the session or the sign-in of the account',
   resetPassword: 'about the session or the sign-in of the account',
   switchOrganization: 'about the session or the sign-in of the account',
@@ -255,6 +257,7 @@ test('PUT, PATCH and DELETE all take If-Match, but for what never changes and ha
   const without = operations.filter(({ method, takesIfMatch }) => /PUT|PATCH|DELETE/.test(method) && !takesIfMatch);
   expect(without.map(({ rootField }) => rootField)).toEqual([
     'unrelateEntities',
+    'relateEntities',
     'updateWorkspaceStorage',
     'updateOrganizationStorage',
     'updateNotificationPreferences',

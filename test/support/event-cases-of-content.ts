@@ -172,6 +172,18 @@ export const casesOfContent: Record<string, readonly EventCase[]> = {
       },
     },
   ],
+  resolveEntity: [
+    usual('of a new one', ['entity.created']),
+    {
+      when: 'of one that is there',
+      prepare: async ({ owner, world, parts }) => {
+        const { workspace_id, app_id, namespace_id } = world.ids;
+        const home = `/v1/orgs/${owner.orgId}/workspaces/${workspace_id}/apps/${app_id}/namespaces/${namespace_id}`;
+        give(parts, { name: unique(), entity_type: 'other' });
+        await called(owner, 'POST', `${home}/entities`, parts.body as object);
+      },
+    },
+  ],
   deleteToolInstance: [
     usual('with a connection', ['connection.deleted']),
     {

@@ -118,6 +118,16 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ReportExecutionInput.endedAt': () => absent,
   // the first entity of a world is there before its memory
   '*.sourceMemoryIds': ({ ids }) => (ids.memory_id ? [ids.memory_id] : absent),
+  // entities are told apart by their keys; the relation is between those of the world
+  'ImportedEntityInput.id': () => absent,
+  'EntityReferenceInput.id': ({ ids }) => ids.entity_id,
+  'EntityReferenceInput.key': () => absent,
+  'EntityReferenceInput.name': () => absent,
+  'EntityReferenceInput.entityType': () => absent,
+  'ImportedRelationInput.source': ({ ids }) => ({ id: ids.entity_id }),
+  'ImportedRelationInput.target': ({ ids }) => ({ id: ids.target_entity_id }),
+  // later than the day on which it begins
+  '*.validTo': () => new Date(Date.now() + 2 * 86_400_000).toISOString(),
   // an artifact of its own, which outlives the suites
   'CreateArtifactInput.rootArtifactId': () => absent,
   '*.mimeType': () => 'text/plain',
@@ -153,6 +163,8 @@ const variables: Record<string, (source: SampleSource) => unknown> = {
   recipe_id: () => sharedIds.recipe_id,
   resource_type: () => 'workspace',
   resource_id: ({ ids }) => ids.workspace_id,
+  // the names of entities have it
+  query: ({ marker }) => marker,
   cursor: () => absent,
   after: () => absent,
 };

@@ -144,6 +144,8 @@ async function seedGraph(ann: Client, org: string, ids: Json): Promise<void> {
     source_entity_id: ids.entity_id,
     target_entity_id: other,
     relation_type: 'programs',
+    valid_from: '1842-10-18T00:00:00Z',
+    valid_to: '1843-09-01T00:00:00Z',
   });
   const memory = await ann.post(`${graph}/memories`, { content: 'The first.', entity_ids: [ids.entity_id, other] });
   ids.memory_id = text(memory, 'memory_id');

@@ -15,7 +15,10 @@ export const newestShare = { together: 2_500, least: 5 } as const;
 
 /** A relation as one of its entities sees it: the target is the other one, whichever way the relation points. */
 export interface SeenRelation
-  extends Pick<RelationRow, 'id' | 'orgId' | 'relationType' | 'weight' | 'metadata' | 'createdBy' | 'createdAt'> {
+  extends Pick<
+    RelationRow,
+    'id' | 'orgId' | 'relationType' | 'weight' | 'metadata' | 'validFrom' | 'validTo' | 'createdBy' | 'createdAt'
+  > {
   /** The entity that sees it. */
   entityId: string;
   /** `outgoing` if the entity is its source, `incoming` if it is its target. */
@@ -29,7 +32,7 @@ export interface EntityPlace extends OrganizationPlace {
   entityId: string;
 }
 
-const own = columnsOf(words('id orgId relationType weight metadata createdBy createdAt'));
+const own = columnsOf(words('id orgId relationType weight metadata validFrom validTo createdBy createdAt'));
 
 /** A relation `t`, as its source sees it. */
 export const outgoing = {

@@ -66,6 +66,17 @@ readable(Entity, {
   filters: () =>
     builder.args((t) => ({
       entityType: t.string({ constraints: bounds.open, description: 'Only entities of this type.' }),
+      name: t.string({ constraints: bounds.name, description: 'Only entities with this name, ignoring case.' }),
+      alias: t.string({ constraints: bounds.name, description: 'Only entities with this alias, ignoring case.' }),
+      tag: t.string({ constraints: bounds.tags.item, description: 'Only entities with this tag, ignoring case.' }),
+      externalId: t.string({
+        constraints: bounds.name,
+        description: 'Only entities with this `metadata.external_id`, ignoring case.',
+      }),
+      minImportance: t.float({
+        constraints: { min: 0, max: 1 },
+        description: 'Only entities of at least this importance, 0 to 1.',
+      }),
     })),
   page: () => pageArgs({ min: 1, max: 1_000 }, 100),
 });
@@ -83,6 +94,8 @@ const EntityRelation = builder.objectRef<SeenRelation>('EntityRelation').impleme
     targetName: t.exposeString('targetName', { description: 'The name of the other entity.' }),
     weight: t.exposeFloat('weight', { description: 'How strong it is, from 0. Default 1.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
+    validFrom: t.expose('validFrom', optionalTime('Since when the relation holds; `null` for no bound.')),
+    validTo: t.expose('validTo', optionalTime('When the relation ends to hold; `null` for no bound.')),
     createdBy: t.exposeID('createdBy', { nullable: true, description: 'The user who created it.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was created.' }),
   }),
@@ -205,7 +218,8 @@ builder.queryField('entityTraversal', (t) =>
   }),
 );
 
-const own = {
+/** Bounds of the fields of an entity. */
+export const entityBounds = {
   aliases: { maxItems: 50, item: { minLength: 1, maxLength: 255 } },
   tags: { maxItems: bounds.tags.maxItems, item: bounds.tags.item },
   importance: { min: 0, max: 1 },
@@ -213,9 +227,15 @@ const own = {
   metadata: { maxBytes: 16 * 1024 },
   memories: { maxItems: MAX_MEMORIES, item: bounds.id },
 } as const;
+/** Bounds of the fields of a relation. */
+export const relationBounds = {
+  relationType: { minLength: 1, maxLength: 64 },
+  weight: { min: 0, max: 1_000_000 },
+  metadata: { maxBytes: 2 * 1024 },
+} as const;
 const kept = { notNull: true } as const;
 
-const CreateEntityInput = builder.inputType('CreateEntityInput', {
+export const CreateEntityInput = builder.inputType('CreateEntityInput', {
   description: 'A new entity.',
   fields: (t) => ({
     name: t.string({
@@ -225,16 +245,22 @@ const CreateEntityInput = builder.inputType('CreateEntityInput', {
     }),
     entityType: t.string({ constraints: bounds.open, description: 'Default `other`.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    aliases: t.stringList({ constraints: own.aliases, description: 'Other names.' }),
-    tags: t.stringList({ constraints: own.tags, description: 'Labels.' }),
-    importance: t.float({ constraints: own.importance, description: 'How important it is, 0 to 1. Default 0.5.' }),
-    mentionCount: t.int({ constraints: own.mentionCount, description: 'How often it was mentioned. Default 0.' }),
+    aliases: t.stringList({ constraints: entityBounds.aliases, description: 'Other names.' }),
+    tags: t.stringList({ constraints: entityBounds.tags, description: 'Labels.' }),
+    importance: t.float({
+      constraints: entityBounds.importance,
+      description: 'How important it is, 0 to 1. Default 0.5.',
+    }),
+    mentionCount: t.int({
+      constraints: entityBounds.mentionCount,
+      description: 'How often it was mentioned. Default 0.',
+    }),
     lastReferencedAt: t.field({
       type: 'DateTime',
       description: 'When it was last mentioned. Default: now if `mentionCount` is given.',
     }),
-    metadata: t.field({ type: 'JSONObject', constraints: own.metadata, description: 'Free-form data.' }),
-    sourceMemoryIds: t.idList({ constraints: own.memories, description: 'The memories that are about it.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: entityBounds.metadata, description: 'Free-form data.' }),
+    sourceMemoryIds: t.idList({ constraints: entityBounds.memories, description: 'The memories that are about it.' }),
   }),
 });
 
@@ -247,28 +273,34 @@ const UpdateEntityInput = builder.inputType('UpdateEntityInput', {
     }),
     entityType: t.string({ constraints: { ...bounds.open, ...kept }, description: 'What it is.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    aliases: t.stringList({ constraints: { ...own.aliases, ...kept }, description: 'Replaces the other names.' }),
+    aliases: t.stringList({
+      constraints: { ...entityBounds.aliases, ...kept },
+      description: 'Replaces the other names.',
+    }),
     tags: t.stringList({ constraints: bounds.tags, description: 'Replaces the labels.' }),
-    importance: t.float({ constraints: { ...own.importance, ...kept }, description: 'How important it is, 0 to 1.' }),
+    importance: t.float({
+      constraints: { ...entityBounds.importance, ...kept },
+      description: 'How important it is, 0 to 1.',
+    }),
     mentionCount: t.int({
-      constraints: { ...own.mentionCount, ...kept },
+      constraints: { ...entityBounds.mentionCount, ...kept },
       description: 'How often it was mentioned. A greater number than before says that it was mentioned now.',
     }),
     lastReferencedAt: t.field({ type: 'DateTime', description: 'When it was last mentioned.' }),
     metadata: t.field({
       type: 'JSONObject',
-      constraints: { ...own.metadata, ...kept },
+      constraints: { ...entityBounds.metadata, ...kept },
       description: 'Replaces the free-form data.',
     }),
     sourceMemoryIds: t.idList({
-      constraints: { ...own.memories, ...kept },
+      constraints: { ...entityBounds.memories, ...kept },
       description: 'Replaces the memories that are about it.',
     }),
   }),
 });
 
 const RelateEntitiesInput = builder.inputType('RelateEntitiesInput', {
-  description: 'A new relation between two entities of the app and namespace.',
+  description: 'A relation between two entities of the app and namespace.',
   fields: (t) => ({
     sourceEntityId: t.id({ required: true, constraints: bounds.id, description: 'The entity that it starts from.' }),
     targetEntityId: t.id({
@@ -278,14 +310,22 @@ const RelateEntitiesInput = builder.inputType('RelateEntitiesInput', {
     }),
     relationType: t.string({
       required: true,
-      constraints: { minLength: 1, maxLength: 64 },
+      constraints: relationBounds.relationType,
       description: 'What the source is to the target: `works_at`.',
     }),
     weight: t.float({
-      constraints: { min: 0, max: 1_000_000 },
+      constraints: relationBounds.weight,
       description: 'How strong it is. Default 1.',
     }),
-    metadata: t.field({ type: 'JSONObject', constraints: { maxBytes: 2 * 1024 }, description: 'Free-form data.' }),
+    metadata: t.field({ type: 'JSONObject', constraints: relationBounds.metadata, description: 'Free-form data.' }),
+    validFrom: t.field({
+      type: 'DateTime',
+      description: 'Since when the relation holds. `null`, and the default of a new one: no bound.',
+    }),
+    validTo: t.field({
+      type: 'DateTime',
+      description: 'When the relation ends to hold, later than `validFrom`. Default of a new one: no bound.',
+    }),
   }),
 });
 
@@ -319,7 +359,8 @@ builder.mutationFields((t) => ({
     type: EntityRelation,
     description:
       'Creates a relation between two entities, and counts a mention of both. If there is one of this type already, ' +
-      'nothing changes. Returns the relation as its source sees it.',
+      'it is changed to what is given; omitted fields stay, and nothing changes without a difference. Returns the ' +
+      'relation as its source sees it.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
     activity: { action: 'relate', resourceType: 'entity' },
     emits: ['entity.related'],

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import type { Given } from '../../data/given.ts';
@@ -8,7 +9,7 @@ import { emitChange, recordChange } from '../../data/record-change.ts';
 import { noCache, type RequestCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-import type { Entity as EntityRow } from '../../generated/prisma/client.ts';
+import type { Entity as EntityRow, EntityRelation as RelationRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { AppNamespacePlace, AppPlace, Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
@@ -16,9 +17,14 @@ import { newId } from '../../kernel/ids.ts';
 import { linkMemories } from '../memories/memory-links.ts';
 import { type Entity, type EntityFilters, entityReads } from './entity.source.ts';
 import { type EntityTraversal, type TraversalArgs, traverse } from './entity.traversal.ts';
-import { demandPlace } from './entity-place.ts';
+import { type EntityImport, type EntityImportResult, importEntities } from './entity-import.ts';
+import { withCleanNames } from './entity-name.ts';
+import { demandPlace, lockImports } from './entity-place.ts';
 import { type EntityPlace, newestShare, outgoing, relationReads, type SeenRelation } from './entity-relation.reads.ts';
+import { findOrCreate, matchOf, type ResolvedEntity } from './entity-resolution.ts';
+import { type EntityQuery, type FoundEntity, searchEntities } from './entity-search.ts';
 import { identityKeyOf } from './identity-key.ts';
+import { identityOfGiven } from './import-plan.ts';
 
 type Changeable =
   | 'name'
@@ -44,6 +50,9 @@ export interface RelateEntities {
   relationType: string;
   weight?: number | null;
   metadata?: Record<string, unknown> | null;
+  /** Since when it holds, and until when; `null` for no bound. */
+  validFrom?: Date | null;
+  validTo?: Date | null;
 }
 
 /**
@@ -79,39 +88,82 @@ export class EntityService {
     return traverse(this.#deps.slowReads.of(place.orgId), place, id, args);
   }
 
+  /** Searches by name, alias, tag and external id. @throws InputError for a blank query */
+  search(place: Checked<AppNamespacePlace>, query: EntityQuery): Promise<FoundEntity[]> {
+    return searchEntities(this.#deps.slowReads, place, query);
+  }
+
   /**
    * @throws RESOURCE_NOT_FOUND `memory`; RESOURCE_ALREADY_EXISTS for the name of another entity of the type, unless
    * their `metadata.external_id` differ
    */
-  async create(caller: Caller, place: Checked<AppNamespacePlace>, input: CreateEntity): Promise<Entity> {
+  async create(caller: Caller, place: Checked<AppNamespacePlace>, given: CreateEntity): Promise<Entity> {
+    const input = withCleanNames(given);
     const id = newId('entity');
-    const row = { id, ...place };
-    const entityType = input.entityType ?? 'other';
-    const metadata = input.metadata ?? {};
-    const identityKey = identityKeyOf(input.name, metadata);
-    const { sourceMemoryIds } = input;
-    await this.#unique(place, { name: input.name, entityType, identityKey }, () =>
+    const identity = identityOfGiven(input);
+    await this.#unique(place, identity, () =>
       this.#deps.changes.run(caller, async (tx) => {
         demandPlace(tx, place);
-        tx.insert('entities', {
-          ...row,
-          name: input.name,
-          entityType,
-          identityKey,
-          description: input.description ?? null,
-          aliases: input.aliases ?? [],
-          tags: input.tags ?? [],
-          importance: input.importance ?? undefined,
-          mentionCount: input.mentionCount ?? undefined,
-          lastReferencedAt: input.lastReferencedAt ?? (input.mentionCount ? new Date() : null),
-          metadata,
-          createdBy: caller.principal.userId,
-        });
-        if (sourceMemoryIds?.length) await linkMemories(tx, place, id, sourceMemoryIds);
-        recordChange(tx, 'create', 'entity', row, { entity_type: entityType });
+        await this.#insert(tx, caller, place, { ...input, ...keysOf(identity), id });
       }),
     );
     return this.reads.get(noCache, place, id);
+  }
+
+  /**
+   * The entity that a new one would be the same as: by `metadata.external_id`, by name, or by an alias of this name.
+   * It is created if there is none; of several requests at once, one creates it.
+   * @throws RESOURCE_NOT_FOUND `memory`; InputError for a blank name
+   */
+  async resolve(caller: Caller, place: Checked<AppNamespacePlace>, given: CreateEntity): Promise<ResolvedEntity> {
+    const input = withCleanNames(given);
+    const identity = identityOfGiven(input);
+    const { id, match } = await findOrCreate(
+      () => matchOf(this.#deps.sql, place, identity),
+      () =>
+        this.#deps.changes.run(caller, async (tx) => {
+          await lockImports(tx, place);
+          const made = await matchOf(tx, place, identity);
+          if (made) return { id: made.entity.id, match: made };
+          const newOne = newId('entity');
+          demandPlace(tx, place);
+          await this.#insert(tx, caller, place, { ...input, ...keysOf(identity), id: newOne });
+          return { id: newOne, match: null };
+        }),
+    );
+    const entity = await this.reads.get(noCache, place, id);
+    return { entity, created: !match, matchedBy: match?.by ?? null };
+  }
+
+  /** Creates and changes many entities and relations in one change. */
+  import(caller: Caller, place: Checked<AppNamespacePlace>, input: EntityImport): Promise<EntityImportResult> {
+    return importEntities(this.#deps, caller, place, input);
+  }
+
+  async #insert(
+    tx: Tx,
+    caller: Caller,
+    place: AppNamespacePlace,
+    { sourceMemoryIds, ...input }: CreateEntity & Pick<EntityRow, 'id' | 'entityType' | 'identityKey'>,
+  ): Promise<void> {
+    const { id, name, entityType, identityKey } = input;
+    tx.insert('entities', {
+      id,
+      ...place,
+      name,
+      entityType,
+      identityKey,
+      description: input.description ?? null,
+      aliases: input.aliases ?? [],
+      tags: input.tags ?? [],
+      importance: input.importance ?? undefined,
+      mentionCount: input.mentionCount ?? undefined,
+      lastReferencedAt: input.lastReferencedAt ?? (input.mentionCount ? new Date() : null),
+      metadata: input.metadata ?? {},
+      createdBy: caller.principal.userId,
+    });
+    if (sourceMemoryIds?.length) await linkMemories(tx, place, id, sourceMemoryIds);
+    recordChange(tx, 'create', 'entity', { id, ...place }, { entity_type: entityType });
   }
 
   /**
@@ -119,8 +171,9 @@ export class EntityService {
    * `lastReferencedAt`, it was referenced now.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS like {@link create}
    */
-  async update(caller: Caller, place: Checked<AppNamespacePlace>, id: string, input: UpdateEntity): Promise<Entity> {
+  async update(caller: Caller, place: Checked<AppNamespacePlace>, id: string, given: UpdateEntity): Promise<Entity> {
     const { appId, namespaceId } = place;
+    const input = withCleanNames(given);
     const { sourceMemoryIds } = input;
     const known = await this.reads.get(noCache, place, id);
     const name = input.name ?? known.name;
@@ -163,7 +216,8 @@ export class EntityService {
   }
 
   /**
-   * Creates a relation, which counts as a mention of both ends; nothing happens if there is one of the type already.
+   * Creates a relation, which counts as a mention of both ends. If there is one of the type already, what is
+   * given of it is changed; omitted fields stay.
    * @returns the relation, as its source sees it
    * @throws RESOURCE_NOT_FOUND with the end that is missing; InputError for a relation of an entity to itself
    */
@@ -182,10 +236,19 @@ export class EntityService {
       const missing = ends.find((end) => !found.some((entity) => entity.id === end));
       if (missing !== undefined) throw notFound('entity', missing);
       // both ends are locked: a relation between them cannot be created meanwhile
-      const [same] = await tx.query<{ id: string }>(statement`select id from entity_relations where
-        source_entity_id = ${sourceEntityId} and target_entity_id = ${targetEntityId}
-        and relation_type = ${relationType}`);
-      if (same) return same.id;
+      const [same] = await tx.query<SameRelation>(statement`select id, weight, metadata, valid_from as "validFrom",
+          valid_to as "validTo"
+        from entity_relations where source_entity_id = ${sourceEntityId} and target_entity_id = ${targetEntityId}
+          and relation_type = ${relationType}`);
+      demandPeriod({ ...same, ...givenOf(input) });
+      if (same) {
+        const changed = { ...same, ...givenOf(input) };
+        if (isDeepStrictEqual(changed, same)) return same.id;
+        const { id: relationId, ...set } = changed;
+        tx.update('entity_relations', { id: relationId }, { ...set, metadata: set.metadata as never });
+        recordRelation(tx, 'relate', place, { id: relationId, sourceEntityId, targetEntityId, relationType });
+        return relationId;
+      }
       const relationId = newId('entity_relation');
       tx.insert('entity_relations', {
         id: relationId,
@@ -195,6 +258,8 @@ export class EntityService {
         relationType,
         weight: input.weight ?? undefined,
         metadata: (input.metadata ?? undefined) as never,
+        validFrom: input.validFrom ?? null,
+        validTo: input.validTo ?? null,
         createdBy: caller.principal.userId,
       });
       tx.write(statement`update entities set mention_count = least(mention_count::bigint + 1, 2147483647)::int,
@@ -247,8 +312,29 @@ export class EntityService {
   }
 }
 
+const keysOf = ({ entityType, identityKey }: Pick<EntityRow, 'entityType' | 'identityKey'>) => ({
+  entityType,
+  identityKey,
+});
+
 const setsUnversioned = ({ mentionCount, lastReferencedAt, sourceMemoryIds }: UpdateEntity): boolean =>
   mentionCount !== undefined || lastReferencedAt !== undefined || sourceMemoryIds !== undefined;
+
+type SameRelation = Pick<RelationRow, 'id' | 'weight' | 'metadata' | 'validFrom' | 'validTo'>;
+
+/** What is given of a relation that is there: weight and metadata cannot be cleared. */
+const givenOf = ({ weight, metadata, validFrom, validTo }: RelateEntities): Partial<SameRelation> => ({
+  ...(weight !== null && weight !== undefined && { weight }),
+  ...(metadata && { metadata: metadata as RelationRow['metadata'] }),
+  ...(validFrom !== undefined && { validFrom }),
+  ...(validTo !== undefined && { validTo }),
+});
+
+/** @throws InputError for a relation that would never hold */
+function demandPeriod({ validFrom, validTo }: Partial<SameRelation>): void {
+  if (validFrom && validTo && validFrom >= validTo)
+    throw invalidInput(['input', 'validTo'], 'must be later than valid_from');
+}
 
 interface Related {
   id: string;

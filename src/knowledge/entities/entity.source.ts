@@ -17,7 +17,18 @@ export interface Entity extends Omit<EntityRow, 'identityKey'> {
 /** The filters of a list of entities. */
 export interface EntityFilters {
   entityType?: string | null;
+  /** The name, as far as names are compared. */
+  name?: string | null;
+  alias?: string | null;
+  tag?: string | null;
+  /** `metadata.external_id`. */
+  externalId?: string | null;
+  minImportance?: number | null;
 }
+
+/** What finds an alias, a tag or an external id of an entity `t` by an index. */
+export const LOOKUP_KEYS = 'entity_lookup_keys(t.aliases, t.tags, t.metadata)';
+const hasKey = (kind: 'a' | 't' | 'x') => `${LOOKUP_KEYS} @> array['${kind}:' || entity_name_key(?)]`;
 
 const { identityKey: _, ...own } = columnsOf(Object.values(Prisma.EntityScalarFieldEnum));
 
@@ -33,7 +44,14 @@ const entities = {
   kind: 'entity',
   from: 'entities',
   columns: entityColumns,
-  filters: ({ entityType }: EntityFilters) => ({ 't.entity_type = ?': entityType }),
+  filters: ({ entityType, name, alias, tag, externalId, minImportance }: EntityFilters) => ({
+    't.entity_type = ?': entityType,
+    'entity_name_key(t.name) = entity_name_key(?)': name,
+    [hasKey('a')]: alias,
+    [hasKey('t')]: tag,
+    [hasKey('x')]: externalId,
+    't.importance >= ?': minImportance,
+  }),
 } as const;
 
 /** The entities of an app in a namespace, and of each of the two alone. */

@@ -229,8 +229,8 @@ test('a relation shows on both ends, counts a mention of both, and is created on
   expect((await graph.get(to)).relations).toEqual([
     { ...shown, direction: 'incoming', target_entity_id: from, target_name: 'Ada' },
   ]);
-  // the same again is no change, whatever else is given
-  expect(await graph.relate(from, to, 'works with', { weight: 1 })).toEqual({ status: 200, body: null });
+  // the same again is no change
+  expect(await graph.relate(from, to, 'works with', { weight: 0.5 })).toEqual({ status: 200, body: null });
   expect(await graph.get(from)).toEqual(once);
   await graph.relate(to, from, 'works with');
   await graph.relate(from, to, 'teaches');
@@ -414,4 +414,47 @@ test('a relation can be deleted, with its event and its record', async () => {
   expect(await graph.get(b)).toMatchObject({ relations: [], mention_count: 1 });
   expect(await eventsOf(app, a)).toEqual(['entity.created', 'entity.related', 'entity.unrelated']);
   expect((await changesOf(app, a)).map(({ action }) => action)).toEqual(['create', 'relate', 'unrelate']);
+});
+
+test('the same relation again is changed to what is given, and its id is answered', async () => {
+  const graph = await createGraph(app);
+  const [a, b] = [(await graph.entity('a')).entity_id, (await graph.entity('b')).entity_id];
+  const put = (more: object = {}) =>
+    graph.who.call<{ relation_id: string }>('PUT', `${graph.url}/entities/relations`, {
+      source_entity_id: a,
+      target_entity_id: b,
+      relation_type: 'knows',
+      ...more,
+    });
+  const first = await put({ weight: 2, metadata: { since: 1 }, valid_from: '2020-01-01T00:00:00Z' });
+  const shown = {
+    relation_id: first.body.relation_id,
+    relation_type: 'knows',
+    direction: 'outgoing',
+    target_entity_id: b,
+    target_name: 'b',
+    weight: 2,
+    metadata: { since: 1 },
+    valid_from: '2020-01-01T00:00:00.000Z',
+    valid_to: null,
+    created_at: expect.any(String),
+  };
+  expect(first).toEqual({ status: 200, body: shown });
+  expect(await put()).toEqual(first);
+  expect(await put({ weight: null, metadata: { since: 1 } })).toEqual(first);
+  expect(await eventsOf(app, a)).toEqual(['entity.created', 'entity.related']);
+  expect(await graph.relate(a, b, 'knows', { weight: 3 })).toEqual({ status: 200, body: null });
+  const changed = await put({ metadata: {}, valid_from: null, valid_to: '2021-01-01T00:00:00Z' });
+  expect(changed.body).toEqual({
+    ...shown,
+    weight: 3,
+    metadata: {},
+    valid_from: null,
+    valid_to: '2021-01-01T00:00:00.000Z',
+  });
+  expect(await eventsOf(app, a)).toEqual(['entity.created', ...Array.from({ length: 3 }, () => 'entity.related')]);
+  expect(await graph.get(b)).toMatchObject({ mention_count: 1, relations: [{ weight: 3, metadata: {} }] });
+  const late = await put({ valid_from: '2021-01-01T00:00:00Z' });
+  expect(late).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', 'valid_to'] }] } });
+  expect((await put()).body).toEqual(changed.body);
 });

@@ -212,6 +212,20 @@ export const resourceCases: Readonly<Record<string, InputCase>> = {
     },
     demands: { 'input.appId': 'app_nobodys', 'input.fromEnvironmentId': 'env_nobodys' },
   },
+  // the answer names entities, and `entities/import.test.ts` reads every field of them and of relations
+  importEntities: {
+    without: Object.fromEntries(
+      [
+        ...['key', 'id', 'name', 'entityType', 'description', 'aliases', 'tags', 'importance', 'metadata'].map(
+          (name) => `entities.${name}`,
+        ),
+        ...['source', 'target'].flatMap((end) =>
+          ['key', 'id', 'name', 'entityType'].map((name) => `relations.${end}.${name}`),
+        ),
+        ...['relationType', 'weight', 'metadata', 'validFrom', 'validTo'].map((name) => `relations.${name}`),
+      ].map((path) => [`input.${path}`, 'The answer names the entities; the test of imports reads them.']),
+    ),
+  },
   relateEntities: {
     prepare: async (lab) => {
       const [source, target] = [await made(lab, ENTITIES), await made(lab, ENTITIES)];
