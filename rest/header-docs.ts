@@ -39,8 +39,8 @@ const idempotencyKey: JsonObject = {
   in: 'header',
   required: false,
   description:
-    'For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key ' +
-    'with another request is refused with 409.',
+    'For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The ' +
+    'key with another request is refused with 409.',
   schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
   example: '4f1c7a52-0f0e-4d0c-9a55-6a3c4f6d1b1e',
 };

@@ -158,7 +158,8 @@ function rendered(page) {
     if (token.type === 'heading') part++;
     else if (part >= 0) texts[part] = `${texts[part] ?? ''} ${plain(token.raw)}`;
   }
-  const html = String(marked.parse(page.markdown))
+  const html = marked
+    .parse(page.markdown, { async: false })
     .replaceAll('<table>', '<div class="wide" tabindex="0"><table>')
     .replaceAll('</table>', '</table></div>');
   return { html, found: found.map((one, index) => ({ ...one, text: texts[index]?.trim() ?? '' })) };

@@ -9,20 +9,24 @@ const count = /** @type {HTMLElement} */ (document.getElementById('count'));
 const MAX_RESULTS = 12;
 
 /** @typedef {{ id: string, page: string, title: string, text: string }} Part */
-/** @typedef {{ search(query: string, options: object): Part[] }} Index */
+/** @typedef {{ search: (query: string, options: object) => Part[] }} Index */
+/** @typedef {{ default: { loadJSON: (text: string, options: object) => Index } }} SearchModule */
 
 /** @type {Promise<Index> | undefined} */
 let index;
-const loadIndex = () =>
-  (index ??= Promise.all([
-    import(new URL(`${base}assets/minisearch.js`, location.href).href),
-    fetch(`${base}search.json`).then((answer) => {
-      if (!answer.ok) throw new Error(`search.json: ${answer.status}`);
-      return answer.text();
-    }),
-  ]).then(([{ default: MiniSearch }, text]) =>
-    MiniSearch.loadJSON(text, { fields: ['title', 'page', 'text'], storeFields: ['page', 'title', 'text'] }),
-  ));
+const loadIndex = () => (index ??= readIndex());
+
+/** @returns {Promise<Index>} */
+async function readIndex() {
+  const loaded = /** @type {Promise<SearchModule>} */ (
+    import(new URL(`${base}assets/minisearch.js`, location.href).href)
+  );
+  const answer = await fetch(`${base}search.json`);
+  if (!answer.ok) throw new Error(`search.json: ${answer.status}`);
+  const text = await answer.text();
+  const { default: MiniSearch } = await loaded;
+  return MiniSearch.loadJSON(text, { fields: ['title', 'page', 'text'], storeFields: ['page', 'title', 'text'] });
+}
 
 /** The words around the first place where one of the terms stands. @param {string} text @param {string} query */
 function excerpt(text, query) {

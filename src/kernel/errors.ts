@@ -84,11 +84,11 @@ export function codeOf(error: unknown): ErrorCode {
   return error instanceof InputError ? error.code : 'INTERNAL_SERVER_ERROR';
 }
 
-/**
- * 401: one identical body for missing, malformed, expired and revoked credentials.
- * @param message for a password, which no token replaces
- */
-export const unauthenticated = (message?: string) => new ApiError('AUTHENTICATION_FAILED', {}, message);
+/** 401: one identical body for missing, malformed, expired and revoked credentials. */
+export const unauthenticated = () => new ApiError('AUTHENTICATION_FAILED');
+
+/** 401 for a password, which no token replaces: the message says so. */
+export const wrongPassword = (message: string) => new ApiError('AUTHENTICATION_FAILED', {}, message);
 
 /** 403 with the permission that is missing, in the form `resource:action`. */
 export const forbidden = (requiredPermission: string, message?: string) =>

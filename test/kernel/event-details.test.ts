@@ -39,6 +39,12 @@ describe('the data of an event', () => {
         'execution.stage_completed': progress,
         'execution.completed': progress,
         'execution.failed': progress,
+        'entity.imported': {
+          entities_created: 'integer',
+          entities_updated: 'integer',
+          relations_created: 'integer',
+          relations_updated: 'integer',
+        },
         'artifact.version_created': { version: 'integer' },
         'artifact.indexed': { chunk_count: 'integer' },
         'secret.expiring': expiring,

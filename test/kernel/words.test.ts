@@ -119,6 +119,7 @@ describe('an action', () => {
       unrelate: 'unrelated',
       promote: 'promoted',
       apply: 'applied',
+      import: 'imported',
     });
   });
 });

@@ -25,6 +25,14 @@ function documentOf(text: string, { examples = {}, publicUrl, groups = [{ file: 
 const only = (document: OpenApiDocument) => Object.values(Object.values(document.paths)[0]!)[0]!;
 const entryOf = (text: string, given?: Given) => only(documentOf(text, given));
 const parameters = [{ $ref: '#/components/parameters/Authorization' }, { $ref: '#/components/parameters/TraceId' }];
+const header = (name: string) => ({ $ref: `#/components/headers/${name}` });
+/** Headers that every answer has. */
+const headers = {
+  'x-trace-id': header('TraceId'),
+  'x-ratelimit-limit': header('RateLimitLimit'),
+  'x-ratelimit-remaining': header('RateLimitRemaining'),
+  'x-ratelimit-reset': header('RateLimitReset'),
+};
 const failures = (...statuses: number[]) =>
   Object.fromEntries(
     statuses.map((status) => [status, { $ref: `#/components/responses/${failureResponse(status).name}` }]),
@@ -41,7 +49,7 @@ describe('the entry of an operation', () => {
       'x-error-set': 'S0',
       security: [],
       parameters,
-      responses: { 200: { description: 'Success.', content: content({ type: 'string' }) }, ...anywhere },
+      responses: { 200: { description: 'Success.', headers, content: content({ type: 'string' }) }, ...anywhere },
     });
   });
 
@@ -125,7 +133,7 @@ describe('the entry of an operation', () => {
     expect(entryOf(`${item} { id name @etag } }`).responses).toMatchObject({
       200: { headers: { ETag: { $ref: '#/components/headers/ETag' } } },
     });
-    expect((entryOf(`${item} { id } }`).responses as Record<string, object>)[200]).not.toHaveProperty('headers');
+    expect((entryOf(`${item} { id } }`).responses as Record<string, object>)[200]).toHaveProperty('headers', headers);
   });
 
   it('shows a redirect, and the body without its address', () => {
@@ -140,6 +148,7 @@ describe('the entry of an operation', () => {
     });
     expect((responses as Record<string, object>)[200]).toEqual({
       description: 'Success.',
+      headers,
       content: content({ type: ['object', 'null'], properties: { id: { type: 'string' } }, required: ['id'] }),
     });
     expect(entryOf('query A @rest(method: GET, path: "/v1/x") { health @body }').responses).not.toHaveProperty('303');
@@ -152,6 +161,7 @@ describe('the entry of an operation', () => {
     );
     expect((responses as Record<string, object>)[200]).toEqual({
       description: 'A stream of server-sent events. The schema describes `data`.',
+      headers,
       content: {
         'text/event-stream': {
           schema: { type: 'object', properties: { id: { type: 'string' } }, required: ['id'] },
@@ -210,6 +220,9 @@ describe('the document', () => {
       const shown = Object.entries(examples).map(([code, value]) => [code, { value }] as const);
       expect((components.responses as Record<string, unknown>)[name]).toEqual({
         description,
+        headers: /^(?:RateLimited|Unavailable)$/.test(name)
+          ? { ...headers, 'retry-after': header('RetryAfter') }
+          : headers,
         content: {
           'application/json': {
             schema: { $ref: '#/components/schemas/Error' },

@@ -50,7 +50,10 @@ const asked = [
   'AddWorkspaceMemberInput.userId',
   'CreateInvitationInput.workspaceId',
   'CreateSecretInput.workspaceId',
+  'EntityReferenceInput.id',
   'IdentityGroupMappingInput.workspaceId',
+  // which of those that are there an import changes
+  'ImportedEntityInput.id',
   'LinkIdentityInput.userId',
   'SwitchOrganizationInput.orgId',
 ];

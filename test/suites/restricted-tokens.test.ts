@@ -71,7 +71,14 @@ const ownNumbers: Partial<Record<Restricted, string>> = {
 
 /** Reads whose answer names nothing that lies in a place: people, and models of the organization. */
 // nobody is present in the copy
-const namesNothing = ['Query.presence', 'Query.users', 'Query.routeModel', 'Query.connectionRequirements', ...numbers];
+const namesNothing = [
+  'Query.presence',
+  'Query.users',
+  'Query.routeModel',
+  'Query.connectionRequirements',
+  'Query.searchEntities',
+  ...numbers,
+];
 
 const NODE = 'query ($id: ID!) { node(id: $id) { id } }';
 const DEPTH = 4;

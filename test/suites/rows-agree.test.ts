@@ -522,6 +522,14 @@ const statements: Record<string, () => Promise<void>> = {
     const stages = wanted.flatMap((augmentation) => augmentation.stages);
     expect(recipe.definition.stages.map(({ name }) => name)).toEqual(stages.map(({ name }) => name));
   },
+  'knowledge/entities/entity-search.ts': async () => {
+    const place = markChecked({ ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! });
+    const [wanted] = await rows.entities({ id: ids.entity_id });
+    const found = await app.services.entities.search(place, { query: wanted!.name, limit: 50 });
+    const { score, matchedBy, ...shown } = found.find(({ id }) => id === ids.entity_id)!;
+    expect([score, matchedBy]).toEqual([1, 'name']);
+    expect(shown).toStrictEqual(wanted);
+  },
   'knowledge/entities/entity.traversal.ts': async () => {
     const place = markChecked({ ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! });
     const args = { depth: 1, includeMemories: false };

@@ -35,8 +35,9 @@ END $$;
 
 -- Names in order, so that those which begin with a text are a range.
 CREATE INDEX entities_name_key ON entities (app_id, namespace_id, entity_name_key(name) text_pattern_ops);
--- The place is one key: an app may have many namespaces, and a namespace many apps.
+-- The place is one key: an app may have many namespaces, and a namespace many apps. An import looks for thousands of
+-- keys at once, each of which it would compare with each entry that waits to be added.
 CREATE INDEX entities_lookup_keys ON entities
-  USING gin ((app_id || ' ' || namespace_id), entity_lookup_keys(aliases, tags, metadata));
+  USING gin ((app_id || ' ' || namespace_id), entity_lookup_keys(aliases, tags, metadata)) WITH (fastupdate = off);
 CREATE INDEX entities_search_text ON entities
   USING gin ((app_id || ' ' || namespace_id), entity_search_text(name, aliases, tags, metadata) gin_trgm_ops);

@@ -12,7 +12,7 @@ import type { Sql } from '../../data/sql.ts';
 import { statement } from '../../data/writes.ts';
 import type { PrismaClient, User } from '../../generated/prisma/client.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
-import { ApiError, forbidden, unauthenticated } from '../../kernel/errors.ts';
+import { ApiError, forbidden, wrongPassword } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
@@ -160,7 +160,7 @@ export class AuthService {
    */
   async #refusal(caller: AnyCaller, lockKey: string, user: User | null): Promise<ApiError> {
     const wait = Math.max(await this.#failuresByAddress.take(caller.request.ip), await this.#lockout.failed(lockKey));
-    const [error, statusCode] = wait > 0 ? [lockedOut(wait), 429] : [wrongPassword(), 401];
+    const [error, statusCode] = wait > 0 ? [lockedOut(wait), 429] : [wrongCredentials(), 401];
     this.#recordFailure(caller, user, { statusCode, errorCode: error.code });
     return error;
   }
@@ -219,7 +219,7 @@ export class AuthService {
     const signedIn: AnyCaller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
     const signIn = await changes.run(signedIn, async (tx) => {
       // locks the account: a concurrent reset waits, and then ends the new session too
-      tx.demand('users', { id, isActive: true, passwordHash }, 'no key update', wrongPassword);
+      tx.demand('users', { id, isActive: true, passwordHash }, 'no key update', wrongCredentials);
       tx.write(statement`update users set last_login = now() where id = ${id}`);
       const pair = await sessions.open(tx, { userId: id, orgId });
       tx.audit({ action: 'login', resourceType: 'user', resourceId: user.id, orgId });
@@ -231,7 +231,7 @@ export class AuthService {
 }
 
 /** The same for every sign-in with a name and a password that is refused, so that it says nothing about the account. */
-const wrongPassword = () => unauthenticated('E-mail or password is wrong.');
+const wrongCredentials = () => wrongPassword('E-mail or password is wrong.');
 
 /**
  * The caller without the principal of the request's token. They prove who they are in another way, so the records must

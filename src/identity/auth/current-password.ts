@@ -1,14 +1,14 @@
 import type { Passwords } from '../../access/passwords.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { invalidInput, unauthenticated } from '../../kernel/errors.ts';
+import { invalidInput, wrongPassword } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import { Lockout, lockedOut } from './lockout.ts';
 
 /** For this long after a sign-in, nobody is asked for the password again. */
 const FRESH_MINUTES = 10;
 
-const wrongPassword = () => unauthenticated('The current password is wrong.');
+const wrongCurrent = () => wrongPassword('The current password is wrong.');
 
 /**
  * Asks signed-in users once more for proof of who they are, before a change that could take the account away from them.
@@ -30,7 +30,7 @@ export class CurrentPassword {
    * @returns the hash that the password belongs to
    * @throws RATE_LIMIT_EXCEEDED while locked
    */
-  async check(userId: string, password: string, refusal: () => Error = wrongPassword): Promise<string | null> {
+  async check(userId: string, password: string, refusal: () => Error = wrongCurrent): Promise<string | null> {
     const { passwordHash } = await this.#prisma.user.findUniqueOrThrow({
       where: { id: userId },
       select: { passwordHash: true },

@@ -57,9 +57,10 @@ export class SearchScopes {
    * input for more of them than one search looks at
    */
   async ofOrganization(caller: Caller, place: Checked<OrganizationPlace>, named: NamedPlaces): Promise<SearchedPlaces> {
-    await Promise.all(
-      (named.workspaceIds ?? []).map((id) => this.#access.requireWorkspace(caller, place.orgId, id, 'artifact:read')),
+    const asked = (named.workspaceIds ?? []).map(async (id) =>
+      this.#access.requireWorkspace(caller, place.orgId, id, 'artifact:read'),
     );
+    await Promise.all(asked);
     const places = this.#named(caller, named);
     return reachesEveryWorkspace(place.asked.role)
       ? this.#read(place.orgId, EVERY, places, named.namespaceIds)

@@ -23,8 +23,8 @@ const namesFor = async (person: Person, query: string) => {
   return body.results.map(({ artifact }) => artifact.name).sort();
 };
 
-const inLanguage = async ({ ask }: Person, id: string) => {
-  const { data } = await ask<{ artifact: { language: string | null; indexLanguage: string | null } }>(
+const inLanguage = async (person: Person, id: string) => {
+  const { data } = await person.ask<{ artifact: { language: string | null; indexLanguage: string | null } }>(
     `query ($id: ID!) { artifact: node(id: $id) { ... on Artifact { language indexLanguage } } }`,
     { id },
   );
