@@ -220,7 +220,7 @@ describe('the document', () => {
       const shown = Object.entries(examples).map(([code, value]) => [code, { value }] as const);
       expect((components.responses as Record<string, unknown>)[name]).toEqual({
         description,
-        headers: /^(?:RateLimited|Unavailable)$/.test(name)
+        headers: /^(?:RateLimited|ServiceUnavailable)$/.test(name)
           ? { ...headers, 'retry-after': header('RetryAfter') }
           : headers,
         content: {

@@ -526,9 +526,9 @@ const statements: Record<string, () => Promise<void>> = {
     const place = markChecked({ ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! });
     const [wanted] = await rows.entities({ id: ids.entity_id });
     const found = await app.services.entities.search(place, { query: wanted!.name, limit: 50 });
-    const { score, matchedBy, ...shown } = found.find(({ id }) => id === ids.entity_id)!;
-    expect([score, matchedBy]).toEqual([1, 'name']);
-    expect(shown).toStrictEqual(wanted);
+    const { entity, ...how } = found.find((one) => one.entity.id === ids.entity_id)!;
+    expect(how).toMatchObject({ score: 1, matchedBy: 'name' });
+    expect(entity).toStrictEqual(wanted);
   },
   'knowledge/entities/entity.traversal.ts': async () => {
     const place = markChecked({ ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! });
