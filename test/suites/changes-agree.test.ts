@@ -125,7 +125,9 @@ function left({ rows, mails }: Traces, records: number, cameIn: Record<string, u
     expect(metadata.graphql_field === undefined).toBe(cameIn.path !== '/graphql');
     delete metadata.graphql_field;
   }
-  return { rows, mails };
+  // what a task works off soon after a change of language, in the middle of whatever is looked at then
+  const { search_language_changes: _due, ...others } = rows;
+  return { rows: others, mails };
 }
 
 /** Where REST takes a form, GraphQL takes the id of a file that was sent before: the same file. */
