@@ -43,12 +43,15 @@ export function addDocPages(server: FastifyInstance): void {
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     const type = TYPES[path.extname(name)];
     if (!type) continue;
-    const file = readFile(path.join(folder, name), type);
+    // read when it is first asked for: a start should not wait for pages that nobody reads
+    let file: File | undefined;
     const at = name.replaceAll(path.sep, '/');
     const address = at === 'llms.txt' ? '/llms.txt' : `/docs/${at.replace(/(?:(?<=^|\/)index)?\.html$/, '')}`;
     server.get(address, { config: { isPublic: true } }, (request, reply) => {
       const other = correctedPath(request, address);
-      return other === null ? send(file, request, reply) : reply.redirect(other, 308);
+      if (other !== null) return reply.redirect(other, 308);
+      file ??= readFile(path.join(folder, name), type);
+      return send(file, request, reply);
     });
   }
 }
