@@ -8,7 +8,7 @@ import { expectUnauthenticated } from '../support/error-shapes.ts';
 import { operations, routeOf } from '../support/operations.ts';
 import { graphqlRequest, requestOf } from '../support/requests.ts';
 import { argumentsOf, documentOf, rootFields, titleOf } from '../support/root-fields.ts';
-import { databaseChecksums } from '../support/rows.ts';
+import { changedTables, databaseChecksums } from '../support/rows.ts';
 import { thinned } from '../support/thinned.ts';
 import { createWorld, type World } from '../support/world.ts';
 
@@ -173,7 +173,7 @@ test('nothing was written by any of it', async () => {
   const before = await databaseChecksums(app.database.pool);
   for (const operation of operations.filter((candidate) => !candidate.isPublic))
     await app.server.inject(requestOf(operation, world));
-  expect(await databaseChecksums(app.database.pool)).toEqual(before);
+  expect(changedTables(before, await databaseChecksums(app.database.pool))).toEqual([]);
 });
 
 test('a stranger learns nothing from invalid input: authentication comes first', async () => {

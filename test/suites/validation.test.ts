@@ -15,7 +15,7 @@ import { shapeFault } from '../support/error-shapes.ts';
 import { snakeCase } from '../support/names.ts';
 import { gentlestFirst, routeOf } from '../support/operations.ts';
 import { injectable, type Parts, partsOf, toRest } from '../support/requests.ts';
-import { databaseChecksums } from '../support/rows.ts';
+import { changedTables, databaseChecksums } from '../support/rows.ts';
 import { constraintsOf, sampleInput } from '../support/samples.ts';
 import { thinned } from '../support/thinned.ts';
 import { createWorld, type World } from '../support/world.ts';
@@ -347,5 +347,5 @@ test.each(both.map((operation) => [routeOf(operation), operation] as const))(
 );
 
 test('nothing was written by any of it', async () => {
-  expect(await databaseChecksums(app.database.pool)).toEqual(before);
+  expect(changedTables(before, await databaseChecksums(app.database.pool))).toEqual([]);
 });

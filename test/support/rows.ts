@@ -176,6 +176,10 @@ export async function databaseChecksums(pool: pg.Pool): Promise<Record<string, s
   );
 }
 
+/** The tables whose rows differ between two {@link databaseChecksums}: none when nothing was touched. */
+export const changedTables = (before: Record<string, string>, after: Record<string, string>): string[] =>
+  Object.keys({ ...before, ...after }).filter((table) => before[table] !== after[table]);
+
 const checksumOf = ({ name }: Table, condition: string): string =>
   `select '${name}' as name, count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum
     from ${name} t where ${condition}`;
