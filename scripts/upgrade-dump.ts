@@ -15,6 +15,7 @@ import { DUMPS, SERVICE } from '../test/upgrade/dumps.ts';
 import { type Recording, record } from '../test/upgrade/record.ts';
 import { dumpRows, tablesOf } from '../test/upgrade/rows.ts';
 import { type Seeded, seed, seedPresence, text } from '../test/upgrade/seed.ts';
+import { seedSignIns } from '../test/upgrade/seed-sign-ins.ts';
 import { withScratchDatabase } from './scratch-database.ts';
 
 const root = path.resolve(process.argv[2] ?? projectRoot);
@@ -47,6 +48,7 @@ async function askService(url: string, db: pg.Client): Promise<Recording> {
     const seeded = await seed(anyone, tables, (id) =>
       db.query('update users set is_verified = true where id = $1', [id]),
     );
+    if (tables.has('identity_links')) await seedSignIns(db, seeded.ids);
     await sumActivity(db);
     const answers = await asAnn(anyone, seeded, tables);
     return { writtenAt: new Date().toISOString(), migrations, seeded, ...answers };

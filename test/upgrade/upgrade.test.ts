@@ -29,9 +29,18 @@ async function databaseOf({ rows, writtenAt, migrations }: Dump, now: Date): Pro
   const dir = mkdtempSync(path.join(dataDir, 'migrations-'));
   for (const name of migrations) cpSync(path.join(migrationsDir, name), path.join(dir, name), { recursive: true });
   await migrate(database.url, dir);
-  await withClient(database.url, (db) => loadRows(db, shiftTimes(rows, writtenAt, now)));
+  await withClient(database.url, async (db) => {
+    await loadRows(db, shiftTimes(rows, writtenAt, now));
+    if (migrations.includes(WITH_TOKENS)) await db.query(ALIGN);
+  });
   return database;
 }
+
+/** From this migration on, the tokens of runs are in sums; before, the upgrade sums them. */
+const WITH_TOKENS = '20261124101737_runs_in_time_zones';
+/** Sums stand at whole quarters, hours and days, from which the times of a dump are shifted away. */
+const ALIGN = `update execution_sums set start = case span when 'quarter'
+    then date_bin('15 minutes', start, '2000-01-01 00:00:00+00') else date_trunc(span, start, 'UTC') end`;
 
 async function withClient<T>(url: string, work: (db: pg.Client) => Promise<T>): Promise<T> {
   const db = new pg.Client({ connectionString: url });
