@@ -37,8 +37,11 @@ function documented(components: Components, schema: JsonSchema, root: JsonSchema
       return schema.enum || schema.pattern ? own : { ...own, pattern: TEXT };
     case 'array':
       return { ...own, items: schema.items ? of(schema.items) : {} };
-    case 'object':
-      return { ...own, ...objectKeywords(schema, of) };
+    case 'object': {
+      // an empty object says the same as none, and generators refuse it as a default where null is allowed
+      const { default: _empty, ...rest } = own;
+      return { ...rest, ...objectKeywords(schema, of) };
+    }
     default:
       return own;
   }
