@@ -1,5 +1,6 @@
-// Generates a Python client from the OpenAPI document with openapi-python-client, and uses it: `npm run check:python`. It fails when the generator leaves out one operation. The generator comes from PyPI into a
-// virtual environment; where there is no Python or no PyPI, this says so and checks nothing.
+// Generates a Python client from the OpenAPI document with openapi-python-client, and uses it: `npm run check:python`.
+// It fails when the generator leaves out one operation. The generator comes from PyPI into a virtual environment; where
+// there is no Python or no PyPI, this says so and checks nothing.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
