@@ -101,7 +101,11 @@ export function buildOpenApi(
   };
 }
 
-function pathItem(operation: CompiledOperation, { groups, examples }: ApiReference, schemas: JsonSchemas): JsonObject {
+function pathItem(
+  operation: CompiledOperation,
+  { groups, examples, answers = {} }: ApiReference,
+  schemas: JsonSchemas,
+): JsonObject {
   const text = operation.comment || operation.description;
   const [summary = ''] = text.split(/\n|(?<=\.) /, 1);
   const failures = failureStatuses(operation).map(
@@ -130,7 +134,7 @@ function pathItem(operation: CompiledOperation, { groups, examples }: ApiReferen
       : {}),
     responses: {
       [operation.status]: {
-        ...success(operation, schemas),
+        ...success(operation, schemas, answers[operation.name]),
         headers: successHeaders(operation),
       },
       ...(operation.response.redirect === null ? {} : { 303: redirection }),
@@ -176,7 +180,7 @@ function parameterObject(parameter: Parameter, schemas: JsonSchemas): JsonObject
 const dataOf = ({ shape, eventId, redirect }: ResponseBody): ObjectShape | null =>
   shape && { ...shape, fields: shape.fields.filter(({ key }) => key !== eventId && key !== redirect) };
 
-function success({ response }: CompiledOperation, schemas: JsonSchemas): JsonObject {
+function success({ response }: CompiledOperation, schemas: JsonSchemas, answer: unknown): JsonObject {
   switch (response.kind) {
     case 'empty':
       return { description: 'Success without a body.' };
@@ -188,6 +192,6 @@ function success({ response }: CompiledOperation, schemas: JsonSchemas): JsonObj
         content: { 'text/event-stream': { schema: schemas.output(response.type, dataOf(response)) } },
       };
     case 'value':
-      return { description: 'Success.', content: json(schemas.output(response.type, dataOf(response))) };
+      return { description: 'Success.', content: json(schemas.output(response.type, dataOf(response)), answer) };
   }
 }

@@ -19,25 +19,33 @@ export interface ApiReference {
   groups: readonly ReferenceGroup[];
   /** REST body by operation name. `{name}` is a placeholder for an existing value, such as an id. */
   examples: Readonly<Record<string, unknown>>;
+  /** Answers of success by operation name: real ones, which the tests have recorded. */
+  answers?: Readonly<Record<string, unknown>>;
 }
 
 export const fileOf = ({ file }: Pick<CompiledOperation, 'file'>): string =>
   (file.split('/').at(-1) ?? file).replace(/\.graphql$/, '');
 
 /**
- * Reads `groups.json` and `examples.json` beside the documents, if they exist. Files without a group come last, and
+ * Reads `groups.json`, `examples.json` and `answers.json` beside the documents, if they exist. Files without a group come last, and
  * bodies without an example have one where it follows from their fields: see `derived-reference.ts`.
  * @throws CompileError when one of them names a file or an operation that does not exist
  */
 export function readReference(dir: string, operations: readonly CompiledOperation[]): ApiReference {
   const named = readJson<ReferenceGroup[]>(join(dir, 'groups.json')) ?? [];
   const examples = readJson<Record<string, unknown>>(join(dir, 'examples.json')) ?? {};
+  const answers = readJson<Record<string, unknown>>(join(dir, 'answers.json')) ?? {};
   const files = new Set(operations.map(fileOf));
   const withBody = new Set(operations.flatMap(({ name, body }) => (body ? [name] : [])));
   const problems = [
     ...named.flatMap(({ file }) => (files.has(file) ? [] : [`groups.json: there is no file '${file}.graphql'.`])),
     ...Object.keys(examples).flatMap((name) =>
       withBody.has(name) ? [] : [`examples.json: there is no operation '${name}' with a body.`],
+    ),
+    ...Object.keys(answers).flatMap((name) =>
+      operations.some((operation) => operation.name === name)
+        ? []
+        : [`answers.json: there is no operation '${name}': npm run examples:record.`],
     ),
   ];
   if (problems.length > 0) throw new CompileError(problems);
@@ -55,7 +63,7 @@ export function readReference(dir: string, operations: readonly CompiledOperatio
     const example = isPlain ? derivedExample(body.type) : null;
     return example ? [[name, example] as const] : [];
   });
-  return { groups: [...named, ...others], examples: { ...Object.fromEntries(derived), ...examples } };
+  return { groups: [...named, ...others], examples: { ...Object.fromEntries(derived), ...examples }, answers };
 }
 
 const readJson = <Content>(file: string): Content | null =>

@@ -47,6 +47,7 @@ describe('what the reference has beyond the documents', () => {
           in_stock: true,
         },
       },
+      answers: {},
     });
   });
 
@@ -55,6 +56,7 @@ describe('what the reference has beyond the documents', () => {
       read({
         'groups.json': '[{ "file": "health", "name": "Health", "description": "Is it up?" }]',
         'examples.json': '{ "CreateItem": { "display_name": "hat" } }',
+        'answers.json': '{ "ListItems": [] }',
       }),
     ).toEqual({
       groups: [
@@ -62,6 +64,7 @@ describe('what the reference has beyond the documents', () => {
         { file: 'items', name: 'Items' },
       ],
       examples: { CreateItem: { display_name: 'hat' } },
+      answers: { ListItems: [] },
     });
   });
 
@@ -95,6 +98,7 @@ describe('what the reference has beyond the documents', () => {
       read({
         'groups.json': '[{ "file": "itmes", "name": "Items" }, { "file": "items", "name": "Items" }]',
         'examples.json': '{ "ListItems": {}, "CreateItem": {}, "Nothing": {} }',
+        'answers.json': '{ "ListItems": {}, "Gone": {} }',
       });
     expect(wrong).toThrow(CompileError);
     try {
@@ -104,6 +108,7 @@ describe('what the reference has beyond the documents', () => {
         "groups.json: there is no file 'itmes.graphql'.",
         "examples.json: there is no operation 'ListItems' with a body.",
         "examples.json: there is no operation 'Nothing' with a body.",
+        "answers.json: there is no operation 'Gone': npm run examples:record.",
       ]);
     }
   });

@@ -8,9 +8,12 @@ import { samlAnswer, samlCompany } from '../identity/sso/companies.ts';
 import { newIdpKey } from '../identity/sso/saml-idp.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { judgeOf, within } from '../support/documented.ts';
-import { operations, routeOf } from '../support/operations.ts';
+import { expendable } from '../support/expendable.ts';
+import { gentlestFirst, operations, routeOf } from '../support/operations.ts';
 import { platformAdmin, register, signIn } from '../support/person.ts';
-import { expectOk, injectable, partsOf } from '../support/requests.ts';
+import { closeProviders, PUBLIC_URL, prepared } from '../support/prepared.ts';
+import { isRecording, keepAnswer, recordedAnswer, writeAnswers } from '../support/recorded-answers.ts';
+import { expectOk, injectable, type Parts, partsOf } from '../support/requests.ts';
 import { createWorld, type World } from '../support/world.ts';
 
 const reference = readReference(operationsDir, operations);
@@ -20,11 +23,15 @@ const document = buildOpenApi(operations, reference, { info: { title: 'Platform'
 let app: TestApp;
 let world: World;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startTestApp({ env: { OUTBOUND_ALLOW: '127.0.0.1', PUBLIC_URL } });
   world = await createWorld(app);
   callers.UpdateOrganizationStorage = (await platformAdmin(app)).accessToken;
 });
-afterAll(() => app.close());
+afterAll(async () => {
+  await app.close();
+  await closeProviders();
+  if (isRecording) writeAnswers(operations.map(({ name }) => name));
+});
 
 /** The token of the link in the newest mail to somebody. */
 async function mailed(to: string): Promise<string> {
@@ -150,6 +157,19 @@ test('every example of the document has the form of its place, and says what a r
   });
 });
 
+/** Those whose last act ends the session of whoever calls them come last. */
+const withoutBody = gentlestFirst(operations.filter(({ body, type }) => body === null && type !== 'subscription'));
+
+describe('what is answered without a body is shown:', () => {
+  test.each(
+    withoutBody.filter(({ method }) => method === 'GET').map((operation) => [routeOf(operation), operation] as const),
+  )('%s', async (_route, operation) => {
+    const parts = partsOf(operation, world, { token: world.accounts.owner.accessToken });
+    await prepared[routeOf(operation)]?.(app, world, parts);
+    await expectExample(operation, parts);
+  });
+});
+
 describe('the example of', () => {
   test.each(withBody.map((operation) => [routeOf(operation), operation] as const))(
     '%s is accepted',
@@ -161,11 +181,38 @@ describe('the example of', () => {
         ...partsOf(operation, world, { token: callers[operation.name] ?? world.accounts.owner.accessToken }),
         body,
       };
-      const answer = await app.server.inject(injectable(operation, parts));
-      expect([answer.statusCode, answer.statusCode === operation.status ? '' : answer.body]).toEqual([
-        operation.status,
-        '',
-      ]);
+      await expectExample(operation, parts);
     },
   );
+});
+
+/** Sends a request that succeeds. The document shows its answer, or one with the same fields. */
+async function expectExample(operation: CompiledOperation, parts: Parts): Promise<void> {
+  const answer = await app.server.inject(injectable(operation, parts));
+  const isRedirect = answer.statusCode === 303 && operation.response.redirect !== null;
+  expect([answer.statusCode, answer.statusCode === operation.status || isRedirect ? '' : answer.body]).toEqual([
+    isRedirect ? 303 : operation.status,
+    '',
+  ]);
+  if (isRedirect || operation.response.kind !== 'value') return;
+  const body: unknown = answer.json();
+  if (isRecording) keepAnswer(operation.name, body, world.marker);
+  expect(recordedAnswer(operation.name), 'npm run examples:record').toBeDefined();
+  expect(fieldsOf(recordedAnswer(operation.name)), 'npm run examples:record').toEqual(fieldsOf(body));
+}
+
+/** Names of the fields of an answer, or of the first item of a list. */
+function fieldsOf(body: unknown): string[] {
+  const [first] = [body].flat();
+  return typeof first === 'object' && first !== null ? Object.keys(first) : [typeof first];
+}
+
+describe('a change without a body is shown:', () => {
+  test.each(
+    withoutBody.filter(({ method }) => method !== 'GET').map((operation) => [routeOf(operation), operation] as const),
+  )('%s', async (_route, operation) => {
+    const parts = await expendable(app, world, operation, 'owner');
+    await prepared[routeOf(operation)]?.(app, world, parts);
+    await expectExample(operation, parts);
+  });
 });
