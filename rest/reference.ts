@@ -27,8 +27,8 @@ export const fileOf = ({ file }: Pick<CompiledOperation, 'file'>): string =>
   (file.split('/').at(-1) ?? file).replace(/\.graphql$/, '');
 
 /**
- * Reads `groups.json`, `examples.json` and `answers.json` beside the documents, if they exist. Files without a group come last, and
- * bodies without an example have one where it follows from their fields: see `derived-reference.ts`.
+ * Reads `groups.json`, `examples.json` and `answers.json` beside the documents, if they exist. Files without a group
+ * come last, and bodies without an example have one where it follows from their fields: see `derived-reference.ts`.
  * @throws CompileError when one of them names a file or an operation that does not exist
  */
 export function readReference(dir: string, operations: readonly CompiledOperation[]): ApiReference {
