@@ -29,6 +29,7 @@ interface RowSource {
 /** Lists of artifacts do not have their old versions. */
 const heads: RowSource = { table: 'artifacts', where: 't.is_latest and t.deleted_at is null' };
 
+const livingWorkspaces: RowSource = { table: 'workspaces', where: 't.deleted_at is null' };
 const goneToday = () => ({ deleted_at: new Date().toISOString() });
 
 /**
@@ -54,11 +55,8 @@ const sources: Record<string, RowSource> = {
     set: goneToday,
   },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/deleted-artifacts': { ...heads, set: goneToday },
-  'GET /v1/orgs/{org_id}/deleted-workspaces': {
-    table: 'workspaces',
-    where: 't.deleted_at is null',
-    set: goneToday,
-  },
+  'GET /v1/orgs/{org_id}/workspaces': livingWorkspaces,
+  'GET /v1/orgs/{org_id}/deleted-workspaces': { ...livingWorkspaces, set: goneToday },
   'GET /v1/orgs/{org_id}/model-catalog': { table: 'logical_models', fresh: 'logical_model_id' },
   'GET /v1/orgs/{org_id}/provider-accounts': { table: 'provider_accounts' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances': { table: 'tool_instances' },
@@ -145,6 +143,11 @@ export async function addRows(
     );
     return { table: source.table, rowIds, itemIds: rows.map(({ item }) => item) };
   });
+}
+
+/** Deletes something in each way that can be restored: a world has nothing that is deleted. */
+export async function addDeleted(app: TestApp, world: World): Promise<void> {
+  for (const list of listRoutes) if (list.operation.path.includes('/deleted-')) await addRows(app, world, list, 1);
 }
 
 async function columnsOf(app: TestApp, table: string): Promise<string[]> {

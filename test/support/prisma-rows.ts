@@ -78,11 +78,7 @@ export const prismaRows = (prisma: PrismaClient) => ({
     return rows.map((row) => ({ ...row, sizeBytes: Number(row.sizeBytes), restorableUntil: restorableUntil(row) }));
   },
   async deletedWorkspaces(where: Of<'workspace'>) {
-    const select = {
-      ...{ id: true, orgId: true, name: true, description: true, ownerId: true, createdAt: true },
-      ...{ deletedAt: true, deletedBy: true },
-    } as const;
-    const rows = await prisma.workspace.findMany({ where, select, ...byId });
+    const rows = await prisma.workspace.findMany({ where, ...byId });
     return rows.map((row) => ({ ...row, restorableUntil: restorableUntil(row) }));
   },
 

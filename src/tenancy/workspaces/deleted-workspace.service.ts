@@ -1,16 +1,15 @@
-import type { Access } from '../../access/access.ts';
 import { rolesWith } from '../../access/permissions.ts';
 import { isFromOrganization } from '../../access/role-grants.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
-import { columnsOf, words } from '../../data/paging.ts';
+import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import type { ReadsOptions } from '../../data/reads-options.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
 import type { CallerContext } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-import type { Workspace } from '../../generated/prisma/client.ts';
+import { Prisma, type Workspace } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound } from '../../kernel/errors.ts';
@@ -18,20 +17,16 @@ import { newId } from '../../kernel/ids.ts';
 import { lockOrganization } from '../organizations/membership.ts';
 import { RESTORABLE, RESTORABLE_DAYS, restorableUntil } from './long-deleted.ts';
 
-const plain = columnsOf(words('id orgId name description ownerId createdAt deletedAt deletedBy'));
-
-type StoredDeleted = Pick<Workspace, Exclude<keyof typeof plain, 'deletedAt'>> & { deletedAt: Date };
+type StoredDeleted = Workspace & { deletedAt: Date };
 
 /** A workspace that can be restored, as callers see it. */
-export interface DeletedWorkspace extends StoredDeleted {
-  restorableUntil: Date;
-}
+export type DeletedWorkspace = StoredDeleted & { restorableUntil: Date };
 
 const deleted: ReadsOptions<DeletedWorkspace, OrganizationPlace, PageArgs, StoredDeleted> = {
   kind: 'workspace',
   name: 'deleted_workspaces',
   from: 'workspaces',
-  columns: plain,
+  columns: columnsOf(Object.values(Prisma.WorkspaceScalarFieldEnum)),
   below: ['orgId'],
   complete: async (_context, rows) => rows.map((row) => ({ ...row, restorableUntil: restorableUntil(row.deletedAt) })),
   always: ['t.deleted_at is not null', RESTORABLE],
@@ -47,7 +42,7 @@ export class DeletedWorkspaceService {
   readonly all: Reads<DeletedWorkspace, OrganizationPlace, PageArgs, StoredDeleted>;
   /** Those that the caller owned. */
   readonly own: Reads<DeletedWorkspace, OrganizationPlace, PageArgs, StoredDeleted>;
-  readonly #deps: ServiceDeps & { access: Access };
+  readonly #deps: ServiceDeps;
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
@@ -63,11 +58,22 @@ export class DeletedWorkspaceService {
     });
   }
 
-  /** The workspaces of an organization that the caller may restore, newest first. */
-  list(context: CallerContext, place: Checked<OrganizationPlace>, args: PageArgs): Promise<Page<DeletedWorkspace>> {
+  /**
+   * The workspaces of an organization that the caller may restore, newest first.
+   * @throws FORBIDDEN `workspace:delete` if the caller owns none, deleted or not
+   */
+  async list(
+    context: CallerContext,
+    place: Checked<OrganizationPlace>,
+    args: PageArgs,
+  ): Promise<Page<DeletedWorkspace>> {
     const { role } = place.asked;
-    const reads = role !== null && isFromOrganization(role, 'workspace:delete') ? this.all : this.own;
-    return reads.list(context, place, args);
+    if (role !== null && isFromOrganization(role, 'workspace:delete')) return this.all.list(context, place, args);
+    const page = await this.own.list(context, place, args);
+    if (page.nodes.length > 0) return page;
+    const may = await this.#deps.access.rightsSomewhere(context.caller, place.orgId);
+    if (!may('workspace:delete')) throw forbidden('workspace:delete');
+    return page;
   }
 
   /**

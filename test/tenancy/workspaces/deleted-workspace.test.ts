@@ -151,11 +151,15 @@ test('its owners and the administrators of the organization may restore it, othe
   await addToWorkspace(app, ann, member.userId, 'admin');
   await remove(ann);
   dropCaches(ann);
-  expect(await idsOf(member, ann.orgId)).toEqual([]);
+  expect(await member.call('GET', `/v1/orgs/${ann.orgId}/deleted-workspaces`)).toMatchObject({
+    status: 403,
+    body: { details: { required_permission: 'workspace:delete' } },
+  });
   expect((await member.call('POST', `${ann.home}/restore`)).status).toBe(403);
   expect((await member.call('POST', `/v1/orgs/${ann.orgId}/workspaces/ws_missing/restore`)).status).toBe(403);
   expect(await idsOf(owner, ann.orgId)).toEqual([ann.workspaceId]);
   expect((await owner.call('POST', `${ann.home}/restore`)).status).toBe(200);
+  expect(await idsOf(owner, ann.orgId)).toEqual([]);
 });
 
 test('a token restores what it may delete: with the permission, and in its places', async () => {
