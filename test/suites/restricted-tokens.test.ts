@@ -40,7 +40,8 @@ const restrictions: Record<Restricted, (id: string) => Record<string, unknown>> 
 
 /**
  * What administers the whole organization, makes use of it, takes an app out of it, or shows what may be restored, for
- * which one needs what a change needs: a token must not be restricted, or only to places that have all of it. A new one is added here on purpose, or not at all.
+ * which one needs what a change needs: a token must not be restricted, or only to places that have all of it. A new one
+ * is added here on purpose, or not at all.
  */
 const refused = [
   'Query.allApiTokens',

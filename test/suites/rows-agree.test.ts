@@ -49,7 +49,8 @@ async function vary(): Promise<void> {
   const last = (table: string, n: number) =>
     `id = (select id from ${table} where org_id = '${ids.org_id}' order by id desc offset ${n} limit 1)`;
   const lastArtifact = (n: number, condition: string) =>
-    `id = (select id from artifacts where org_id = '${ids.org_id}' and ${condition} order by id desc offset ${n} limit 1)`;
+    `id = (select id from artifacts where org_id = '${ids.org_id}' and ${condition}
+      order by id desc offset ${n} limit 1)`;
   const living = 'deleted_at is null';
   const deleted = 'is_latest and deleted_at is not null';
   const gone = `id = (select max(id) from workspaces where org_id = '${ids.org_id}' and deleted_at is not null)`;

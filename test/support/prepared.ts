@@ -111,7 +111,7 @@ export const prepared: Record<string, Prepare> = {
     parts.params.artifact_id = made.artifact_id as string;
     const { org_id, workspace_id, namespace_id } = world.ids;
     const shelf = `/v1/orgs/${org_id}/workspaces/${workspace_id}/namespaces/${namespace_id}/artifacts`;
-    await expectOk(app, { method: 'DELETE', url: `${shelf}/${made.artifact_id}`, headers: world.as('owner') });
+    await expectOk(app, { method: 'DELETE', url: `${shelf}/${parts.params.artifact_id}`, headers: world.as('owner') });
   },
   'POST /v1/connections/oauth/exchange': async (app, world, parts) => {
     const server = keepOpen(await startOAuthServer());

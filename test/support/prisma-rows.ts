@@ -70,9 +70,23 @@ export const prismaRows = (prisma: PrismaClient) => ({
   /** What can be restored. */
   async deletedArtifacts(where: Of<'artifact'>) {
     const select = {
-      ...{ id: true, orgId: true, workspaceId: true, namespaceId: true, name: true, artifactType: true },
-      ...{ version: true, rootArtifactId: true, isLatest: true, fileName: true, mimeType: true, sizeBytes: true },
-      ...{ createdBy: true, createdAt: true, updatedAt: true, deletedAt: true, deletedBy: true },
+      id: true,
+      orgId: true,
+      workspaceId: true,
+      namespaceId: true,
+      name: true,
+      artifactType: true,
+      version: true,
+      rootArtifactId: true,
+      isLatest: true,
+      fileName: true,
+      mimeType: true,
+      sizeBytes: true,
+      createdBy: true,
+      createdAt: true,
+      updatedAt: true,
+      deletedAt: true,
+      deletedBy: true,
     } as const;
     const rows = await prisma.artifact.findMany({ where, select, ...byId });
     return rows.map((row) => ({ ...row, sizeBytes: Number(row.sizeBytes), restorableUntil: restorableUntil(row) }));

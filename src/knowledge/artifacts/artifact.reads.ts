@@ -66,7 +66,8 @@ export type ThreadPlace = NamespacePlace & { threadId: string };
 export type ChainPlace = NamespacePlace & { rootArtifactId: string };
 
 /** The condition on an artifact `t` that it is not yet to be removed for its expiry. */
-export const KEPT_AFTER_EXPIRY = `(t.expires_at is null or t.expires_at > now() - interval '${DAYS_AFTER_EXPIRY} days')`;
+export const KEPT_AFTER_EXPIRY = `(t.expires_at is null
+  or t.expires_at > now() - interval '${DAYS_AFTER_EXPIRY} days')`;
 
 const LIVING = ['t.deleted_at is null', KEPT_AFTER_EXPIRY];
 

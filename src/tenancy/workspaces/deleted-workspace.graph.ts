@@ -50,8 +50,8 @@ builder.mutationField('restoreWorkspace', (t) =>
   t.field({
     type: Workspace,
     description:
-      'Restores a workspace within 30 days of its deletion, with everything in it: namespaces, apps, members, tokens, ' +
-      'secrets, connections, deployments and schedules. A workspace that is not deleted stays as it is.',
+      'Restores a workspace within 30 days of its deletion, with everything in it: namespaces, apps, members, ' +
+      'tokens, secrets, connections, deployments and schedules. A workspace that is not deleted stays as it is.',
     authorize: { organization: 'organization:access', service: 'workspace:delete' },
     activity: { action: 'restore', resourceType: 'workspace' },
     emits: ['workspace.restored'],

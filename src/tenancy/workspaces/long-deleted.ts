@@ -8,8 +8,8 @@ export const RESTORABLE = `t.deleted_at > now() - interval '${RESTORABLE_DAYS} d
 export const restorableUntil = (deletedAt: Date): Date => new Date(deletedAt.getTime() + RESTORABLE_DAYS * 86_400_000);
 
 /**
- * `from` and `where` of the workspaces `w` that end for good: they or their organization were deleted 30 days ago. Half a
- * minute later: a restore that began in time has committed by then.
+ * `from` and `where` of the workspaces `w` that end for good: they or their organization were deleted 30 days ago. Half
+ * a minute later: a restore that began in time has committed by then.
  */
 export const LONG_DELETED = `from workspaces w join organizations o on o.id = w.org_id
   where least(w.deleted_at, o.deleted_at) < now() - interval '${RESTORABLE_DAYS} days 30 seconds'`;

@@ -39,7 +39,8 @@ const restore = (id: string, who = ann, headers: object = {}) =>
   });
 const age = (id: string, interval: string) =>
   app.database.pool.query(
-    'update artifacts set deleted_at = deleted_at - $2::interval where root_artifact_id = $1 and deleted_at is not null',
+    `update artifacts set deleted_at = deleted_at - $2::interval
+      where root_artifact_id = $1 and deleted_at is not null`,
     [id, interval],
   );
 const found = async (query: string) => {
@@ -81,7 +82,7 @@ test('a deleted artifact comes back as it was, with its versions, a record and a
   expect(await idsIn(ann)).not.toContain(id);
 });
 
-test('its file is still there', async () => {
+test('its file is still there, also by a link of before', async () => {
   const upload = await app.server.inject({
     method: 'POST',
     url: `${shelfOf(ann)}/upload`,
@@ -92,12 +93,17 @@ test('its file is still there', async () => {
     ]),
   });
   const { artifact_id: id } = upload.json<Artifact>();
+  const link = async () => {
+    const { body } = await ann.call<{ download_url: string }>('GET', `${shelfOf(ann)}/${id}/download`);
+    const { pathname, search } = new URL(body.download_url);
+    return `${pathname}${search}`;
+  };
+  const before = await link();
   await remove(id);
+  expect((await app.server.inject({ url: before })).statusCode).toBe(404);
   await app.retention.run();
   expect((await restore(id)).json()).toMatchObject({ has_file: true, file_name: 'a.txt' });
-  const { body } = await ann.call<{ download_url: string }>('GET', `${shelfOf(ann)}/${id}/download`);
-  const { pathname, search } = new URL(body.download_url);
-  expect((await app.server.inject({ url: `${pathname}${search}` })).body).toBe('the bytes');
+  for (const url of [before, await link()]) expect((await app.server.inject({ url })).body).toBe('the bytes');
 });
 
 test('lists say what can be restored, when and by whom it was deleted, and until when', async () => {
