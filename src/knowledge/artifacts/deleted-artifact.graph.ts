@@ -70,8 +70,8 @@ builder.mutationField('restoreArtifact', (t) =>
     type: Artifact,
     description:
       'Restores an artifact within 30 days of its deletion, with the versions that were deleted with it; or a ' +
-      'version that was deleted by itself. The search finds it again. A source that it was promoted to does not come back. ' +
-      `What is not deleted stays as it is. ${OWN}`,
+      'version that was deleted by itself. The search finds it again. A source that it was promoted to does not ' +
+      `come back. What is not deleted stays as it is. ${OWN}`,
     authorize: { workspace: 'artifact:delete', in: 'namespace' },
     activity: { action: 'restore', resourceType: 'artifact' },
     emits: ['artifact.restored'],
