@@ -15,7 +15,7 @@ export type Channel = 'workspace' | 'organization';
 /** Whether events about a resource come on the stream of a workspace, or on that of an organization itself. */
 export function isOn(channel: Channel, word: ResourceWord, type: string): boolean {
   const places = placesOf(word) ?? [];
-  if (places.length === 0 || type === 'workspace.created') return true;
+  if (places.length === 0 || type === 'workspace.created' || type === 'workspace.restored') return true;
   return places.includes('organization') === (channel === 'organization');
 }
 

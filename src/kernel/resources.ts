@@ -116,7 +116,7 @@ export const resources = {
     prefix: 'ws',
     in: 'workspace',
     may: { read: 'viewer', create: 'admin', update: 'admin', delete: { from: 'owner', organizationFrom: 'admin' } },
-    events: editable,
+    events: [...editable, 'restored'],
   },
   workspace_member: {
     prefix: 'wm',
@@ -190,7 +190,7 @@ export const resources = {
       delete: ownOr('member', 'editor'),
       promote: 'editor',
     },
-    events: [...editable, 'version_created', 'promoted', 'indexed', 'index_failed', 'expired'],
+    events: [...editable, 'restored', 'version_created', 'promoted', 'indexed', 'index_failed', 'expired'],
   },
   source: {
     prefix: 'src',

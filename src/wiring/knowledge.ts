@@ -1,5 +1,6 @@
 import { ArtifactService } from '../knowledge/artifacts/artifact.service.ts';
 import { ArtifactRemoval } from '../knowledge/artifacts/artifact-removal.ts';
+import { DeletedArtifactService } from '../knowledge/artifacts/deleted-artifact.service.ts';
 import { EntityService } from '../knowledge/entities/entity.service.ts';
 import { KnowledgeGraphRemoval } from '../knowledge/entities/knowledge-graph-removal.ts';
 import { DownloadService } from '../knowledge/files/download.service.ts';
@@ -44,6 +45,7 @@ export function createKnowledge(ground: Ground, { storageBudget: storageLimits }
       downloads: new DownloadService({ sql, storage, links, linkCaller }),
       threads,
       artifacts,
+      deletedArtifacts: new DeletedArtifactService({ ...deps, artifacts, indexing }),
       artifactSearch: new ArtifactSearch({
         artifacts,
         threads,

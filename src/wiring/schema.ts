@@ -7,6 +7,7 @@ import '../insight/analytics/place-analytics.graph.ts';
 import '../insight/analytics/series.graph.ts';
 import '../tenancy/apps/app.graph.ts';
 import '../knowledge/artifacts/artifact.graph.ts';
+import '../knowledge/artifacts/deleted-artifact.graph.ts';
 import '../knowledge/indexing/artifact-query.graph.ts';
 import '../pipelines/augmentations/augmentation.graph.ts';
 import '../identity/auth/auth.graph.ts';
@@ -49,6 +50,7 @@ import '../tools/tools/tool.graph.ts';
 import '../identity/api-tokens/api-token.graph.ts';
 import '../identity/api-tokens/app-token.graph.ts';
 import '../tenancy/users/user.graph.ts';
+import '../tenancy/workspaces/deleted-workspace.graph.ts';
 import '../tenancy/workspaces/workspace.graph.ts';
 import '../tenancy/workspaces/workspace-member.graph.ts';
 // adds to all types above

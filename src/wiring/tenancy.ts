@@ -7,6 +7,7 @@ import { StorageLimitService } from '../tenancy/storage-limits/storage-limit.ser
 import { StorageLimits } from '../tenancy/storage-limits/storage-limits.ts';
 import { UserReads } from '../tenancy/users/user.reads.ts';
 import { Buckets } from '../tenancy/workspaces/buckets.ts';
+import { DeletedWorkspaceService } from '../tenancy/workspaces/deleted-workspace.service.ts';
 import { WorkspaceService } from '../tenancy/workspaces/workspace.service.ts';
 import { WorkspaceMemberService } from '../tenancy/workspaces/workspace-member.service.ts';
 import type { Ground } from './ground.ts';
@@ -23,6 +24,7 @@ export function createTenancy({ config, deps, removals, mailBudgets, closed: { s
       invitations: new InvitationService({ ...deps, mail, mailBudgets }),
       userReads: new UserReads(deps),
       workspaces: new WorkspaceService(deps),
+      deletedWorkspaces: new DeletedWorkspaceService(deps),
       workspaceMembers: new WorkspaceMemberService(deps),
       namespaces: new NamespaceService({ ...deps, removals }),
       apps: new AppService({ ...deps, removals }),

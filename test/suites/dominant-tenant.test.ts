@@ -44,10 +44,12 @@ const choosesWell = [
   'secretReads.readable',
   'secretReads.inWorkspace',
   'artifacts.versions',
+  'deletedArtifacts.inNamespace',
+  'deletedArtifacts.inWorkspace',
 ];
 
 /** How many rows a list reads for each of its page, if it looks something up for each: its tool, its workspace. */
-const perRow: Readonly<Record<string, number>> = { 'toolInstances.allOfTool': 4, 'toolInstances.ownOfTool': 9 };
+const perRow: Readonly<Record<string, number>> = { 'toolInstances.allOfTool': 5, 'toolInstances.ownOfTool': 10 };
 
 interface Asked {
   text: string;
@@ -66,6 +68,11 @@ let place: Record<string, string>;
 beforeAll(async () => {
   world = await createWorld(app);
   for (const list of listRoutes) await addRows(app, world, list, 1);
+  await app.database.pool.query(
+    `insert into workspace_members (id, org_id, workspace_id, user_id, role)
+      select 'wm_of_deleted', org_id, id, $2, 'owner' from workspaces where org_id = $1 and deleted_at is not null`,
+    [world.ids.org_id, world.accounts.owner.userId],
+  );
   const { org_id, workspace_id, environment_id, app_id, tool_id, tool_instance_id, thread_id, artifact_id } =
     world.ids as Record<string, string>;
   const { namespaceId } = await app.database.prisma.thread.findFirstOrThrow({ where: { orgId: org_id! } });

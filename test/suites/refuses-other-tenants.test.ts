@@ -3,6 +3,7 @@ import { type GraphQLInputType, getNullableType, isInputObjectType, isListType }
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { shapeFault } from '../support/error-shapes.ts';
+import { addDeleted } from '../support/lists.ts';
 import { snakeCase } from '../support/names.ts';
 import { operations, rootFieldOf, routeOf } from '../support/operations.ts';
 import { graphqlRequest, injectable, type Parts, partsOf, requestOf } from '../support/requests.ts';
@@ -54,6 +55,7 @@ beforeAll(async () => {
   app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '10000' } });
   own = await createWorld(app);
   foreign = await createWorld(app);
+  await addDeleted(app, foreign);
   foreignIds = new Set([...(await idsOf(app.database.pool, foreign.ids.org_id!)), ...Object.values(foreign.ids)]);
   await app.jobsDone(); // texts are indexed in the background
   before = await checksums(app.database.pool, foreign.ids.org_id!);

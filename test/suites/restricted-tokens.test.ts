@@ -14,6 +14,7 @@ import { words } from '../../src/data/paging.ts';
 import { type PlaceKind, placeKinds } from '../../src/kernel/resources.ts';
 import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { addDeleted } from '../support/lists.ts';
 import type { AnyReads } from '../support/reads.ts';
 import { graphqlRequest } from '../support/requests.ts';
 import { argumentsOf, documentOf, type RootField, rootFields, showsRecords, titleOf } from '../support/root-fields.ts';
@@ -38,8 +39,9 @@ const restrictions: Record<Restricted, (id: string) => Record<string, unknown>> 
 };
 
 /**
- * What administers the whole organization, makes use of it, or takes an app out of it: a token must not be restricted,
- * or only to workspaces. A new one is added here on purpose, or not at all.
+ * What administers the whole organization, makes use of it, takes an app out of it, or shows what may be restored, for
+ * which one needs what a change needs: a token must not be restricted, or only to places that have all of it. A new one
+ * is added here on purpose, or not at all.
  */
 const refused = [
   'Query.allApiTokens',
@@ -48,10 +50,15 @@ const refused = [
   'Query.identityProvider',
   'Query.identityLink',
   'Query.identityProviderTest',
+  'Query.workspaceDeletedArtifacts',
+  'Query.deletedArtifacts',
 ];
 
-/** What signs people in to the whole organization: a restricted token gets an empty list. */
-const unseen = ['Query.identityProviders'];
+/**
+ * What signs people in to the whole organization, and the deleted workspaces, of which the place is none: a restricted
+ * token gets an empty list.
+ */
+const unseen = ['Query.identityProviders', 'Query.deletedWorkspaces'];
 
 /** Numbers of a place: a token that is restricted to a part of it, or to another, must not learn those of the whole. */
 const numbers = words(
@@ -98,6 +105,7 @@ let free: string;
 beforeAll(async () => {
   app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '10000' } });
   world = await createWorld(app);
+  await addDeleted(app, world);
   free = await tokenFor({});
 });
 afterAll(() => app.close());

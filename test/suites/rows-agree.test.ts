@@ -48,11 +48,21 @@ async function vary(): Promise<void> {
   const { pool } = app.database;
   const last = (table: string, n: number) =>
     `id = (select id from ${table} where org_id = '${ids.org_id}' order by id desc offset ${n} limit 1)`;
-  const gone = `org_id = '${ids.org_id}' and deleted_at is not null`;
+  const lastArtifact = (n: number, condition: string) =>
+    `id = (select id from artifacts where org_id = '${ids.org_id}' and ${condition}
+      order by id desc offset ${n} limit 1)`;
+  const living = 'deleted_at is null';
+  const deleted = 'is_latest and deleted_at is not null';
+  const gone = `id = (select max(id) from workspaces where org_id = '${ids.org_id}' and deleted_at is not null)`;
   for (const statement of [
     `update workspaces set deleted_at = now() where ${last('workspaces', 1)}`,
     `insert into workspace_members (id, org_id, workspace_id, user_id, role)
        select 'wm_of_gone', org_id, id, '${ids.editor}', 'editor' from workspaces where ${gone}`,
+    `insert into workspace_members (id, org_id, workspace_id, user_id, role)
+       select 'wm_of_' || id, org_id, id, '${ids.owner}', 'owner' from workspaces
+       where org_id = '${ids.org_id}' and deleted_at is not null`,
+    `update workspaces set deleted_at = now() - interval '31 days' where id = (select min(id) from workspaces
+       where org_id = '${ids.org_id}' and deleted_at is not null)`,
     `update secrets set scope = 'workspace', workspace_id = (select id from workspaces where ${gone})
       where ${last('secrets', 3)}`,
     `update secrets set status = 'deleted', deleted_at = now() where ${last('secrets', 1)}`,
@@ -75,13 +85,17 @@ async function vary(): Promise<void> {
     `update model_entitlements set request_count = 5, total_tokens = 4000000000, last_used_at = now()
       where ${last('model_entitlements', 1)}`,
     `update artifacts set content = repeat('ü', 4097), content_text = repeat('a', 8192)
-      where ${last('artifacts', 1)}`,
+      where ${lastArtifact(1, living)}`,
     `update artifacts set content_text = repeat('a', 8193), promoted_to_source_id = null, thread_id = null
-      where ${last('artifacts', 2)}`,
-    `update artifacts set status = 'archived', expires_at = now() + interval '1 day' where ${last('artifacts', 3)}`,
-    `update artifacts set expires_at = now() - interval '6 days' where ${last('artifacts', 4)}`,
-    `update artifacts set expires_at = now() - interval '8 days' where ${last('artifacts', 5)}`,
-    `update artifacts set deleted_at = now() where ${last('artifacts', 6)}`,
+      where ${lastArtifact(2, living)}`,
+    `update artifacts set status = 'archived', expires_at = now() + interval '1 day' where ${lastArtifact(3, living)}`,
+    `update artifacts set expires_at = now() - interval '6 days' where ${lastArtifact(4, living)}`,
+    `update artifacts set expires_at = now() - interval '8 days' where ${lastArtifact(5, living)}`,
+    `update artifacts set deleted_at = now() where ${lastArtifact(6, living)}`,
+    `update artifacts set deleted_at = now() where id = (select max(id) from artifacts
+       where root_artifact_id = '${ids.artifact_id}' and not is_latest)`,
+    `update artifacts set deleted_at = now() - interval '31 days' where ${lastArtifact(1, deleted)}`,
+    `update artifacts set expires_at = now() - interval '8 days' where ${lastArtifact(2, deleted)}`,
     `update sources set size_bytes = 4000000000 where ${last('sources', 1)}`,
     `update environment_slots set release_id = null where environment_id = '${ids.from_environment_id}'`,
   ])
@@ -106,6 +120,17 @@ const readable = () => ({
   ...living,
   OR: [{ expiresAt: null }, { expiresAt: { gt: new Date(Date.now() - 7 * 86_400_000) } }],
 });
+
+/** What was deleted less than 30 days ago. */
+const restorable = () => ({ deletedAt: { gt: new Date(Date.now() - 30 * 86_400_000) } });
+
+/** Deleted artifacts, and versions that were deleted by themselves, that can be restored. */
+const restorableArtifacts = (where: Parameters<typeof rows.deletedArtifacts>[0]) =>
+  rows.deletedArtifacts({
+    ...where,
+    ...restorable(),
+    AND: [{ OR: readable().OR }, { OR: [{ isLatest: true }, { root: living }] }],
+  });
 
 /** Artifacts as lists show them: without those that have expired, and without long texts. */
 async function listedArtifacts(where: Parameters<typeof rows.artifacts>[0]) {
@@ -262,6 +287,28 @@ const special: Record<string, HeldReads> = {
   'artifacts.single': {
     place: inNamespace,
     rows: () => rows.artifacts({ ...inNamespace(), ...readable() }),
+  },
+  'deletedArtifacts.inNamespace': {
+    place: inNamespace,
+    rows: () => restorableArtifacts(inNamespace()),
+  },
+  'deletedArtifacts.inWorkspace': {
+    place: inWorkspace,
+    rows: () => restorableArtifacts(inWorkspace()),
+  },
+  'deletedWorkspaces.all': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.deletedWorkspaces({ orgId: org(), ...restorable() }),
+  },
+  'deletedWorkspaces.own': {
+    place: () => ({ orgId: org() }),
+    me: () => ids.owner!,
+    rows: () =>
+      rows.deletedWorkspaces({
+        orgId: org(),
+        ...restorable(),
+        members: { some: { userId: ids.owner, role: 'owner' } },
+      }),
   },
   'sources.reads': {
     place: inWorkspace,

@@ -72,6 +72,8 @@ const count = (counts: Map<string, number>, { title }: Looker) => counts.set(tit
 /** How many rows of a list a looker sees who asks for some; `null` where it depends: there are only one's own. */
 const seen = ({ isToken, title }: Looker, field: string, asked: number): number | null => {
   if (field === 'notifications' && title !== 'owner') return null;
+  // members may restore what they created
+  if (title === 'member' && ['deletedArtifacts', 'workspaceDeletedArtifacts'].includes(field)) return null;
   // tokens that are restricted to some places see nothing of what signs people in
   if (field === 'identityProviders' && isToken && title.includes('some')) return 0;
   // and of the tokens only their own line

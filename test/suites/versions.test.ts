@@ -160,6 +160,9 @@ const newInvitation = async (): Promise<Ids> => ({
   invitation_id: findKey(await ask('POST', `${O}/invitations`), ['invitation_id'])!,
 });
 
+/** What is deleted and restored again and again. */
+const lost: { workspace_id?: string; artifact_id?: string } = {};
+
 /**
  * What a route needs before each of its requests, for it to find something that it can change. @returns other ids than
  * the world's
@@ -174,6 +177,20 @@ const before: Record<string, () => Promise<Ids>> = {
     const url = `/v1/orgs/${world.ids.org_id}/secrets/${world.ids.secret_id}`;
     await app.server.inject({ method: 'DELETE', url, headers: asOwner() });
     return {};
+  },
+  [`POST ${W}/restore`]: async () => {
+    lost.workspace_id ??= findKey(await ask('POST', `${O}/workspaces`), ['workspace_id'])!;
+    const url = `/v1/orgs/${world.ids.org_id}/workspaces/${lost.workspace_id}`;
+    await app.server.inject({ method: 'DELETE', url, headers: asOwner() });
+    return { workspace_id: lost.workspace_id };
+  },
+  [`POST ${W}/namespaces/{namespace_id}/artifacts/{artifact_id}/restore`]: async () => {
+    lost.artifact_id ??= findKey(await ask('POST', `${W}/namespaces/{namespace_id}/artifacts`), ['artifact_id'])!;
+    await app.jobsDone();
+    const { org_id, workspace_id, namespace_id } = world.ids;
+    const shelf = `/v1/orgs/${org_id}/workspaces/${workspace_id}/namespaces/${namespace_id}/artifacts`;
+    await app.server.inject({ method: 'DELETE', url: `${shelf}/${lost.artifact_id}`, headers: asOwner() });
+    return { artifact_id: lost.artifact_id };
   },
   [`DELETE ${E}/deploy/{app_id}`]: async () => {
     await ask('POST', `${E}/deploy`);

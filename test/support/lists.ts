@@ -22,10 +22,15 @@ interface RowSource {
   scope?: Record<string, (world: World) => string>;
   /** Condition on a row `t` that the list has. */
   where?: string;
+  /** Columns in which the rows of the list differ from the one that is copied. */
+  set?: () => Record<string, unknown>;
 }
 
 /** Lists of artifacts do not have their old versions. */
 const heads: RowSource = { table: 'artifacts', where: 't.is_latest and t.deleted_at is null' };
+
+const livingWorkspaces: RowSource = { table: 'workspaces', where: 't.deleted_at is null' };
+const goneToday = () => ({ deleted_at: new Date().toISOString() });
 
 /**
  * Where the rows of a list are kept, when that is not a table named like the array, scoped by the variables of the
@@ -45,6 +50,13 @@ const sources: Record<string, RowSource> = {
   'GET /v1/notifications': { table: 'notifications', scope: { recipient_id: ({ accounts }) => accounts.owner.userId } },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts': heads,
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/threads/{thread_id}/artifacts': heads,
+  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/deleted-artifacts': {
+    ...heads,
+    set: goneToday,
+  },
+  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/deleted-artifacts': { ...heads, set: goneToday },
+  'GET /v1/orgs/{org_id}/workspaces': livingWorkspaces,
+  'GET /v1/orgs/{org_id}/deleted-workspaces': { ...livingWorkspaces, set: goneToday },
   'GET /v1/orgs/{org_id}/model-catalog': { table: 'logical_models', fresh: 'logical_model_id' },
   'GET /v1/orgs/{org_id}/provider-accounts': { table: 'provider_accounts' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances': { table: 'tool_instances' },
@@ -123,6 +135,7 @@ export async function addRows(
       where,
       values,
       fresh: source.fresh ? [source.fresh] : [],
+      set: source.set?.() ?? {},
     });
     const { rows } = await db.query<{ item: string }>(
       `select ${source.fresh ?? 'id'} as item from ${source.table} where id = any($1) order by array_position($1, id)`,
@@ -130,6 +143,11 @@ export async function addRows(
     );
     return { table: source.table, rowIds, itemIds: rows.map(({ item }) => item) };
   });
+}
+
+/** Deletes something in each way that can be restored: a world has nothing that is deleted. */
+export async function addDeleted(app: TestApp, world: World): Promise<void> {
+  for (const list of listRoutes) if (list.operation.path.includes('/deleted-')) await addRows(app, world, list, 1);
 }
 
 async function columnsOf(app: TestApp, table: string): Promise<string[]> {

@@ -95,6 +95,24 @@ export const prepared: Record<string, Prepare> = {
     const url = `/v1/orgs/${world.ids.org_id}/secrets/${parts.params.secret_id}`;
     await expectOk(app, { method: 'DELETE', url, headers: world.as('owner') });
   },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/restore': async (app, world, parts) => {
+    const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces'));
+    parts.params.workspace_id = made.workspace_id as string;
+    const url = `/v1/orgs/${world.ids.org_id}/workspaces/${parts.params.workspace_id}`;
+    await expectOk(app, { method: 'DELETE', url, headers: world.as('owner') });
+  },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts/{artifact_id}/restore': async (
+    app,
+    world,
+    parts,
+  ) => {
+    const artifacts = '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts';
+    const made = await makeOne(app, world, operationAt('POST', artifacts));
+    parts.params.artifact_id = made.artifact_id as string;
+    const { org_id, workspace_id, namespace_id } = world.ids;
+    const shelf = `/v1/orgs/${org_id}/workspaces/${workspace_id}/namespaces/${namespace_id}/artifacts`;
+    await expectOk(app, { method: 'DELETE', url: `${shelf}/${parts.params.artifact_id}`, headers: world.as('owner') });
+  },
   'POST /v1/connections/oauth/exchange': async (app, world, parts) => {
     const server = keepOpen(await startOAuthServer());
     const body = { access_token: 'access', refresh_token: 'refresh', token_type: 'bearer', expires_in: 3_600 };

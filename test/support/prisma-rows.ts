@@ -27,6 +27,11 @@ type Of<Name extends keyof PrismaClient> = PrismaClient[Name] extends { findMany
 export const camelCase = (text: string): string =>
   text.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
+/** What no read of an artifact shows. */
+const ARTIFACT_HIDES = ['expiryNoticedAt', 'deletedAt', 'deletedBy', 'indexVersion', 'labelConfig'] as const;
+
+const restorableUntil = ({ deletedAt }: { deletedAt: Date | null }) => new Date(deletedAt!.getTime() + 30 * 86_400_000);
+
 /** The rows of a plain resource, whose model has its name. */
 export async function rowsOfWord(prisma: PrismaClient, word: ResourceWord, where: object): Promise<{ id: string }[]> {
   const models = prisma as unknown as Record<string, { findMany: (args: object) => Promise<{ id: string }[]> }>;
@@ -52,7 +57,7 @@ export const prismaRows = (prisma: PrismaClient) => ({
       const isExpired = row.expiresAt !== null && row.expiresAt <= new Date();
       const isThread = row.threadId !== null;
       return {
-        ...without(row, ['expiryNoticedAt', 'deletedAt', 'indexVersion', 'labelConfig']),
+        ...without(row, ARTIFACT_HIDES),
         sizeBytes: Number(row.sizeBytes),
         isExpired,
         hasFile: row.fileId !== null,
@@ -60,6 +65,35 @@ export const prismaRows = (prisma: PrismaClient) => ({
         status: row.isLatest ? (isExpired ? 'expired' : row.status) : 'superseded',
       };
     });
+  },
+
+  /** What can be restored. */
+  async deletedArtifacts(where: Of<'artifact'>) {
+    const select = {
+      id: true,
+      orgId: true,
+      workspaceId: true,
+      namespaceId: true,
+      name: true,
+      artifactType: true,
+      version: true,
+      rootArtifactId: true,
+      isLatest: true,
+      fileName: true,
+      mimeType: true,
+      sizeBytes: true,
+      createdBy: true,
+      createdAt: true,
+      updatedAt: true,
+      deletedAt: true,
+      deletedBy: true,
+    } as const;
+    const rows = await prisma.artifact.findMany({ where, select, ...byId });
+    return rows.map((row) => ({ ...row, sizeBytes: Number(row.sizeBytes), restorableUntil: restorableUntil(row) }));
+  },
+  async deletedWorkspaces(where: Of<'workspace'>) {
+    const rows = await prisma.workspace.findMany({ where, ...byId });
+    return rows.map((row) => ({ ...row, restorableUntil: restorableUntil(row) }));
   },
 
   async sources(where: Of<'source'>) {

@@ -24,6 +24,8 @@ export interface CloneOptions {
   values: unknown[];
   /** Foreign keys that must differ from copy to copy, e.g. `user_id` of a membership: their rows are copied too. */
   fresh?: readonly string[];
+  /** Columns in which the copies differ from the row. */
+  set?: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -35,7 +37,7 @@ export async function cloneRows(
   db: pg.ClientBase,
   table: string,
   count: number,
-  { where, values, fresh }: CloneOptions,
+  { where, values, fresh, set }: CloneOptions,
 ): Promise<string[]> {
   const { rows } = await db.query<{ row: Record<string, unknown> }>(
     `select to_jsonb(t) as row from ${table} t where ${where} limit 1`,
@@ -63,7 +65,7 @@ export async function cloneRows(
       changes[varied.column] = await anew(db, table, varied, original[varied.column], id);
     }
     await db.query(`insert into ${table} select r.* from jsonb_populate_record(null::${table}, $1::jsonb) r`, [
-      JSON.stringify({ ...original, ...changes }),
+      JSON.stringify({ ...original, ...changes, ...set }),
     ]);
     ids.push(id);
   }

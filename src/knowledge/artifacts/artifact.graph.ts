@@ -282,7 +282,8 @@ builder.mutationFields((t) => ({
   deleteArtifact: t.boolean({
     description:
       'Deletes a version; the latest together with all others. Members may delete only the artifacts that they ' +
-      'created. An artifact that was promoted takes its source along, which needs `source:delete`.',
+      'created. An artifact that was promoted takes its source along, which needs `source:delete`. `restoreArtifact` ' +
+      'restores what was deleted for 30 days.',
     authorize: { workspace: 'artifact:delete', in: 'namespace' },
     emits: ['artifact.deleted'],
     mayEmit: ['source.deleted'],

@@ -65,10 +65,11 @@ export type ThreadPlace = NamespacePlace & { threadId: string };
 /** The place of the versions of an artifact. */
 export type ChainPlace = NamespacePlace & { rootArtifactId: string };
 
-const LIVING = [
-  't.deleted_at is null',
-  `(t.expires_at is null or t.expires_at > now() - interval '${DAYS_AFTER_EXPIRY} days')`,
-];
+/** The condition on an artifact `t` that it is not yet to be removed for its expiry. */
+export const KEPT_AFTER_EXPIRY = `(t.expires_at is null
+  or t.expires_at > now() - interval '${DAYS_AFTER_EXPIRY} days')`;
+
+const LIVING = ['t.deleted_at is null', KEPT_AFTER_EXPIRY];
 
 const artifacts = {
   kind: 'artifact',

@@ -14,6 +14,7 @@ import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { StorageLimits } from '../../tenancy/storage-limits/storage-limits.ts';
+import { RESTORABLE_DAYS } from '../../tenancy/workspaces/long-deleted.ts';
 import { followArtifact, sourceOfArtifact } from '../sources/promotion.ts';
 import { type Artifact, artifactReads, DAYS_AFTER_EXPIRY, shownArtifact } from './artifact.reads.ts';
 import {
@@ -63,8 +64,6 @@ interface ArtifactDeps extends ServiceDeps {
 /** What a snapshot cannot have of its own. */
 const OF_THE_CHAIN = ['content', 'threadId', 'status', 'ttlSeconds', 'isPinned', 'language'] as const;
 
-const DELETED_DAYS = 30;
-
 /**
  * Artifacts: what a namespace produces, in versions (docs/decisions/0017). The head of a chain keeps its id; a change
  * of the content moves the previous version to a row of its own, under the lock of the head. Members may change their
@@ -72,7 +71,7 @@ const DELETED_DAYS = 30;
  */
 export class ArtifactService {
   readonly retention = [
-    `delete from artifacts where deleted_at < now() - interval '${DELETED_DAYS} days'`,
+    `delete from artifacts where deleted_at < now() - interval '${RESTORABLE_DAYS} days'`,
     `delete from artifacts where expires_at < now() - interval '${DAYS_AFTER_EXPIRY} days'
        and promoted_to_source_id is null`,
   ];
@@ -233,7 +232,7 @@ export class ArtifactService {
     return this.#deps.changes.run(caller, async (tx) => {
       const row = await lockArtifact(tx, id);
       await tx.expectVersion({ table: 'artifacts', key: { id } });
-      const deletedAt = new Date();
+      const gone = { deletedAt: new Date(), deletedBy: caller.principal.userId };
       if (row.isLatest) {
         if (row.promotedToSourceId) {
           // promoted meanwhile: whether the caller may delete the source was not asked
@@ -242,9 +241,9 @@ export class ArtifactService {
           emitChange(tx, 'deleted', 'source', { ...place, id: row.promotedToSourceId, namespaceId: null });
         }
         tx.write(statement`delete from artifact_chunks where artifact_id = ${id}`);
-        tx.update('artifacts', { rootArtifactId: id, isLatest: false, deletedAt: null }, { deletedAt });
-        tx.update('artifacts', { id }, { deletedAt, ...unindexed });
-      } else tx.update('artifacts', { id }, { deletedAt });
+        tx.update('artifacts', { rootArtifactId: id, isLatest: false, deletedAt: null }, gone);
+        tx.update('artifacts', { id }, { ...gone, ...unindexed });
+      } else tx.update('artifacts', { id }, gone);
       recordChange(tx, 'delete', 'artifact', { ...place, id }, { version: row.version });
       return true;
     });

@@ -144,9 +144,9 @@ builder.subscriptionFields((t) => {
       type: OrganizationEvent,
       description:
         'The events of an organization itself: of the organization, its members, invitations, models, provider ' +
-        `accounts, API tokens and its own secrets, and \`workspace.created\`. ${RESUMING} ${RECEIVING} Events of an ` +
-        'API token go to its owner and to those who manage tokens. `workspaceEvents` sends the other events of ' +
-        `workspaces. ${CLOSING('organization_deleted')}`,
+        `accounts, API tokens and its own secrets, \`workspace.created\` and \`workspace.restored\`. ${RESUMING} ` +
+        `${RECEIVING} Events of an API token go to its owner and to those who manage tokens. \`workspaceEvents\` ` +
+        `sends the other events of workspaces. ${CLOSING('organization_deleted')}`,
       authorize: { organization: 'sync:subscribe' },
       activity: { resourceType: 'sync', action: 'read' },
       args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...options },

@@ -172,7 +172,7 @@ builder.mutationFields((t) => ({
   deleteWorkspace: t.field({
     type: MessageResult,
     description:
-      'Deletes a workspace. Its content becomes unreachable at once. An operator can restore it for 30 days.',
+      'Deletes a workspace. Its content becomes unreachable at once. `restoreWorkspace` restores it for 30 days.',
     authorize: { workspace: 'workspace:delete', by: 'id' },
     emits: ['workspace.deleted'],
     args: {

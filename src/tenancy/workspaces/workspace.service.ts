@@ -112,12 +112,13 @@ export class WorkspaceService {
     });
   }
 
-  /** A soft delete. The workspace is kept for 30 days; everything in it becomes unreachable at once. */
+  /** A soft delete. The workspace can be restored for 30 days; everything in it becomes unreachable at once. */
   async delete(caller: Caller, orgId: string, id: string): Promise<{ message: string }> {
     await this.#deps.changes.run(caller, async (tx) => {
       tx.demand('workspaces', { id, orgId, deletedAt: null }, 'update', () => notFound('workspace', id));
       await tx.expectVersion({ table: 'workspaces', key: { id } });
-      tx.update('workspaces', { id }, { deletedAt: new Date(), isActive: false, bucketStatus: 'deleting' });
+      const gone = { deletedAt: new Date(), deletedBy: caller.principal.userId };
+      tx.update('workspaces', { id }, { ...gone, isActive: false, bucketStatus: 'deleting' });
       tx.update('users', { defaultWorkspaceId: id }, { defaultWorkspaceId: null });
       recordChange(tx, 'delete', 'workspace', { id, orgId, workspaceId: id });
       tx.afterCommit(() => this.#deps.access.facts.workspaceChanged(orgId, id));

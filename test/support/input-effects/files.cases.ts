@@ -106,6 +106,13 @@ export const fileCases: Readonly<Record<string, InputCase>> = {
       },
     },
   },
+  restoreArtifact: {
+    prepare: async (lab) => {
+      const id = await twoVersions(lab);
+      await mutateOk(lab.app, 'deleteArtifact', { ...placeOf(lab), id }, lab.world.accounts.owner.accessToken);
+      return { given: { id } };
+    },
+  },
   deleteArtifact: {
     prepare: async (lab) => ({ given: { id: await twoVersions(lab) } }),
     effects: {
