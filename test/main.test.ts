@@ -120,7 +120,7 @@ describe('the process with a database of its own', () => {
 
   it('starts from nothing, prints its URLs and answers', async () => {
     expect(service.output()).toContain(`GraphQL    ${url}/graphql`);
-    expect(service.output()).toContain(`Reference  ${url}/docs`);
+    expect(service.output()).toContain(`Reference  ${url}/docs/api\n  Guides     ${url}/docs/`);
     expect(await isHealthy(url)).toBe(true);
   });
 
