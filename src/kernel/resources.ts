@@ -348,7 +348,7 @@ export const resources = {
   augmentation_stage: { prefix: 'stg', in: 'app' },
   augmentation_step: { prefix: 'stp', in: 'app' },
   // a version is read with its recipe, and never changes
-  organization_recipe_version: { prefix: 'rcpv', in: 'organization', readWith: 'organization_recipe:read' },
+  organization_recipe_version: { prefix: 'rcpv', in: 'organization' },
   // a relation is read and changed with its entities
   entity_relation: { prefix: 'rel', in: ['namespace', 'app'] },
   file: { prefix: 'file', in: 'nowhere' },

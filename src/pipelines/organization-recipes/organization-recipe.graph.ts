@@ -133,12 +133,14 @@ builder.queryFields((t) => ({
     authorize: { organization: 'organization_recipe:read' },
     activity: { action: 'read', resourceType: 'organization_recipe' },
     args: {
-      ...target(),
-      versionId: t.arg.id({ required: true, constraints: bounds.id, description: 'The version.' }),
+      ...organizationArgs(),
+      organizationRecipeId: t.arg.id({ required: true, constraints: bounds.id, description: 'The recipe.' }),
+      ...idArg('The version.'),
     },
-    resolve: async ({ organization }, { id, versionId }, context) => {
+    resolve: async ({ organization }, { organizationRecipeId, id }, context) => {
       const { reads, versions } = context.services.organizationRecipes;
-      return versions.get(context, inside.recipe(await reads.get(context, organization, id)), versionId);
+      const recipe = await reads.get(context, organization, organizationRecipeId);
+      return versions.get(context, inside.recipe(recipe), id);
     },
   }),
 }));
@@ -168,7 +170,7 @@ const UpdateOrganizationRecipeInput = builder.inputType('UpdateOrganizationRecip
     recipe: t.field({
       type: 'JSONObject',
       constraints: { ...document, notNull: true },
-      description: 'The recipe, with the same `id`. Without it, nothing changes.',
+      description: 'The recipe. Another `id` is another slug. Without it, nothing changes.',
     }),
   }),
 });
@@ -220,6 +222,7 @@ builder.mutationFields((t) => ({
       "Stores the export of an app as a recipe of the organization's own: see `exportRecipe`. It takes " +
       '`organization_recipe:create` too.',
     authorize: { workspace: 'recipe:export', in: 'app' },
+    activity: { action: 'create', resourceType: 'organization_recipe' },
     emits: ['organization_recipe.created'],
     args: { ...appArgs(), ...inputArg(CreateRecipeOfAppInput, 'What is said otherwise.') },
     extensions: { cost: 500 }, // of a whole app

@@ -2,7 +2,7 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import { columnsOf, words } from '../../data/paging.ts';
 import { deleteRow } from '../../data/plain-changes.ts';
 import { loaderOf, Reads } from '../../data/reads.ts';
-import { recordChange } from '../../data/record-change.ts';
+import { emitChange, recordChange } from '../../data/record-change.ts';
 import type { RequestCache } from '../../data/request-cache.ts';
 import type { NewRow } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
@@ -14,7 +14,7 @@ import {
 } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
-import { alreadyExists, conflict, invalidInput, notFound } from '../../kernel/errors.ts';
+import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { RecipeService } from '../recipes/recipe.service.ts';
 import { limits } from '../recipes/recipe.words.ts';
@@ -125,13 +125,12 @@ export class OrganizationRecipeService {
     const document = storedDocument({ ...recipe, ...Object.fromEntries(said) });
     if (bytesOf(document) > limits.bytes)
       throw conflict('app', appId, 'too_large', `A recipe has at most ${limits.bytes} bytes: the app has more.`);
-    return { organizationRecipe: await this.#create(caller, { orgId }, document), warnings };
+    return { organizationRecipe: await this.#create(caller, { orgId }, document, place), warnings };
   }
 
   /**
-   * Stores the next version. Without a document nothing changes.
-   * @throws RESOURCE_NOT_FOUND; InputError like {@link create}, and for a document with another `id`; RESOURCE_CONFLICT
-   * `limit_reached`
+   * Stores the next version; its `id` may be another one. Without a document nothing changes.
+   * @throws RESOURCE_NOT_FOUND; InputError, RESOURCE_ALREADY_EXISTS and RESOURCE_CONFLICT like {@link create}
    */
   async update(
     caller: Caller,
@@ -146,19 +145,10 @@ export class OrganizationRecipeService {
       if (document) await lockRecipes(tx, orgId);
       const before = await tx.lock('organization_recipes', { id, orgId }, 'no key update', absent);
       await tx.expectVersion({ table: 'organization_recipes', key: { id } });
-      if (document && document.id !== before.slug)
-        throw invalidInput(['input', 'recipe', 'id'], `the recipe is known as '${before.slug}'`);
-      const number = before.latestVersion + 1;
-      if (document) {
-        tx.write(statement`delete from organization_recipe_versions
-          where organization_recipe_id = ${id} and number <= ${number - ownLimits.versions}::int`);
-        refuseFull(orgId, await roomOf(tx, orgId, before.slug), { recipes: 0, bytes: bytesOf(document) });
-        tx.insert('organization_recipe_versions', newVersion(caller, { id, orgId }, number, document));
-      }
-      const metadata = { fields: Object.keys(input), ...(document && { version: number }) };
+      const version = document ? await this.#nextVersion(tx, caller, before, document) : null;
+      const metadata = { fields: Object.keys(input), ...(version && { version: version.latestVersion }) };
       recordChange(tx, 'update', 'organization_recipe', { id, orgId }, metadata);
-      const set = document ? { ...shownOf(document), latestVersion: number } : {};
-      return tx.change('organization_recipes', { id, orgId }, set, absent);
+      return tx.change('organization_recipes', { id, orgId }, version ?? {}, absent);
     });
   }
 
@@ -167,27 +157,54 @@ export class OrganizationRecipeService {
     return deleteRow(this.#deps, caller, organizationRecipes, { id, ...place });
   }
 
-  async #create(caller: Caller, { orgId }: OrganizationPlace, document: RecipeDocument): Promise<OrganizationRecipe> {
-    const slug = document.id;
-    if (this.#deps.recipes.list().recipes.some(({ id }) => id === slug))
-      throw alreadyExists('organization_recipe', 'slug', slug);
+  /** @param app that it was made of */
+  async #create(
+    caller: Caller,
+    { orgId }: OrganizationPlace,
+    document: RecipeDocument,
+    app?: AppPlace,
+  ): Promise<OrganizationRecipe> {
     const row = { id: newId('organization_recipe'), orgId };
+    const { id: slug } = document;
     return this.#deps.changes.run(caller, async (tx) => {
       await lockRecipes(tx, orgId);
       const room = await roomOf(tx, orgId, slug);
-      if (room.sameSlug) throw alreadyExists('organization_recipe', 'slug', slug, room.sameSlug);
+      this.#demandFree(slug, room);
       refuseFull(orgId, room, { recipes: 1, bytes: bytesOf(document) });
-      recordChange(tx, 'create', 'organization_recipe', row, { slug });
+      // made of an app, it is recorded where the app is; it belongs to the organization all the same
+      const resource = { resourceType: 'organization_recipe', resourceId: row.id } as const;
+      tx.audit({ action: 'create', ...resource, orgId, ...app, metadata: { slug } });
+      emitChange(tx, 'created', 'organization_recipe', row);
       const createdBy = caller.principal.userId;
-      const created = tx.create('organization_recipes', { ...row, slug, ...shownOf(document), createdBy });
+      const created = tx.create('organization_recipes', { ...row, ...shownOf(document), createdBy });
       tx.insert('organization_recipe_versions', newVersion(caller, row, 1, document));
       return created;
     });
   }
+
+  /** Adds a version to a locked recipe. @returns what its row shows of it */
+  async #nextVersion(tx: Tx, caller: Caller, before: OrganizationRecipe, document: RecipeDocument) {
+    const { id, orgId, slug } = before;
+    const number = before.latestVersion + 1;
+    tx.write(statement`delete from organization_recipe_versions
+      where organization_recipe_id = ${id} and number <= ${number - ownLimits.versions}::int`);
+    const room = await roomOf(tx, orgId, document.id);
+    if (document.id !== slug) this.#demandFree(document.id, room);
+    refuseFull(orgId, room, { recipes: 0, bytes: bytesOf(document) });
+    tx.insert('organization_recipe_versions', newVersion(caller, before, number, document));
+    return { ...shownOf(document), latestVersion: number };
+  }
+
+  /** @throws RESOURCE_ALREADY_EXISTS */
+  #demandFree(slug: string, { sameSlug }: Room): void {
+    const isBuiltIn = this.#deps.recipes.list().recipes.some(({ id }) => id === slug);
+    if (isBuiltIn || sameSlug) throw alreadyExists('organization_recipe', 'slug', slug, sameSlug);
+  }
 }
 
 /** What the row of a recipe shows of its latest document. */
-const shownOf = ({ name, description, category, icon, tags, needs_embedding }: RecipeDocument) => ({
+const shownOf = ({ id, name, description, category, icon, tags, needs_embedding }: RecipeDocument) => ({
+  slug: id,
   name,
   description,
   category,
@@ -235,22 +252,12 @@ async function roomOf(tx: Tx, orgId: string, slug: string): Promise<Room> {
 
 /** @throws RESOURCE_CONFLICT `limit_reached` */
 function refuseFull(orgId: string, { recipes, bytes }: Room, more: Pick<Room, 'recipes' | 'bytes'>): void {
+  const full = (message: string, limit: number) => conflict('organization', orgId, 'limit_reached', message, { limit });
   if (recipes + more.recipes > ownLimits.recipes)
-    throw conflict(
-      'organization',
-      orgId,
-      'limit_reached',
-      `An organization has at most ${ownLimits.recipes} recipes.`,
-      {
-        limit: ownLimits.recipes,
-      },
-    );
+    throw full(`An organization has at most ${ownLimits.recipes} recipes: delete some first.`, ownLimits.recipes);
   if (bytes + more.bytes > ownLimits.bytes)
-    throw conflict(
-      'organization',
-      orgId,
-      'limit_reached',
-      `The recipes of an organization have at most ${ownLimits.bytes} bytes with all their versions. Delete some first.`,
-      { limit: ownLimits.bytes },
+    throw full(
+      `The recipes of an organization have at most ${ownLimits.bytes} bytes in all versions: delete some first.`,
+      ownLimits.bytes,
     );
 }

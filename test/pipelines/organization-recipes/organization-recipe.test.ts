@@ -200,9 +200,6 @@ test('refuses what could not be applied, with its places, and stores nothing of 
       expect(answer.status).toBe(422);
       expect(refusals(answer.body)).toEqual(wanted);
     }
-  expect(refusals((await cat.call('PUT', url, { recipe: document('better') })).body)).toEqual([
-    ['body.recipe.id', "Value error, the recipe is known as 'good'"],
-  ]);
   const large = bad({ definition: { ...definition, app: { name: 'x', metadata: { text: 'x'.repeat(960 * 1024) } } } });
   expect((await store(cat, { ...large, id: 'large' })).status).toBe(422);
   const list = await cat.call<{ total: number }>('GET', folderOf(cat));
@@ -240,6 +237,13 @@ test('gives a slug once in an organization, and none of the catalogue', async ()
     const details = { resource_type: 'organization_recipe', field: 'slug', value: slug, resource_id };
     expect([status, body]).toMatchObject([409, { error: 'RESOURCE_ALREADY_EXISTS', details }]);
   }
+  // a version with another id moves the recipe to that slug
+  const { url } = await stored(eve, document('two'));
+  expect((await eve.call('PUT', url, { recipe: document('one') })).status).toBe(409);
+  expect((await eve.call('PUT', url, { recipe: document('starter-chat') })).status).toBe(409);
+  expect((await eve.call('PUT', url, { recipe: document('three') })).body).toMatchObject({ slug: 'three' });
+  expect([(await apply(eve, 'two')).status, (await apply(eve, 'three')).status]).toEqual([404, 200]);
+  await stored(eve, document('two'));
   const all = await Promise.all(Array.from({ length: 4 }, () => store(eve, document('raced'))));
   expect(all.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
   // another organization has its own
