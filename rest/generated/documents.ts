@@ -36,7 +36,7 @@ export type ApplyRecipeInput = {
   readonly parameters?: Record<string, unknown> | null | undefined;
   /** The recipe itself, such as an export, in place of one of the catalogue. `/schemas/recipe.json` describes it. */
   readonly recipe?: Record<string, unknown> | null | undefined;
-  /** A recipe of the catalogue; of the organization, by its slug or its identifier, or by that of an old version. Beside `recipe`: the `id` in it. */
+  /** A recipe of the catalogue; of the organization, by its slug or its identifier, or by that of a version. Beside `recipe`: the `id` in it. */
   readonly recipeId: string;
 };
 

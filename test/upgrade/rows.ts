@@ -19,8 +19,10 @@ export async function tablesOf(db: pg.ClientBase): Promise<Table[]> {
 
 /** The rows of a table as texts, one for each row, sorted. */
 export async function rowsOf(db: pg.ClientBase, { name, columns }: Table): Promise<string[]> {
-  const values = columns.map((column) => `quote_nullable(t.${column}::text)`).join(`, ', ', `);
-  const { rows } = await db.query<{ row: string }>(`select concat(${values}) as row from "${name}" t order by 1`);
+  const values = columns.map((column) => `quote_nullable(t.${column}::text)`).join(', ');
+  const { rows } = await db.query<{ row: string }>(
+    `select concat_ws(', ', ${values}) as row from "${name}" t order by 1`,
+  );
   return rows.map(({ row }) => row);
 }
 

@@ -42,8 +42,8 @@ const RecipeContent = builder.objectRef<ContentRow>('RecipeContent').implement({
 
 const OrganizationRecipe = builder.prismaObject('OrganizationRecipe', {
   description:
-    "A recipe of an organization's own, in versions. Its fields are those of the latest document. `applyRecipe` makes " +
-    'apps of it.',
+    "A recipe of an organization's own, in versions. Its fields are those of the latest document. `applyRecipe` makes" +
+    ' apps of it.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     slug: t.exposeString('slug', {

@@ -68,7 +68,8 @@ const versions = {
   below: ['orgId', 'organizationRecipeId'],
 } as const;
 
-const DOCUMENTS = `select v.document from unnest($1::text[], $2::text[], $3::int[]) with ordinality k(org, recipe, number, at)
+const DOCUMENTS = `select v.document
+  from unnest($1::text[], $2::text[], $3::int[]) with ordinality k(org, recipe, number, at)
   left join organization_recipe_versions v
     on v.org_id = k.org and v.organization_recipe_id = k.recipe and v.number = k.number
   order by k.at`;

@@ -185,7 +185,7 @@ const ApplyRecipeInput = builder.inputType('ApplyRecipeInput', {
       required: true,
       constraints: bounds.id,
       description:
-        'A recipe of the catalogue; of the organization, by its slug or its identifier, or by that of an old version. ' +
+        'A recipe of the catalogue; of the organization, by its slug or its identifier, or by that of a version. ' +
         'Beside `recipe`: the `id` in it.',
     }),
     name: t.string({

@@ -245,7 +245,7 @@ test('gives a slug once in an organization, and none of the catalogue', async ()
   expect([(await apply(eve, 'two')).status, (await apply(eve, 'three')).status]).toEqual([404, 200]);
   await stored(eve, document('two'));
   const all = await Promise.all(Array.from({ length: 4 }, () => store(eve, document('raced'))));
-  expect(all.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
+  expect(all.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 409, 409, 409]);
   // another organization has its own
   const fay = await register(app, { name: 'fay' });
   await stored(fay, document('one'));
@@ -336,10 +336,13 @@ test('stores as much as an organization may have', async () => {
 test('lets viewers read and editors change, and a token apply only what it may read', async () => {
   const jan = await register(app, { name: 'jan' });
   const { url } = await stored(jan, document('shared'));
-  const joined = async (role: 'viewer' | 'editor') => {
-    const { call, userId } = await colleague(app, jan, role);
-    return { ...jan, call, userId };
-  };
+  const { orgId, workspaceId, home } = jan;
+  const joined = async (role: 'viewer' | 'editor') => ({
+    ...(await colleague(app, jan, role)),
+    orgId,
+    workspaceId,
+    home,
+  });
   const [viewer, editor] = [await joined('viewer'), await joined('editor')];
   expect((await viewer.call('GET', url)).status).toBe(200);
   const forbidden = (permission: string) => ({ status: 403, body: { details: { required_permission: permission } } });
