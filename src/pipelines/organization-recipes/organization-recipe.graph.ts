@@ -131,7 +131,7 @@ builder.queryFields((t) => ({
     type: OrganizationRecipeVersion,
     description: "A version of an organization's recipe.",
     authorize: { organization: 'organization_recipe:read' },
-    activity: { action: 'read', resourceType: 'organization_recipe' },
+    activity: { action: 'read', resourceType: 'organization_recipe_version' },
     args: {
       ...organizationArgs(),
       organizationRecipeId: t.arg.id({ required: true, constraints: bounds.id, description: 'The recipe.' }),

@@ -303,6 +303,56 @@ test('changes only the version that the caller has seen, and keeps the newest on
   expect([total, kept[0]!.number, kept.at(-1)!.number]).toEqual([ownLimits.versions, ownLimits.versions + 2, 3]);
 });
 
+test('shows the documents of a few recipes at once, and not those of a whole page', async () => {
+  const kim = await register(app, { name: 'kim' });
+  const recipes = ['three', 'two', 'one'].map((id) => document(id));
+  for (const recipe of recipes.toReversed()) await stored(kim, recipe);
+  const query = `query ($orgId: ID!, $first: Int!) { organizationRecipes(orgId: $orgId, first: $first) {
+    nodes { versions(first: 1) { nodes { number } } content { recipe } } } }`;
+  const ask = (first: number) =>
+    kim.ask<{ organizationRecipes: { nodes: unknown[] } }>(query, { orgId: kim.orgId, first });
+  expect((await ask(10)).data.organizationRecipes.nodes).toEqual(
+    recipes.map((recipe) => ({ versions: { nodes: [{ number: 1 }] }, content: { recipe } })),
+  );
+  expect((await ask(50)).errors![0]!.extensions.code).toBe('OPERATION_TOO_LARGE');
+});
+
+test('records who read a version, and of which app a recipe was made', async () => {
+  const lea = await register(app, { name: 'lea' });
+  const { app_id } = (await apply(lea, 'starter-chat')).body;
+  const made = await lea.call<{ organization_recipe: Stored }>(
+    'POST',
+    `${lea.home}/apps/${app_id}/organization-recipes`,
+    { slug: 'made' },
+  );
+  const { organization_recipe_id } = made.body.organization_recipe;
+  const url = `${folderOf(lea)}/${organization_recipe_id}`;
+  const [version] = (await versionsOf(lea, url)).organization_recipe_versions;
+  const { organization_recipe_version_id: versionId } = version!;
+  await lea.call('GET', `${url}/versions/${versionId}`);
+  await app.services.activity.flush();
+  const select = { action: true, resourceType: true, resourceId: true, appId: true, workspaceId: true } as const;
+  const recorded = (resourceId: string) => app.database.prisma.activity.findMany({ where: { resourceId }, select });
+  expect(await recorded(versionId)).toEqual([
+    {
+      action: 'read',
+      resourceType: 'organization_recipe_version',
+      resourceId: versionId,
+      appId: null,
+      workspaceId: null,
+    },
+  ]);
+  expect((await recorded(organization_recipe_id)).filter(({ action }) => action === 'create')).toEqual([
+    {
+      action: 'create',
+      resourceType: 'organization_recipe',
+      resourceId: organization_recipe_id,
+      appId: app_id,
+      workspaceId: lea.workspaceId,
+    },
+  ]);
+});
+
 test('stores as much as an organization may have', async () => {
   const ida = await register(app, { name: 'ida' });
   const { url } = await stored(ida, document('large'));
