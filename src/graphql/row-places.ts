@@ -38,6 +38,11 @@ export const inside = {
     markChecked({ orgId, entityId: id }),
   tool: ({ orgId, id }: OrganizationPlace & Identified): Checked<OrganizationPlace & { toolId: string }> =>
     markChecked({ orgId, toolId: id }),
+  recipe: ({
+    orgId,
+    id,
+  }: OrganizationPlace & Identified): Checked<OrganizationPlace & { organizationRecipeId: string }> =>
+    markChecked({ orgId, organizationRecipeId: id }),
   toolInstance: ({
     orgId,
     workspaceId,

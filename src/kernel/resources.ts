@@ -305,11 +305,17 @@ export const resources = {
     may: { read: 'viewer', create: 'member', update: 'member', delete: 'editor' },
     events: editable,
   },
-  // recipes are the same everywhere: to apply one makes an app in a workspace
+  // to apply a recipe makes an app in a workspace; those of the catalogue are the same everywhere
   recipe: {
     in: 'workspace',
     may: { read: 'viewer', apply: 'editor', export: 'editor' },
     events: ['applied'],
+  },
+  organization_recipe: {
+    prefix: 'rcp',
+    in: 'organization',
+    may: { read: 'viewer', create: 'editor', update: 'editor', delete: 'editor' },
+    events: editable,
   },
   sync: { in: 'workspace', may: { subscribe: 'viewer' } },
   // of a user, by whose identifier it is known
@@ -341,6 +347,8 @@ export const resources = {
   // stages and steps are read and changed with their augmentation
   augmentation_stage: { prefix: 'stg', in: 'app' },
   augmentation_step: { prefix: 'stp', in: 'app' },
+  // a version is read with its recipe, and never changes
+  organization_recipe_version: { prefix: 'rcpv', in: 'organization' },
   // a relation is read and changed with its entities
   entity_relation: { prefix: 'rel', in: ['namespace', 'app'] },
   file: { prefix: 'file', in: 'nowhere' },

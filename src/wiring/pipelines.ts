@@ -2,18 +2,21 @@ import { ActionService } from '../pipelines/actions/action.service.ts';
 import { AugmentationService } from '../pipelines/augmentations/augmentation.service.ts';
 import { EndpointService } from '../pipelines/endpoints/endpoint.service.ts';
 import { ExecutionService } from '../pipelines/executions/execution.service.ts';
+import { OrganizationRecipeService } from '../pipelines/organization-recipes/organization-recipe.service.ts';
 import { RecipeService } from '../pipelines/recipes/recipe.service.ts';
 import type { Ground } from './ground.ts';
 
 /** Augmentations, endpoints, actions, executions and recipes. */
 export function createPipelines({ deps, config }: Ground) {
+  const recipes = new RecipeService(deps);
   return {
     open: {
       augmentations: new AugmentationService(deps),
       endpoints: new EndpointService(deps),
       actions: new ActionService(deps),
       executions: new ExecutionService({ ...deps, config }),
-      recipes: new RecipeService(deps),
+      recipes,
+      organizationRecipes: new OrganizationRecipeService({ ...deps, recipes }),
     },
     closed: {},
   };

@@ -38,6 +38,7 @@ import '../tenancy/organizations/invitation.graph.ts';
 import '../tenancy/organizations/organization.graph.ts';
 import '../tenancy/organizations/organization-member.graph.ts';
 import '../pipelines/recipes/recipe.graph.ts';
+import '../pipelines/organization-recipes/organization-recipe.graph.ts';
 import '../delivery/releases/release.graph.ts';
 import '../vault/secrets/secret.graph.ts';
 import '../knowledge/sources/source.graph.ts';

@@ -87,6 +87,7 @@ beforeAll(async () => {
     toolInstanceId: tool_instance_id!,
     threadId: thread_id!,
     rootArtifactId: artifact_id!,
+    organizationRecipeId: world.ids.organization_recipe_id!,
   };
 }, 120_000);
 afterAll(() => app.close());

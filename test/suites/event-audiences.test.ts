@@ -53,6 +53,7 @@ const readFrom: Partial<Record<ResourceWord, Role | null>> = {
   model: null,
   provider_account: null,
   tool: null,
+  organization_recipe: null,
   secret: 'member',
   app_token: 'editor',
 };

@@ -423,6 +423,16 @@ const special: Record<string, HeldReads> = {
         workspace: { ...living, members: { some: { userId: ids.editor } } },
       }),
   },
+  // without their documents
+  'organizationRecipes.versions': {
+    place: () => ({ orgId: org(), organizationRecipeId: ids.organization_recipe_id! }),
+    rows: () =>
+      app.database.prisma.organizationRecipeVersion.findMany({
+        where: { orgId: org(), organizationRecipeId: ids.organization_recipe_id! },
+        omit: { document: true },
+        orderBy: { id: 'asc' },
+      }),
+  },
   'providerAccounts.reads': {
     place: () => ({ orgId: org() }),
     rows: () => rows.accounts({ orgId: org() }),

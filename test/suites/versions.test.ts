@@ -29,6 +29,7 @@ const withoutVersion: Record<string, string> = {
   archiveNotification: 'moves what nobody else sees; repeating it changes nothing',
   changePassword: 'about the session or the sign-in of the account',
   createApiToken: 'makes something',
+  createRecipeOfApp: 'makes something',
   createArtifact: 'makes something; a next version adds to what it cannot lose',
   createAppToken: 'makes something',
   createEnvironment: 'makes something',

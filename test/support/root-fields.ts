@@ -45,6 +45,7 @@ const idMeanings: Record<string, string> = {
   secretVersions: 'secret_id',
   entityTraversal: 'entity_id',
   artifactVersions: 'artifact_id',
+  organizationRecipeVersions: 'organization_recipe_id',
   recipe: 'recipe_id',
   identityProvider: 'idp_id',
   updateIdentityProvider: 'idp_id',

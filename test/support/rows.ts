@@ -84,6 +84,21 @@ export async function cloneRows(
        where s.environment_id = $1 and s.app_id = $2`,
       [original.environment_id, original.app_id],
     );
+  // a recipe has the document of its latest version, and the next one is numbered behind it
+  if (table === 'organization_recipes')
+    for (const id of ids)
+      await db.query(
+        `insert into organization_recipe_versions select r.* from organization_recipe_versions v,
+          jsonb_populate_record(v, jsonb_build_object('id', $1::text, 'organization_recipe_id', $2::text)) r
+         where v.organization_recipe_id = $3 and v.number = $4`,
+        [newId('organization_recipe_version'), id, original.id, original.latest_version],
+      );
+  if (table === 'organization_recipe_versions')
+    await db.query(
+      `update organization_recipes r set latest_version = (select max(v.number) from organization_recipe_versions v
+        where v.organization_recipe_id = r.id) where r.id = $1`,
+      [original.organization_recipe_id],
+    );
   // and an entitlement is one of the model with its identifier
   if (table === 'model_entitlements')
     for (const id of ids) {

@@ -105,6 +105,8 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ApplyRecipeInput.parameters': ({ marker }) => ({ title: marker, tone: 'brief' }),
   'ApplyRecipeInput.dryRun': () => false,
   'ApplyRecipeInput.recipe': () => absent,
+  'CreateOrganizationRecipeInput.recipe': recipeSample,
+  'UpdateOrganizationRecipeInput.recipe': recipeSample,
   '*.kind': () => 'scheduled',
   '*.triggerEvent': () => absent,
   '*.cron': () => '30 8 1 1 *',
@@ -138,6 +140,29 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'UpdateEnvironmentInput.isDefault': () => absent,
   'UpdateEnvironmentInput.status': () => 'active',
 };
+
+/** A recipe of one step, in the form of its schema, which the type does not say. */
+function recipeSample({ marker, next }: SampleSource): object {
+  const id = `${marker}-${next()}`;
+  return {
+    id,
+    name: marker,
+    description: marker,
+    category: 'starter',
+    icon: marker,
+    tags: [marker],
+    needs_embedding: false,
+    version: marker,
+    parameters: [{ name: 'tone', type: 'string', default: marker }],
+    definition: {
+      app: { name: marker, metadata: { note: marker } },
+      namespace: { name: marker },
+      augmentations: [{ key: 'answer', name: marker }],
+      stages: [{ key: 'only', augmentation: 'answer', name: marker }],
+      steps: [{ key: 'ask', stage: 'only', name: marker, step_type: 'llm', config: { tone: '{{parameters.tone}}' } }],
+    },
+  };
+}
 
 /** Texts that fit most patterns. Add one where a new pattern needs it. */
 const texts = (marker: string, n: number) => [

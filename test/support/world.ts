@@ -111,6 +111,9 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     ids.notification_id = await makeNotification(app, world, 'owner');
     // artifacts are made in it
     await makeId(app, world, 'thread_id');
+    // no route makes a version of a recipe alone
+    await makeId(app, world, 'organization_recipe_id');
+    ids.organization_recipe_version_id = await versionOf(app, ids.organization_recipe_id!);
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));
@@ -293,6 +296,14 @@ function findOne(value: unknown, key: string): string | undefined {
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** The latest version of a recipe of an organization. */
+async function versionOf(app: TestApp, organizationRecipeId: string): Promise<string> {
+  const orderBy = { number: 'desc' } as const;
+  const where = { organizationRecipeId };
+  const { id } = await app.database.prisma.organizationRecipeVersion.findFirstOrThrow({ where, orderBy });
+  return id;
 }
 
 /** A test sign-in that waits for its provider. */

@@ -53,6 +53,7 @@ export async function seed(
   if (tables.has('artifacts')) await seedArtifacts(ann, org, ids);
   if (tables.has('tool_instances')) await seedConnections(ann, org, ids);
   if (tables.has('augmentations')) await seedPipelines(ann, org, ids, tables);
+  if (tables.has('organization_recipes')) await seedRecipes(ann, org, ids);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
   if (tables.has('notifications')) await seedNotifications(ann, anyone, org, ids);
   await seedPlain(ann, ids);
@@ -79,11 +80,14 @@ async function seedPlain(ann: Client, ids: Record<string, string>): Promise<void
     const example = paths[folder]?.post?.requestBody?.content['application/json']?.example;
     const [place, body] = [filled(folder), filled(JSON.stringify(example ?? null))];
     if (!example || /\{\w+\}/.test(place + body)) continue;
-    const { [id]: made } = await ann.post(place, JSON.parse(body) as Json);
-    // what answers no id at the top was made above, or is made there when a table stays empty
-    if (typeof made === 'string') ids[id] = made;
+    const made = await ann.post(place, JSON.parse(body) as Json);
+    // some answer what they made beside other things
+    ids[id] = text([made, ...Object.values(made)].find((part) => isWith(part, id)) ?? made, id);
   }
 }
+
+const isWith = (value: unknown, key: string): value is Json =>
+  typeof value === 'object' && value !== null && key in value;
 
 /** The text of a key. @throws Error when the answer has none */
 export function text(body: Json, key: string): string {
@@ -173,6 +177,18 @@ async function seedPipelines(ann: Client, org: string, ids: Json, tables: Readon
   const { app_id, execution_id, endpoint_id } = ids;
   const report = { execution_id, app_id, augmentation_id, endpoint_id, stages_completed: 1 };
   await ann.post(`${org}/workspaces/${String(ids.workspace_id)}/executions`, { ...report, token_usage: { input: 9 } });
+}
+
+/** A recipe of the organization, in two versions. */
+async function seedRecipes(ann: Client, org: string, ids: Json): Promise<void> {
+  const recipe = { ...(await ann.get(`${org}/recipes/starter-chat`)), id: 'chat-of-old' };
+  const made = await ann.post(`${org}/organization-recipes`, { recipe });
+  ids.organization_recipe_id = text(made, 'organization_recipe_id');
+  const url = `${org}/organization-recipes/${String(ids.organization_recipe_id)}`;
+  await ann.must('PUT', url, { recipe: { ...recipe, name: 'A better chat' } });
+  const list = (await ann.get(`${url}/versions`)) as { organization_recipe_versions?: Json[] };
+  const [, first] = list.organization_recipe_versions ?? [];
+  ids.organization_recipe_version_id = text(first ?? {}, 'organization_recipe_version_id');
 }
 
 /** An artifact of two versions that is a source, a file, and a source of its own. */

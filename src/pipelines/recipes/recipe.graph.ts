@@ -14,7 +14,7 @@ import type { ExportedRecipe as ExportedRow } from './recipe-export.ts';
 import { checkForm, recipeSchema } from './recipe-schema.ts';
 import type { MissingPart as MissingRow } from './recipe-surroundings.ts';
 
-const RecipeRequirements = builder.objectRef<RequirementsRow>('RecipeRequirements').implement({
+export const RecipeRequirements = builder.objectRef<RequirementsRow>('RecipeRequirements').implement({
   description: 'What a recipe uses and does not make, with the defaults of its parameters.',
   fields: (t) => ({
     tools: t.exposeStringList('tools', { description: 'Slugs of the tools of which it uses instances.' }),
@@ -184,7 +184,9 @@ const ApplyRecipeInput = builder.inputType('ApplyRecipeInput', {
     recipeId: t.id({
       required: true,
       constraints: bounds.id,
-      description: 'A recipe of the catalogue. Beside `recipe`: the `id` in it.',
+      description:
+        'A recipe of the catalogue; of the organization, by its slug or its identifier, or by that of a version. ' +
+        'Beside `recipe`: the `id` in it.',
     }),
     name: t.string({
       constraints: bounds.name,

@@ -3,6 +3,7 @@ import { brokenUnique } from '../../data/changes.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
+import { ownRecipe } from '../organization-recipes/own-recipe.ts';
 import { type Recipe, readBuiltInRecipes } from './built-in-recipes.ts';
 import { type RecipeCategoryName, recipeCategories } from './recipe.words.ts';
 import { applyPlan, type MadeByRecipe } from './recipe-application.ts';
@@ -84,7 +85,7 @@ export class RecipeService {
     const { access } = this.#deps;
     for (const part of ['app', 'namespace', 'augmentation', 'endpoint', 'action'] as const)
       await access.requireWorkspace(caller, orgId, workspaceId, `${part}:create`);
-    const recipe = input.recipe ? givenRecipe(input.recipeId, input.recipe) : this.get(input.recipeId);
+    const recipe = await this.#documentOf(caller, place, input);
     const plan = planOf(recipe, input, Boolean(input.recipe));
     const around = await surroundingsOf(this.#deps, caller, place, plan.definition, recipe.needs_embedding);
     const { missing } = around;
@@ -114,6 +115,13 @@ export class RecipeService {
       await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, `${part}:read`, { appId });
     const { slowReads, access } = this.#deps;
     return exportApp({ reads: slowReads.of(place.orgId), access }, caller, place);
+  }
+
+  /** The given recipe, or the one that the input names: of the catalogue, or of the organization's own. */
+  async #documentOf(caller: Caller, { orgId }: WorkspacePlace, input: ApplyRecipe): Promise<RecipeDocument> {
+    if (input.recipe) return givenRecipe(input.recipeId, input.recipe);
+    const builtIn = this.#catalogue.find((one) => one.id === input.recipeId);
+    return builtIn ?? ownRecipe(this.#deps, caller, orgId, input.recipeId);
   }
 
   /** Repeats what found a slug free that was taken at the same time by hand. */

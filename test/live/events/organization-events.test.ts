@@ -108,6 +108,7 @@ const heard: Record<string, string> = {
   model: 'x x x x x',
   provider_account: '- - x x x',
   tool: 'x x x x x',
+  organization_recipe: 'x x x x x',
   api_token: '- - - x x', // of others; of one's own: below
   secret: '- x x x x',
 };
