@@ -2,6 +2,7 @@ import { ActionService } from '../pipelines/actions/action.service.ts';
 import { AugmentationService } from '../pipelines/augmentations/augmentation.service.ts';
 import { EndpointService } from '../pipelines/endpoints/endpoint.service.ts';
 import { ExecutionService } from '../pipelines/executions/execution.service.ts';
+import { MissingPartsService } from '../pipelines/recipes/missing-parts.service.ts';
 import { RecipeService } from '../pipelines/recipes/recipe.service.ts';
 import type { Ground } from './ground.ts';
 
@@ -13,6 +14,7 @@ export function createPipelines({ deps, config }: Ground) {
       endpoints: new EndpointService(deps),
       actions: new ActionService(deps),
       executions: new ExecutionService({ ...deps, config }),
+      missingParts: new MissingPartsService(deps),
       recipes: new RecipeService(deps),
     },
     closed: {},

@@ -36,6 +36,7 @@ import '../insight/notifications/notification.graph.ts';
 import '../tenancy/organizations/invitation.graph.ts';
 import '../tenancy/organizations/organization.graph.ts';
 import '../tenancy/organizations/organization-member.graph.ts';
+import '../pipelines/recipes/missing-parts.graph.ts';
 import '../pipelines/recipes/recipe.graph.ts';
 import '../delivery/releases/release.graph.ts';
 import '../vault/secrets/secret.graph.ts';

@@ -10,7 +10,7 @@ import { newNamespace, slugOf } from '../../tenancy/namespaces/namespace.service
 import { lockWorkspace } from '../../tenancy/workspaces/workspace.service.ts';
 import { newAction } from '../actions/action.service.ts';
 import { insertAugmentation } from '../augmentations/augmentation.service.ts';
-import type { KeyedStage } from '../augmentations/augmentation-stages.ts';
+import { demandInstances, type KeyedStage } from '../augmentations/augmentation-stages.ts';
 import { newEndpoint } from '../endpoints/endpoint.service.ts';
 import { startOf } from './recipe-check.ts';
 import { endpointsOf, isRunning } from './recipe-document.ts';
@@ -31,7 +31,7 @@ export interface MadeByRecipe {
 
 /**
  * Writes all parts of a plan, each with its record and its events as if it was made by itself.
- * @throws RESOURCE_NOT_FOUND `workspace`
+ * @throws RESOURCE_NOT_FOUND `workspace`, or `tool_instance` for one that was deleted just now
  */
 export async function applyPlan(
   tx: Tx,
@@ -84,6 +84,10 @@ function insertAugmentations(
 ): Pick<MadeByRecipe, 'stageIds' | 'stepIds'> {
   const made: Pick<MadeByRecipe, 'stageIds' | 'stepIds'> = { stageIds: [], stepIds: [] };
   const stepsBelow = grouped(steps, ({ stage }) => stage);
+  demandInstances(
+    tx,
+    steps.map((step) => surroundings.instanceOf(step)),
+  );
   const stagesBelow = grouped(stages, ({ augmentation }) => augmentation);
   for (const { key, ...augmentation } of augmentations) {
     const row = { id: ids.get(`augmentation.${key}`)!, ...place };

@@ -6,7 +6,8 @@ import { isRefusal } from '../../kernel/errors.ts';
 import { modelsOf } from '../../models/views.ts';
 import { servingInstance, visibleTools } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
-import type { RecipeDefinition, RecipeStep } from './recipe-document.ts';
+import type { RecipeStep } from './recipe-document.ts';
+import type { MappedDefinition } from './recipe-mapping.ts';
 import { type Users, usesOf } from './recipe-uses.ts';
 
 /** What a workspace has of what a recipe uses. */
@@ -77,7 +78,7 @@ export async function surroundingsOf(
   { sql, access }: { sql: Sql; access: Access },
   caller: Caller,
   { orgId, workspaceId }: WorkspacePlace,
-  definition: RecipeDefinition,
+  { definition, instances: mapped }: MappedDefinition,
   needsEmbedding: boolean,
 ): Promise<Surroundings> {
   const wanted = usesOf(definition);
@@ -117,7 +118,10 @@ export async function surroundingsOf(
     'tool_instance',
   ).map((part): MissingPart => (inCatalogue.has(part.name!) ? part : { ...part, kind: 'tool' }));
   return {
-    instanceOf: ({ tool, tool_instance }) => (tool ? (ids.get(keyOf(tool, tool_instance)) ?? null) : null),
+    instanceOf: (step) => {
+      const { tool, tool_instance } = step;
+      return mapped.get(step) ?? (tool ? (ids.get(keyOf(tool, tool_instance)) ?? null) : null);
+    },
     missing: [
       ...tools,
       ...without(wanted.models, found!.models, 'model'),
