@@ -52,6 +52,7 @@ const withoutVersion: Record<string, string> = {
   linkIdentity: 'makes something',
   beginSingleLogout: 'about the session or the sign-in of the account',
   logout: 'about the session or the sign-in of the account',
+  mapMissingParts: 'is about many augmentations, and changes only what each lacks',
   markAllNotificationsRead: 'moves what nobody else sees; repeating it changes nothing',
   markNotificationRead: 'moves what nobody else sees; repeating it changes nothing',
   markNotificationUnread: 'moves what nobody else sees; repeating it changes nothing',

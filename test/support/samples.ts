@@ -105,6 +105,12 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ApplyRecipeInput.parameters': ({ marker }) => ({ title: marker, tone: 'brief' }),
   'ApplyRecipeInput.dryRun': () => false,
   'ApplyRecipeInput.recipe': () => absent,
+  // what the recipe names, and what the app lacks
+  'ApplyRecipeInput.tools': () => absent,
+  'ApplyRecipeInput.models': () => absent,
+  'ApplyRecipeInput.secrets': () => absent,
+  'MapMissingPartsInput.tools': () => absent,
+  'MapMissingPartsInput.models': () => absent,
   '*.kind': () => 'scheduled',
   '*.triggerEvent': () => absent,
   '*.cron': () => '30 8 1 1 *',

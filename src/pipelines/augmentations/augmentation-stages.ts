@@ -196,22 +196,35 @@ async function checkInstances(
   const ids = [...new Set(given.map(({ id }) => id))];
   const found = await tx.query<{ id: string; slug: string }>({ text: INSTANCES, values: [orgId, workspaceId, ids] });
   for (const { id, slug } of found) slugs.set(id, slug);
+  const pathOf = (id: string) => given.find((one) => one.id === id)!.path;
   demandInstances(
     tx,
     found.map(({ id }) => id),
+    (id) => new InputError([noInstance(pathOf(id), id)]),
   );
   return [
     ...otherTools(steps, slugs),
     ...given
       .filter(({ id }) => !slugs.has(id))
-      .map(({ path, id }) => valueIssue(path, `there is no tool instance '${id}' in the workspace`)),
+      .map(({ path, id }) => noInstance(path, id)),
   ];
 }
 
-/** Keeps tool instances until the end of a change that writes steps with them. @throws RESOURCE_NOT_FOUND */
-export function demandInstances(tx: Tx, ids: readonly (string | null)[]): void {
+/** The issue of a tool instance that is not there. */
+export const noInstance = (path: Path, id: string): InputIssue =>
+  valueIssue(path, `there is no tool instance '${id}' in the workspace`);
+
+/**
+ * Keeps tool instances until the end of a change that writes steps with them.
+ * @param orElse the error for one that was deleted just now
+ */
+export function demandInstances(
+  tx: Tx,
+  ids: readonly (string | null)[],
+  orElse: (id: string) => Error = (id) => notFound('tool_instance', id),
+): void {
   for (const id of [...new Set(ids)].sort())
-    if (id !== null) tx.demand('tool_instances', { id }, 'key share', () => notFound('tool_instance', id));
+    if (id !== null) tx.demand('tool_instances', { id }, 'key share', () => orElse(id));
 }
 
 /** Steps that name a tool beside an instance of another one. */
