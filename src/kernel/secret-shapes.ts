@@ -104,7 +104,8 @@ const RANDOM_ENOUGH = /\d|[^A-Za-z\d\s.:!?,_-]/;
 const TEMPLATE = /\{\{[^{}]+\}\}/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** Words, paths, UUIDs, times and versions may have a random look, and are no secrets. */
-const HARMLESS = /^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\d.:TZ+-]+|\/.*|[a-z]+(?:[-_.](?:[a-z]+|\d{1,4}))*)$/i;
+const HARMLESS =
+  /^(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\d.:TZ+-]+|\/.*|[a-z]+(?:[-_.](?:[a-z]+|\d{1,4}))*)$/i;
 /** A word that somebody did not choose: of letters in both cases and digits, or a long hexadecimal one. */
 const RANDOM = /(?<![\w/+.=-])[A-Za-z0-9_+/=-]{20,500}(?![\w/+.=-])/g;
 

@@ -164,7 +164,7 @@ export const harmlessTexts: readonly [key: string, text: string][] = [
   ['hash', 'sha256'],
   ['code', 'const answer = items.map((item) => item.name).join(", ");'],
   ['code', 'if (token === null) throw new Error("no token");'],
-  ['code', 'SELECT id, name FROM customers WHERE created_at > now() - interval \'1 day\''],
+  ['code', "SELECT id, name FROM customers WHERE created_at > now() - interval '1 day'"],
   ['expression', "{{steps.review.text}} != 'yes'"],
   ['template', '<p class="answer-text">Dear {{input.name}},</p><p>Your order {{input.order}} is on its way.</p>'],
   ['colour', '#1f6feb'],

@@ -192,6 +192,13 @@ const before: Record<string, () => Promise<Ids>> = {
   [`DELETE ${W}/apps/{app_id}/augmentations/{augmentation_id}`]: async () => ({
     augmentation_id: findKey(await ask('POST', `${W}/apps/{app_id}/augmentations`), ['augmentation_id'])!,
   }),
+  // steps use the world's
+  [`DELETE ${W}/tool-instances/{instance_id}`]: async () => ({
+    instance_id: findKey(await ask('POST', `${W}/tool-instances`), ['instance_id'])!,
+  }),
+  [`DELETE ${O}/model-catalog/{logical_model_id}`]: async () => ({
+    logical_model_id: findKey(await ask('POST', `${O}/model-catalog`), ['logical_model_id'])!,
+  }),
   // models have targets at the world's
   [`DELETE ${O}/provider-accounts/{provider_account_id}`]: async () => ({
     provider_account_id: findKey(await ask('POST', `${O}/provider-accounts`), ['provider_account_id'])!,

@@ -1,8 +1,9 @@
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { AppPlace } from '../../kernel/checked-place.ts';
-import { InputError, type InputIssue, notFound, valueIssue } from '../../kernel/errors.ts';
+import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
+import { demandInstances } from '../../tools/tool-instances/kept-instances.ts';
 import { instancesByTool } from '../../tools/views.ts';
 import { danglingReferences, stepReferences, uniqueKeys } from './step-keys.ts';
 
@@ -204,28 +205,13 @@ async function checkInstances(
   );
   return [
     ...otherTools(steps, slugs),
-    ...given
-      .filter(({ id }) => !slugs.has(id))
-      .map(({ path, id }) => noInstance(path, id)),
+    ...given.filter(({ id }) => !slugs.has(id)).map(({ path, id }) => noInstance(path, id)),
   ];
 }
 
 /** The issue of a tool instance that is not there. */
-export const noInstance = (path: Path, id: string): InputIssue =>
+const noInstance = (path: Path, id: string): InputIssue =>
   valueIssue(path, `there is no tool instance '${id}' in the workspace`);
-
-/**
- * Keeps tool instances until the end of a change that writes steps with them.
- * @param orElse the error for one that was deleted just now
- */
-export function demandInstances(
-  tx: Tx,
-  ids: readonly (string | null)[],
-  orElse: (id: string) => Error = (id) => notFound('tool_instance', id),
-): void {
-  for (const id of [...new Set(ids)].sort())
-    if (id !== null) tx.demand('tool_instances', { id }, 'key share', () => orElse(id));
-}
 
 /** Steps that name a tool beside an instance of another one. */
 const otherTools = (steps: readonly Placed<StepInput>[], slugs: ReadonlyMap<string, string>): InputIssue[] =>

@@ -34,7 +34,8 @@ const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
     }),
     toolInstanceId: t.exposeID('toolInstanceId', {
       nullable: true,
-      description: 'The tool instance that the step uses. Deleting one that steps use is refused, or takes it from them.',
+      description:
+        'The tool instance that the step uses. Deleting one that steps use is refused, or takes it from them.',
     }),
     toolSlug: t.exposeString('toolSlug', {
       nullable: true,

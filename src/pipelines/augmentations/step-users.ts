@@ -53,7 +53,7 @@ export const instanceUsers: RowUsers<WorkspacePlace & { id: string }> = {
 
 /** The augmentations with steps that name a model. They go on naming it, and miss it: a later one may have its name. */
 export const modelUsers: RowUsers<OrganizationPlace & { logicalModelId: string }> = {
-  lock: async () => {},
+  lock: () => Promise.resolve(),
   find: async (tx, { orgId, logicalModelId }) => {
     const rows = await tx.query<UserRow>(statement`
       select t.id, t.workspace_id as "workspaceId", t.app_id as "appId", array_agg(p.key order by p.key) as keys
@@ -63,7 +63,7 @@ export const modelUsers: RowUsers<OrganizationPlace & { logicalModelId: string }
       group by t.id order by t.id limit ${MAX_USERS}`);
     return rows.map(userOf);
   },
-  release: async () => {},
+  release: () => Promise.resolve(),
 };
 
 /** Raises the versions of augmentations whose steps were changed by themselves: they are a part of them. */

@@ -57,7 +57,10 @@ builder.queryField('missingParts', (t) =>
 const MapMissingPartsInput = builder.inputType('MapMissingPartsInput', {
   description: 'What the workspace has now in place of what an app lacks.',
   fields: (t) => ({
-    tools: mappingOf(t, 'Tool instances of the workspace, by the slug of the tool. They may be instances of another tool.'),
+    tools: mappingOf(
+      t,
+      'Tool instances of the workspace, by the slug of the tool. They may be instances of another tool.',
+    ),
     models: mappingOf(t, 'Models of the organization, by the model that is missing.'),
   }),
 });

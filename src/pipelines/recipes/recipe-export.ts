@@ -207,7 +207,7 @@ class Export {
   }
 
   recipe(): ExportedRecipe {
-    const { name, description, needsEmbedding } = this.#whole;
+    const { name, needsEmbedding } = this.#whole;
     const definition = this.#definition();
     const recipe = {
       id: keyOf(name, 'app'),
@@ -300,11 +300,7 @@ class Export {
 
   /** @param own the keys of the steps that texts may refer to, which they go on doing */
   #json(value: JsonObject, own?: ReadonlySet<string>): JsonObject {
-    return mapTexts(
-      withoutPlainSecrets(value, this.#hider),
-      (text) => this.#text(text, own),
-      { keys: true },
-    );
+    return mapTexts(withoutPlainSecrets(value, this.#hider), (text) => this.#text(text, own), { keys: true });
   }
 
   /** A text that people write, such as a description. */

@@ -8,7 +8,7 @@ import { instancesByTool } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
 import type { RecipeDefinition, RecipeStep } from './recipe-document.ts';
 import { mapTexts } from './recipe-parameters.ts';
-import { isAllowed } from './recipe-surroundings.ts';
+import { isAllowed, type MappedDefinition } from './recipe-surroundings.ts';
 import { SECRET, usesOf } from './recipe-uses.ts';
 
 /** What stands for what a recipe names: what the workspace has in place of it, by the name in the recipe. */
@@ -19,12 +19,6 @@ export interface RecipeMapping {
   models?: Record<string, unknown> | null;
   /** The name or the identifier of a secret, by the name of the placeholder. */
   secrets?: Record<string, unknown> | null;
-}
-
-/** A definition with what the workspace has, and the tool instance of each step that was given one. */
-export interface MappedDefinition {
-  definition: RecipeDefinition;
-  instances: ReadonlyMap<RecipeStep, string>;
 }
 
 type Names = ReadonlyMap<string, string>;
@@ -65,7 +59,11 @@ export async function mapDefinition(
   definition: RecipeDefinition,
   mapping: RecipeMapping,
 ): Promise<MappedDefinition> {
-  const [tools, models, secrets] = [mappedTexts(mapping.tools), mappedTexts(mapping.models), mappedTexts(mapping.secrets)];
+  const [tools, models, secrets] = [
+    mappedTexts(mapping.tools),
+    mappedTexts(mapping.models),
+    mappedTexts(mapping.secrets),
+  ];
   if (tools.size + models.size + secrets.size === 0) return { definition, instances: new Map() };
   const uses = usesOf(definition);
   const found = await targetsOf({ sql, access }, caller, place, [tools, models, secrets]);

@@ -6,9 +6,14 @@ import { isRefusal } from '../../kernel/errors.ts';
 import { modelsOf } from '../../models/views.ts';
 import { servingInstance, visibleTools } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
-import type { RecipeStep } from './recipe-document.ts';
-import type { MappedDefinition } from './recipe-mapping.ts';
+import type { RecipeDefinition, RecipeStep } from './recipe-document.ts';
 import { type Users, usesOf } from './recipe-uses.ts';
+
+/** A definition with what the workspace has, and the tool instance of each step that was given one. */
+export interface MappedDefinition {
+  definition: RecipeDefinition;
+  instances: ReadonlyMap<RecipeStep, string>;
+}
 
 /** What a workspace has of what a recipe uses. */
 export interface Surroundings {

@@ -606,9 +606,7 @@ test('secrets are found by their form too, wherever a text has them, and differe
     random: config.random,
   });
   expect(recipe.definition.actions![0]!.input).toEqual({ again: '{{secret.again}}' });
-  expect(warnings).toContain(
-    "The text of 'random' has a random word, which may be a secret: it stays as it is.",
-  );
+  expect(warnings).toContain("The text of 'random' has a random word, which may be a secret: it stays as it is.");
   expect(warnings.filter((text) => text.includes('stands in its place'))).toHaveLength(9);
   // the names are what a mapping fills
   const names = (recipe as unknown as { requirements: { secrets: string[] } }).requirements.secrets;

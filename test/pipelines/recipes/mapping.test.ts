@@ -98,7 +98,10 @@ const runs: Record<string, [input: Record<string, unknown>, answer: unknown]> = 
     },
   ],
   // it goes back once: the review says yes to the second result
-  'multi-step-agent': [{ task: 'Sweep' }, { result: 'our/chat: our/chat: Divide this task into steps, with the tool for each: Sweep' }],
+  'multi-step-agent': [
+    { task: 'Sweep' },
+    { result: 'our/chat: our/chat: Divide this task into steps, with the tool for each: Sweep' },
+  ],
   'scheduled-report': [
     { topic: 'the week' },
     { report: 'our/chat: Write a page about the week from this:\n\nwhat is known of the week' },
@@ -166,9 +169,7 @@ test('a mapping puts instances, models and secrets in place of what a recipe nam
     {},
   ]);
   // nothing is missing: its schedule runs
-  const { actions } = (
-    await ann.call<{ actions: object[] }>('GET', `${ann.home}/apps/${body.app_id}/actions`)
-  ).body;
+  const { actions } = (await ann.call<{ actions: object[] }>('GET', `${ann.home}/apps/${body.app_id}/actions`)).body;
   expect(actions).toMatchObject([{ enabled: true }]);
 
   type Answer = { applyRecipe: { message: string; missing: object[] } };
@@ -252,7 +253,9 @@ test('what an app misses is read at its own address, heals by names, and is mapp
   const instance = await makeInstance(ann, 'slack');
   expect((await map({ tools: { 'of-others': instance } }, viewer)).status).toBe(403);
   const before = await augmentationOf(ann, body);
-  expect(refusals((await map({ tools: { slack: instance, 'of-others': 'ti_none' }, models: { large: 'x' } })).body)).toEqual([
+  expect(
+    refusals((await map({ tools: { slack: instance, 'of-others': 'ti_none' }, models: { large: 'x' } })).body),
+  ).toEqual([
     ['body.tools.slack', "Value error, no step of the app misses an instance of 'slack'"],
     ['body.tools.of-others', "Value error, there is no tool instance 'ti_none' in the workspace"],
     ['body.models.large', "Value error, no step of the app misses the model 'large'"],
@@ -319,7 +322,13 @@ test('a tool instance that steps use goes only by force, which takes it from the
       resource_id: instance,
       reason: 'in_use',
       references: [
-        { resource_type: 'augmentation', resource_id: id, workspace_id: who.workspaceId, app_id: appId, steps: ['post'] },
+        {
+          resource_type: 'augmentation',
+          resource_id: id,
+          workspace_id: who.workspaceId,
+          app_id: appId,
+          steps: ['post'],
+        },
       ],
     },
   ]);

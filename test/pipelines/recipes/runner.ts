@@ -66,11 +66,16 @@ export class Runner {
     const config = this.#resolved(written, item) as Json;
     switch (step.step_type) {
       case 'llm':
-        return { text: this.#around.ask(step.logical_model_id!, config, step.key), call: { url: 'https://example.test' } };
+        return {
+          text: this.#around.ask(step.logical_model_id!, config, step.key),
+          call: { url: 'https://example.test' },
+        };
       case 'embedding':
         return { vector: [this.#around.ask(step.logical_model_id!, config, step.key).length] };
       case 'tool':
-        return { result: this.#around.call(step.tool_instance_id!, step.tool_slug!, step.action!, { ...config, item }) };
+        return {
+          result: this.#around.call(step.tool_instance_id!, step.tool_slug!, step.action!, { ...config, item }),
+        };
       case 'retrieval':
         return { context: `what is known of ${String(config.query)}`, documents: ['a.txt', 'b.txt'] };
       case 'transform':

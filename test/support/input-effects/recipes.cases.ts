@@ -77,10 +77,11 @@ export const mappingEffects: NonNullable<InputCase['effects']> = {
 };
 
 /** Deletes something that a step uses: refused without `force`. */
-export const forced = (mutation: string, used: (lab: Lab) => Promise<{ given: Json; step: Json }>) => async (lab: Lab) => {
-  const { given, step } = await used(lab);
-  const input = { name: 'Uses', stages: [{ name: 'Say', steps: [{ name: 'Ask', stepType: 'llm', ...step }] }] };
-  await mutateOk(lab.app, 'createAugmentation', { ...place(lab), input }, token(lab));
-  await expect(mutateOk(lab.app, mutation, { ...given, force: false }, token(lab))).rejects.toThrow('in_use');
-  expect(await mutateOk(lab.app, mutation, { ...given, force: true }, token(lab))).toBe(true);
-};
+export const forced =
+  (mutation: string, used: (lab: Lab) => Promise<{ given: Json; step: Json }>) => async (lab: Lab) => {
+    const { given, step } = await used(lab);
+    const input = { name: 'Uses', stages: [{ name: 'Say', steps: [{ name: 'Ask', stepType: 'llm', ...step }] }] };
+    await mutateOk(lab.app, 'createAugmentation', { ...place(lab), input }, token(lab));
+    await expect(mutateOk(lab.app, mutation, { ...given, force: false }, token(lab))).rejects.toThrow('in_use');
+    expect(await mutateOk(lab.app, mutation, { ...given, force: true }, token(lab))).toBe(true);
+  };
