@@ -193,9 +193,10 @@ const before: Record<string, () => Promise<Ids>> = {
     augmentation_id: findKey(await ask('POST', `${W}/apps/{app_id}/augmentations`), ['augmentation_id'])!,
   }),
   // steps use the world's
-  [`DELETE ${W}/tool-instances/{instance_id}`]: async () => ({
-    instance_id: findKey(await ask('POST', `${W}/tool-instances`), ['instance_id'])!,
-  }),
+  [`DELETE ${W}/tool-instances/{instance_id}`]: async () => {
+    const instance_id = findKey(await ask('POST', `${W}/tool-instances`), ['instance_id'])!;
+    return { instance_id, tool_instance_id: instance_id };
+  },
   [`DELETE ${O}/model-catalog/{logical_model_id}`]: async () => ({
     logical_model_id: findKey(await ask('POST', `${O}/model-catalog`), ['logical_model_id'])!,
   }),

@@ -211,7 +211,12 @@ export const casesOfContent: Record<string, readonly EventCase[]> = {
     },
   ],
   mapMissingParts: [
-    usual('with nothing to map'),
+    {
+      when: 'with nothing to map',
+      prepare: async ({ parts }) => {
+        parts.body = {};
+      },
+    },
     {
       when: 'with an instance for a step',
       emits: ['augmentation.updated'],

@@ -66,7 +66,7 @@ const FIND = `with steps as (${STEPS}),
   order by array_position(array['tool', 'tool_instance', 'model', 'secret'], u.kind), u.name limit ${limits.missing}`;
 
 const PARTS = ['augmentation', 'endpoint', 'action'] as const;
-type Part = (typeof PARTS)[number];
+type NamedKind = (typeof PARTS)[number];
 
 const NAMES = `select ${PARTS.map(
   (part) => `(select coalesce(json_agg(json_build_object('id', t.id, 'name', t.name) order by t.id), '[]')
@@ -78,7 +78,7 @@ export async function missingPartsOf(sql: QueryRunner, { orgId, workspaceId, app
   const values = [orgId, workspaceId, appId];
   const found = await sql.query<FoundPart>({ text: FIND, values });
   if (found.length === 0) return { missing: [], total: 0 };
-  const [names] = await sql.query<Record<Part, { id: string; name: string }[]>>({ text: NAMES, values });
+  const [names] = await sql.query<Record<NamedKind, { id: string; name: string }[]>>({ text: NAMES, values });
   const keys = new Map(
     PARTS.flatMap((part) => {
       const made = uniqueKeys(names![part], part);

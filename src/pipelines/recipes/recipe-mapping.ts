@@ -21,7 +21,7 @@ export interface RecipeMapping {
   secrets?: Record<string, unknown> | null;
 }
 
-type Names = ReadonlyMap<string, string>;
+type NameMap = ReadonlyMap<string, string>;
 
 interface Targets {
   instances: Record<string, string>;
@@ -38,7 +38,7 @@ const TARGETS = `select
     where s.status = 'active' and (s.id = any($5::text[]) or s.name = any($5::text[]))) as secrets`;
 
 /** The texts of a map; their form was checked with the input. */
-export const mappedTexts = (map: Record<string, unknown> | null | undefined): Names =>
+export const mappedTexts = (map: Record<string, unknown> | null | undefined): NameMap =>
   new Map(Object.entries(map ?? {}) as [string, string][]);
 
 /** The names by which a mapping may call the tool of a step: the more exact one first. */
@@ -106,7 +106,7 @@ async function targetsOf(
   { sql, access }: { sql: Sql; access: Access },
   caller: Caller,
   { orgId, workspaceId }: WorkspacePlace,
-  [tools, models, secrets]: readonly [Names, Names, Names],
+  [tools, models, secrets]: readonly [NameMap, NameMap, NameMap],
 ): Promise<Targets> {
   const [mayInstances, mayModels, mayShared, mayOwn] = await Promise.all([
     isAllowed(() => access.requireWorkspace(caller, orgId, workspaceId, 'tool_instance:read')),
@@ -129,7 +129,7 @@ async function targetsOf(
 /** What is wrong with one map: names that nothing uses, and targets that are not there. */
 function issuesOf(
   field: keyof RecipeMapping,
-  map: Names,
+  map: NameMap,
   used: { has(name: string): boolean },
   { has, noun, target }: { has: (id: string) => boolean; noun: string; target: (id: string) => string },
 ): InputIssue[] {
@@ -141,7 +141,7 @@ function issuesOf(
 }
 
 /** The definition with other names in `{{secret.NAME}}`. */
-function withSecrets(definition: RecipeDefinition, names: Names): RecipeDefinition {
+function withSecrets(definition: RecipeDefinition, names: NameMap): RecipeDefinition {
   if (names.size === 0) return definition;
   return mapTexts(definition, (text) =>
     text.replaceAll(SECRET, (match, name: string) => (names.has(name) ? `{{secret.${names.get(name)!}}}` : match)),
