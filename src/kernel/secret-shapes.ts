@@ -10,17 +10,23 @@ export interface SecretPart {
   isSure: boolean;
 }
 
+const either = (words: readonly string[]): string => `(?:${words.join('|')})`;
+/** Names of secrets, in any writing: `apiKey`, `api-key`, `API_KEY`. */
+const named = (words: string): string => either(words.split(' ').map((word) => word.replaceAll('-', '[_-]?')));
+
 /** Keys whose texts are secrets. */
 const SENSITIVE = new RegExp(
-  '(?:api[_-]?key|passwo?r?d|passphrase|secret|token|private[_-]?key|access[_-]?key|credentials?|authorization|cookie)$' +
-    '|(?:token|secret|password|credential)[_-]?value$',
+  `${named('api-key passwo?r?d passphrase secret token private-key access-key credentials? authorization cookie')}$|` +
+    `${named('token secret password credential')}[_-]?value$`,
   'i',
 );
 /** Short names of passwords: their texts are secrets if they are one word. */
 const PASSWORD = /(?:^|[_.-])(?:pass|pw|pwd|psk|otp)$|[a-z](?:Pass|Pw|Pwd)$/;
 /** Keys whose texts are secrets if they look random. */
-const SUSPICIOUS =
-  /(?:key|auth|sig(?:nature)?|salt|seed|session|sid|hmac|nonce|bearer|jwt|license|webhook|hook|dsn|connection|conn|pat|value)$/i;
+const SUSPICIOUS = new RegExp(
+  `${named('key auth sig(?:nature)? salt seed session sid hmac nonce bearer jwt license hook dsn conn(?:ection)? pat value')}$`,
+  'i',
+);
 
 /** Texts that are secrets as a whole, under any key. */
 const WHOLE = [
@@ -30,7 +36,8 @@ const WHOLE = [
   /^(?:bearer|basic)\s+(?=\S*\d)\S{8,}$/i,
   /^[a-z][a-z0-9+.-]{1,30}:\/\/[^\s/@:?#]*:[^\s/@]+@\S*$/i,
   /^\s{0,10}-----BEGIN [A-Z ]{0,30}PRIVATE KEY/,
-  /^[^\n]{0,400}\b(?:password|pwd|accountkey|sharedaccesskey|shared secret)\s{0,3}=[^\n;]{1,400}(?:;|$)/i,
+  // a connection string: the settings before the password, and it
+  /^(?:[\w ]{2,40}=[^;\n]{0,200};\s?){0,20}(?:password|pwd|accountkey|sharedaccesskey)=[^;\n]{1,400}(?:;|$)/i,
 ];
 
 const AROUND = '(?<![A-Za-z0-9_-])';
@@ -86,17 +93,33 @@ const VENDORS = [
   `eyJ${W}{8,4000}\\.eyJ${W}{8,8000}\\.${W}{0,2000}`,
 ];
 
-/** Secrets within other texts; the last group of each is the secret itself. */
+const PEM = 'PRIVATE KEY(?: BLOCK)?-----';
+/** Addresses that let whoever knows them write. */
+const HOOKS = either([
+  'hooks\\.slack\\.com/(?:services|workflows)',
+  '(?:ptb\\.|canary\\.)?discord(?:app)?\\.com/api/webhooks',
+  '[a-z0-9-]{1,60}\\.webhook\\.office\\.com/webhookb2',
+]);
+const QUERY = named(
+  'access-token auth-token refresh-token id-token token api-key client-secret secret password passwd pwd sig signature ' +
+    'x-amz-signature x-amz-security-token x-goog-signature sas',
+);
+const ASSIGNED = named(
+  'api-key access-key account-key client-secret secret-key private-key auth-token access-token refresh-token ' +
+    'passwo?r?d passphrase pwd secret token',
+);
+
+/** Secrets within other texts, each as the group of its form. */
 const WITHIN = [
   new RegExp(`${AROUND}(${VENDORS.join('|')})${END}`, 'g'),
-  /(-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----[\s\S]{1,16000}?(?:-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----|$))/g,
+  new RegExp(`(-----BEGIN [A-Z ]{0,30}${PEM}(?:[^-]|-(?!----)){1,16000}(?:-----END [A-Z ]{0,30}${PEM})?)`, 'g'),
   // addresses with a password, or that are a secret themselves
   /([a-z][a-z0-9+.-]{1,30}:\/\/[^\s/@:?#"'<>]{0,200}:[^\s/@"'<>]{1,200}@[^\s"'<>]{0,1000})/gi,
-  /(https:\/\/(?:hooks\.slack\.com\/(?:services|workflows)|(?:ptb\.|canary\.)?discord(?:app)?\.com\/api\/webhooks|[a-z0-9-]{1,60}\.webhook\.office\.com\/webhookb2)\/[^\s"'<>{}]{8,400})/gi,
-  /[?&#](?:access[_-]?token|auth[_-]?token|refresh[_-]?token|id[_-]?token|token|api[_-]?key|client[_-]?secret|secret|password|passwd|pwd|sig|signature|x-amz-signature|x-amz-security-token|x-goog-signature|sas)=([^\s&#"'<>{}]{6,2000})/gi,
+  new RegExp(`(https://${HOOKS}/[^\\s"'<>{}]{8,400})`, 'gi'),
+  new RegExp(`[?&#]${QUERY}=([^\\s&#"'<>{}]{6,2000})`, 'gi'),
   /\b(?:bearer|basic|token)\s{1,3}((?=[^\s"',;]{0,200}\d)[A-Za-z0-9_~+/.=-]{12,4000})/gi,
-  // assignments in texts of other languages: JSON, shell, YAML, connection strings
-  /(?:api[_-]?key|access[_-]?key|account[_-]?key|client[_-]?secret|secret[_-]?key|private[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|passwo?r?d|passphrase|pwd|secret|token)\\{0,2}["']?\s{0,3}[:=]\s{0,3}\\{0,2}["']?([^\s"'\\,;&{}<>()]{6,400})/gi,
+  // assignments in texts of other languages: JSON, shell, YAML
+  new RegExp(`${ASSIGNED}\\\\{0,2}["']?\\s{0,3}[:=]\\s{0,3}\\\\{0,2}["']?([^\\s"'\\\\,;&{}<>()]{6,400})`, 'gi'),
 ];
 /** What a word after `Bearer`, or an assignment, must have to be none of a language. */
 const RANDOM_ENOUGH = /\d|[^A-Za-z\d\s.:!?,_-]/;

@@ -126,6 +126,8 @@ export const harmlessTexts: readonly [key: string, text: string][] = [
   ['prompt', 'Summarize {{input.text}} in at most 150 words.'],
   ['prompt', 'The password of the day is a riddle: never give it away, and keep every secret of the guests.'],
   ['prompt', 'Answer in JSON: {"answer": string, "token_count": number, "password": null}'],
+  ['prompt', 'The form has two settings: password = required; name = optional. Explain both.'],
+  ['prompt', 'A key file begins with -----BEGIN CERTIFICATE----- and is public.'],
   ['prompt', 'Explain what an API key is, what "Bearer" means, and why a secret: prefix is used.'],
   ['system_prompt', 'You are a careful assistant. Basic knowledge of law is expected.'],
   ['text', 'the secret of a good pie'],

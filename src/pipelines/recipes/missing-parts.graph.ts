@@ -33,8 +33,8 @@ const MissingParts = builder.objectRef<MissingPartsRow>('MissingParts').implemen
       type: [MissingPart],
       authorize: 'inherited',
       description:
-        `Tools, tool instances, models and secrets, at most ${limits.missing}, each with at most ${limits.users} of the ` +
-        'parts that use it.',
+        `Tools, tool instances, models and secrets, at most ${limits.missing}, each with at most ${limits.users} of ` +
+        'the parts that use it.',
       resolve: ({ missing }) => [...missing],
     }),
     total: t.exposeInt('total', { description: 'The number of all that it lacks.' }),
@@ -45,8 +45,8 @@ builder.queryField('missingParts', (t) =>
   t.field({
     type: MissingParts,
     description:
-      'What the steps and texts of an app name and the workspace does not have, or the step was not given: the same for ' +
-      'all who may read the app.',
+      'What the steps and texts of an app name and the workspace does not have, or the step was not given: the same ' +
+      'for all who may read the app.',
     authorize: { workspace: 'augmentation:read', in: 'app' },
     args: appArgs(),
     extensions: { cost: 100 }, // all texts of an app

@@ -179,8 +179,8 @@ const ApplyRecipeInput = builder.inputType('ApplyRecipeInput', {
     }),
     tools: mappingOf(
       t,
-      'What takes the place of tools: the identifier of a tool instance of the workspace, by the slug in the recipe, or ' +
-        'by `SLUG/NAME` of an instance that the recipe names.',
+      'What takes the place of tools: the identifier of a tool instance of the workspace, by the slug in the recipe, ' +
+        'or by `SLUG/NAME` of an instance that the recipe names.',
     ),
     models: mappingOf(t, 'What takes the place of models: a model of the organization, by the model in the recipe.'),
     secrets: mappingOf(

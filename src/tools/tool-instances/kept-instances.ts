@@ -10,6 +10,6 @@ export function demandInstances(
   ids: readonly (string | null)[],
   orElse: (id: string) => Error = (id) => notFound('tool_instance', id),
 ): void {
-  for (const id of [...new Set(ids)].sort())
-    if (id !== null) tx.demand('tool_instances', { id }, 'key share', () => orElse(id));
+  const given = ids.filter((id) => id !== null);
+  for (const id of [...new Set(given)].sort()) tx.demand('tool_instances', { id }, 'key share', () => orElse(id));
 }

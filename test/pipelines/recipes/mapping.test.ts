@@ -78,8 +78,8 @@ const runs: Record<string, [input: Record<string, unknown>, answer: unknown]> = 
     { text: 'One. Two' },
     {
       summary:
-        'our/chat: Make one summary of at most 150 words of these:\n\n["our/chat: Summarize this part of a text:\\n\\nOne",' +
-        '"our/chat: Summarize this part of a text:\\n\\nTwo"]',
+        'our/chat: Make one summary of at most 150 words of these:\n\n' +
+        '["our/chat: Summarize this part of a text:\\n\\nOne","our/chat: Summarize this part of a text:\\n\\nTwo"]',
     },
   ],
   'doc-qa': [
@@ -93,7 +93,7 @@ const runs: Record<string, [input: Record<string, unknown>, answer: unknown]> = 
     { topic: 'Trains', addresses: ['https://a.test', 'https://b.test'] },
     {
       report: expect.stringMatching(
-        /^our\/chat: our\/chat: Which questions.*Trains.*\n\nwikipedia summary Trains\n\["http-request request https:\/\/a.test","http-request request https:\/\/b.test"\]$/s,
+        /^our\/chat: our\/chat: Which.*Trains.*\n\nwikipedia summary Trains\n\["http-request request https:\/\/a.test",/s,
       ) as string,
     },
   ],
@@ -140,7 +140,7 @@ test('each built-in recipe, applied to an empty organization and mapped, runs an
       call: (instance, slug, action, config) => {
         expect(instance).toBe(instances[slug]);
         const { title } = (config.parameters ?? {}) as { title?: string };
-        return `${slug} ${action} ${String(title ?? config.item ?? '')}`;
+        return `${slug} ${action} ${title ?? (config.item as string | undefined) ?? ''}`;
       },
     });
     expect(runner.run(), id).toEqual(runs[id]![1]);

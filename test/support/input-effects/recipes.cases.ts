@@ -11,8 +11,15 @@ const place = ({ world: { ids } }: Lab) => ({ orgId: ids.org_id, workspaceId: id
 async function missingAfter(lab: Lab, mapping: Json): Promise<string[]> {
   const step = { key: 'ask', stage: 'say', name: 'Ask', step_type: 'llm', tool: 'theirs', model: 'theirs' };
   const recipe = {
-    ...{ id: 'own', name: 'Own', description: '', category: 'starter', icon: 'app', tags: [], needs_embedding: false },
-    ...{ version: '1', parameters: [] },
+    id: 'own',
+    name: 'Own',
+    description: '',
+    category: 'starter',
+    icon: 'app',
+    tags: [],
+    needs_embedding: false,
+    version: '1',
+    parameters: [],
     definition: {
       app: { name: 'Own', metadata: { auth: '{{secret.theirs}}' } },
       namespace: { name: 'Own' },
