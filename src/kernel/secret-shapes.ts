@@ -23,10 +23,9 @@ const SENSITIVE = new RegExp(
 /** Short names of passwords: their texts are secrets if they are one word. */
 const PASSWORD = /(?:^|[_.-])(?:pass|pw|pwd|psk|otp)$|[a-z](?:Pass|Pw|Pwd)$/;
 /** Keys whose texts are secrets if they look random. */
-const SUSPICIOUS = new RegExp(
-  `${named('key auth sig(?:nature)? salt seed session sid hmac nonce bearer jwt license hook dsn conn(?:ection)? pat value')}$`,
-  'i',
-);
+const RANDOM_UNDER =
+  'key auth sig(?:nature)? salt seed session sid hmac nonce bearer jwt license hook dsn conn(?:ection)? pat value';
+const SUSPICIOUS = new RegExp(`${named(RANDOM_UNDER)}$`, 'i');
 
 /** Texts that are secrets as a whole, under any key. */
 const WHOLE = [
@@ -94,6 +93,7 @@ const VENDORS = [
 ];
 
 const PEM = 'PRIVATE KEY(?: BLOCK)?-----';
+const BODY = '(?:[^-]|-(?!----)){1,16000}';
 /** Addresses that let whoever knows them write. */
 const HOOKS = either([
   'hooks\\.slack\\.com/(?:services|workflows)',
@@ -101,8 +101,8 @@ const HOOKS = either([
   '[a-z0-9-]{1,60}\\.webhook\\.office\\.com/webhookb2',
 ]);
 const QUERY = named(
-  'access-token auth-token refresh-token id-token token api-key client-secret secret password passwd pwd sig signature ' +
-    'x-amz-signature x-amz-security-token x-goog-signature sas',
+  'access-token auth-token refresh-token id-token token api-key client-secret secret password passwd pwd sig ' +
+    'signature x-amz-signature x-amz-security-token x-goog-signature sas',
 );
 const ASSIGNED = named(
   'api-key access-key account-key client-secret secret-key private-key auth-token access-token refresh-token ' +
@@ -112,7 +112,7 @@ const ASSIGNED = named(
 /** Secrets within other texts, each as the group of its form. */
 const WITHIN = [
   new RegExp(`${AROUND}(${VENDORS.join('|')})${END}`, 'g'),
-  new RegExp(`(-----BEGIN [A-Z ]{0,30}${PEM}(?:[^-]|-(?!----)){1,16000}(?:-----END [A-Z ]{0,30}${PEM})?)`, 'g'),
+  new RegExp(`(-----BEGIN [A-Z ]{0,30}${PEM}${BODY}(?:-----END [A-Z ]{0,30}${PEM})?)`, 'g'),
   // addresses with a password, or that are a secret themselves
   /([a-z][a-z0-9+.-]{1,30}:\/\/[^\s/@:?#"'<>]{0,200}:[^\s/@"'<>]{1,200}@[^\s"'<>]{0,1000})/gi,
   new RegExp(`(https://${HOOKS}/[^\\s"'<>{}]{8,400})`, 'gi'),
