@@ -3,6 +3,7 @@ import { AugmentationService } from '../pipelines/augmentations/augmentation.ser
 import { EndpointService } from '../pipelines/endpoints/endpoint.service.ts';
 import { ExecutionService } from '../pipelines/executions/execution.service.ts';
 import { OrganizationRecipeService } from '../pipelines/organization-recipes/organization-recipe.service.ts';
+import { MissingPartsService } from '../pipelines/recipes/missing-parts.service.ts';
 import { RecipeService } from '../pipelines/recipes/recipe.service.ts';
 import type { Ground } from './ground.ts';
 
@@ -15,6 +16,7 @@ export function createPipelines({ deps, config }: Ground) {
       endpoints: new EndpointService(deps),
       actions: new ActionService(deps),
       executions: new ExecutionService({ ...deps, config }),
+      missingParts: new MissingPartsService(deps),
       recipes,
       organizationRecipes: new OrganizationRecipeService({ ...deps, recipes }),
     },

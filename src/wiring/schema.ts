@@ -37,6 +37,7 @@ import '../insight/notifications/notification.graph.ts';
 import '../tenancy/organizations/invitation.graph.ts';
 import '../tenancy/organizations/organization.graph.ts';
 import '../tenancy/organizations/organization-member.graph.ts';
+import '../pipelines/recipes/missing-parts.graph.ts';
 import '../pipelines/recipes/recipe.graph.ts';
 import '../pipelines/organization-recipes/organization-recipe.graph.ts';
 import '../delivery/releases/release.graph.ts';

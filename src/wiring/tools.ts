@@ -1,3 +1,4 @@
+import { instanceUsers } from '../pipelines/augmentations/step-users.ts';
 import { stepsOfApp } from '../pipelines/views.ts';
 import { ConnectionService } from '../tools/connections/connection.service.ts';
 import { ConnectionCredentials } from '../tools/connections/connection-credentials.ts';
@@ -25,7 +26,14 @@ export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound
   const removal = new ConnectionRemoval({ changes, revocations });
   const refresh = new ConnectionRefresh({ sql, changes, credentials, vault, provider, onFault });
   const connections = new ConnectionCredentials({ sql, credentials, refresh });
-  const toolInstances = new ToolInstanceService({ ...deps, vault, credentials, secretReads, connections: removal });
+  const toolInstances = new ToolInstanceService({
+    ...deps,
+    vault,
+    credentials,
+    secretReads,
+    connections: removal,
+    users: instanceUsers,
+  });
   return {
     open: {
       tools: new ToolService(deps),

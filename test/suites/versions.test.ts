@@ -53,6 +53,7 @@ const withoutVersion: Record<string, string> = {
   linkIdentity: 'makes something',
   beginSingleLogout: 'about the session or the sign-in of the account',
   logout: 'about the session or the sign-in of the account',
+  mapMissingParts: 'is about many augmentations, and changes only what each lacks',
   markAllNotificationsRead: 'moves what nobody else sees; repeating it changes nothing',
   markNotificationRead: 'moves what nobody else sees; repeating it changes nothing',
   markNotificationUnread: 'moves what nobody else sees; repeating it changes nothing',
@@ -208,6 +209,14 @@ const before: Record<string, () => Promise<Ids>> = {
   // endpoints and actions run it
   [`DELETE ${W}/apps/{app_id}/augmentations/{augmentation_id}`]: async () => ({
     augmentation_id: findKey(await ask('POST', `${W}/apps/{app_id}/augmentations`), ['augmentation_id'])!,
+  }),
+  // steps use the world's
+  [`DELETE ${W}/tool-instances/{instance_id}`]: async () => {
+    const instance_id = findKey(await ask('POST', `${W}/tool-instances`), ['instance_id'])!;
+    return { instance_id, tool_instance_id: instance_id };
+  },
+  [`DELETE ${O}/model-catalog/{logical_model_id}`]: async () => ({
+    logical_model_id: findKey(await ask('POST', `${O}/model-catalog`), ['logical_model_id'])!,
   }),
   // models have targets at the world's
   [`DELETE ${O}/provider-accounts/{provider_account_id}`]: async () => ({

@@ -42,6 +42,13 @@ async function versioned({ owner, world: { ids }, parts }: Scene, version: numbe
   give(parts, { version });
 }
 
+/** An augmentation of the app of the world with one step. */
+const withStep = ({ owner, world: { ids } }: Scene, step: object) =>
+  called(owner, 'POST', `${owner.home}/apps/${ids.app_id!}/augmentations`, {
+    name: 'Uses',
+    stages: [{ name: 'Say', steps: [{ name: 'Ask', step_type: 'tool', ...step }] }],
+  });
+
 /** Requests of mutations of what a workspace or an organization contains. */
 export const casesOfContent: Record<string, readonly EventCase[]> = {
   createArtifact: [
@@ -190,6 +197,33 @@ export const casesOfContent: Record<string, readonly EventCase[]> = {
       when: 'without a connection',
       prepare: async ({ app, world, parts }) => {
         parts.params.instance_id = await makeMarkedInstance(app, world);
+      },
+    },
+    {
+      when: 'that a step uses, by force',
+      emits: ['augmentation.updated'],
+      prepare: async (scene) => {
+        const instance = await makeMarkedInstance(scene.app, scene.world);
+        scene.parts.params.instance_id = instance;
+        scene.parts.query.force = 'true';
+        await withStep(scene, { tool_instance_id: instance });
+      },
+    },
+  ],
+  mapMissingParts: [
+    {
+      when: 'with nothing to map',
+      prepare: async ({ parts }) => {
+        parts.body = {};
+      },
+    },
+    {
+      when: 'with an instance for a step',
+      emits: ['augmentation.updated'],
+      prepare: async (scene) => {
+        const slug = `theirs-${unique()}`;
+        await withStep(scene, { tool_slug: slug });
+        scene.parts.body = { tools: { [slug]: scene.world.ids.tool_instance_id } };
       },
     },
   ],

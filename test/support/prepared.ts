@@ -113,6 +113,18 @@ export const prepared: Record<string, Prepare> = {
     const shelf = `/v1/orgs/${org_id}/workspaces/${workspace_id}/namespaces/${namespace_id}/artifacts`;
     await expectOk(app, { method: 'DELETE', url: `${shelf}/${parts.params.artifact_id}`, headers: world.as('owner') });
   },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/apps/{app_id}/map-missing': async (app, world, parts) => {
+    const { org_id, workspace_id, app_id, instance_id } = world.ids;
+    const tool_slug = `${world.marker}-theirs`;
+    const stages = [{ name: world.marker, steps: [{ name: world.marker, step_type: 'tool', tool_slug }] }];
+    await expectOk(app, {
+      method: 'POST',
+      url: `/v1/orgs/${org_id}/workspaces/${workspace_id}/apps/${app_id}/augmentations`,
+      headers: world.as('owner'),
+      payload: { name: world.marker, stages },
+    });
+    inBody(parts, { tools: { [tool_slug]: instance_id } });
+  },
   'POST /v1/connections/oauth/exchange': async (app, world, parts) => {
     const server = keepOpen(await startOAuthServer());
     const body = { access_token: 'access', refresh_token: 'refresh', token_type: 'bearer', expires_in: 3_600 };

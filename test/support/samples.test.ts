@@ -61,7 +61,10 @@ const oneField = (type: GraphQLInputType, constraints: Constraints = {}): GraphQ
 
 /** Fields that no sample has, because a value would contradict another one or the world; everything else is filled. */
 const LEFT_OUT: readonly string[] = [
+  'ApplyRecipeInput.models',
   'ApplyRecipeInput.recipe',
+  'ApplyRecipeInput.secrets',
+  'ApplyRecipeInput.tools',
   'AugmentationStageInput.stageId',
   'AugmentationStepInput.stepId',
   'AugmentationStepInput.toolSlug',
@@ -81,6 +84,8 @@ const LEFT_OUT: readonly string[] = [
   'EntityReferenceInput.name',
   'IdentityGroupMappingInput.workspaceId',
   'ImportedEntityInput.id',
+  'MapMissingPartsInput.models',
+  'MapMissingPartsInput.tools',
   'RegisterInput.inviteToken',
   'ReportExecutionInput.endedAt',
   'ReportExecutionInput.error',

@@ -107,6 +107,12 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ApplyRecipeInput.recipe': () => absent,
   'CreateOrganizationRecipeInput.recipe': recipeSample,
   'UpdateOrganizationRecipeInput.recipe': recipeSample,
+  // what the recipe names, and what the app lacks
+  'ApplyRecipeInput.tools': () => absent,
+  'ApplyRecipeInput.models': () => absent,
+  'ApplyRecipeInput.secrets': () => absent,
+  'MapMissingPartsInput.tools': () => absent,
+  'MapMissingPartsInput.models': () => absent,
   '*.kind': () => 'scheduled',
   '*.triggerEvent': () => absent,
   '*.cron': () => '30 8 1 1 *',

@@ -154,12 +154,22 @@ builder.mutationFields((t) => ({
       services.models.update(caller, organization, logicalModelId, input),
   }),
   deleteLogicalModel: t.boolean({
-    description: 'Deletes a model and its entitlements, and removes it from fallback chains.',
+    description:
+      'Deletes a model and its entitlements, and removes it from fallback chains. One that steps use is refused: ' +
+      '`RESOURCE_CONFLICT`, `in_use`.',
     authorize: { organization: 'model:delete' },
     emits: ['model.deleted'],
     mayEmit: ['model_entitlement.deleted', 'model.updated'],
-    args: { ...target(), ...versionArg() },
-    resolve: ({ organization }, { logicalModelId }, { caller, services }) =>
-      services.models.delete(caller, organization, logicalModelId),
+    args: {
+      ...target(),
+      force: t.arg.boolean({
+        required: true,
+        defaultValue: false,
+        description: 'Deletes a model that steps use, too. The steps go on naming it, and miss it.',
+      }),
+      ...versionArg(),
+    },
+    resolve: ({ organization }, { logicalModelId, force }, { caller, services }) =>
+      services.models.delete(caller, organization, logicalModelId, { force }),
   }),
 }));

@@ -6,12 +6,13 @@ import type { Words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
+import type { RowUsers } from '../../data/row-users.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { LogicalModel as ModelRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
-import { alreadyExists, notFound } from '../../kernel/errors.ts';
+import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { checkFallbackChain, lockModels } from './fallback-chain.ts';
 import { type LogicalModel, type ModelConstraints, type ModelFilters, models } from './logical-model.source.ts';
@@ -31,12 +32,17 @@ interface UpdateLogicalModel extends Given<ModelRow, Changeable> {
 
 type CreateLogicalModel = Omit<UpdateLogicalModel, 'status'> & Pick<ModelRow, 'logicalModelId' | 'name'>;
 
+interface ModelDeps extends ServiceDeps {
+  /** What uses models. */
+  users: RowUsers<OrganizationPlace & { logicalModelId: string }>;
+}
+
 /** The model catalogue of an organization. A model is identified by the identifier that its organization gave it. */
 export class LogicalModelService {
   readonly reads: Reads<LogicalModel, OrganizationPlace, PageArgs & ModelFilters>;
-  readonly #deps: ServiceDeps;
+  readonly #deps: ModelDeps;
 
-  constructor(deps: ServiceDeps) {
+  constructor(deps: ModelDeps) {
     this.#deps = deps;
     this.reads = new Reads(deps, models);
   }
@@ -120,9 +126,17 @@ export class LogicalModelService {
   /**
    * Deletes a model with its entitlements and removes it from all fallback chains, in one transaction and with an event
    * for each.
+   * @param options.force also one that steps use
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `in_use` with `references` while steps use it
    */
-  async delete(caller: Caller, { orgId }: Checked<OrganizationPlace>, logicalModelId: string): Promise<boolean> {
-    return this.#deps.changes.run(caller, async (tx) => {
+  async delete(
+    caller: Caller,
+    { orgId }: Checked<OrganizationPlace>,
+    logicalModelId: string,
+    { force }: { force: boolean },
+  ): Promise<boolean> {
+    const { changes, users } = this.#deps;
+    return changes.run(caller, async (tx) => {
       await lockModels(tx, orgId);
       // Locks the entitlements before the model: a usage report locks an entitlement first, then the model and a
       // target.
@@ -133,6 +147,15 @@ export class LogicalModelService {
       );
       const { id } = await tx.lock('logical_models', { orgId, logicalModelId }, 'update', missing(logicalModelId));
       await tx.expectVersion({ table: 'logical_models', key: { orgId, logicalModelId } });
+      const references = force ? [] : await users.find(tx, { orgId, logicalModelId });
+      if (references.length > 0)
+        throw conflict(
+          'model',
+          logicalModelId,
+          'in_use',
+          'Steps of augmentations use the model: change them first, or delete it with `force`.',
+          { references },
+        );
       const entitlements = await tx.query<{ id: string; workspaceId: string }>(statement`
         delete from model_entitlements where model_id = ${id} returning id, workspace_id as "workspaceId"`);
       const chains = await leaveChains(tx, orgId, logicalModelId);

@@ -3,7 +3,7 @@ import { statement } from '../../data/writes.ts';
 import type { AppPlace } from '../../kernel/checked-place.ts';
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import { modelsOf } from '../../models/views.ts';
+import { demandInstances } from '../../tools/tool-instances/kept-instances.ts';
 import { instancesByTool } from '../../tools/views.ts';
 import { danglingReferences, stepReferences, uniqueKeys } from './step-keys.ts';
 
@@ -67,15 +67,16 @@ const stepsOf = (stages: readonly StageInput[]): Placed<StepInput>[] =>
   );
 
 /** What is known of a step that is there. */
-interface KnownStep extends Record<ReferenceName | 'toolSlug', string | null> {
+interface KnownStep extends Record<'toolInstanceId' | 'toolSlug', string | null> {
   id: string;
   key: string;
   config: unknown;
 }
 
 /**
- * Checks the stages that replace others: bounds over all of them, ids that are kept, keys, and what steps name: models,
- * tool instances, and each other. What a step named before may be gone meanwhile.
+ * Checks the stages that replace others: bounds over all of them, ids that are kept, keys, and what steps name: tool
+ * instances, and each other. A tool instance that a step named before may be gone meanwhile. Models and tools are named
+ * by words that their organization chose: they may come later, as with recipes, and are missing until then.
  * @param augmentationId the augmentation, which is locked; `null` for a new one
  * @returns the stages with the keys of their steps
  * @throws InputError
@@ -99,7 +100,7 @@ export async function checkStages(
     ...checkIds('stage', placed, ({ stageId }) => stageId, known),
     ...checkIds('step', steps, ({ stepId }) => stepId, knownSteps),
     ...checkKeys(steps, knownSteps),
-    ...(await checkReferences(tx, place, steps, knownSteps, slugs)),
+    ...(await checkInstances(tx, place, steps, knownSteps, slugs)),
   ];
   if (issues.length > 0) throw new InputError(issues);
   for (const { item } of steps) item.toolSlug ??= slugs.get(item.toolInstanceId ?? '');
@@ -146,8 +147,7 @@ async function stagesOf(tx: Tx, augmentationId: string): Promise<[{ id: string }
     statement`select id from augmentation_stages where augmentation_id = ${augmentationId}`,
   );
   const steps = await tx.query<KnownStep>(statement`
-    select p.id, p.key, p.config, p.logical_model_id as "logicalModelId", p.tool_instance_id as "toolInstanceId",
-      p.tool_slug as "toolSlug"
+    select p.id, p.key, p.config, p.tool_instance_id as "toolInstanceId", p.tool_slug as "toolSlug"
     from augmentation_steps p join augmentation_stages s on s.id = p.stage_id
     where s.augmentation_id = ${augmentationId}`);
   return [stages, steps];
@@ -180,43 +180,38 @@ function checkIds<Item>(
   });
 }
 
-type ReferenceName = 'logicalModelId' | 'toolInstanceId';
+const INSTANCES = `select i.id, i.slug from (${instancesByTool('$1', '$2')}) i where i.id = any($3::text[])`;
 
-const NAMED = `select array(select m.id from (${modelsOf('$1')}) m where m.id = any($3::text[])) as models,
-  (select coalesce(json_object_agg(i.id, i.slug), '{}') from (${instancesByTool('$1', '$2')}) i
-    where i.id = any($4::text[])) as instances`;
-
-async function checkReferences(
+async function checkInstances(
   tx: Tx,
   { orgId, workspaceId }: AppPlace,
   steps: readonly Placed<StepInput>[],
   known: readonly KnownStep[],
   slugs: Map<string, string>,
 ): Promise<InputIssue[]> {
-  const given = (name: ReferenceName) => {
-    const before = new Set(known.map((step) => step[name]));
-    return steps.flatMap(({ path, item: { [name]: id } }) =>
-      id && !before.has(id) ? [{ path: [...path, name], id }] : [],
-    );
-  };
-  const models = given('logicalModelId');
-  const instances = given('toolInstanceId');
-  if (models.length + instances.length === 0) return otherTools(steps, slugs);
-  const [found] = await tx.query<{ models: string[]; instances: Record<string, string> }>({
-    text: NAMED,
-    values: [orgId, workspaceId, models.map(({ id }) => id), instances.map(({ id }) => id)],
-  });
-  for (const [id, slug] of Object.entries(found?.instances ?? {})) slugs.set(id, slug);
+  const before = new Set(known.map(({ toolInstanceId }) => toolInstanceId));
+  const given = steps.flatMap(({ path, item: { toolInstanceId: id } }) =>
+    id && !before.has(id) ? [{ path: [...path, 'toolInstanceId'], id }] : [],
+  );
+  if (given.length === 0) return otherTools(steps, slugs);
+  const ids = [...new Set(given.map(({ id }) => id))];
+  const found = await tx.query<{ id: string; slug: string }>({ text: INSTANCES, values: [orgId, workspaceId, ids] });
+  for (const { id, slug } of found) slugs.set(id, slug);
+  const pathOf = (id: string) => given.find((one) => one.id === id)!.path;
+  demandInstances(
+    tx,
+    found.map(({ id }) => id),
+    (id) => new InputError([noInstance(pathOf(id), id)]),
+  );
   return [
     ...otherTools(steps, slugs),
-    ...models
-      .filter(({ id }) => !found?.models.includes(id))
-      .map(({ path, id }) => valueIssue(path, `there is no model '${id}' in the organization`)),
-    ...instances
-      .filter(({ id }) => !slugs.has(id))
-      .map(({ path, id }) => valueIssue(path, `there is no tool instance '${id}' in the workspace`)),
+    ...given.filter(({ id }) => !slugs.has(id)).map(({ path, id }) => noInstance(path, id)),
   ];
 }
+
+/** The issue of a tool instance that is not there. */
+const noInstance = (path: Path, id: string): InputIssue =>
+  valueIssue(path, `there is no tool instance '${id}' in the workspace`);
 
 /** Steps that name a tool beside an instance of another one. */
 const otherTools = (steps: readonly Placed<StepInput>[], slugs: ReadonlyMap<string, string>): InputIssue[] =>

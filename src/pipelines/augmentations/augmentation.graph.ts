@@ -30,11 +30,12 @@ const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
     config: t.expose('config', { type: 'JSONObject', description: `Settings of the step, free-form. ${MASKED}` }),
     logicalModelId: t.exposeID('logicalModelId', {
       nullable: true,
-      description: 'The model that the step uses. It stays when the model is deleted.',
+      description: 'The model that the step uses. It stays when the model is deleted: `missingParts` lists it then.',
     }),
     toolInstanceId: t.exposeID('toolInstanceId', {
       nullable: true,
-      description: 'The tool instance that the step uses. It stays when the instance is deleted.',
+      description:
+        'The tool instance that the step uses. Deleting one that steps use is refused, or takes it from them.',
     }),
     toolSlug: t.exposeString('toolSlug', {
       nullable: true,
@@ -119,7 +120,7 @@ const StepInput = builder.inputType('AugmentationStepInput', {
     }),
     logicalModelId: t.id({
       constraints: bounds.id,
-      description: 'The model that the step uses: one of the organization.',
+      description: 'The model that the step uses. One that is not there yet is missing until it is made.',
     }),
     toolInstanceId: t.id({
       constraints: bounds.id,

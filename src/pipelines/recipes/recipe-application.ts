@@ -8,6 +8,7 @@ import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
 import { newApp } from '../../tenancy/apps/app.service.ts';
 import { newNamespace, slugOf } from '../../tenancy/namespaces/namespace.service.ts';
 import { lockWorkspace } from '../../tenancy/workspaces/workspace.service.ts';
+import { demandInstances } from '../../tools/tool-instances/kept-instances.ts';
 import { newAction } from '../actions/action.service.ts';
 import { insertAugmentation } from '../augmentations/augmentation.service.ts';
 import type { KeyedStage } from '../augmentations/augmentation-stages.ts';
@@ -31,7 +32,7 @@ export interface MadeByRecipe {
 
 /**
  * Writes all parts of a plan, each with its record and its events as if it was made by itself.
- * @throws RESOURCE_NOT_FOUND `workspace`
+ * @throws RESOURCE_NOT_FOUND `workspace`, or `tool_instance` for one that was deleted just now
  */
 export async function applyPlan(
   tx: Tx,
@@ -84,6 +85,10 @@ function insertAugmentations(
 ): Pick<MadeByRecipe, 'stageIds' | 'stepIds'> {
   const made: Pick<MadeByRecipe, 'stageIds' | 'stepIds'> = { stageIds: [], stepIds: [] };
   const stepsBelow = grouped(steps, ({ stage }) => stage);
+  demandInstances(
+    tx,
+    steps.map((step) => surroundings.instanceOf(step)),
+  );
   const stagesBelow = grouped(stages, ({ augmentation }) => augmentation);
   for (const { key, ...augmentation } of augmentations) {
     const row = { id: ids.get(`augmentation.${key}`)!, ...place };

@@ -5,7 +5,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, notFound } from '../../kernel/errors.ts';
 import { ID_FORM, kindOfId } from '../../kernel/ids.ts';
-import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
+import { withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
 import { modelsOf } from '../../models/views.ts';
 import { instancesByTool } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
@@ -19,6 +19,7 @@ import { asLiteral, isOwnStep, stepName, withoutReferences } from './recipe-refe
 import { requirementsOf } from './recipe-requirements.ts';
 import { checkForm } from './recipe-schema.ts';
 import { isAllowed } from './recipe-surroundings.ts';
+import { SecretHider, secretsNamedIn } from './secret-hider.ts';
 
 /** An app as a recipe, and what could not be kept. */
 export interface ExportedRecipe {
@@ -170,9 +171,6 @@ const tooLarge = (appId: string) =>
   );
 
 const ID = new RegExp(`(?<![A-Za-z0-9])${ID_FORM}(?![0-9A-Za-z])`, 'g');
-/** Keys that a placeholder can name. */
-const NAMEABLE = /^[^{}]{1,255}$/;
-
 /** The writing of one recipe. */
 class Export {
   readonly #whole: Whole;
@@ -183,11 +181,13 @@ class Export {
   readonly #local = new Set(['namespace']);
   readonly #counts = new Map<string, number>();
   readonly #warnings = new Set<string>();
+  readonly #hider: SecretHider;
   readonly #keys: Record<'augmentation' | 'stage' | 'endpoint' | 'action', Map<string, string>>;
 
   constructor(whole: Whole, appId: string, secrets: ReadonlyMap<string, string>) {
     this.#whole = whole;
     this.#secrets = secrets;
+    this.#hider = new SecretHider(this.#warnings, [...secrets.values(), ...secretsNamedIn(whole)]);
     const stages = whole.augmentations.flatMap((one) => one.stages);
     this.#keys = {
       augmentation: keysOf(whole.augmentations, 'augmentation'),
@@ -207,12 +207,12 @@ class Export {
   }
 
   recipe(): ExportedRecipe {
-    const { name, description, needsEmbedding } = this.#whole;
+    const { name, needsEmbedding } = this.#whole;
     const definition = this.#definition();
     const recipe = {
       id: keyOf(name, 'app'),
       name: definition.app.name,
-      description: description === null ? '' : this.#text(description),
+      description: definition.app.description ?? '',
       category: 'intermediate' as const,
       icon: 'app',
       tags: [],
@@ -287,7 +287,7 @@ class Export {
   }
 
   #labels({ name, description }: { name: string; description: string | null }) {
-    return { name: this.#text(name), ...(description !== null && { description: this.#text(description) }) };
+    return { name: this.#text(name), ...(description !== null && { description: this.#free(description) }) };
   }
 
   #tool({ toolInstanceId: id, toolSlug, name }: Step): { tool?: string; tool_instance?: string } {
@@ -300,21 +300,15 @@ class Export {
 
   /** @param own the keys of the steps that texts may refer to, which they go on doing */
   #json(value: JsonObject, own?: ReadonlySet<string>): JsonObject {
-    return mapTexts(
-      withoutPlainSecrets(value, (key, text) => (NAMEABLE.test(key) ? this.#hidden(key) : text)),
-      (text) => this.#text(text, own),
-      { keys: true },
-    );
+    return mapTexts(withoutPlainSecrets(value, this.#hider), (text) => this.#text(text, own), { keys: true });
   }
 
-  #hidden(key: string): string {
-    this.#warnings.add(`The text of '${key}' may be a secret: {{secret.${key}}} stands in its place.`);
-    return `{{secret.${key}}}`;
+  /** A text that people write, such as a description. */
+  #free(text: string): string {
+    return this.#text(withoutPlainSecrets(text, this.#hider, 'description'));
   }
 
   #text(text: string, own?: ReadonlySet<string>): string {
-    const [, secret] = SECRET_REFERENCE.exec(text) ?? [];
-    if (secret !== undefined) return `{{secret.${secret}}}`;
     const plain = withoutReferences(text, (name) => this.#local.has(name) && !isOwnStep(name, own));
     const marked = own
       ? mapStepReferences(plain, (match, key) => (own.has(key) ? match : this.#dangling(match)))

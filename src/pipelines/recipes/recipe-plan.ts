@@ -2,12 +2,13 @@ import type { ConstraintIssue } from '../../kernel/constraints.ts';
 import { InputError, type InputIssue, invalidInput } from '../../kernel/errors.ts';
 import { declarationIssues, definitionIssues } from './recipe-check.ts';
 import type { RecipeDefinition, RecipeDocument } from './recipe-document.ts';
+import type { RecipeMapping } from './recipe-mapping.ts';
 import { parametersIn, parameterValues, TooLarge, withParameters } from './recipe-parameters.ts';
 import { type LocalIds, newLocalIds, withIds } from './recipe-references.ts';
 import { checkDefinitionForm } from './recipe-schema.ts';
 
 /** What a caller gives to apply a recipe. */
-export interface ApplyRecipe {
+export interface ApplyRecipe extends RecipeMapping {
   recipeId: string;
   /** Name of the app and the namespace, in place of those of the recipe. */
   name?: string | null;

@@ -9,6 +9,12 @@ import { nameableSecrets } from '../../vault/views.ts';
 import type { RecipeDefinition, RecipeStep } from './recipe-document.ts';
 import { type Users, usesOf } from './recipe-uses.ts';
 
+/** A definition with what the workspace has, and the tool instance of each step that was given one. */
+export interface MappedDefinition {
+  definition: RecipeDefinition;
+  instances: ReadonlyMap<RecipeStep, string>;
+}
+
 /** What a workspace has of what a recipe uses. */
 export interface Surroundings {
   /** The tool instance that a step uses; `null` for none. */
@@ -77,7 +83,7 @@ export async function surroundingsOf(
   { sql, access }: { sql: Sql; access: Access },
   caller: Caller,
   { orgId, workspaceId }: WorkspacePlace,
-  definition: RecipeDefinition,
+  { definition, instances: mapped }: MappedDefinition,
   needsEmbedding: boolean,
 ): Promise<Surroundings> {
   const wanted = usesOf(definition);
@@ -117,7 +123,10 @@ export async function surroundingsOf(
     'tool_instance',
   ).map((part): MissingPart => (inCatalogue.has(part.name!) ? part : { ...part, kind: 'tool' }));
   return {
-    instanceOf: ({ tool, tool_instance }) => (tool ? (ids.get(keyOf(tool, tool_instance)) ?? null) : null),
+    instanceOf: (step) => {
+      const { tool, tool_instance } = step;
+      return mapped.get(step) ?? (tool ? (ids.get(keyOf(tool, tool_instance)) ?? null) : null);
+    },
     missing: [
       ...tools,
       ...without(wanted.models, found!.models, 'model'),

@@ -2,7 +2,8 @@ import type { RecipeDefinition } from './recipe-document.ts';
 import { mapTexts } from './recipe-parameters.ts';
 import { augmentationsOfStages, stepName } from './recipe-references.ts';
 
-const SECRET = /\{\{secret\.([^{}]{1,255})\}\}/g;
+/** A text that names a secret. */
+export const SECRET = /\{\{secret\.([^{}]{1,255})\}\}/g;
 
 /** The local names of the parts that use something, by its name. */
 export type Users = ReadonlyMap<string, string[]>;

@@ -3,6 +3,7 @@ import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { appArgs, idArg, organizationArgs, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import type { Recipe as RecipeRow } from './built-in-recipes.ts';
+import { MissingPart } from './missing-parts.graph.ts';
 import type {
   AppliedRecipe as AppliedRow,
   RecipeCatalogue as CatalogueRow,
@@ -11,8 +12,8 @@ import type {
 import { limits, recipeCategories } from './recipe.words.ts';
 import type { RecipeRequirements as RequirementsRow } from './recipe-document.ts';
 import type { ExportedRecipe as ExportedRow } from './recipe-export.ts';
+import { mappingOf } from './recipe-mapping.inputs.ts';
 import { checkForm, recipeSchema } from './recipe-schema.ts';
-import type { MissingPart as MissingRow } from './recipe-surroundings.ts';
 
 export const RecipeRequirements = builder.objectRef<RequirementsRow>('RecipeRequirements').implement({
   description: 'What a recipe uses and does not make, with the defaults of its parameters.',
@@ -112,24 +113,6 @@ builder.queryFields((t) => ({
   }),
 }));
 
-const MissingPart = builder.objectRef<MissingRow>('MissingPart').implement({
-  description: 'Something that a recipe uses and the workspace does not have, as far as the caller may see.',
-  fields: (t) => ({
-    kind: t.exposeString('kind', {
-      description:
-        '`tool`: the catalogue has no such tool; `tool_instance`: the workspace has no instance of the tool; ' +
-        '`model`; `embedding_model`: the organization has none; or `secret`.',
-    }),
-    name: t.exposeString('name', {
-      nullable: true,
-      description: 'The slug of the tool, the identifier of the model, or the name of the secret.',
-    }),
-    usedBy: t.exposeStringList('usedBy', {
-      description: 'The parts of the recipe that use it, such as `step.AUGMENTATION.KEY`.',
-    }),
-  }),
-});
-
 const AppliedRecipe = builder.objectRef<AppliedRow>('AppliedRecipe').implement({
   description: 'What a recipe made. After a dry run there are no identifiers.',
   fields: (t) => ({
@@ -196,6 +179,16 @@ const ApplyRecipeInput = builder.inputType('ApplyRecipeInput', {
       type: 'JSONObject',
       description: 'Values of parameters, by name. Others have their defaults.',
     }),
+    tools: mappingOf(
+      t,
+      'What takes the place of tools: the identifier of a tool instance of the workspace, by the slug in the recipe, ' +
+        'or by `SLUG/NAME` of an instance that the recipe names.',
+    ),
+    models: mappingOf(t, 'What takes the place of models: a model of the organization, by the model in the recipe.'),
+    secrets: mappingOf(
+      t,
+      'What takes the place of secrets: the name or identifier of a secret, by the NAME of `{{secret.NAME}}`.',
+    ),
     dryRun: t.boolean({ description: 'Makes nothing, and says what would be made. Default false.' }),
     recipe: t.field({
       type: 'JSONObject',
@@ -210,9 +203,9 @@ builder.mutationFields((t) => ({
   applyRecipe: t.field({
     type: AppliedRecipe,
     description:
-      'Makes an app from a recipe: with a namespace, augmentations, endpoints and actions, all or nothing. What the ' +
-      'workspace lacks is no failure: `missing` lists it, and schedules are disabled then. To apply a recipe again ' +
-      'makes another app.',
+      'Makes an app from a recipe: with a namespace, augmentations, endpoints and actions, all or nothing. `tools`, ' +
+      '`models` and `secrets` say what takes the place of what the recipe names. What the workspace lacks is no ' +
+      'failure: `missing` lists it, and schedules are disabled then. To apply a recipe again makes another app.',
     authorize: { workspace: 'recipe:apply' },
     emits: ['recipe.applied', 'namespace.created', 'app.created'],
     mayEmit: ['augmentation.created', 'endpoint.created', 'action.created'],

@@ -9,6 +9,7 @@ import { type RecipeCategoryName, recipeCategories } from './recipe.words.ts';
 import { applyPlan, type MadeByRecipe } from './recipe-application.ts';
 import { endpointsOf, isRunning, type RecipeDefinition, type RecipeDocument } from './recipe-document.ts';
 import { type ExportedRecipe, exportApp } from './recipe-export.ts';
+import { mapDefinition } from './recipe-mapping.ts';
 import { type ApplyRecipe, planOf } from './recipe-plan.ts';
 import { type MissingPart, surroundingsOf, wordsOf } from './recipe-surroundings.ts';
 
@@ -78,7 +79,7 @@ export class RecipeService {
    * Makes an app from a recipe, with everything that belongs to it: all or nothing. Missing models, tools and secrets
    * are no failure: they are listed, and schedules are disabled.
    * @throws FORBIDDEN for callers who could not make each part by itself; RESOURCE_NOT_FOUND `recipe`; InputError for
-   * parameters and for a given recipe
+   * parameters, for a given recipe, and for a mapping of what is not there
    */
   async apply(caller: Caller, place: Checked<WorkspacePlace>, input: ApplyRecipe): Promise<AppliedRecipe> {
     const { orgId, workspaceId } = place;
@@ -86,8 +87,10 @@ export class RecipeService {
     for (const part of ['app', 'namespace', 'augmentation', 'endpoint', 'action'] as const)
       await access.requireWorkspace(caller, orgId, workspaceId, `${part}:create`);
     const recipe = await this.#documentOf(caller, place, input);
-    const plan = planOf(recipe, input, Boolean(input.recipe));
-    const around = await surroundingsOf(this.#deps, caller, place, plan.definition, recipe.needs_embedding);
+    const planned = planOf(recipe, input, Boolean(input.recipe));
+    const mapped = await mapDefinition(this.#deps, caller, place, planned.definition, input);
+    const plan = { ...planned, definition: mapped.definition };
+    const around = await surroundingsOf(this.#deps, caller, place, mapped, recipe.needs_embedding);
     const { missing } = around;
     const about = { orgId, recipeId: recipe.id, missing };
     const isHeld = missing.length > 0 && (plan.definition.actions ?? []).some(isRunning);

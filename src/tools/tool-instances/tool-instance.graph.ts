@@ -272,12 +272,23 @@ builder.mutationFields((t) => ({
   deleteToolInstance: t.boolean({
     description:
       'Deletes an instance, its connections and its credentials. Members may delete only the instances that they ' +
-      'created.',
+      'created. One that steps use is refused: `RESOURCE_CONFLICT`, `in_use`.',
     authorize: { workspace: 'tool_instance:delete' },
     emits: ['tool_instance.deleted'],
-    mayEmit: ['connection.deleted'],
-    args: { ...target(), ...versionArg() },
-    resolve: ({ workspace }, { id }, { caller, services }) => services.toolInstances.delete(caller, workspace, id),
+    mayEmit: ['connection.deleted', 'augmentation.updated'],
+    args: {
+      ...target(),
+      force: t.arg.boolean({
+        required: true,
+        defaultValue: false,
+        description:
+          'Deletes an instance that steps use, too, which needs `augmentation:update`. The steps have none then, ' +
+          'and go on naming its tool.',
+      }),
+      ...versionArg(),
+    },
+    resolve: ({ workspace }, { id, force }, { caller, services }) =>
+      services.toolInstances.delete(caller, workspace, id, { force }),
   }),
   testToolInstance: t.field({
     type: ToolInstanceTestResult,

@@ -6,6 +6,7 @@ import type { Page, PageArgs } from '../../data/page.ts';
 import type { Words } from '../../data/paging.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { type CallerContext, noCache } from '../../data/request-cache.ts';
+import type { RowUser, RowUsers } from '../../data/row-users.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
@@ -63,6 +64,8 @@ interface InstanceDeps extends ServiceDeps {
   credentials: Credentials;
   secretReads: SecretReads;
   connections: ConnectionRemoval;
+  /** What uses instances. */
+  users: RowUsers<WorkspacePlace & { id: string }>;
 }
 
 const CLIENT_SECRET = ['input', 'connectionCredentials', 'clientSecretVaultId'];
@@ -215,13 +218,26 @@ export class ToolInstanceService {
 
   /**
    * Deletes an instance with its connections, whose tokens are revoked, and everything that it keeps secret.
-   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an instance of others
+   * @param options.force takes it from steps that use it, which needs `augmentation:update`
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for an instance of others; RESOURCE_CONFLICT `in_use` with `references` while
+   * steps use it
    */
-  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
+  async delete(
+    caller: Caller,
+    place: Checked<WorkspacePlace>,
+    id: string,
+    { force }: { force: boolean },
+  ): Promise<boolean> {
     const row = await this.reads.own(caller, place, id);
-    return this.#deps.changes.run(caller, async (tx) => {
+    const { access, changes, users } = this.#deps;
+    if (force) await access.requireWorkspace(caller, place.orgId, place.workspaceId, 'augmentation:update');
+    return changes.run(caller, async (tx) => {
+      if (force) await users.lock(tx, { ...place, id });
       await tx.lock('tool_instances', { id }, 'update', () => notFound('tool_instance', id));
       await tx.expectVersion({ table: 'tool_instances', key: { id } });
+      if (force) await users.release(tx, { ...place, id });
+      const references = force ? [] : await users.find(tx, { ...place, id });
+      if (references.length > 0) throw inUse(id, references);
       await this.#deps.connections.ofInstance(tx, row);
       tx.remove('tool_instances', { id }, () => notFound('tool_instance', id));
       recordChange(tx, 'delete', 'tool_instance', row);
@@ -376,6 +392,15 @@ const steers = (
     const anyway = Object.hasOwn(configuration, name) ? configuration[name] : (fields.get(name)?.default ?? undefined);
     return !sensitive.has(name) && !isDeepStrictEqual(plain[name], anyway);
   });
+
+const inUse = (id: string, references: readonly RowUser[]) =>
+  conflict(
+    'tool_instance',
+    id,
+    'in_use',
+    'Steps of augmentations use the tool instance: change them first, or delete it with `force`.',
+    { references },
+  );
 
 const disabled = ({ id }: ToolRow) =>
   conflict('tool', id, 'tool_disabled', `The tool '${id}' is disabled: it has no new instances.`);

@@ -67,7 +67,7 @@ const name = fc.oneof(
 );
 const description = fc.option(fc.constantFrom('', 'What it does.', '{{input.text}}'));
 const json = fc.dictionary(
-  fc.constantFrom('prompt', 'topK', 'nested', 'list', '{{input}}', 'constructor'),
+  fc.constantFrom('prompt', 'topK', 'nested', 'list', '{{input}}', 'constructor', 'auth'),
   fc.oneof(
     fc.constantFrom(
       '',
@@ -76,6 +76,8 @@ const json = fc.dictionary(
       '{{app}} {{literal.app}}',
       'ünï',
       '{{secret.search}}',
+      'secret://database',
+      'Keep the password: never say {{secret.search}}.',
       '{{parameters.model}}',
     ),
     fc.integer(),
@@ -91,7 +93,8 @@ const step = fc.record({
   name,
   step_type: fc.constantFrom('llm', 'tool', 'own.word:1'),
   config: json,
-  logical_model_id: fc.option(fc.constant('large')),
+  logical_model_id: fc.option(fc.constantFrom('large', 'large', 'large', 'of-nobody')),
+  tool_slug: fc.option(fc.constantFrom('wikipedia', 'slack', 'not-there'), { freq: 8 }),
   action: fc.option(fc.constantFrom('summary', 'post message')),
   tool_instance_id: fc.option(fc.constant('instance')),
 });
@@ -160,6 +163,12 @@ async function equipped(): Promise<{ who: Person; instanceId: string }> {
   return { who, instanceId: body.instance_id };
 }
 
+/** An action without whether its schedule is enabled: schedules of an app that lacks something are not. */
+function withoutSchedule(at: unknown): unknown {
+  if (typeof at !== 'object' || at === null || (at as { kind?: unknown }).kind !== 'scheduled') return at;
+  return { ...at, enabled: null };
+}
+
 test('an exported app that is applied equals the app, row by row, and so does its own export', async () => {
   const { who, instanceId } = await equipped();
   await fc.assert(
@@ -175,7 +184,12 @@ test('an exported app that is applied equals the app, row by row, and so does it
       for (const augmentation of given.augmentations) {
         const stages = fitting(augmentation.stages).map((one) => ({
           ...one,
-          steps: one.steps.map((inner) => ({ ...inner, tool_instance_id: inner.tool_instance_id && instanceId })),
+          steps: one.steps.map((inner) => ({
+            ...inner,
+            tool_instance_id: inner.tool_instance_id && instanceId,
+            // a tool of which the workspace has no instance; with an instance it is that of the instance
+            tool_slug: inner.tool_instance_id || inner.tool_slug === 'wikipedia' ? null : inner.tool_slug,
+          })),
         }));
         const answer = await who.call<{ augmentation_id: string }>('POST', `${url}/augmentations`, {
           ...augmentation,
@@ -201,12 +215,18 @@ test('an exported app that is applied equals the app, row by row, and so does it
       expect(JSON.stringify(recipe)).not.toMatch(/[a-z]{2,5}_[0-9A-HJKMNP-TV-Z]{26}/);
       const copy = await apply(who, { recipe_id: recipe.id, recipe });
       expect(copy.status, JSON.stringify(copy.body)).toBe(200);
-      expect(copy.body.message).toBe('Recipe applied successfully');
       const copyUrl = `${who.home}/apps/${copy.body.app_id}`;
-      expect(await contentOf({ url: copyUrl, who })).toEqual(await contentOf({ url, who }));
-      expect((await exported(who, copy.body.app_id)).body).toEqual({ recipe, warnings: [] });
+      const { missing } = (await who.call<{ missing: object[] }>('GET', `${url}/missing`)).body;
+      expect((await who.call<{ missing: object[] }>('GET', `${copyUrl}/missing`)).body.missing).toEqual(missing);
+      const isWhole = missing.length === 0;
+      expect(copy.body.message).toMatch(isWhole ? /^Recipe applied successfully$/ : /^Recipe applied\. Missing: /);
+      const held = (content: unknown) =>
+        isWhole ? content : JSON.parse(JSON.stringify(content), (_key, at: unknown) => withoutSchedule(at));
+      expect(held(await contentOf({ url: copyUrl, who }))).toEqual(held(await contentOf({ url, who })));
+      const again = (await exported(who, copy.body.app_id)).body;
+      expect(held(again)).toEqual(held({ recipe, warnings: [] }));
     }),
-    { numRuns: 25 },
+    { numRuns: 30 },
   );
 });
 
@@ -369,7 +389,7 @@ test('identifiers become local names, and secrets their names or nothing', async
           in: '{{namespace}}',
           by: '{{user.1}}',
           reference: '{{secret.search}}',
-          named: '{{secret.search}}',
+          named: 'secret://search',
           header: 'Bearer {{secret.search}}',
           api_key: '{{secret.api_key}}',
           nested: [{ clientSecret: '{{secret.clientSecret}}' }],
@@ -545,4 +565,58 @@ test('a text that grows beyond its bound by the names of what it mentions is not
       details: { resource_id: appId, reason: 'too_large' },
     },
   });
+});
+
+test('secrets are found by their form too, wherever a text has them, and different ones stay apart', async () => {
+  const { who, url, appId, augmentation, action } = await createPipeline(app);
+  const config = {
+    headers: [{ authorization: 'Bearer AAA' }, { authorization: 'Bearer BBB' }, { authorization: 'Bearer AAA' }],
+    url: 'https://example.test/?q=1&access_token=SECRETsecret2',
+    prompt: `Use ghp_${'a1'.repeat(18)} for {{input.text}}.`,
+    dsn: 'postgres://u:SECRET5@db/app',
+    body: '{"client_secret":"SECRET6secret"}',
+    credentials: { pw: 'SECRET7' },
+    named: '{{secret.authorization_2}}',
+    kept: 'secret://database',
+    random: 'Zq4mK7xP2wR9tL5vB8nC3hJ6',
+  };
+  const { augmentation_id } = await augmentation({
+    description: 'Its key is sk-proj-SECRET8secret88.',
+    stages: [{ name: 'Find', steps: [{ name: 'Search', step_type: 'tool', config }] }],
+  });
+  await action({ augmentation_id, input: { again: 'Bearer AAA1BBB2' } });
+  await who.call('PUT', url, { metadata: { authorization: 'Bearer BBB' } });
+  const { recipe, warnings } = (await exported(who, appId)).body;
+  expect(JSON.stringify(recipe)).not.toMatch(/SECRET|AAA|BBB|ghp_/);
+  expect(recipe.definition.app.metadata).toEqual({ authorization: '{{secret.authorization}}' });
+  expect(recipe.definition.augmentations[0]!.description).toBe('Its key is {{secret.description}}.');
+  expect(recipe.definition.steps[0]!.config).toEqual({
+    headers: [
+      { authorization: '{{secret.authorization_3}}' },
+      { authorization: '{{secret.authorization}}' },
+      { authorization: '{{secret.authorization_3}}' },
+    ],
+    url: 'https://example.test/?q=1&access_token={{secret.url}}',
+    prompt: 'Use {{secret.prompt}} for {{input.text}}.',
+    dsn: '{{secret.dsn}}',
+    body: '{"client_secret":"{{secret.body}}"}',
+    credentials: { pw: '{{secret.pw}}' },
+    named: '{{secret.authorization_2}}',
+    kept: 'secret://database',
+    random: config.random,
+  });
+  expect(recipe.definition.actions![0]!.input).toEqual({ again: '{{secret.again}}' });
+  expect(warnings).toContain("The text of 'random' has a random word, which may be a secret: it stays as it is.");
+  expect(warnings.filter((text) => text.includes('stands in its place'))).toHaveLength(9);
+  // the names are what a mapping fills
+  const names = (recipe as unknown as { requirements: { secrets: string[] } }).requirements.secrets;
+  expect(names).not.toContain('database');
+  await who.call('POST', `/v1/orgs/${who.orgId}/secrets`, {
+    name: 'one',
+    secret_type: 'token',
+    value: { token: 'x' },
+  });
+  const secrets = Object.fromEntries(names.map((one) => [one, 'one']));
+  const copy = await apply(who, { recipe_id: recipe.id, recipe, secrets });
+  expect(copy.body.message).toBe('Recipe applied successfully');
 });

@@ -2,6 +2,7 @@ import { accountCases } from './accounts.cases.ts';
 import { connectionCases } from './connections.cases.ts';
 import { fileCases } from './files.cases.ts';
 import type { InputCase } from './input-case.ts';
+import { recipeCases } from './recipes.cases.ts';
 import { resourceCases } from './resources.cases.ts';
 import { runCases } from './runs.cases.ts';
 import { signInCases } from './sign-in.cases.ts';
@@ -11,6 +12,7 @@ export const inputCases: Readonly<Record<string, InputCase>> = {
   ...accountCases,
   ...connectionCases,
   ...fileCases,
+  ...recipeCases,
   ...resourceCases,
   ...runCases,
   ...signInCases,

@@ -5,6 +5,7 @@ import { findKey, makeOne } from '../world.ts';
 import type { InputCase, Lab } from './input-case.ts';
 import { mutateOk } from './input-trials.ts';
 import { leftOut } from './input-values.ts';
+import { forced, mappingEffects } from './recipes.cases.ts';
 
 type Json = Record<string, unknown>;
 
@@ -97,6 +98,7 @@ export const resourceCases: Readonly<Record<string, InputCase>> = {
     variants: () => [{ 'input.recipeId': 'starter-summarizer', 'input.parameters': leftOut, 'input.dryRun': leftOut }],
     readAs: { 'input.name': 'app.name' },
     effects: {
+      ...mappingEffects,
       'input.dryRun': async (lab) => {
         expect((await apply(lab, { recipeId: 'starter-chat', dryRun: true })).appId).toBe(null);
         expect((await apply(lab, { recipeId: 'starter-chat', dryRun: false })).appId).not.toBe(null);
@@ -118,6 +120,23 @@ export const resourceCases: Readonly<Record<string, InputCase>> = {
   updateAction: {
     variants: actionVariants,
     notCleared: { 'input.triggerEvent': 'an action of the kind `trigger` needs it' },
+  },
+  deleteToolInstance: {
+    effects: {
+      force: forced('deleteToolInstance', async (lab) => {
+        const id = findKey(await made(lab, `${W}/tool-instances`), ['instance_id']);
+        const { org_id: orgId, workspace_id: workspaceId } = lab.world.ids;
+        return { given: { orgId, workspaceId, id }, step: { toolInstanceId: id } };
+      }),
+    },
+  },
+  deleteLogicalModel: {
+    effects: {
+      force: forced('deleteLogicalModel', async (lab) => {
+        const logicalModelId = findKey(await made(lab, `${O}/model-catalog`), ['logical_model_id']);
+        return { given: { orgId: lab.world.ids.org_id, logicalModelId }, step: { logicalModelId } };
+      }),
+    },
   },
   createAugmentation: {
     effects: {

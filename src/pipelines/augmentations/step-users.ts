@@ -1,0 +1,72 @@
+import { recordChange } from '../../data/record-change.ts';
+import { MAX_USERS, type RowUser, type RowUsers } from '../../data/row-users.ts';
+import { type Statement, statement } from '../../data/writes.ts';
+import type { OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
+
+interface UserRow {
+  id: string;
+  workspaceId: string;
+  appId: string;
+  keys: string[];
+}
+
+const userOf = ({ id, workspaceId, appId, keys }: UserRow): RowUser => ({
+  resource_type: 'augmentation',
+  resource_id: id,
+  workspace_id: workspaceId,
+  app_id: appId,
+  steps: keys,
+});
+
+/** The augmentations with steps that use a tool instance. Steps without it still name its tool, and so miss it. */
+export const instanceUsers: RowUsers<WorkspacePlace & { id: string }> = {
+  lock: (tx, { id, orgId, workspaceId }) =>
+    tx.lockUnread(
+      'augmentations',
+      statement`t.org_id = ${orgId} and t.workspace_id = ${workspaceId} and exists (
+        select 1 from augmentation_stages g join augmentation_steps p on p.stage_id = g.id
+        where g.augmentation_id = t.id and p.tool_instance_id = ${id})`,
+      'no key update',
+    ),
+  find: async (tx, { id, orgId, workspaceId }) => {
+    const rows = await tx.query<UserRow>(statement`
+      select t.id, t.workspace_id as "workspaceId", t.app_id as "appId", array_agg(p.key order by p.key) as keys
+      from augmentations t join augmentation_stages g on g.augmentation_id = t.id
+      join augmentation_steps p on p.stage_id = g.id
+      where t.org_id = ${orgId} and t.workspace_id = ${workspaceId} and p.tool_instance_id = ${id}
+      group by t.id order by t.id limit ${MAX_USERS}`);
+    return rows.map(userOf);
+  },
+  release: async (tx, { id, orgId, workspaceId }) => {
+    const changed = await tx.query<{ id: string; appId: string }>(statement`
+      with released as (update augmentation_steps p set tool_instance_id = null
+          from augmentation_stages g join augmentations t on t.id = g.augmentation_id
+          where p.stage_id = g.id and t.org_id = ${orgId} and t.workspace_id = ${workspaceId}
+            and p.tool_instance_id = ${id}
+          returning t.id, t.app_id)
+      select distinct r.id, r.app_id as "appId" from released r order by 1`);
+    tx.write(raiseVersions(changed.map((one) => one.id)));
+    for (const one of changed)
+      recordChange(tx, 'update', 'augmentation', { ...one, orgId, workspaceId }, { fields: ['stages'] });
+  },
+};
+
+/** The augmentations with steps that name a model. They go on naming it, and miss it: a later one may have its name. */
+export const modelUsers: RowUsers<OrganizationPlace & { logicalModelId: string }> = {
+  lock: () => Promise.resolve(),
+  find: async (tx, { orgId, logicalModelId }) => {
+    const rows = await tx.query<UserRow>(statement`
+      select t.id, t.workspace_id as "workspaceId", t.app_id as "appId", array_agg(p.key order by p.key) as keys
+      from augmentations t join augmentation_stages g on g.augmentation_id = t.id
+      join augmentation_steps p on p.stage_id = g.id
+      where t.org_id = ${orgId} and p.logical_model_id = ${logicalModelId}
+      group by t.id order by t.id limit ${MAX_USERS}`);
+    return rows.map(userOf);
+  },
+  release: () => Promise.resolve(),
+};
+
+/** Raises the versions of augmentations whose steps were changed by themselves: they are a part of them. */
+export const raiseVersions = (augmentationIds: readonly string[]): Statement =>
+  statement`update augmentations set resource_version = resource_version + 1, updated_at = now()
+    where id = any(${augmentationIds}::text[])`;

@@ -1,0 +1,149 @@
+import type { Access } from '../../access/access.ts';
+import type { Sql } from '../../data/sql.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { WorkspacePlace } from '../../kernel/checked-place.ts';
+import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
+import { modelsOf } from '../../models/views.ts';
+import { instancesByTool } from '../../tools/views.ts';
+import { nameableSecrets } from '../../vault/views.ts';
+import type { RecipeDefinition, RecipeStep } from './recipe-document.ts';
+import { mapTexts } from './recipe-parameters.ts';
+import { isAllowed, type MappedDefinition } from './recipe-surroundings.ts';
+import { SECRET, usesOf } from './recipe-uses.ts';
+
+/** What stands for what a recipe names: what the workspace has in place of it, by the name in the recipe. */
+export interface RecipeMapping {
+  /** A tool instance, by the slug of the tool, or by `SLUG/NAME` of an instance that the recipe names. */
+  tools?: Record<string, unknown> | null;
+  /** A logical model, by that of the recipe. */
+  models?: Record<string, unknown> | null;
+  /** The name or the identifier of a secret, by the name of the placeholder. */
+  secrets?: Record<string, unknown> | null;
+}
+
+type NameMap = ReadonlyMap<string, string>;
+
+interface Targets {
+  instances: Record<string, string>;
+  models: string[];
+  secrets: { id: string; name: string }[];
+}
+
+const TARGETS = `select
+  (select coalesce(json_object_agg(i.id, i.slug), '{}') from (${instancesByTool('$1', '$2')}) i
+    where i.id = any($3::text[])) as instances,
+  array(select m.id from (${modelsOf('$1')}) m where m.id = any($4::text[])) as models,
+  (select coalesce(json_agg(json_build_object('id', s.id, 'name', s.name)), '[]')
+    from (${nameableSecrets('$1', '$2', '$6', '$7')}) s
+    where s.status = 'active' and (s.id = any($5::text[]) or s.name = any($5::text[]))) as secrets`;
+
+/** The texts of a map; their form was checked with the input. */
+export const mappedTexts = (map: Record<string, unknown> | null | undefined): NameMap =>
+  new Map(Object.entries(map ?? {}) as [string, string][]);
+
+/** The names by which a mapping may call the tool of a step: the more exact one first. */
+const toolNames = ({ tool, tool_instance }: RecipeStep): string[] => {
+  if (!tool) return [];
+  return tool_instance ? [`${tool}/${tool_instance}`, tool] : [tool];
+};
+
+/**
+ * Puts what the workspace has in place of what a recipe names.
+ * @throws InputError at each name that the recipe does not use, and at each target that the caller does not see in the
+ * workspace
+ */
+export async function mapDefinition(
+  { sql, access }: { sql: Sql; access: Access },
+  caller: Caller,
+  place: WorkspacePlace,
+  definition: RecipeDefinition,
+  mapping: RecipeMapping,
+): Promise<MappedDefinition> {
+  const [tools, models, secrets] = [
+    mappedTexts(mapping.tools),
+    mappedTexts(mapping.models),
+    mappedTexts(mapping.secrets),
+  ];
+  if (tools.size + models.size + secrets.size === 0) return { definition, instances: new Map() };
+  const uses = usesOf(definition);
+  const found = await targetsOf({ sql, access }, caller, place, [tools, models, secrets]);
+  const secretNames = new Map(found.secrets.flatMap(({ id, name }) => [[id, name] as const, [name, name] as const]));
+  const issues = [
+    ...issuesOf('tools', tools, new Set(definition.steps.flatMap(toolNames)), {
+      has: (id) => Object.hasOwn(found.instances, id),
+      noun: 'tool',
+      target: (id) => `there is no tool instance '${id}' in the workspace`,
+    }),
+    ...issuesOf('models', models, uses.models, {
+      has: (id) => found.models.includes(id),
+      noun: 'model',
+      target: (id) => `there is no model '${id}' in the organization`,
+    }),
+    ...issuesOf('secrets', secrets, uses.secrets, {
+      has: (id) => secretNames.has(id),
+      noun: 'secret',
+      target: (id) => `there is no secret '${id}' that apps of the workspace can name`,
+    }),
+  ];
+  if (issues.length > 0) throw new InputError(issues);
+  const named = withSecrets(definition, new Map([...secrets].map(([name, id]) => [name, secretNames.get(id)!])));
+  const instances = new Map<RecipeStep, string>();
+  const steps = named.steps.map((step) => {
+    const chosen = toolNames(step).find((name) => tools.has(name));
+    const instance = chosen === undefined ? undefined : tools.get(chosen)!;
+    const mapped = {
+      ...step,
+      ...(instance !== undefined && { tool: found.instances[instance]!, tool_instance: null }),
+      ...(step.model && models.has(step.model) && { model: models.get(step.model)! }),
+    };
+    if (instance !== undefined) instances.set(mapped, instance);
+    return mapped;
+  });
+  return { definition: { ...named, steps }, instances };
+}
+
+async function targetsOf(
+  { sql, access }: { sql: Sql; access: Access },
+  caller: Caller,
+  { orgId, workspaceId }: WorkspacePlace,
+  [tools, models, secrets]: readonly [NameMap, NameMap, NameMap],
+): Promise<Targets> {
+  const [mayInstances, mayModels, mayShared, mayOwn] = await Promise.all([
+    isAllowed(() => access.requireWorkspace(caller, orgId, workspaceId, 'tool_instance:read')),
+    isAllowed(() => access.requireOrganization(caller, orgId, 'model:read')),
+    isAllowed(() => access.requireOrganization(caller, orgId, 'secret:read')),
+    isAllowed(() => access.requireWorkspace(caller, orgId, workspaceId, 'secret:read')),
+  ]);
+  const [found] = await sql.read<Targets>(TARGETS, [
+    orgId,
+    workspaceId,
+    mayInstances ? [...tools.values()] : [],
+    mayModels ? [...models.values()] : [],
+    [...secrets.values()],
+    mayShared,
+    mayOwn,
+  ]);
+  return found!;
+}
+
+/** What is wrong with one map: names that nothing uses, and targets that are not there. */
+function issuesOf(
+  field: keyof RecipeMapping,
+  map: NameMap,
+  used: { has(name: string): boolean },
+  { has, noun, target }: { has: (id: string) => boolean; noun: string; target: (id: string) => string },
+): InputIssue[] {
+  return [...map].flatMap(([name, id]) => {
+    const path = ['input', field, name];
+    if (!used.has(name)) return [valueIssue(path, `the recipe uses no ${noun} '${name}'`)];
+    return has(id) ? [] : [valueIssue(path, target(id))];
+  });
+}
+
+/** The definition with other names in `{{secret.NAME}}`. */
+function withSecrets(definition: RecipeDefinition, names: NameMap): RecipeDefinition {
+  if (names.size === 0) return definition;
+  return mapTexts(definition, (text) =>
+    text.replaceAll(SECRET, (match, name: string) => (names.has(name) ? `{{secret.${names.get(name)!}}}` : match)),
+  );
+}
