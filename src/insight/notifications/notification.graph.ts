@@ -48,9 +48,16 @@ export const Notification = builder.prismaObject('Notification', {
     }),
     title: t.exposeString('title', { description: 'One line, at most 200 characters.' }),
     message: t.exposeString('message', { description: 'A few sentences, at most 2,000 characters.' }),
-    actionUrl: t.exposeString('actionUrl', {
+    actionUrl: t.string({
       nullable: true,
-      description: 'The REST path of the resource to open. `null` if there is none.',
+      authorize: 'inherited',
+      description:
+        'The page to open: of the front end if the service knows where it is, else of its own. `null` if there is none.',
+      resolve: (notification, _args, { services }) => services.notificationPages.urlOf(notification),
+    }),
+    resourcePath: t.exposeString('actionUrl', {
+      nullable: true,
+      description: 'The REST path of the same, for programs. `null` if there is none.',
     }),
     actionLabel: t.exposeString('actionLabel', { nullable: true, description: 'The label of that link.' }),
     status: t.exposeString('status', { description: '`unread`, `read` or `archived`.' }),
@@ -67,10 +74,14 @@ export const Notification = builder.prismaObject('Notification', {
       resolve: ({ metadata }) => metadata as Record<string, unknown>,
     }),
     readAt: t.expose('readAt', optionalTime('When it was marked as read.')),
+    resolvedAt: t.expose(
+      'resolvedAt',
+      optionalTime('When it stopped being true. From then on it is only in the list of what is resolved.'),
+    ),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
     expiresAt: t.expose('expiresAt', {
       type: 'DateTime',
-      description: 'When it is removed: after 90 days, or as soon as it is not true any more.',
+      description: 'When it is removed: after 90 days, or at a moment from which it cannot be true any more.',
     }),
   }),
 });
@@ -142,6 +153,9 @@ builder.queryFields((t) => ({
         description: '`unread`, `read` or `archived`. Default: all that are not archived.',
       }),
       category: t.arg.string({ constraints: bounds.open, description: 'Only of this category.' }),
+      isResolved: t.arg.boolean({
+        description: 'Only what stopped being true, or only what did not. Default: the latter, unless archived.',
+      }),
       ...pageArgs({ min: 1, max: 100 }, 20),
     },
     resolve: (_root, args, context) => context.services.notifications.list(context, anywhere, args),

@@ -22,6 +22,7 @@ import { mutableCategories, type NotificationCategory, type NotificationStatus }
 export interface NotificationListArgs extends PageArgs {
   status?: NotificationStatus | null;
   category?: string | null;
+  isResolved?: boolean | null;
   /** Set for tokens. */
   orgId?: string | null;
 }
@@ -45,6 +46,8 @@ interface Move {
   readAt: string;
 }
 
+// as the index `notifications_unread` has it
+const UNREAD = `t.status = 'unread' and t.resolved_at is null`;
 const ALWAYS = 't.expires_at > now()';
 const columns = columnsOf(Object.values(Prisma.NotificationScalarFieldEnum));
 const SELECTED = selectList(columns);
@@ -84,10 +87,11 @@ export class NotificationService {
       mine: 't.recipient_id between $me and $me',
       index: { lead: 't.recipient_id' },
       always: [ALWAYS],
-      filters: ({ status, category, orgId }) => ({
+      filters: ({ status, category, isResolved, orgId }) => ({
         't.status = ?': status,
         't.status <> ?': status ? null : 'archived',
         't.category = ?': category,
+        '(t.resolved_at is not null) = ?': isResolved ?? (status === 'archived' ? null : false),
         't.org_id = ?': orgId,
       }),
     });
@@ -119,7 +123,7 @@ export class NotificationService {
   async unread({ principal }: Caller, db: QueryRunner = this.#deps.sql): Promise<UnreadCounts> {
     const { where, values } = shownTo(principal);
     const rows = await db.query<{ category: string; n: number }>({
-      text: `select t.category, count(*)::int as n from notifications t where ${where} and t.status = 'unread'
+      text: `select t.category, count(*)::int as n from notifications t where ${where} and ${UNREAD}
         group by t.category order by t.category`,
       values,
     });
@@ -168,7 +172,7 @@ export class NotificationService {
   async readAll(caller: Caller): Promise<number> {
     const { where, values } = shownTo(caller.principal);
     return this.#deps.changes.run(caller, async (tx) => {
-      const unread = { text: `${where} and t.status = 'unread'`, values };
+      const unread = { text: `${where} and ${UNREAD}`, values };
       await tx.lockUnread('notifications', unread, 'no key update');
       const places = await tx.query<EventPlace & { newestId: string; count: number }>({
         text: `with done as (

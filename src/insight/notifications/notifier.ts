@@ -5,6 +5,8 @@ import type { AnyCaller } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import { isActiveAccount, organizationAdministrators, workspaceAdministrators } from '../../tenancy/views.ts';
+import { type Endings, endingsOf, replacedBy, resolution } from './endings.ts';
+import type { LinkedNotification, NotificationPages } from './notification.pages.ts';
 import type {
   NotificationCategory,
   NotificationScope,
@@ -45,8 +47,16 @@ interface Draft {
   is_mailed: boolean;
 }
 
+/** What a change makes and ends. */
+interface MadeAndEnded {
+  drafts: readonly Draft[] | null;
+  endings: Endings | null;
+  at: Date;
+  caller: AnyCaller;
+}
+
 /** A notification that is mailed too. */
-interface Mailed {
+interface Mailed extends LinkedNotification {
   email: string;
   username: string;
   title: string;
@@ -117,19 +127,25 @@ const MAKE = `with drafts as (
     from chosen c cross join lateral (select coalesce(c.org_id, ${organizationOfUser('c.recipient_id')}) as org_id) o
     where o.org_id is not null order by c.id
   )
-  select email, username, full_title as title, full_message as message from chosen where is_mailed order by id`;
+  select email, username, full_title as title, full_message as message, id, org_id as "orgId",
+    workspace_id as "workspaceId", environment_id as "environmentId", app_id as "appId", metadata,
+    source_event as "sourceEvent", action_url as "actionUrl"
+  from chosen where is_mailed order by id`;
 
 /** Makes notifications of what happens, by the table of rules. */
 export class Notifier {
   readonly #mail: AccountMail;
+  readonly #pages: NotificationPages;
 
-  constructor(mail: AccountMail) {
+  constructor(mail: AccountMail, pages: NotificationPages) {
     this.#mail = mail;
+    this.#pages = pages;
   }
 
   /** Makes those of a change, in its transaction, with one statement for all of them. `null` if there are none. */
   readonly notify = (tx: Notifying, caller: AnyCaller, occasions: readonly Occasion[]): Promise<void> | null => {
     let drafts: Draft[] | null = null;
+    let endings = endingsOf(occasions);
     const at = new Date();
     for (const occasion of occasions) {
       const rule = rules.get(occasion.type);
@@ -137,15 +153,23 @@ export class Notifier {
       const notified: NotifiedOccasion = { ...occasion, facts: occasion.facts ?? {}, by: nameOfActor(caller) };
       if (rule.when?.(notified) === false) continue;
       const draft = draftOf(rule, notified, caller, at);
-      if (concernsOthers(draft)) (drafts ??= []).push(draft);
+      if (!concernsOthers(draft)) continue;
+      (drafts ??= []).push(draft);
+      endings = replacedBy(rule, notified, endings);
     }
-    return drafts && this.#make(tx, caller, drafts, at);
+    return drafts || endings ? this.#write(tx, { drafts, endings, at, caller }) : null;
   };
 
-  async #make(tx: Notifying, caller: AnyCaller, drafts: readonly Draft[], at: Date): Promise<void> {
-    const values = [JSON.stringify(drafts), at, JSON.stringify(eventActor(caller)), caller.request.traceId];
+  /** What ended first: what is new may say the same of a later moment. */
+  async #write(tx: Notifying, { drafts, endings, at, caller }: MadeAndEnded): Promise<void> {
+    const shownActor = JSON.stringify(eventActor(caller));
+    const { traceId } = caller.request;
+    if (endings)
+      await tx.query(resolution(endings, { at, stem: newId('event').slice(0, -DIGITS), actor: shownActor, traceId }));
+    if (!drafts) return;
+    const values = [JSON.stringify(drafts), at, shownActor, traceId];
     for (const mailed of await tx.query<Mailed>({ text: MAKE, values }))
-      this.#mail.notification(tx, mailed, mailed.title, mailed.message);
+      this.#mail.notification(tx, mailed, mailed.title, mailed.message, this.#pages.urlOf(mailed));
   }
 }
 

@@ -164,15 +164,19 @@ export class AccountMail {
     );
   }
 
-  /** A notification, for a user who wants it. */
-  notification(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
+  /** A notification, for a user who wants it. @param link the page that it leads to */
+  notification(tx: Mailing, to: Recipient, subject: string, sentence: string, link: string | null): void {
     // both have names in them that others chose
     const title = withoutAddresses(subject, 200, to.email);
-    this.#enqueue(tx, to.email, title, `Hello ${to.username},\n\n${withoutAddresses(sentence, 2_000, to.email)}`);
+    const text = `Hello ${to.username},\n\n${withoutAddresses(sentence, 2_000, to.email)}`;
+    this.#enqueueLinked(tx, to.email, title, text, link ?? undefined);
   }
 
   #enqueue(tx: Mailing, to: string, subject: string, text: string, path?: string): void {
-    const link = path ? `${this.#publicUrl()}${path}` : undefined;
+    this.#enqueueLinked(tx, to, subject, text, path && `${this.#publicUrl()}${path}`);
+  }
+
+  #enqueueLinked(tx: Mailing, to: string, subject: string, text: string, link: string | undefined): void {
     const id = randomUUID();
     const mail: Mail = {
       id,

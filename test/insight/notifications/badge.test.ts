@@ -56,8 +56,13 @@ it('shows the unread at once and after each change, in all organizations, on all
   const one = { unreadCount: 1, byCategory: { member: 1 } };
   await Promise.all([shows(here, one), shows(there, one)]);
   expect(await countsOf(bob)).toEqual({ unread_count: 1, by_category: { member: 1 } });
-  // who was removed from an organization is told of that, too
+  // who was removed from an organization is told of that, and not any more that they were added
+  await ok(ann.call('PATCH', `/v1/orgs/${ann.orgId}/members/${bob.userId}`, { role: 'editor' }));
+  await shows(here, { unreadCount: 2, byCategory: { member: 2 } });
   await ok(ann.call('DELETE', `/v1/orgs/${ann.orgId}/members/${bob.userId}`));
+  await shows(here, one);
+  await ok(ann.call('POST', `/v1/orgs/${ann.orgId}/members`, { user_id: bob.userId, role: 'viewer' }));
+  await ok(ann.call('PATCH', `/v1/orgs/${ann.orgId}/members/${bob.userId}`, { role: 'editor' }));
   await shows(here, { unreadCount: 2, byCategory: { member: 2 } });
   const [newest] = (await listOf(bob)).notifications;
   await ok(bob.call('POST', `/v1/notifications/${newest!.notification_id}/read`));

@@ -54,7 +54,7 @@ describe('notifications over REST', () => {
       message:
         `${ann.username} added you to the workspace 'Default workspace' of '${ann.username}'s organization'. ` +
         'You may leave at any time.',
-      action_url: `/v1/orgs/${ann.orgId}/workspaces/${ann.workspaceId}`,
+      action_url: `http://127.0.0.1:0/account/sign-in?notification=${notifications[1]!.notification_id}`,
       action_label: 'Open workspace',
       status: 'unread',
       source_service: 'workspaces',
