@@ -52,7 +52,8 @@ export const Notification = builder.prismaObject('Notification', {
       nullable: true,
       authorize: 'inherited',
       description:
-        'The page to open: of the front end if the service knows where it is, else of its own. `null` if there is none.',
+        'The page to open: of the front end if the service knows where it is, else of its own. `null` if there is ' +
+        'none.',
       resolve: (notification, _args, { services }) => services.notificationPages.urlOf(notification),
     }),
     resourcePath: t.exposeString('actionUrl', {

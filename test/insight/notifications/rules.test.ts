@@ -402,7 +402,7 @@ describe('what is about the account itself', () => {
 });
 
 describe('the statement', () => {
-  it('is one for each change that concerns somebody, and one for what it may end, however many get it, and none for others', async () => {
+  it('is one for each change that concerns somebody, one for what it may end, and none for others', async () => {
     const log = logQueries(app.database.pool);
     const about = async (work: () => Promise<unknown>) =>
       (await log.during(work)).filter((text) => /notification/.test(text)).length;
