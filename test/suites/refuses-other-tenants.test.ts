@@ -189,6 +189,7 @@ const rootsAboutOneself = [
   'Query.notifications',
   'Query.organizations',
   'Query.unreadNotifications',
+  'Subscription.notificationChanged',
   'Subscription.unreadNotifications',
 ];
 

@@ -198,7 +198,7 @@ test.each(['app', 'environment', 'workspace'] as const)(
 describe('what ended', () => {
   const ended = async () => {
     const bob = await colleague(app, ann, 'viewer');
-    const [{ notification_id: id }] = (await listOf(bob)).notifications as [{ notification_id: string }];
+    const id = (await listOf(bob)).notifications[0]!.notification_id!;
     await ok(ann.call('DELETE', `${ann.home}/members/${bob.userId}`));
     return { bob, id };
   };

@@ -75,7 +75,7 @@ describe('with APP_URL', () => {
     const tokens = `https://app.example.com/console/orgs/${ann.orgId}/api-tokens`;
     expect(links).toContainEqual(['A token expires in 3 days', tokens]);
     const mail = app.mails.find(({ to, link }) => to === ann.email && link === tokens)!;
-    expect(mail.text.endsWith(`\n\n${tokens}\n`)).toBe(true);
+    expect(mail.text).toContain(`\n\n${tokens}\n`);
   });
 });
 
