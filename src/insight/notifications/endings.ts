@@ -14,6 +14,8 @@ export interface Endings {
   organizations: Set<string>;
   /** Places that are gone, by their column. */
   places: Partial<Record<PlaceColumn, Set<string>>>;
+  /** The workspaces that the smaller ones of them were in. */
+  workspaces: Set<string>;
   /** What a new notification says instead: its event, resource and place. */
   replaced: Set<string>;
 }
@@ -55,6 +57,7 @@ const none = (): Endings => ({
   members: new Set(),
   organizations: new Set(),
   places: {},
+  workspaces: new Set(),
   replaced: new Set(),
 });
 
@@ -64,10 +67,13 @@ export function endingsOf(occasions: readonly Occasion[]): Endings | null {
   // nobody was told of an organization before it was founded
   const isNew = (orgId: string | null) =>
     occasions.some(({ type, resourceId }) => type === 'organization.created' && resourceId === orgId);
-  for (const { type, orgId, resourceType, resourceId, facts } of occasions) {
+  for (const { type, orgId, workspaceId, resourceType, resourceId, facts } of occasions) {
     const column = placeColumns[type];
-    if (column) ((endings ??= none()).places[column] ??= new Set()).add(resourceId);
-    else if (memberWords.has(resourceType)) {
+    if (column) {
+      endings ??= none();
+      (endings.places[column] ??= new Set()).add(resourceId);
+      if (workspaceId) endings.workspaces.add(workspaceId);
+    } else if (memberWords.has(resourceType)) {
       if (orgId === null || isNew(orgId)) continue;
       endings ??= none();
       endings.members.add(resourceId);
@@ -99,11 +105,15 @@ export function resolution(
   const values: unknown[] = [own.at, own.stem, own.actor, own.traceId];
   const listed = (some: ReadonlySet<string>) => `any($${values.push([...some])}::text[])`;
   const parts: string[] = [];
-  const { resources, members, organizations, places, replaced } = endings;
+  const { resources, members, organizations, places, workspaces, replaced } = endings;
   if (resources.size > 0) parts.push(`${RESOURCE} = ${listed(resources)} and not (${HOLDS})`);
   if (members.size > 0)
     parts.push(`n.recipient_id = ${listed(members)} and n.org_id = ${listed(organizations)} and not (${HOLDS})`);
-  for (const [column, ids] of Object.entries(places)) parts.push(`n.${column} = ${listed(ids)}`);
+  for (const [column, ids] of Object.entries(places)) {
+    // only organizations and workspaces have an index
+    const within = column === 'org_id' ? '' : `n.workspace_id = ${listed(workspaces)} and `;
+    parts.push(`${within}n.${column} = ${listed(ids)}`);
+  }
   if (replaced.size > 0) {
     const known = listed(new Set([...replaced].map((one) => one.split(' ')[1]!)));
     parts.push(`${RESOURCE} = ${known}

@@ -4,10 +4,14 @@ import { filledIn } from '../../platform/settings/app-pages.ts';
 import { rules } from './rules.ts';
 
 /** What the address of a page needs of a notification. */
-export type LinkedNotification = Pick<
-  Notification,
-  'id' | 'orgId' | 'workspaceId' | 'environmentId' | 'appId' | 'metadata' | 'sourceEvent' | 'actionUrl'
->;
+export interface LinkedNotification
+  extends Pick<
+    Notification,
+    'orgId' | 'workspaceId' | 'environmentId' | 'appId' | 'metadata' | 'sourceEvent' | 'actionUrl'
+  > {
+  /** `null` for one that is only mailed. */
+  id: string | null;
+}
 
 /**
  * The pages that notifications lead to: those of the front end, or of the service. An address is made when somebody
@@ -28,7 +32,7 @@ export class NotificationPages {
     const page = rules.get(notification.sourceEvent)?.page;
     if (notification.actionUrl === null) return null;
     if (appUrl === undefined || page === undefined)
-      return `${this.#publicUrl()}/account/sign-in?notification=${encodeURIComponent(notification.id)}`;
+      return notification.id && `${this.#publicUrl()}/account/sign-in?notification=${notification.id}`;
     return `${appUrl}${filledIn(appPages[page], (name) => valueIn(notification, name))}`;
   }
 }

@@ -56,6 +56,26 @@ describe('what somebody does not want', () => {
     expect(mailsTo(ann)).toHaveLength(2);
   });
 
+  it("in the lists has no link in its mail to a page of the service's own, which would show it", async () => {
+    const own = await app.another({ APP_URL: '', PUBLIC_URL: 'https://own.example.com' });
+    const expireHere = async (mutes: object[]) => {
+      await set(ann, mutes);
+      const { secret_id } = await newSecret(ann);
+      await own.database.pool.query(
+        `update secrets set created_at = now() - interval '1 year', expires_at = now() + interval '2 days'
+         where id = $1`,
+        [secret_id],
+      );
+      await own.services.secretNotices.send();
+      await own.jobsDone();
+      return [...own.mails, ...app.mails].filter(({ to, unsubscribe }) => to === ann.email && unsubscribe).at(-1)!.link;
+    };
+    expect(await expireHere([{ category: 'secret', channel: 'in_app' }])).toBeUndefined();
+    const link = await expireHere([]);
+    const [shown] = (await listOf(ann)).notifications;
+    expect(link).toBe(`https://own.example.com/account/sign-in?notification=${shown!.notification_id}`);
+  });
+
   it('in an organization is told of others, and in a workspace of others and of the organization', async () => {
     const bob = await register(app, { name: 'bob' });
     const eve = await colleague(app, bob, 'viewer');
