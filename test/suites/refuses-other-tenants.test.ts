@@ -182,6 +182,8 @@ const rootsAboutOneself = [
   'Mutation.exchangeConnection',
   'Mutation.logout',
   'Mutation.markAllNotificationsRead',
+  // its places are of a list; those of others are refused in mutes.test.ts
+  'Mutation.updateNotificationMutes',
   'Mutation.updateNotificationPreferences',
   'Mutation.updatePreferences',
   'Query.me',

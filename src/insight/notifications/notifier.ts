@@ -136,10 +136,9 @@ const MAKE = `with drafts as (
     from chosen c cross join lateral (select coalesce(c.org_id, ${organizationOfUser('c.recipient_id')}) as org_id) o
     where c.is_shown and o.org_id is not null order by c.id
   )
-  select email, username, full_title as title, full_message as message, case when is_shown then id end as id, org_id as "orgId",
-    workspace_id as "workspaceId", environment_id as "environmentId", app_id as "appId", metadata,
-    source_event as "sourceEvent", action_url as "actionUrl",
-    recipient_id as "recipientId", category
+  select email, username, full_title as title, full_message as message, case when is_shown then id end as id,
+    org_id as "orgId", workspace_id as "workspaceId", environment_id as "environmentId", app_id as "appId", metadata,
+    source_event as "sourceEvent", action_url as "actionUrl", recipient_id as "recipientId", category
   from chosen where is_sent order by id`;
 
 /** Makes notifications of what happens, by the table of rules. */
