@@ -41,6 +41,7 @@ import { addUploadDiscovery, RESUMABLE_UPLOAD_HEADERS } from './http/resumable-u
 import { addSchemaDocuments } from './http/schema-documents.ts';
 import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
+import { addUnsubscribePage } from './http/unsubscribe-page.ts';
 import { Expectation } from './kernel/expectation.ts';
 import type { Owner } from './kernel/owner.ts';
 import { scheduled, type Task } from './kernel/tasks.ts';
@@ -129,6 +130,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addFailureRecords(server, open, schema);
   addHealth(server, { database, keys, eventLag });
   addAccountPages(server);
+  addUnsubscribePage(server, open, acceptFields);
   addCallbackPage(server, config);
   addFileRoutes(server, {
     downloads: services.downloads,

@@ -1,6 +1,6 @@
 // Asks for an e-mail address and goes the right way: to the identity provider of its domain, or to a password. With
-// `?redirect_uri=…` a sign-in at an identity provider goes on to that page. URLs are relative, so that the service may
-// run below a path of its host.
+// `?redirect_uri=…` a sign-in at an identity provider goes on to that page. With `?notification=…` the page shows that
+// notification. URLs are relative, so that the service may run below a path of its host.
 
 /** @typedef {{ access_token: string, user: { email: string } }} Session */
 
@@ -56,11 +56,43 @@ async function call(path, body, accessToken) {
   throw new Error(message ?? invalid ?? 'Something went wrong. Try again in a moment.');
 }
 
+/** @typedef {{ title: string, message: string, resolvedAt: string | null }} Notification */
+
+const NOTIFICATION = 'notification';
+
+/**
+ * Shows the notification that the address named, also after the way to an identity provider and back.
+ * @param {string} id
+ * @param {string} accessToken
+ */
+async function showNotification(id, accessToken) {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${accessToken}` };
+  const query = 'query ($id: ID!) { notification(id: $id) { title message resolvedAt } }';
+  const body = JSON.stringify({ query, variables: { id } });
+  const answer = await fetch('../graphql', { method: 'POST', headers, body }).catch(() => null);
+  /** @type {unknown} */
+  const result = await answer?.json().catch(() => null);
+  const { data } = /** @type {{ data?: { notification?: Notification | null } | null }} */ (result ?? {});
+  if (!data?.notification) return show('There is no such notification for you any more.', 'problem');
+  const { title, message, resolvedAt } = data.notification;
+  byId('title').textContent = title;
+  byId('message').textContent = message;
+  byId('notification').hidden = false;
+  show(resolvedAt ? 'This is not so any more. You may close this page.' : 'You may close this page.', 'done');
+}
+
 /**
  * The page leaves no session behind: applications sign in through `redirect_uri`, or by themselves.
  * @param {Session} session
  */
 async function greet({ access_token: accessToken, user }) {
+  const id = sessionStorage.getItem(NOTIFICATION);
+  sessionStorage.removeItem(NOTIFICATION);
+  if (id) {
+    await showNotification(id, accessToken);
+    await call('logout', {}, accessToken).catch(() => undefined);
+    return;
+  }
   // a session that could not be ended expires by itself
   await call('logout', {}, accessToken).catch(() => undefined);
   show(`You can sign in as ${user.email}. Go on in your application; you may close this page.`, 'done');
@@ -94,6 +126,9 @@ function onSubmit(id, work) {
 
 function ask() {
   let email = '';
+  sessionStorage.removeItem(NOTIFICATION);
+  const wanted = given.get('notification');
+  if (wanted) sessionStorage.setItem(NOTIFICATION, wanted);
   byId('ask').hidden = false;
   byId('email').focus();
   onSubmit('ask', async (value) => {

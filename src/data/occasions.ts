@@ -23,6 +23,8 @@ export interface Facts {
   daysLeft?: number;
   /** The API tokens that a user still has. */
   tokens?: { readonly names: readonly string[]; readonly total: number };
+  /** The resource that it takes the place of. */
+  replacedId?: string;
   /** It follows from another occasion of the same change, which is announced instead. */
   isConsequence?: boolean;
 }

@@ -8,3 +8,12 @@ export const organizationOfUser = (userId: string): string => `coalesce((select 
     where s.user_id = ${userId} and s.revoked_at is null and s.expires_at > now()
     order by s.id desc limit 1), (select m.org_id from organization_members m
     where m.user_id = ${userId} order by m.id limit 1))`;
+
+/** Whether a token expires at this moment, and was neither refreshed nor revoked. */
+export const tokenExpires = (id: string, at: string): string =>
+  `exists (select from api_tokens k where k.id = ${id} and k.expires_at = ${at} and k.rotated_at is null
+    and k.revoked_at is null)`;
+
+/** Whether the last certificate of an identity provider that is in use ends at this moment. */
+export const certificateEnds = (id: string, at: string): string =>
+  `exists (select from identity_providers p where p.id = ${id} and p.is_active and p.certificate_ends_at = ${at})`;

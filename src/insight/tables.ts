@@ -9,6 +9,7 @@ export const tables: GroupTables = {
     'execution_sums',
     'notifications',
     'notification_preferences',
+    'notification_mutes',
   ],
   lends: {},
 };

@@ -92,6 +92,9 @@ export const eventDetails = {
     status: text('The state of the notification.'),
     count: optional(number('How many were marked as read together in the place: the event names the newest one.')),
   },
+  'notification.resolved': {
+    count: number('How many stopped being true together in the place: the event names the newest one.'),
+  },
   'presence.joined': someone,
   'presence.left': { ...someone, reason: text('`left`, `timeout` or `disconnected`.') },
   'presence.viewing': {

@@ -335,7 +335,7 @@ export const resources = {
     prefix: 'ntf',
     in: 'anywhere',
     may: { read: 'viewer', update: 'viewer' },
-    events: ['created', 'updated', 'read'],
+    events: ['created', 'updated', 'read', 'resolved'],
   },
 
   // internal to the service

@@ -1,3 +1,14 @@
+import { MODELS, STATUS } from './models/logical-model.source.ts';
+
 /** The logical models of an organization, as `id`, `model_type` and `enabled`: SQL for statements of groups above. */
 export const modelsOf = (orgId: string): string =>
   `select m.logical_model_id as id, m.model_type, m.enabled from logical_models m where m.org_id = ${orgId}`;
+
+/** Whether none of the targets of a model is healthy, or an administrator says so. */
+export const isUnavailable = (orgId: string, logicalModelId: string): string =>
+  `exists (select from ${MODELS} where t.org_id = ${orgId} and t.logical_model_id = ${logicalModelId}
+    and ${STATUS} = 'unavailable')`;
+
+/** Whether a provider account that is in use has this status. */
+export const accountIs = (id: string, status: string): string =>
+  `exists (select from provider_accounts a where a.id = ${id} and a.enabled and a.status = '${status}')`;

@@ -61,3 +61,19 @@ export const workspaceAdministrators = (orgId: string, workspaceId: string): str
 
 /** Whether the account of a row of users is in use: neither deactivated nor deleted. */
 export const isActiveAccount = (user: string): string => `${user}.is_active and ${user}.deactivated_at is null`;
+
+const hasRole = (role: string | undefined): string => (role ? ` and m.role = coalesce(${role}, m.role)` : '');
+
+/** Whether a user is a member of an organization. @param role with this role, if it is not null */
+export const isInOrganization = (orgId: string, userId: string, role?: string): string =>
+  `exists (select from organization_members m where m.org_id = ${orgId} and m.user_id = ${userId}${hasRole(role)})`;
+
+/** Whether a user is a member of a workspace itself. @param role with this role, if it is not null */
+export const isInWorkspace = (workspaceId: string, userId: string, role?: string): string =>
+  `exists (select from workspace_members m
+    where m.workspace_id = ${workspaceId} and m.user_id = ${userId}${hasRole(role)})`;
+
+/** Whether a user may still open an organization, or the workspace of it, if one is given. */
+export const reaches = (orgId: string, workspaceId: string, userId: string): string =>
+  `case when ${workspaceId} is null then ${isInOrganization(orgId, userId)}
+    else exists (${workspaceRolesSince(orgId, workspaceId, userId)}) end`;

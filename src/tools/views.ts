@@ -25,3 +25,7 @@ export const servingInstance = (orgId: string, workspaceId: string, slug: string
   `select i.id from (${instancesByTool(orgId, workspaceId)}) i where i.slug = ${slug}
     order by (${name} is not null and i.name = ${name}) desc, i.namespace_id is null desc, i.is_active desc, i.id
     limit 1`;
+
+/** Whether a connection must be authorized again: an authorization that was begun changes nothing until it succeeds. */
+export const awaitsAuthorization = (id: string): string =>
+  `exists (select from connections c where c.id = ${id} and c.status in ('needs_reauth', 'pending'))`;

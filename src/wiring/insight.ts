@@ -2,17 +2,30 @@ import { ActivityService } from '../insight/activity/activity.service.ts';
 import { AnalyticsService } from '../insight/analytics/analytics.service.ts';
 import { HistoryRetention } from '../insight/analytics/history-retention.ts';
 import { SeriesService } from '../insight/analytics/series.service.ts';
+import { NotificationMutes } from '../insight/notifications/mutes.ts';
+import type { NotificationPages } from '../insight/notifications/notification.pages.ts';
 import { NotificationService } from '../insight/notifications/notification.service.ts';
+import type { UnsubscribeLinks } from '../insight/notifications/unsubscribe-links.ts';
+import { Unsubscribing } from '../insight/notifications/unsubscribing.ts';
 import type { Ground } from './ground.ts';
 
+/** What notifications and their mails lead to: made before the groups, because changes make notifications. */
+export interface NotificationLinks {
+  pages: NotificationPages;
+  unsubscribeLinks: UnsubscribeLinks;
+}
+
 /** Activity, analytics and notifications. */
-export function createInsight({ deps }: Ground) {
+export function createInsight({ deps }: Ground, { pages, unsubscribeLinks }: NotificationLinks) {
   return {
     open: {
       activityLog: new ActivityService(deps),
       analytics: new AnalyticsService(deps),
       series: new SeriesService(deps),
       notifications: new NotificationService(deps),
+      notificationPages: pages,
+      unsubscribing: new Unsubscribing(deps, unsubscribeLinks),
+      notificationMutes: new NotificationMutes(deps),
     },
     closed: { historyRetention: new HistoryRetention(deps.sql) },
   };

@@ -1,5 +1,7 @@
 import { Sql } from '../data/sql.ts';
+import { NotificationPages } from '../insight/notifications/notification.pages.ts';
 import { Notifier } from '../insight/notifications/notifier.ts';
+import { UnsubscribeLinks } from '../insight/notifications/unsubscribe-links.ts';
 import { EventTail } from '../live/events/event-tail.ts';
 import { Seal } from '../platform/keys/seal.ts';
 import { AccountMail } from '../platform/mail/account-mail.ts';
@@ -34,10 +36,13 @@ export function createServices(process: ProcessDeps) {
   const sql = new Sql(database.pool);
   const tail = new EventTail(sql, config.eventPollMs, onFault);
   const mail = new AccountMail({ mailer, seal: new Seal(appSecret, 'mail'), publicUrl });
+  const pages = new NotificationPages(config, publicUrl);
+  const former = config.formerAppSecrets.map((text) => new Seal(Buffer.from(text), 'unsubscribe'));
+  const unsubscribeLinks = new UnsubscribeLinks([new Seal(appSecret, 'unsubscribe'), ...former], publicUrl);
   const ground = createGround(process, {
     sql,
     mail,
-    notify: new Notifier(mail).notify,
+    notify: new Notifier(mail, pages, unsubscribeLinks).notify,
     onCommit: () => tail.nudge(),
   });
   const tenancy = createTenancy(ground);
@@ -48,7 +53,7 @@ export function createServices(process: ProcessDeps) {
   const models = createModels(ground, vault);
   const delivery = createDelivery(ground, vault);
   const pipelines = createPipelines(ground);
-  const insight = createInsight(ground);
+  const insight = createInsight(ground, { pages, unsubscribeLinks });
   const live = createLive(ground, tail);
   const groups = { tenancy, vault, identity, tools, knowledge, models, delivery, pipelines, insight, live };
   refuseSameNames([ground, ...Object.values(groups)].flatMap(({ open, closed }) => [open, closed]));

@@ -276,6 +276,15 @@ describe('a stream of a state', () => {
     expect(await stream.next()).toEqual({ done: true, value: undefined });
   });
 
+  it('does not send a state again that an event left as it was', async () => {
+    const half = (event: number | null) => Promise.resolve(Math.floor((event ?? 0) / 2));
+    const same = (before: number, after: number) => before === after;
+    const events = listed([1, 2, 3, 4, 1]) as AsyncGenerator<number>;
+    const states: number[] = [];
+    for await (const state of new StateStream(events, () => true, half, same)) states.push(state);
+    expect(states).toEqual([0, 1, 2, 0]);
+  });
+
   it('ends its source', async () => {
     let ended = false;
     async function* events() {

@@ -64,6 +64,7 @@ describe('the data of an event', () => {
         'notification.created': { category: 'string', type: 'string', priority: 'string' },
         'notification.updated': { status: 'string' },
         'notification.read': { status: 'string', count: 'integer, optional' },
+        'notification.resolved': { count: 'integer' },
         'presence.joined': someone,
         'presence.left': { ...someone, reason: 'string' },
         'presence.viewing': { ...someone, resource_type: 'string', resource_id: 'string', previous: 'names or null' },

@@ -55,6 +55,9 @@ const asked = [
   // which of those that are there an import changes
   'ImportedEntityInput.id',
   'LinkIdentityInput.userId',
+  // where the caller does not want them
+  'NotificationMuteInput.orgId',
+  'NotificationMuteInput.workspaceId',
   'SwitchOrganizationInput.orgId',
 ];
 

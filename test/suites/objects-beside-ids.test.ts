@@ -50,6 +50,7 @@ const alone: Record<string, string> = {
   'Activity.executionId': 'What ran is named by whoever ran it.',
   'Notification.scopeId': 'It is the user, the workspace or the organization, and each of them is beside its own id.',
   'Notification.actionUrl': 'An address.',
+  'Notification.resourcePath': 'An address.',
   'Notification.metadata': 'An object for REST; what it names depends on what happened.',
   'User.settings': 'An object for REST; `organizations` gives them.',
 };

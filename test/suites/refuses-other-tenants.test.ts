@@ -196,6 +196,8 @@ const rootsAboutOneself = [
   'Mutation.exchangeConnection',
   'Mutation.logout',
   'Mutation.markAllNotificationsRead',
+  // its places are of a list; those of others are refused in mutes.test.ts
+  'Mutation.updateNotificationMutes',
   'Mutation.updateNotificationPreferences',
   'Mutation.updatePreferences',
   'Query.me',
@@ -203,6 +205,7 @@ const rootsAboutOneself = [
   'Query.notifications',
   'Query.organizations',
   'Query.unreadNotifications',
+  'Subscription.notificationChanged',
   'Subscription.unreadNotifications',
 ];
 

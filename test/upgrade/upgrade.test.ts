@@ -96,6 +96,12 @@ function withoutSchemas(path: string, body: Json): Json {
   };
 }
 
+/** The link of a notification was a REST path; it is the address of a page, which depends on where the service is. */
+function withoutLinks(body: Json): Json {
+  if (!Array.isArray(body.notifications)) return body;
+  return { ...body, notifications: (body.notifications as Json[]).map(({ action_url: _url, ...rest }) => rest) };
+}
+
 describe.each(dumps)('a database of the schema $name, with rows in every table, after one start', (dump) => {
   const recording = JSON.parse(dump.recording) as Recording;
   const { seeded } = recording;
@@ -138,7 +144,9 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
 
   it('answers every read as before; fields may have come', async () => {
     for (const { path, body } of recorded.reads)
-      expect(withoutBuiltIn(await ann.get(path)), path).toMatchObject(withoutBuiltIn(withoutSchemas(path, body)));
+      expect(withoutBuiltIn(await ann.get(path)), path).toMatchObject(
+        withoutLinks(withoutBuiltIn(withoutSchemas(path, body))),
+      );
     expect(await ann.query(recorded.query)).toMatchObject(recorded.data);
   });
 
@@ -156,7 +164,9 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
     for (const { path, body } of lists) {
       const [key, rows] = Object.entries(body).find(([, value]) => Array.isArray(value)) as [string, Json[]];
       const own = (of: Json[]) => withoutBuiltIn({ of }).of;
-      expect(own(await walk(path, key)), path).toMatchObject(own(rows) as Json[]);
+      expect(own(await walk(path, key)), path).toMatchObject(
+        own(withoutLinks({ [key]: rows })[key] as Json[]) as Json[],
+      );
     }
   });
 

@@ -156,7 +156,8 @@ export class ApiTokenRefresh {
       noticedDays: null,
     });
     const successor = await tx.written(made);
-    recordChange(tx, 'refresh', resourceOf(successor), successor, { previous: held.id, prefix: successor.prefix });
+    const metadata = { previous: held.id, prefix: successor.prefix };
+    recordChange(tx, 'refresh', resourceOf(successor), successor, metadata, { replacedId: held.id });
     return successor;
   }
 

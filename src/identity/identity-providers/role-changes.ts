@@ -85,10 +85,11 @@ function writeRole(
   const { orgId } = provider;
   const { workspaceId, before, after } = plan;
   const by = { identity_provider_id: provider.id };
+  const facts = { before: before ?? undefined, after: after ?? undefined };
   if (workspaceId === null) {
     tx.update('organization_members', { orgId, userId }, { role: after! });
     const metadata = { before: { role: before }, after: { role: after }, ...by };
-    recordChange(tx, 'update', 'organization_member', { id: userId, orgId }, metadata);
+    recordChange(tx, 'update', 'organization_member', { id: userId, orgId }, metadata, facts);
     tx.afterCommit(() => access.facts.organizationChanged(orgId, userId));
     return;
   }
@@ -103,7 +104,7 @@ function writeRole(
   } else {
     tx.update('workspace_members', where, { role: after });
     const metadata = { before: { role: before }, after: { role: after }, ...by };
-    recordChange(tx, 'update', 'workspace_member', row, metadata);
+    recordChange(tx, 'update', 'workspace_member', row, metadata, facts);
   }
   tx.afterCommit(() => access.facts.workspaceChanged(orgId, workspaceId, userId));
 }

@@ -8,10 +8,17 @@ import { pageArgs, pageType } from '../../graphql/page-type.ts';
 import { idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { anywhere } from '../../graphql/row-places.ts';
-import type { UnreadCounts as CountsRow, NotificationPreferences as PreferencesRow } from './notification.service.ts';
+import type { NotificationMute as MuteRow } from './mutes.ts';
+import type {
+  NotificationChange as ChangeRow,
+  UnreadCounts as CountsRow,
+  NotificationPreferences as PreferencesRow,
+} from './notification.service.ts';
 import {
+  channels,
   mutableCategories,
   type NotificationCategory,
+  type NotificationChannel,
   type NotificationStatus,
   statuses,
 } from './notification.words.ts';
@@ -48,9 +55,17 @@ export const Notification = builder.prismaObject('Notification', {
     }),
     title: t.exposeString('title', { description: 'One line, at most 200 characters.' }),
     message: t.exposeString('message', { description: 'A few sentences, at most 2,000 characters.' }),
-    actionUrl: t.exposeString('actionUrl', {
+    actionUrl: t.string({
       nullable: true,
-      description: 'The REST path of the resource to open. `null` if there is none.',
+      authorize: 'inherited',
+      description:
+        'The page to open: of the front end if the service knows where it is, else of its own. `null` if there is ' +
+        'none.',
+      resolve: (notification, _args, { services }) => services.notificationPages.urlOf(notification),
+    }),
+    resourcePath: t.exposeString('actionUrl', {
+      nullable: true,
+      description: 'The REST path of the same, for programs. `null` if there is none.',
     }),
     actionLabel: t.exposeString('actionLabel', { nullable: true, description: 'The label of that link.' }),
     status: t.exposeString('status', { description: '`unread`, `read` or `archived`.' }),
@@ -67,10 +82,14 @@ export const Notification = builder.prismaObject('Notification', {
       resolve: ({ metadata }) => metadata as Record<string, unknown>,
     }),
     readAt: t.expose('readAt', optionalTime('When it was marked as read.')),
+    resolvedAt: t.expose(
+      'resolvedAt',
+      optionalTime('When it stopped being true. From then on it is only in the list of what is resolved.'),
+    ),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
     expiresAt: t.expose('expiresAt', {
       type: 'DateTime',
-      description: 'When it is removed: after 90 days, or as soon as it is not true any more.',
+      description: 'When it is removed: after 90 days, or at a moment from which it cannot be true any more.',
     }),
   }),
 });
@@ -103,6 +122,23 @@ const UnreadNotifications = builder.objectRef<CountsRow>('UnreadNotifications').
   }),
 });
 
+const NotificationMute = builder.objectRef<MuteRow>('NotificationMute').implement({
+  description: 'What a user does not want: a category, somewhere or everywhere, by one channel.',
+  fields: (t) => ({
+    category: t.exposeString('category', { description: 'The category.' }),
+    channel: t.exposeString('channel', { description: '`in_app` or `mail`.' }),
+    orgId: t.exposeID('orgId', { nullable: true, description: 'The organization. `null` for everywhere.' }),
+    workspaceId: t.exposeID('workspaceId', {
+      nullable: true,
+      description: 'The workspace. `null` for the whole organization.',
+    }),
+  }),
+});
+refersTo(NotificationMute, {
+  orgId: { kind: 'organization', anywhere: true },
+  workspaceId: { kind: 'workspace', anywhere: true },
+});
+
 const NotificationPreferences = builder.objectRef<PreferencesRow>('NotificationPreferences').implement({
   description: 'Which notifications the caller does not want.',
   fields: (t) => ({
@@ -115,6 +151,12 @@ const NotificationPreferences = builder.objectRef<PreferencesRow>('NotificationP
       authorize: 'inherited',
       description: 'Categories that may be muted. `security` is always delivered.',
       resolve: ({ availableCategories }) => [...availableCategories],
+    }),
+    mutes: t.field({
+      type: [NotificationMute],
+      authorize: 'inherited',
+      description: 'What the caller does not want by place and channel, besides the muted categories.',
+      resolve: ({ mutes }) => [...mutes],
     }),
   }),
 });
@@ -142,6 +184,9 @@ builder.queryFields((t) => ({
         description: '`unread`, `read` or `archived`. Default: all that are not archived.',
       }),
       category: t.arg.string({ constraints: bounds.open, description: 'Only of this category.' }),
+      isResolved: t.arg.boolean({
+        description: 'Only what stopped being true, or only what did not. Default: the latter, unless archived.',
+      }),
       ...pageArgs({ min: 1, max: 100 }, 20),
     },
     resolve: (_root, args, context) => context.services.notifications.list(context, anywhere, args),
@@ -160,19 +205,59 @@ builder.queryFields((t) => ({
   }),
 }));
 
-builder.subscriptionField('unreadNotifications', (t) =>
-  t.field({
+const NotificationChange = builder.objectRef<ChangeRow>('NotificationChange').implement({
+  description: 'What happened to notifications of the caller.',
+  fields: (t) => ({
+    change: t.string({
+      nullable: true,
+      authorize: 'inherited',
+      description:
+        '`created`, `read`, `updated` (another status) or `resolved` (not true any more). `null` at the beginning.',
+      resolve: ({ event }) => event?.type.slice('notification.'.length) ?? null,
+    }),
+    notification: t.field({
+      type: Notification,
+      nullable: true,
+      authorize: 'inherited',
+      description: 'The notification as it is now; of several in one place, the newest. `null` at the beginning.',
+      resolve: ({ event }, _args, { caller, services }) =>
+        event && services.notifications.find(caller, event.resourceId),
+    }),
+    count: t.int({
+      authorize: 'inherited',
+      description: 'How many changed together, in one place; 0 at the beginning.',
+      resolve: ({ event }) => (event ? Number(event.data.count ?? 1) : 0),
+    }),
+    unreadCount: t.exposeInt('unreadCount', { description: 'How many are unread since then.' }),
+  }),
+});
+
+const FOLLOWED = { resourceType: 'notification', action: 'read' } as const;
+builder.subscriptionFields((t) => ({
+  unreadNotifications: t.field({
     type: UnreadNotifications,
     description:
-      'How many unread notifications the caller has: at once, and again when one is new, read, archived or otherwise ' +
-      'changed, in any organization. A token follows those of its own.',
+      'How many unread notifications the caller has: at once, and again when it has changed, in any organization. ' +
+      'A token follows those of its own.',
     authorize: READ,
-    activity: { resourceType: 'notification', action: 'read' },
+    activity: FOLLOWED,
     subscribe: async (_root, _args, { caller, services }) =>
       services.notifications.followUnread(caller, await services.events.subscribeToOwn(caller)),
     resolve: (counts: CountsRow) => counts,
   }),
-);
+  notificationChanged: t.field({
+    type: NotificationChange,
+    description:
+      'Each change of the notifications of the caller, in any organization, with the number of the unread: when one ' +
+      'is new, read, archived or otherwise changed, or not true any more. First, the number alone. A token follows ' +
+      'those of its own organization.',
+    authorize: READ,
+    activity: FOLLOWED,
+    subscribe: async (_root, _args, { caller, services }) =>
+      services.notifications.followChanges(caller, await services.events.subscribeToOwn(caller)),
+    resolve: (change: ChangeRow) => change,
+  }),
+}));
 
 const NotificationPreferencesInput = builder.inputType('NotificationPreferencesInput', {
   description: 'Which notifications the caller does not want.',
@@ -182,6 +267,41 @@ const NotificationPreferencesInput = builder.inputType('NotificationPreferencesI
       required: true,
       constraints: { maxItems: 50, item: { oneOf: [...mutableCategories] } },
       description: 'Replaces the muted categories. `security` cannot be muted.',
+    }),
+  }),
+});
+
+const NotificationMuteInput = builder.inputType('NotificationMuteInput', {
+  description: 'What the caller does not want.',
+  fields: (t) => ({
+    category: t.field({
+      type: 'String' as unknown as InputRef<NotificationCategory>,
+      required: true,
+      constraints: { oneOf: [...mutableCategories] },
+      description: 'The category. `security` cannot be muted.',
+    }),
+    channel: t.field({
+      type: 'String' as unknown as InputRef<NotificationChannel>,
+      required: true,
+      constraints: { oneOf: [...channels] },
+      description: '`in_app`: not in the lists and counts. `mail`: no mails.',
+    }),
+    orgId: t.id({ constraints: bounds.id, description: 'Only in this organization. Default: everywhere.' }),
+    workspaceId: t.id({
+      constraints: bounds.id,
+      description: 'Only in this workspace of the organization. Default: in all of it.',
+    }),
+  }),
+});
+
+const NotificationMutesInput = builder.inputType('NotificationMutesInput', {
+  description: 'What the caller does not want by place and channel.',
+  fields: (t) => ({
+    mutes: t.field({
+      type: [NotificationMuteInput],
+      required: true,
+      constraints: { maxItems: 200 },
+      description: 'Replaces what was muted so.',
     }),
   }),
 });
@@ -234,5 +354,18 @@ builder.mutationFields((t) => ({
     activity: { action: 'update', resourceType: 'notification' },
     args: inputArg(NotificationPreferencesInput, 'The preferences.'),
     resolve: (_root, { input }, { caller, services }) => services.notifications.mute(caller, input.mutedCategories),
+  }),
+  updateNotificationMutes: t.field({
+    type: NotificationPreferences,
+    description:
+      'Mutes exactly this by place and channel, besides the muted categories: nothing new of it is told there. ' +
+      'What was told before stays, and stays counted.',
+    authorize: { session: 'notification:update' },
+    activity: { action: 'update', resourceType: 'notification' },
+    args: inputArg(NotificationMutesInput, 'The mutes.'),
+    resolve: async (_root, { input }, { caller, services }) => {
+      await services.notificationMutes.replace(caller, input.mutes);
+      return services.notifications.preferences(caller);
+    },
   }),
 }));

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { QueryRunner } from '../../data/find-row.ts';
 import type { StreamEvent } from '../../data/outbox.ts';
@@ -16,12 +17,14 @@ import type { Principal } from '../../kernel/principal.ts';
 import type { EventName } from '../../kernel/resources.ts';
 import { StateStream } from '../../kernel/state-stream.ts';
 import { restrictionsOf } from '../../kernel/token-grant.ts';
+import { mutesOf, type NotificationMute } from './mutes.ts';
 import { mutableCategories, type NotificationCategory, type NotificationStatus } from './notification.words.ts';
 
 /** The filters of a list. Without a status: everything that is not archived. */
 export interface NotificationListArgs extends PageArgs {
   status?: NotificationStatus | null;
   category?: string | null;
+  isResolved?: boolean | null;
   /** Set for tokens. */
   orgId?: string | null;
 }
@@ -33,11 +36,21 @@ export interface UnreadCounts {
   byCategory: Readonly<Record<string, number>>;
 }
 
+/** What happened to notifications of a caller, and how many are unread since. */
+export interface NotificationChange extends UnreadCounts {
+  /** `null` at the beginning. */
+  event: StreamEvent | null;
+}
+
 /** Which categories a user does not want, of those that may be muted. */
 export interface NotificationPreferences {
   mutedCategories: readonly string[];
   availableCategories: readonly string[];
+  /** What the user does not want by place and channel. */
+  mutes: readonly NotificationMute[];
 }
+
+const isAboutOne = ({ resourceType }: StreamEvent): boolean => resourceType === 'notification';
 
 /** A change of the status, over the row `t` as it was before. */
 interface Move {
@@ -45,6 +58,8 @@ interface Move {
   readAt: string;
 }
 
+// as the index `notifications_unread` has it
+const UNREAD = `t.status = 'unread' and t.resolved_at is null`;
 const ALWAYS = 't.expires_at > now()';
 const columns = columnsOf(Object.values(Prisma.NotificationScalarFieldEnum));
 const SELECTED = selectList(columns);
@@ -84,10 +99,11 @@ export class NotificationService {
       mine: 't.recipient_id between $me and $me',
       index: { lead: 't.recipient_id' },
       always: [ALWAYS],
-      filters: ({ status, category, orgId }) => ({
+      filters: ({ status, category, isResolved, orgId }) => ({
         't.status = ?': status,
         't.status <> ?': status ? null : 'archived',
         't.category = ?': category,
+        '(t.resolved_at is not null) = ?': isResolved ?? (status === 'archived' ? null : false),
         't.org_id = ?': orgId,
       }),
     });
@@ -119,7 +135,7 @@ export class NotificationService {
   async unread({ principal }: Caller, db: QueryRunner = this.#deps.sql): Promise<UnreadCounts> {
     const { where, values } = shownTo(principal);
     const rows = await db.query<{ category: string; n: number }>({
-      text: `select t.category, count(*)::int as n from notifications t where ${where} and t.status = 'unread'
+      text: `select t.category, count(*)::int as n from notifications t where ${where} and ${UNREAD}
         group by t.category order by t.category`,
       values,
     });
@@ -129,16 +145,21 @@ export class NotificationService {
     };
   }
 
-  /** The same, now and after each of the caller's own events. A stream until they end, or it is closed. */
+  /** The same, now and whenever it has changed. A stream until the caller's own events end, or it is closed. */
   followUnread(caller: Caller, own: AsyncIterableIterator<StreamEvent>): StateStream<StreamEvent, UnreadCounts> {
-    return new StateStream(
-      own,
-      ({ resourceType }) => resourceType === 'notification',
-      (event) => (event && !caller.principal.token ? this.#unreadAfter(caller, event) : this.unread(caller)),
-    );
+    return new StateStream(own, isAboutOne, (event) => this.#unreadAfter(caller, event), isDeepStrictEqual);
   }
 
-  #unreadAfter(caller: Caller, event: StreamEvent): Promise<UnreadCounts> {
+  /** Each change of the caller's notifications, with how many are unread after it; first of all, only how many. */
+  followChanges(caller: Caller, own: AsyncIterableIterator<StreamEvent>): StateStream<StreamEvent, NotificationChange> {
+    return new StateStream(own, isAboutOne, async (event) => ({
+      ...(await this.#unreadAfter(caller, event)),
+      event,
+    }));
+  }
+
+  #unreadAfter(caller: Caller, event: StreamEvent | null): Promise<UnreadCounts> {
+    if (!event || caller.principal.token) return this.unread(caller);
     const known = this.#counts.get(event) ?? this.unread(caller);
     this.#counts.set(event, known);
     return known;
@@ -168,7 +189,7 @@ export class NotificationService {
   async readAll(caller: Caller): Promise<number> {
     const { where, values } = shownTo(caller.principal);
     return this.#deps.changes.run(caller, async (tx) => {
-      const unread = { text: `${where} and t.status = 'unread'`, values };
+      const unread = { text: `${where} and ${UNREAD}`, values };
       await tx.lockUnread('notifications', unread, 'no key update');
       const places = await tx.query<EventPlace & { newestId: string; count: number }>({
         text: `with done as (
@@ -197,11 +218,16 @@ export class NotificationService {
 
   /** What the caller has muted. */
   async preferences({ principal }: Caller): Promise<NotificationPreferences> {
-    const [row] = await this.#deps.sql.read<{ muted: string[] }>(
-      'select p.muted_categories as muted from notification_preferences p where p.user_id = $1',
+    const [row] = await this.#deps.sql.read<{ muted: string[] | null; mutes: NotificationMute[] }>(
+      `select (select p.muted_categories from notification_preferences p where p.user_id = $1) as muted,
+        ${mutesOf('$1')} as mutes`,
       [principal.userId],
     );
-    return { mutedCategories: row?.muted ?? [], availableCategories: mutableCategories };
+    return {
+      mutedCategories: row?.muted ?? [],
+      availableCategories: mutableCategories,
+      mutes: row?.mutes ?? [],
+    };
   }
 
   /** Mutes exactly these categories: of them, nothing new is told. What was told stays, and stays counted. */
@@ -219,7 +245,7 @@ export class NotificationService {
         metadata: { muted_categories: muted },
       });
     });
-    return { mutedCategories: muted, availableCategories: mutableCategories };
+    return this.preferences(caller);
   }
 
   async #move(caller: Caller, id: string, { status, readAt }: Move): Promise<Notification> {

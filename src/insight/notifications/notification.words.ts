@@ -33,6 +33,10 @@ export type NotificationSource =
   | 'recipes'
   | 'system';
 
+/** How a notification reaches its recipient. */
+export const channels = ['in_app', 'mail'] as const;
+export type NotificationChannel = (typeof channels)[number];
+
 export const statuses = ['unread', 'read', 'archived'] as const;
 /** `unread → read → archived`, `unread → archived`; over GraphQL also back. */
 export type NotificationStatus = (typeof statuses)[number];

@@ -5,6 +5,9 @@ import type { AnyCaller } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import { isActiveAccount, organizationAdministrators, workspaceAdministrators } from '../../tenancy/views.ts';
+import { type Endings, endingsOf, replacedBy, resolution } from './endings.ts';
+import { isMuted } from './mutes.ts';
+import type { LinkedNotification, NotificationPages } from './notification.pages.ts';
 import type {
   NotificationCategory,
   NotificationScope,
@@ -14,6 +17,7 @@ import type {
 } from './notification.words.ts';
 import { RETENTION_DAYS } from './notification.words.ts';
 import { type NotificationRule, type NotifiedOccasion, named, type Recipients, rules } from './rules.ts';
+import type { UnsubscribeLinks } from './unsubscribe-links.ts';
 
 /** A notification before it is known who gets it: a row of {@link MAKE}. */
 interface Draft {
@@ -45,8 +49,18 @@ interface Draft {
   is_mailed: boolean;
 }
 
+/** What a change makes and ends. */
+interface MadeAndEnded {
+  drafts: readonly Draft[] | null;
+  endings: Endings | null;
+  at: Date;
+  caller: AnyCaller;
+}
+
 /** A notification that is mailed too. */
-interface Mailed {
+interface Mailed extends LinkedNotification {
+  recipientId: string;
+  category: string;
   email: string;
   username: string;
   title: string;
@@ -63,13 +77,17 @@ const filled = (text: string, most: number): string =>
     text,
   )}, ${most})`;
 
+// columns of a draft `d` and its recipient
+const DRAFT = { user: 'u.id', category: 'd.category', orgId: 'd.org_id', workspaceId: 'd.workspace_id' };
+
 const nameOf = (column: string): string => `coalesce(one_line(${column}, ${NAME_LENGTH}), '')`;
 
 /**
  * Makes the notifications of all drafts of a change, each with its event, in one statement. `$1`: the drafts; `$2`: the
  * time in their identifiers; `$3` and `$4`: the actor and the trace of the events. A user who mutes the category, or
- * whose account is suspended or deleted, gets none. An event about an account itself is in the organization that its
- * user works in: that of the newest session, else that of the oldest membership.
+ * whose account is suspended or deleted, gets none; one who mutes it in the place by one channel gets the other. An
+ * event about an account itself is in the organization that its user works in: that of the newest session, else that of
+ * the oldest membership.
  */
 const MAKE = `with drafts as (
     select * from jsonb_to_recordset($1::jsonb) d(stem text, audience text, user_ids text[], not_user text, scope text,
@@ -88,7 +106,8 @@ const MAKE = `with drafts as (
   ), chosen as materialized (
     select d.stem || lpad(row_number() over (partition by d.stem order by u.id)::text, ${DIGITS}, '0') as id,
       u.id as recipient_id, u.email, u.username, d.*, ${filled('d.title', 200)} as full_title,
-      ${filled('d.message', 2_000)} as full_message
+      ${filled('d.message', 2_000)} as full_message, not ${isMuted(DRAFT, 'in_app')} as is_shown,
+      d.is_mailed and not ${isMuted(DRAFT, 'mail')} as is_sent
     from drafts d join recipients r using (stem)
     join users u on u.id = r.user_id and ${isActiveAccount('u')}
     cross join lateral (select
@@ -107,7 +126,7 @@ const MAKE = `with drafts as (
     select id, recipient_id, scope, org_id, workspace_id, namespace_id, environment_id, app_id, type, priority,
       category, full_title, full_message, action_url, action_label, source_service, source_event, metadata, $2,
       expires_at
-    from chosen
+    from chosen where is_shown
   ), announced as (
     insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, recipient_id, type, actor,
       resource_type, resource_id, data, trace_id)
@@ -115,21 +134,29 @@ const MAKE = `with drafts as (
       c.recipient_id, 'notification.created', $3::jsonb, 'notification', c.id,
       jsonb_build_object('category', c.category, 'type', c.type, 'priority', c.priority), $4
     from chosen c cross join lateral (select coalesce(c.org_id, ${organizationOfUser('c.recipient_id')}) as org_id) o
-    where o.org_id is not null order by c.id
+    where c.is_shown and o.org_id is not null order by c.id
   )
-  select email, username, full_title as title, full_message as message from chosen where is_mailed order by id`;
+  select email, username, full_title as title, full_message as message, case when is_shown then id end as id,
+    org_id as "orgId", workspace_id as "workspaceId", environment_id as "environmentId", app_id as "appId", metadata,
+    source_event as "sourceEvent", action_url as "actionUrl", recipient_id as "recipientId", category
+  from chosen where is_sent order by id`;
 
 /** Makes notifications of what happens, by the table of rules. */
 export class Notifier {
   readonly #mail: AccountMail;
+  readonly #pages: NotificationPages;
+  readonly #unsubscribing: UnsubscribeLinks;
 
-  constructor(mail: AccountMail) {
+  constructor(mail: AccountMail, pages: NotificationPages, unsubscribing: UnsubscribeLinks) {
     this.#mail = mail;
+    this.#pages = pages;
+    this.#unsubscribing = unsubscribing;
   }
 
   /** Makes those of a change, in its transaction, with one statement for all of them. `null` if there are none. */
   readonly notify = (tx: Notifying, caller: AnyCaller, occasions: readonly Occasion[]): Promise<void> | null => {
     let drafts: Draft[] | null = null;
+    let endings = endingsOf(occasions);
     const at = new Date();
     for (const occasion of occasions) {
       const rule = rules.get(occasion.type);
@@ -137,15 +164,28 @@ export class Notifier {
       const notified: NotifiedOccasion = { ...occasion, facts: occasion.facts ?? {}, by: nameOfActor(caller) };
       if (rule.when?.(notified) === false) continue;
       const draft = draftOf(rule, notified, caller, at);
-      if (concernsOthers(draft)) (drafts ??= []).push(draft);
+      if (!concernsOthers(draft)) continue;
+      (drafts ??= []).push(draft);
+      endings = replacedBy(rule, notified, endings);
     }
-    return drafts && this.#make(tx, caller, drafts, at);
+    return drafts || endings ? this.#write(tx, { drafts, endings, at, caller }) : null;
   };
 
-  async #make(tx: Notifying, caller: AnyCaller, drafts: readonly Draft[], at: Date): Promise<void> {
-    const values = [JSON.stringify(drafts), at, JSON.stringify(eventActor(caller)), caller.request.traceId];
+  /** What ended first: what is new may say the same of a later moment. */
+  async #write(tx: Notifying, { drafts, endings, at, caller }: MadeAndEnded): Promise<void> {
+    const shownActor = JSON.stringify(eventActor(caller));
+    const { traceId } = caller.request;
+    if (endings)
+      await tx.query(resolution(endings, { at, stem: newId('event').slice(0, -DIGITS), actor: shownActor, traceId }));
+    if (!drafts) return;
+    const values = [JSON.stringify(drafts), at, shownActor, traceId];
     for (const mailed of await tx.query<Mailed>({ text: MAKE, values }))
-      this.#mail.notification(tx, mailed, mailed.title, mailed.message);
+      this.#mail.notification(tx, mailed, {
+        subject: mailed.title,
+        sentence: mailed.message,
+        link: this.#pages.urlOf(mailed),
+        unsubscribe: this.#unsubscribing.linkFor({ ...mailed, userId: mailed.recipientId }),
+      });
   }
 }
 

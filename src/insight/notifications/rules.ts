@@ -1,5 +1,11 @@
 import type { Facts, Occasion } from '../../data/occasions.ts';
+import { certificateEnds, tokenExpires } from '../../identity/views.ts';
 import { minuteOf, oneLine } from '../../kernel/wording.ts';
+import { accountIs, isUnavailable } from '../../models/views.ts';
+import type { PageKind } from '../../platform/settings/app-pages.ts';
+import { isInOrganization, isInWorkspace } from '../../tenancy/views.ts';
+import { awaitsAuthorization } from '../../tools/views.ts';
+import { awaitsRotation, secretExpires } from '../../vault/views.ts';
 import type { NotificationCategory, NotificationSource, NotificationType, Priority } from './notification.words.ts';
 
 /** An occasion, and who caused it. */
@@ -41,7 +47,14 @@ export interface NotificationRule {
   link?: (of: NotifiedOccasion) => readonly [path: string, label: string];
   /** Only some occasions of this type are told. */
   when?: (of: NotifiedOccasion) => boolean;
-  /** When it is not true any more. */
+  /**
+   * SQL on a notification `n`: whether it is still true. A newer one of the same resource replaces it. Without this
+   * condition it tells what happened, which stays true as long as its recipient can open its place.
+   */
+  holds?: string;
+  /** The page that its link opens. */
+  page?: PageKind;
+  /** When it is not true any more, known from the beginning. */
   until?: (of: NotifiedOccasion) => Date | null | undefined;
   /** It is mailed too, to whoever gets the notification. */
   isMailed?: true;
@@ -59,6 +72,11 @@ const isNoConsequence = ({ facts }: NotifiedOccasion): boolean => !facts.isConse
 const expiring = ({ facts: { daysLeft } }: NotifiedOccasion) => (daysLeft === 0 ? urgent : due);
 const urgent = ['error', 'high'] as const;
 const due = ['warning', 'normal'] as const;
+// columns of a notification `n`, for conditions on whether it is still true
+const RESOURCE = `(n.metadata->>'resource_id')`;
+const EXPIRY = `(n.metadata->>'expires_at')::timestamptz`;
+const ROLE = `(n.metadata->>'role')`;
+
 /** What expires says so until then: another notification says that it has expired. */
 const untilExpiry = ({ facts: { daysLeft, expiresAt } }: NotifiedOccasion) => (daysLeft === 0 ? null : expiresAt);
 
@@ -76,6 +94,11 @@ const memberRules = (kind: 'organization_member' | 'workspace_member', where: st
     path(of),
     kind === 'workspace_member' ? 'Open workspace' : 'Open organization',
   ];
+  const page = kind === 'workspace_member' ? 'workspace' : 'organization';
+  const isMember = (role?: string): string =>
+    kind === 'workspace_member'
+      ? isInWorkspace('n.workspace_id', 'n.recipient_id', role)
+      : isInOrganization('n.org_id', 'n.recipient_id', role);
   return [
     [
       `${kind}.created`,
@@ -85,6 +108,8 @@ const memberRules = (kind: 'organization_member' | 'workspace_member', where: st
         title: () => `You were added to ${where}`,
         message: ({ by }) => `${by} added you to ${where}. You may leave at any time.`,
         link,
+        page,
+        holds: isMember(),
       },
     ],
     [
@@ -96,6 +121,8 @@ const memberRules = (kind: 'organization_member' | 'workspace_member', where: st
         message: ({ by, facts: { before, after } }) =>
           `${by} changed your role in ${where} from ${before} to ${after}.`,
         link,
+        page,
+        holds: isMember(ROLE),
         metadata: ({ facts: { before, after } }) => ({ role: after, previous_role: before }),
       },
     ],
@@ -106,6 +133,7 @@ const memberRules = (kind: 'organization_member' | 'workspace_member', where: st
         tone: ['warning', 'normal'],
         title: () => `You were removed from ${where}`,
         message: ({ by }) => `${by} removed you from ${where}.`,
+        holds: `not ${isMember()}`,
       },
     ],
   ];
@@ -117,6 +145,7 @@ const aDeployment = {
   category: 'deployment',
   source: 'environments',
   link: (of: NotifiedOccasion) => [`${path(of)}/environments/${of.environmentId}/deployments`, 'Open deployments'],
+  page: 'deployments',
 } as const satisfies Partial<NotificationRule>;
 
 const aSecret = {
@@ -125,12 +154,14 @@ const aSecret = {
   source: 'secrets',
   isMailed: true,
   link: (of: NotifiedOccasion) => [`/v1/orgs/${of.orgId}/secrets/${of.resourceId}`, 'Open secret'],
+  page: 'secret',
 } as const satisfies Partial<NotificationRule>;
 const secret = ({ facts, resourceId }: NotifiedOccasion): string => `The secret ${quoted(facts.name)} (${resourceId})`;
 
 const tokenPath = ({ orgId, appId }: NotifiedOccasion): string =>
   `/v1/orgs/${orgId}${appId ? `/apps/${appId}/tokens` : '/api-tokens'}`;
 const token = ({ facts }: NotifiedOccasion): string => `token ${quoted(facts.name)} (${facts.of}…)`;
+const TOKEN_PAGES = { api_token: 'api_tokens', app_token: 'app_tokens' } as const;
 const tokenRules = (kind: 'api_token' | 'app_token'): [string, NotificationRule][] => [
   [
     `${kind}.expiring`,
@@ -147,6 +178,8 @@ const tokenRules = (kind: 'api_token' | 'app_token'): [string, NotificationRule]
           ? `The ${token(of)} has expired. It can be refreshed for 30 days.`
           : `The ${token(of)} expires on ${minuteOf(of.facts.expiresAt!)} UTC. Refresh it, or issue a new one.`,
       link: (of) => [tokenPath(of), 'Open tokens'],
+      page: TOKEN_PAGES[kind],
+      holds: tokenExpires(RESOURCE, EXPIRY),
       until: untilExpiry,
     },
   ],
@@ -161,11 +194,12 @@ const tokenRules = (kind: 'api_token' | 'app_token'): [string, NotificationRule]
       title: () => 'An administrator revoked a token of yours',
       message: (of) => `${of.by} revoked the ${token(of)} in ${inOrganization}. It does not work any more.`,
       link: (of) => [tokenPath(of), 'Open tokens'],
+      page: TOKEN_PAGES[kind],
     },
   ],
 ];
 
-const ofAccount = { to: 'subject', category: 'security', source: 'auth', isOwnToo: true } as const;
+const ofAccount = { to: 'subject', category: 'security', source: 'auth', isOwnToo: true, page: 'account' } as const;
 const NOT_YOU = 'If it was not you, reset your password at once and tell your administrator.';
 const own = ['/v1/users/me', 'Open account'] as const;
 const ownLink = () => own;
@@ -201,6 +235,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       title: () => 'An invitation was accepted',
       message: () => `${named.user} accepted your invitation to ${inOrganization}.`,
       link: (of) => [`/v1/orgs/${of.orgId}/members`, 'Open members'],
+      page: 'members',
     },
   ],
   [
@@ -235,6 +270,8 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
         'must be authorized again: the provider does not accept its refresh token any more. ' +
         'Open the tool instance and connect it.',
       link: (of) => [`${path(of)}/tool-instances/${String(of.data?.tool_instance_id)}`, 'Open tool instance'],
+      page: 'tool_instance',
+      holds: awaitsAuthorization(RESOURCE),
     },
   ],
   [
@@ -249,6 +286,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
           ? `${secret(of)} has expired: the service does not use it any more. Rotate it and give it a new date.`
           : `${secret(of)} expires on ${minuteOf(of.facts.expiresAt!)} UTC: the service does not use it from ` +
             'then on. Rotate it and give it a new date.',
+      holds: secretExpires(RESOURCE, EXPIRY),
       until: untilExpiry,
     },
   ],
@@ -259,6 +297,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       tone: ['action_required', 'normal'],
       title: () => 'A secret is due for rotation',
       message: (of) => `${secret(of)} was not rotated for as long as its reminder allows. Rotate it.`,
+      holds: awaitsRotation(RESOURCE),
     },
   ],
   ...tokenRules('api_token'),
@@ -273,6 +312,8 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       title: () => 'A provider account is degraded',
       message: ({ facts }) => `The provider account ${quoted(facts.name)} of '${named.organization}' is degraded.`,
       link: (of) => [`/v1/orgs/${of.orgId}/provider-accounts/${of.resourceId}`, 'Open provider account'],
+      page: 'provider_account',
+      holds: accountIs(RESOURCE, 'degraded'),
     },
   ],
   [
@@ -287,6 +328,8 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       message: ({ facts }) =>
         `The provider refuses the credentials of the account ${quoted(facts.name)} of '${named.organization}'.`,
       link: (of) => [`/v1/orgs/${of.orgId}/provider-accounts/${of.resourceId}`, 'Open provider account'],
+      page: 'provider_account',
+      holds: accountIs(RESOURCE, 'error'),
     },
   ],
   [
@@ -302,6 +345,8 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
         `The model ${quoted(facts.name)} (${resourceId}) of '${named.organization}' is unavailable: none of its ` +
         'targets is healthy.',
       link: (of) => [`/v1/orgs/${of.orgId}/model-catalog`, 'Open models'],
+      page: 'models',
+      holds: isUnavailable('n.org_id', RESOURCE),
     },
   ],
   [
@@ -353,6 +398,9 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
         `The last certificate of the identity provider ${quoted(name)} of '${named.organization}' ends on ` +
         `${minuteOf(expiresAt!)} UTC: nobody signs in with it from then on. Add its next one behind it.`,
       link: (of) => [`/v1/orgs/${of.orgId}/identity-providers/${of.resourceId}`, 'Open identity provider'],
+      page: 'identity_provider',
+      // until it ends
+      holds: certificateEnds(RESOURCE, 'n.expires_at'),
       until: untilExpiry,
     },
   ],
@@ -404,6 +452,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
         `The refresh token of the ${token(of)} was used again after it had been replaced, so somebody may have a ` +
         'copy of it. The token and its successors were revoked. Issue a new one.',
       link: (of) => [tokenPath(of), 'Open tokens'],
+      page: TOKEN_PAGES[kind],
     },
   ]),
 ]);

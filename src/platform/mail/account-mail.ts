@@ -9,6 +9,16 @@ interface Recipient {
   username: string;
 }
 
+/** A notification as a mail. */
+export interface MailedNotification {
+  subject: string;
+  sentence: string;
+  /** The page that it leads to. */
+  link: string | null;
+  /** The link that ends mails of its kind. */
+  unsubscribe: string;
+}
+
 /** What the database stores of a waiting mail. Sealed, because the links in its text let somebody in. */
 interface SealedMail {
   id: string;
@@ -46,7 +56,7 @@ const TRIES = 12;
  */
 export class AccountMail {
   readonly tasks: readonly Task[];
-  readonly #send: Task<SealedMail>;
+  readonly #sending: Task<SealedMail>;
   readonly #seal: Seal;
   readonly #publicUrl: () => string;
 
@@ -54,12 +64,12 @@ export class AccountMail {
   constructor(deps: { mailer: Mailer; seal: Seal; publicUrl: () => string }) {
     this.#seal = deps.seal;
     this.#publicUrl = deps.publicUrl;
-    this.#send = {
+    this.#sending = {
       name: 'mail',
       tries: TRIES,
       run: ({ id, sealed }) => deps.mailer.send(this.#open(id, sealed)),
     };
-    this.tasks = [this.#send];
+    this.tasks = [this.#sending];
   }
 
   verification(tx: Mailing, to: Recipient, token: string): void {
@@ -165,23 +175,23 @@ export class AccountMail {
   }
 
   /** A notification, for a user who wants it. */
-  notification(tx: Mailing, to: Recipient, subject: string, sentence: string): void {
+  notification(tx: Mailing, to: Recipient, { subject, sentence, link, unsubscribe }: MailedNotification): void {
     // both have names in them that others chose
     const title = withoutAddresses(subject, 200, to.email);
-    this.#enqueue(tx, to.email, title, `Hello ${to.username},\n\n${withoutAddresses(sentence, 2_000, to.email)}`);
+    const text = `Hello ${to.username},\n\n${withoutAddresses(sentence, 2_000, to.email)}`;
+    this.#send(tx, { to: to.email, subject: title, text, ...(link === null ? {} : { link }), unsubscribe });
   }
 
   #enqueue(tx: Mailing, to: string, subject: string, text: string, path?: string): void {
-    const link = path ? `${this.#publicUrl()}${path}` : undefined;
+    this.#send(tx, { to, subject, text, ...(path ? { link: `${this.#publicUrl()}${path}` } : {}) });
+  }
+
+  #send(tx: Mailing, { text, ...given }: Omit<Mail, 'id'>): void {
+    const { link, unsubscribe } = given;
     const id = randomUUID();
-    const mail: Mail = {
-      id,
-      to,
-      subject,
-      text: link ? `${text}\n\n${link}\n` : `${text}\n`,
-      ...(link ? { link } : {}),
-    };
-    tx.enqueue(this.#send, { id, sealed: this.#seal.seal(JSON.stringify(mail), id).toString('base64') });
+    const ending = unsubscribe === undefined ? '' : `\n-- \nTo get no more mails of this kind: ${unsubscribe}\n`;
+    const mail: Mail = { id, ...given, text: `${[text, ...(link ? [link] : [])].join('\n\n')}\n${ending}` };
+    tx.enqueue(this.#sending, { id, sealed: this.#seal.seal(JSON.stringify(mail), id).toString('base64') });
   }
 
   #open(id: string, sealed: string): Mail {

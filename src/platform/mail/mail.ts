@@ -22,6 +22,8 @@ export interface Mail {
   html?: string;
   /** The link in the mail. It is logged when mails become files, so that a developer can follow it. */
   link?: string;
+  /** The address that ends mails of its kind, also by one click of a mail program (RFC 8058). */
+  unsubscribe?: string;
 }
 
 /** Sends mails: to a mail server, or into files. */
@@ -78,10 +80,23 @@ function fileMailer(dir: string, from: string, logger: Logger): Mailer {
   };
 }
 
-function messageOf({ id, to, subject, text, html }: Mail, from: string) {
+function messageOf({ id, to, subject, text, html, unsubscribe }: Mail, from: string) {
   const domain = /@([^\s>]+)/.exec(from)?.[1] ?? 'localhost';
-  return { messageId: `<${id}@${domain}>`, to, subject, text, ...(html === undefined ? {} : { html }) };
+  return {
+    messageId: `<${id}@${domain}>`,
+    to,
+    subject,
+    text,
+    ...(html === undefined ? {} : { html }),
+    ...(unsubscribe === undefined ? {} : { headers: unsubscribingBy(unsubscribe) }),
+  };
 }
+
+/** RFC 8058 wants https for one click; by other addresses a mail program opens the page. */
+const unsubscribingBy = (address: string) => ({
+  'List-Unsubscribe': { prepared: true, value: `<${address}>` },
+  ...(address.startsWith('https:') ? { 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' } : {}),
+});
 
 /** Whether the server will never accept this mail. */
 function isPermanent(error: unknown): boolean {

@@ -1,4 +1,5 @@
 import { choice, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
+import { appPages } from './app-pages.ts';
 
 /** The process, its address and its database. */
 export const serverSettings = {
@@ -17,6 +18,19 @@ export const serverSettings = {
     {
       defaultText: '`http://HOST:PORT`',
     },
+  ),
+  appUrl: setting(
+    'APP_URL',
+    url('http', 'https'),
+    'Address of the front end. Notifications and their mails lead to its pages.',
+    { defaultText: "none: they lead to a page of the service's own" },
+  ),
+  appPages: setting(
+    'APP_PAGES',
+    appPages,
+    'Pages of the front end that are not where they are by default, such as `workspace=/w/{workspace_id}`, between ' +
+      'commas: [which there are](../guides/notifications.md#where-a-notification-leads).',
+    { default: '', defaultText: 'those by default' },
   ),
   trustedProxies: setting(
     'TRUSTED_PROXIES',

@@ -104,8 +104,7 @@ it('calls operations that exist', async () => {
 
 it('has a page for each file of its folder', () => {
   const files = readdirSync(path.join(projectRoot, 'public', 'account')).filter((file) => file.endsWith('.html'));
-  // that of sign-in has a test beside the ways to sign in
-  expect(files.map((file) => `/account/${file.replace('.html', '')}`).sort()).toEqual(
-    [...pages, '/account/sign-in'].sort(),
-  );
+  // that of sign-in has a test beside the ways to sign in, and those that end mails beside the mutes of notifications
+  const elsewhere = ['sign-in', 'unsubscribe', 'unsubscribe-failed', 'unsubscribed'].map((page) => `/account/${page}`);
+  expect(files.map((file) => `/account/${file.replace('.html', '')}`).sort()).toEqual([...pages, ...elsewhere].sort());
 });

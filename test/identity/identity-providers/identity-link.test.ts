@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AnyCaller } from '../../../src/kernel/caller.ts';
+import { listOf } from '../../insight/notifications/told.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { certificate } from '../../support/certificate.ts';
 import { colleague, createUser, type Person, prove, register } from '../../support/person.ts';
@@ -255,6 +256,11 @@ test('administrators are told 30, 7 and 1 days before the last certificate ends,
     expect(await toldTo(owner)).toEqual(told);
   }
   expect([await toldTo(admin), await toldTo(editor)]).toEqual([told, []]);
+  // only of the last step, and not any more once it is switched off
+  const open = async () => (await listOf(admin, '?category=system')).notifications.map(({ priority }) => priority);
+  expect(await open()).toEqual(['high']);
+  await admin.call('PUT', `/v1/orgs/${owner.orgId}/identity-providers/${id}`, { is_active: false });
+  expect(await open()).toEqual([]);
   // one that is switched off signs nobody in anyway
   await app.database.pool.query(
     'update identity_providers set certificate_noticed_at = null, is_active = false where id = $1',

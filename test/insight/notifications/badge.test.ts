@@ -56,8 +56,13 @@ it('shows the unread at once and after each change, in all organizations, on all
   const one = { unreadCount: 1, byCategory: { member: 1 } };
   await Promise.all([shows(here, one), shows(there, one)]);
   expect(await countsOf(bob)).toEqual({ unread_count: 1, by_category: { member: 1 } });
-  // who was removed from an organization is told of that, too
+  // who was removed from an organization is told of that, and not any more that they were added
+  await ok(ann.call('PATCH', `/v1/orgs/${ann.orgId}/members/${bob.userId}`, { role: 'editor' }));
+  await shows(here, { unreadCount: 2, byCategory: { member: 2 } });
   await ok(ann.call('DELETE', `/v1/orgs/${ann.orgId}/members/${bob.userId}`));
+  await shows(here, one);
+  await ok(ann.call('POST', `/v1/orgs/${ann.orgId}/members`, { user_id: bob.userId, role: 'viewer' }));
+  await ok(ann.call('PATCH', `/v1/orgs/${ann.orgId}/members/${bob.userId}`, { role: 'editor' }));
   await shows(here, { unreadCount: 2, byCategory: { member: 2 } });
   const [newest] = (await listOf(bob)).notifications;
   await ok(bob.call('POST', `/v1/notifications/${newest!.notification_id}/read`));
@@ -71,6 +76,54 @@ it('shows the unread at once and after each change, in all organizations, on all
   await Promise.all([here, program].map((counts) => shows(counts, { unreadCount: 1, byCategory: { token: 1 } })));
   expect(program()).toHaveLength(2);
   expect(hers()).toEqual([none]);
+});
+
+it('each change is sent with its notification and the number of the unread, once', async () => {
+  const [ann, bob] = [await register(app), await register(app)];
+  await add(ann, bob);
+  const headers = { 'content-type': 'application/json', accept: 'text/event-stream', ...bob.headers };
+  const query = 'subscription { notificationChanged { change count unreadCount notification { id title } } }';
+  const source = await openEvents(`${other.url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) });
+  opened.push(source);
+  await source.next(({ event }) => event === 'next');
+  const changes = () =>
+    source.events
+      .filter(({ event }) => event === 'next')
+      .map(({ data }) => (JSON.parse(data) as { data: { notificationChanged: object } }).data.notificationChanged);
+  const member = `/v1/orgs/${ann.orgId}/members/${bob.userId}`;
+  for (const role of ['editor', 'member']) await ok(ann.call('PATCH', member, { role }));
+  await ok(bob.call('POST', '/v1/notifications/read-all'));
+  await ok(ann.call('DELETE', member));
+  const where = `the organization '${ann.username}'s organization'`;
+  const [first, second, third] = (
+    await bob.ask<{ notifications: { nodes: { id: string; title: string }[] } }>(
+      '{ notifications(isResolved: true) { nodes { id title } } }',
+    )
+  ).data.notifications.nodes;
+  const { data } = await bob.ask<{ notifications: { nodes: object[] } }>('{ notifications { nodes { id title } } }');
+  expect([first, second, third].map((n) => n!.title)).toEqual([
+    ...[1, 2].map(() => `Your role in ${where} changed`),
+    `You were added to ${where}`,
+  ]);
+  const change = (name: string | null, count: number, unreadCount: number, notification: unknown) => ({
+    change: name,
+    count,
+    unreadCount,
+    notification,
+  });
+  await waitFor(() => expect(changes()).toHaveLength(7));
+  const seen = changes();
+  expect(seen[0]).toEqual(change(null, 0, 1, null));
+  expect(seen[1]).toEqual(change('created', 1, expect.any(Number) as number, second));
+  expect(seen.slice(2, 4)).toEqual([
+    change('resolved', 1, expect.any(Number) as number, second),
+    change('created', 1, expect.any(Number) as number, first),
+  ]);
+  expect(seen[4]).toMatchObject({ change: 'read', count: 2, notification: first });
+  expect(seen.slice(5)).toEqual([
+    change('resolved', 2, 1, first),
+    change('created', 1, 1, data.notifications.nodes[0]),
+  ]);
 });
 
 it('is refused to a token that may not read notifications, and ends with the session', async () => {

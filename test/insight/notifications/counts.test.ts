@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { colleague, type Person, register } from '../../support/person.ts';
 import { issueToken } from '../../support/tokens.ts';
-import { type Counts, countsOf, listOf, mute } from './told.ts';
+import { type Counts, countsOf, listOf, mute, type Shown } from './told.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -18,6 +18,9 @@ interface Kept {
   status: 'unread' | 'read' | 'archived';
   wasRead: boolean;
   isGone: boolean;
+  /** Told of a role that is not theirs any more. */
+  isResolved: boolean;
+  tellsRole: boolean;
 }
 
 /** Somebody, with what a naive reader would say of their notifications. */
@@ -74,11 +77,21 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
+const unreadOf = ({ notification_id, category, source_event }: Shown): Kept => ({
+  id: notification_id!,
+  category: category!,
+  status: 'unread',
+  wasRead: false,
+  isGone: false,
+  isResolved: false,
+  tellsRole: source_event === 'organization_member.updated',
+});
+
 const visible = ({ kept }: Model): Kept[] => kept.filter(({ isGone }) => !isGone);
 
 function expectedOf(model: Model): Counts {
   const by_category: { [category: string]: number } = {};
-  const unread = visible(model).filter(({ status }) => status === 'unread');
+  const unread = visible(model).filter(({ status, isResolved }) => status === 'unread' && !isResolved);
   for (const { category } of unread) by_category[category] = (by_category[category] ?? 0) + 1;
   return { unread_count: unread.length, by_category };
 }
@@ -90,6 +103,7 @@ async function make(owner: Person, model: Model, category: string): Promise<void
     model.role = model.role === 'viewer' ? 'member' : 'viewer';
     const url = `/v1/orgs/${owner.orgId}/members/${who.userId}`;
     expect((await owner.call('PATCH', url, { role: model.role })).status).toBe(200);
+    for (const one of model.kept) if (one.tellsRole && !one.isGone) one.isResolved = true;
   } else {
     const { id } = await issueToken(app, { ...who, orgId: owner.orgId });
     expect((await owner.call('DELETE', `/v1/orgs/${owner.orgId}/api-tokens/admin/${id}`)).status).toBe(204);
@@ -98,7 +112,7 @@ async function make(owner: Person, model: Model, category: string): Promise<void
   const [newest] = (await listOf(who, '?limit=1')).notifications;
   expect(newest!.category).toBe(category);
   expect(model.kept.map(({ id }) => id)).not.toContain(newest!.notification_id);
-  model.kept.unshift({ id: newest!.notification_id!, category, status: 'unread', wasRead: false, isGone: false });
+  model.kept.unshift(unreadOf(newest!));
 }
 
 async function run(owner: Person, models: readonly Model[], what: Step): Promise<void> {
@@ -107,7 +121,7 @@ async function run(owner: Person, models: readonly Model[], what: Step): Promise
   if (what.does === 'make') return make(owner, model, what.category);
   if (what.does === 'readAll') {
     await who.call('POST', '/v1/notifications/read-all');
-    for (const one of visible(model)) if (one.status === 'unread') moves.markNotificationRead!(one);
+    for (const one of visible(model)) if (one.status === 'unread' && !one.isResolved) moves.markNotificationRead!(one);
   } else if (what.does === 'mute') {
     model.muted = what.muted;
     expect((await mute(who, what.muted)).status).toBe(200);
@@ -139,12 +153,14 @@ async function agree(model: Model): Promise<void> {
     visible(model)
       .filter(wanted)
       .map(({ id }) => id);
-  expect(await idsAt('')).toEqual(ids(({ status }) => status !== 'archived'));
+  expect(await idsAt('')).toEqual(ids((one) => one.status !== 'archived' && !one.isResolved));
   for (const status of ['unread', 'read', 'archived'])
-    expect(await idsAt(`&status=${status}`)).toEqual(ids((one) => one.status === status));
+    expect(await idsAt(`&status=${status}`)).toEqual(
+      ids((one) => one.status === status && (status === 'archived' || !one.isResolved)),
+    );
   for (const category of ['member', 'token'])
     expect(await idsAt(`&status=unread&category=${category}`)).toEqual(
-      ids((one) => one.status === 'unread' && one.category === category),
+      ids((one) => one.status === 'unread' && !one.isResolved && one.category === category),
     );
 }
 
@@ -156,9 +172,7 @@ test('counts and lists agree with a naive reader, whatever several users do', as
       for (let n = 0; n < 2; n++) {
         const who = await colleague(app, owner, 'viewer');
         const { notifications } = await listOf(who);
-        const kept = notifications.map(({ notification_id, category }): Kept => {
-          return { id: notification_id!, category: category!, status: 'unread', wasRead: false, isGone: false };
-        });
+        const kept = notifications.map(unreadOf);
         models.push({ who, kept, muted: [], role: 'viewer' });
       }
       for (const what of steps) {

@@ -57,6 +57,23 @@ describe('a mailer with SMTP_URL', () => {
     expect(received.text?.trim()).toBe(mail.text);
   });
 
+  it('tells mail programs how to end mails of its kind, by one click over https only (RFC 8058)', async () => {
+    const mailer = open(server.url);
+    const headersOf = async (unsubscribe?: string) => {
+      await mailer.send({ ...mail, ...(unsubscribe ? { unsubscribe } : {}) });
+      const headers = server.received.at(-1)!.headers.filter(({ key }) => key.startsWith('list-'));
+      return Object.fromEntries(headers.map(({ key, value }) => [key, value]));
+    };
+    const link = `https://api.example.com/account/unsubscribe?token=${'a'.repeat(200)}`;
+    expect(await headersOf(link)).toEqual({
+      'list-unsubscribe': `<${link}>`,
+      'list-unsubscribe-post': 'List-Unsubscribe=One-Click',
+    });
+    const plain = link.replace('https', 'http');
+    expect(await headersOf(plain)).toEqual({ 'list-unsubscribe': `<${plain}>` });
+    expect(await headersOf()).toEqual({});
+  });
+
   it('names a mail by its id, so that whoever gets it twice can tell', async () => {
     const mailer = open(server.url);
     await mailer.send(mail);

@@ -280,9 +280,12 @@ test('a refresh token that is dead: the creator is told once, and nothing is del
   const begun = await initiate(one.ann, one.base, one.instanceId);
   expect(begun.connection_id).toBe(one.id);
   expect(await shownBy(app, one.instanceId)).toBe('pending');
+  expect((await listOf(one.ann)).unread_count).toBe(1);
   expect((await exchange(one.ann, server.consent(begun.authorization_url), begun.state)).status).toBe(200);
   expect(await shownBy(app, one.instanceId)).toBe('connected');
   expect(await secretFor(one)).toEqual([...server.accessTokens].at(-1));
+  // what was told is done
+  expect(await listOf(one.ann)).toMatchObject({ total: 0, unread_count: 0 });
 });
 
 describe('a provider that refuses an access token', () => {
