@@ -52,9 +52,8 @@ async function check(programs: string, url: string, folder: string): Promise<voi
   const { paths } = (await new Client(url).get('/openapi.json')) as unknown as Documented;
   const operations = Object.values(paths).flatMap((path) => Object.keys(path).filter((method) => METHODS.has(method)));
   const client = path.join(folder, 'api_client');
-  const generated = run(path.join(programs, 'openapi-python-client'), [
-    ...['generate', '--url', `${url}/openapi.json`, '--meta', 'none', '--output-path', client],
-  ]);
+  const given = ['generate', '--url', `${url}/openapi.json`, '--meta', 'none', '--output-path', client];
+  const generated = run(path.join(programs, 'openapi-python-client'), given);
   const endpoints = run('find', [path.join(client, 'api'), '-name', '*.py', '-not', '-name', '__init__.py']);
   const count = endpoints.output.trim().split('\n').length;
   if (!generated.isDone || /WARNING|Unable to|not be generated/.test(generated.output) || count !== operations.length)
