@@ -90,7 +90,8 @@ function announce({ host, publicUrl }: Config, { port }: AddressInfo): void {
   const listening = publicUrl ? ` (listening on ${host}, port ${port})` : '';
   console.log(
     `Platform management API is ready${listening}.\n` +
-      `  REST       ${base}/v1\n  GraphQL    ${base}/graphql\n  Reference  ${base}/docs/api\n  Guides     ${base}/docs/`,
+      `  REST       ${base}/v1\n  GraphQL    ${base}/graphql\n` +
+      `  Reference  ${base}/docs/api\n  Guides     ${base}/docs/`,
   );
 }
 
