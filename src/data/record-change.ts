@@ -2,6 +2,7 @@ import { type ChangeVerb, eventNames } from '../kernel/actions.ts';
 import type { EventData } from '../kernel/event-details.ts';
 import { type Place, placeOf } from '../kernel/place.ts';
 import type { EventName, EventType, ResourceWord } from '../kernel/resources.ts';
+import { snakeCase } from '../kernel/snake-case.ts';
 import type { Facts } from './occasions.ts';
 import type { EventEntry } from './outbox.ts';
 import type { Tx } from './tx.ts';
@@ -38,7 +39,20 @@ export function recordChange<Word extends ResourceWord>(
   const { id, orgId, workspaceId } = row;
   const place = { orgId, workspaceId, ...placeOf(row, kind) };
   tx.audit({ action: verb, resourceType: kind, resourceId: id, ...place, metadata });
-  tx.emit({ ...eventOf(`${kind}.${eventNames[verb]}` as EventType, kind, row), facts });
+  const data = detailsOf(verb, kind, metadata);
+  tx.emit({ ...eventOf(`${kind}.${eventNames[verb]}` as EventType, kind, row), ...(data && { data }), facts });
+}
+
+const MEMBERS: ReadonlySet<ResourceWord> = new Set(['organization_member', 'workspace_member']);
+
+/** What the event says of the change: the names of the given fields, as REST has them, and the role of a member. */
+function detailsOf(verb: ChangeVerb, kind: ResourceWord, metadata: Record<string, unknown>) {
+  if (MEMBERS.has(kind)) {
+    const { role } = (metadata.after ?? metadata) as { role?: unknown };
+    return verb !== 'delete' && typeof role === 'string' ? { role } : null;
+  }
+  const { fields } = metadata;
+  return verb === 'update' && Array.isArray(fields) ? { fields: (fields as string[]).map(snakeCase) } : null;
 }
 
 /** Emits only the event of a change: as a part of a change that is recorded, or of one without a record. */

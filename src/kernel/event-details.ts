@@ -1,7 +1,7 @@
 import { declarationOf, type EventType, type ResourceWord, resourceWords } from './resources.ts';
 
 /** The form of a detail. A time is a text in ISO 8601. */
-type Form = 'string' | 'integer' | 'time' | 'names' | 'present';
+type Form = 'string' | 'integer' | 'time' | 'names' | 'present' | 'list';
 
 /** A property of an event's `data`. */
 export interface Detail {
@@ -44,13 +44,18 @@ const related = {
   target_entity_id: text('The entity that it leads to.'),
   relation_type: text('The kind of the relation.'),
 };
+const member = { role: optional(text('The role of the member now.')) };
 const someone = { user_id: text('The user.'), username: text('Name of the user.') };
 
 /**
- * The details of events, by type. Events whose type is not here carry none: their `data` is empty. What an event is
+ * The details of events, by type, beside those that every event of a kind has: see {@link detailsOf}. What an event is
  * about is always in its envelope.
  */
 export const eventDetails = {
+  'organization_member.created': member,
+  'organization_member.updated': member,
+  'workspace_member.created': member,
+  'workspace_member.updated': member,
   'workspace.updated': { bucket_status: optional(text('The state of the storage, if that is what changed.')) },
   'action.fired': {
     augmentation_id: text('The augmentation to run.'),
@@ -136,6 +141,7 @@ interface DetailValues {
   time: string;
   names: Record<string, unknown>;
   present: Record<string, unknown>[];
+  list: string[];
 }
 type ValueOf<Of extends Detail> = DetailValues[Of['form']] | (Of extends { isNullable: true } ? null : never);
 type GivenDetails<Of extends Details> = {
@@ -154,10 +160,23 @@ export interface DescribedEvent {
   details: Details;
 }
 
+const changed: Details = {
+  fields: optional({
+    form: 'list',
+    description: 'Names of the fields that were given, as REST has them. Absent if the service changed it by itself.',
+  } as const),
+};
+
+/** What events of a type carry: those of changed resources also which fields, never the values. */
+const detailsOf = (type: string): Details => ({
+  ...(type.endsWith('.updated') && changed),
+  ...(eventDetails as Partial<Record<string, Details>>)[type],
+});
+
 /** All types of events about resources, in the order of the table of resources. */
 export const describedEvents: readonly DescribedEvent[] = resourceWords.flatMap((word) =>
   (declarationOf(word).events ?? []).map((name) => {
     const type = `${word}.${name}`;
-    return { type, word, details: (eventDetails as Partial<Record<string, Details>>)[type] ?? {} };
+    return { type, word, details: detailsOf(type) };
   }),
 );

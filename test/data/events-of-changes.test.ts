@@ -119,6 +119,31 @@ describe('the change of a row', () => {
     ]);
   });
 
+  it('says which fields were given, as REST has them, and no value', () => {
+    const eventOf = (work: (tx: Pick<Tx, 'audit' | 'emit'>) => void) =>
+      (told(work)[1] as { event: { data?: object } }).event.data;
+    const fields = { fields: ['title', 'maxCostPer1kTokens'], title: 'not told' };
+    expect(eventOf((tx) => recordChange(tx, 'update', 'thread', row, fields))).toEqual({
+      fields: ['title', 'max_cost_per_1k_tokens'],
+    });
+    expect(eventOf((tx) => recordChange(tx, 'create', 'thread', row, fields))).toBeUndefined();
+    expect(eventOf((tx) => recordChange(tx, 'update', 'thread', row, { fields: 'title' }))).toBeUndefined();
+  });
+
+  it('says the role that a member has now', () => {
+    const roleAfter = (verb: 'create' | 'update' | 'delete', metadata: object) =>
+      (
+        told((tx) => recordChange(tx, verb, 'workspace_member', row, { ...metadata }))[1] as {
+          event: { data?: object };
+        }
+      ).event.data;
+    expect(roleAfter('create', { role: 'viewer' })).toEqual({ role: 'viewer' });
+    expect(roleAfter('update', { before: { role: 'viewer' }, after: { role: 'admin' } })).toEqual({ role: 'admin' });
+    expect(roleAfter('delete', { role: 'admin' })).toBeUndefined();
+    const invited = told((tx) => recordChange(tx, 'create', 'invitation', { ...row }, { role: 'owner' }));
+    expect(invited[1]).not.toHaveProperty('event.data');
+  });
+
   it('may be an event alone', () => {
     expect(told((tx) => emitChange(tx, 'deleted', 'thread', row))).toEqual([
       { event: { type: 'thread.deleted', ...about, ...place } },

@@ -27,12 +27,17 @@ const deployed = {
 };
 const related = { relation_id: 'string', target_entity_id: 'string', relation_type: 'string' };
 const status = { status: 'string, optional' };
+const member = { role: 'string, optional' };
 const someone = { user_id: 'string', username: 'string' };
 
 describe('the data of an event', () => {
   it('has the properties that its consumers rely on, and which of them may be null or absent', () => {
     expect(Object.fromEntries(Object.entries(eventDetails).map(([type, details]) => [type, formsOf(details)]))).toEqual(
       {
+        'organization_member.created': member,
+        'organization_member.updated': member,
+        'workspace_member.created': member,
+        'workspace_member.updated': member,
         'workspace.updated': { bucket_status: 'string, optional' },
         'action.fired': { augmentation_id: 'string', scheduled_for: 'time' },
         'execution.started': progress,
@@ -106,6 +111,12 @@ describe('the described events', () => {
       details: eventDetails['secret.expiring'],
     });
     expect(describedEvents.find(({ type }) => type === 'secret.created')?.details).toEqual({});
+    const changed = describedEvents.filter(({ details }) => 'fields' in details).map(({ type }) => type);
+    expect(changed).toEqual(describedEvents.map(({ type }) => type).filter((type) => type.endsWith('.updated')));
+    expect(formsOf(describedEvents.find(({ type }) => type === 'workspace.updated')!.details)).toEqual({
+      fields: 'list, optional',
+      bucket_status: 'string, optional',
+    });
   });
 
   it('are all that there are details of', () => {

@@ -22,6 +22,7 @@ const FORMS: Record<Detail['form'], JsonObject> = {
   integer: { type: 'integer' },
   time: { type: 'string', format: 'date-time' },
   names,
+  list: { type: 'array', items: text },
   present: {
     type: 'array',
     items: {

@@ -64,11 +64,12 @@ export async function acceptInvitation(
   if (!(await isStillBacked(tx, invitation))) throw refusal;
   const workspace = workspaceId ? await findRow(tx, 'workspaces', { id: workspaceId, orgId, deletedAt: null }) : null;
   if (workspace) {
+    const role = invitation.workspaceRole ?? 'member';
     tx.write(statement`insert into workspace_members (id, org_id, workspace_id, user_id, role, added_by)
-      values (${newId('workspace_member')}, ${orgId}, ${workspace.id}, ${user.id},
-        ${invitation.workspaceRole ?? 'member'}, ${invitation.invitedBy}) on conflict do nothing`);
+      values (${newId('workspace_member')}, ${orgId}, ${workspace.id}, ${user.id}, ${role}, ${invitation.invitedBy})
+      on conflict do nothing`);
     tx.update('users', { id: user.id, defaultWorkspaceId: null }, { defaultWorkspaceId: workspace.id });
-    emitChange(tx, 'created', 'workspace_member', { id: user.id, orgId, workspaceId: workspace.id });
+    emitChange(tx, 'created', 'workspace_member', { id: user.id, orgId, workspaceId: workspace.id }, { role });
     tx.afterCommit(() => access.facts.workspaceChanged(orgId, workspace.id, user.id));
   }
   // a user who registers with the invitation is not signed in yet: the record names them

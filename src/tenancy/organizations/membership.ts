@@ -78,7 +78,7 @@ export async function joinOrganization(
     userId: addedBy,
     metadata: { role },
   });
-  emitChange(tx, 'created', 'organization_member', { id: userId, orgId });
+  emitChange(tx, 'created', 'organization_member', { id: userId, orgId }, { role });
   tx.afterCommit(() => access.facts.organizationChanged(orgId, userId));
   return true;
 }

@@ -99,7 +99,7 @@ describe('the stream of a workspace', () => {
       actor: { principal_type: 'user', principal_id: owner.userId, username: owner.username },
       resource_type: 'workspace',
       resource_id: world.ids.workspace_id,
-      data: {},
+      data: { fields: ['description'] },
       timestamp: expect.stringMatching(TIME),
       trace_id: 'trace-of-the-change',
     });

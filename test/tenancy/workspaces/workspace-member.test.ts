@@ -99,3 +99,20 @@ test('a member removed from workspace and organization at once is gone, and neit
   const userId = { in: people.map((somebody) => somebody.userId) };
   expect(await app.database.prisma.workspaceMember.count({ where: { userId, orgId: owner.orgId } })).toBe(0);
 });
+
+test('events of members say the role that they have now, and no event of a removal does', async () => {
+  const [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
+  await ann.call('POST', `${ann.home}/members`, { user_id: bob.userId, role: 'editor' });
+  await ann.call('PATCH', `${ann.home}/members/${bob.userId}`, { role: 'viewer' });
+  await ann.call('DELETE', `${ann.home}/members/${bob.userId}`);
+  const { rows } = await app.database.pool.query(
+    `select type, data from events where resource_id = $1 and org_id = $2 order by xid, seq`,
+    [bob.userId, ann.orgId],
+  );
+  expect(rows).toEqual([
+    { type: 'organization_member.created', data: { role: 'member' } },
+    { type: 'workspace_member.created', data: { role: 'editor' } },
+    { type: 'workspace_member.updated', data: { role: 'viewer' } },
+    { type: 'workspace_member.deleted', data: {} },
+  ]);
+});
