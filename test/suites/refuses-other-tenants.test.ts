@@ -3,10 +3,11 @@ import { type GraphQLInputType, getNullableType, isInputObjectType, isListType }
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { shapeFault } from '../support/error-shapes.ts';
+import { lackSomething } from '../support/lacking.ts';
 import { addDeleted } from '../support/lists.ts';
 import { snakeCase } from '../support/names.ts';
 import { operations, rootFieldOf, routeOf } from '../support/operations.ts';
-import { expectOk, graphqlRequest, injectable, type Parts, partsOf, requestOf } from '../support/requests.ts';
+import { graphqlRequest, injectable, type Parts, partsOf, requestOf } from '../support/requests.ts';
 import { argumentsOf, documentOf, meaningOf, rootFields, titleOf } from '../support/root-fields.ts';
 import { checksums, idsOf } from '../support/rows.ts';
 import { idNamed } from '../support/samples.ts';
@@ -50,24 +51,13 @@ let foreign: World;
 let foreignIds: Set<string>;
 let before: Record<string, string>;
 
-/** Makes the app of a world miss a tool: what it misses names its tenant then. */
-async function lackSomething({ ids, marker, as }: World): Promise<void> {
-  const steps = [{ name: marker, step_type: 'tool', tool_slug: marker }];
-  await expectOk(app, {
-    method: 'POST',
-    url: `/v1/orgs/${ids.org_id}/workspaces/${ids.workspace_id}/apps/${ids.app_id}/augmentations`,
-    headers: as('owner'),
-    payload: { name: marker, stages: [{ name: marker, steps }] },
-  });
-}
-
 beforeAll(async () => {
   // asks for more at once than a client may
   app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '10000' } });
   own = await createWorld(app);
   foreign = await createWorld(app);
   await addDeleted(app, foreign);
-  await lackSomething(foreign);
+  await lackSomething(app, foreign);
   foreignIds = new Set([...(await idsOf(app.database.pool, foreign.ids.org_id!)), ...Object.values(foreign.ids)]);
   await app.jobsDone(); // texts are indexed in the background
   before = await checksums(app.database.pool, foreign.ids.org_id!);

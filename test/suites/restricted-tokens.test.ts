@@ -14,6 +14,7 @@ import { words } from '../../src/data/paging.ts';
 import { type PlaceKind, placeKinds } from '../../src/kernel/resources.ts';
 import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { lackSomething } from '../support/lacking.ts';
 import { addDeleted } from '../support/lists.ts';
 import type { AnyReads } from '../support/reads.ts';
 import { graphqlRequest } from '../support/requests.ts';
@@ -106,6 +107,7 @@ beforeAll(async () => {
   app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '10000' } });
   world = await createWorld(app);
   await addDeleted(app, world);
+  await lackSomething(app, world);
   free = await tokenFor({});
 });
 afterAll(() => app.close());
