@@ -47,7 +47,7 @@ export const outgoing = {
 } as const;
 
 /** A relation `t`, as its target sees it. */
-const incoming = {
+export const incoming = {
   from: 'entity_relations t join entities o on o.id = t.source_entity_id',
   columns: {
     ...own,

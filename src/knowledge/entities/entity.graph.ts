@@ -12,12 +12,6 @@ import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
 import { type Entity as EntityRow, MAX_MEMORIES } from './entity.source.ts';
-import {
-  type ConnectedEntity as Connected,
-  MAX_FOUND,
-  MAX_LINKED,
-  type EntityTraversal as Traversal,
-} from './entity.traversal.ts';
 import { MAX_NEWEST, type SeenRelation } from './entity-relation.reads.ts';
 
 export const Entity = builder.objectRef<EntityRow>('Entity').implement({
@@ -82,7 +76,7 @@ readable(Entity, {
 });
 
 /** A relation has no `id` here: a client's cache would take its two views for one object. */
-const EntityRelation = builder.objectRef<SeenRelation>('EntityRelation').implement({
+export const EntityRelation = builder.objectRef<SeenRelation>('EntityRelation').implement({
   description: 'A relation as one of its entities sees it: the target is the other entity.',
   fields: (t) => ({
     relationId: t.exposeID('id', { description: 'Identifier, `rel_…`. Both entities see the same.' }),
@@ -105,7 +99,7 @@ refersTo(EntityRelation, { targetEntityId: { kind: 'entity', name: 'target', req
 const EntityRelationConnection = pageType('EntityRelation', EntityRelation);
 
 /** How much of a list without pages is shown. */
-const firstArg = (max: number, description: string) =>
+export const firstArg = (max: number, description: string) =>
   builder.args((t) => ({
     first: t.int({ required: true, defaultValue: 50, constraints: { min: 1, max }, description }),
   }));
@@ -128,95 +122,6 @@ builder.objectFields(Entity, (t) => ({
     resolve: (row, { first }, context) => context.services.entities.newestRelations(context, inside.entity(row), first),
   }),
 }));
-
-const ConnectedEntity = builder.objectRef<Connected>('ConnectedEntity').implement({
-  description: 'An entity that a traversal found, and the relation that led to it.',
-  fields: (t) => ({
-    entity: t.field({
-      type: Entity,
-      authorize: 'inherited',
-      description: 'The entity.',
-      resolve: ({ entity }) => entity,
-    }),
-    depth: t.exposeInt('depth', { description: 'The least number of relations between the root and the entity.' }),
-    relationType: t.exposeString('relationType', { description: 'The type of the relation that led to it.' }),
-    direction: t.exposeString('direction', {
-      description: '`outgoing` if that relation points to the entity, `incoming` if it points away from it.',
-    }),
-    viaEntityId: t.exposeID('viaEntityId', { description: 'The entity before it on the way.' }),
-  }),
-});
-refersTo(ConnectedEntity, { viaEntityId: { kind: 'entity', required: true } });
-
-const LinkedMemory = builder.objectRef<Traversal['linkedMemories'][number]>('LinkedMemory').implement({
-  description: 'A memory that is about entities of a traversal.',
-  fields: (t) => ({
-    memoryId: t.exposeID('memoryId', { description: 'The memory.' }),
-    entityIds: t.exposeIDList('entityIds', { description: 'Those entities, in the order of the traversal.' }),
-  }),
-});
-refersTo(LinkedMemory, { memoryId: { kind: 'memory', required: true } });
-
-const EntityTraversal = builder.objectRef<Traversal>('EntityTraversal').implement({
-  description: 'What is around an entity.',
-  fields: (t) => ({
-    root: t.field({
-      type: Entity,
-      authorize: 'inherited',
-      description: 'The entity that the traversal starts from.',
-      resolve: ({ root }) => root,
-    }),
-    connectedEntities: t.field({
-      type: [ConnectedEntity],
-      authorize: 'inherited',
-      args: firstArg(MAX_FOUND, 'Maximum number of entities.'),
-      description: 'The entities around it, ordered by depth, then by importance.',
-      resolve: ({ connectedEntities }, { first }) => connectedEntities.slice(0, first),
-    }),
-    linkedMemories: t.field({
-      type: [LinkedMemory],
-      authorize: 'inherited',
-      args: firstArg(MAX_LINKED, 'Maximum number of memories.'),
-      description: 'The memories that all of these entities show, newest first.',
-      resolve: ({ linkedMemories }, { first }) => linkedMemories.slice(0, first),
-    }),
-    depthReached: t.exposeInt('depthReached', {
-      description: 'The deepest level on which something was found; 0 if nothing was.',
-    }),
-  }),
-});
-
-builder.queryField('entityTraversal', (t) =>
-  t.field({
-    type: EntityTraversal,
-    description:
-      'Walks the relations of an entity in both directions, breadth first, until 500 entities are found: of the last ' +
-      'level, the most important ones. On each level it looks at 20,000 relations, the newest of each entity first; ' +
-      'what is only behind others is not found.',
-    authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
-    extensions: { cost: 500 }, // what it finds beside its root is found by one statement
-    args: {
-      ...appNamespaceArgs(),
-      ...idArg('The entity to start from.'),
-      depth: t.arg.int({
-        required: true,
-        defaultValue: 1,
-        constraints: { min: 1, max: 3 },
-        description: 'How many relations to go.',
-      }),
-      relationTypes: t.arg.stringList({
-        constraints: { maxItems: 50, item: { minLength: 1, maxLength: 64 } },
-        description: 'Only relations of these types. Default: all.',
-      }),
-      includeMemories: t.arg.boolean({
-        required: true,
-        defaultValue: true,
-        description: 'Whether to show linked memories.',
-      }),
-    },
-    resolve: ({ appNamespace }, { id, ...args }, { services }) => services.entities.traverse(appNamespace, id, args),
-  }),
-);
 
 /** Bounds of the fields of an entity. */
 export const entityBounds = {

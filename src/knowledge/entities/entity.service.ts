@@ -19,6 +19,7 @@ import { type Entity, type EntityFilters, entityReads } from './entity.source.ts
 import { type EntityTraversal, type TraversalArgs, traverse } from './entity.traversal.ts';
 import { type EntityImport, type EntityImportResult, importEntities } from './entity-import.ts';
 import { withCleanNames } from './entity-name.ts';
+import { type EntityPathResult, findPath, type PathArgs } from './entity-path.ts';
 import { demandPlace, lockImports } from './entity-place.ts';
 import { type EntityPlace, newestShare, outgoing, relationReads, type SeenRelation } from './entity-relation.reads.ts';
 import { findOrCreate, matchOf, type ResolvedEntity } from './entity-resolution.ts';
@@ -86,6 +87,11 @@ export class EntityService {
   /** Walks the relations of an entity. @throws RESOURCE_NOT_FOUND */
   traverse(place: Checked<AppNamespacePlace>, id: string, args: TraversalArgs): Promise<EntityTraversal> {
     return traverse(this.#deps.slowReads.of(place.orgId), place, id, args);
+  }
+
+  /** The shortest path between two entities. @throws RESOURCE_NOT_FOUND */
+  path(place: Checked<AppNamespacePlace>, from: string, args: PathArgs): Promise<EntityPathResult> {
+    return findPath(this.#deps.slowReads.of(place.orgId), place, from, args);
   }
 
   /** Searches by name, alias, tag and external id. @throws InputError for a blank query */
