@@ -86,7 +86,10 @@ export async function findPath(
   { targetEntityId: to, maxDepth, ...filters }: PathArgs,
 ): Promise<EntityPathResult> {
   await demandEnds(reads, place, [from, to]);
-  const ends: [Side, Side] = [sideOf(from, to, filters), sideOf(to, from, { ...filters, direction: reversed(filters) })];
+  const ends: [Side, Side] = [
+    sideOf(from, to, filters),
+    sideOf(to, from, { ...filters, direction: reversed(filters) }),
+  ];
   const { meeting, isCut } = from === to ? { meeting: from, isCut: false } : await meet(reads, place, ends, maxDepth);
   if (meeting === null) return { path: null, isCut };
   const path = await read(reads, place, stepsThrough(meeting, ends), from);
@@ -187,9 +190,9 @@ async function read(
   const relations = new Map(
     steps.length === 0
       ? []
-      : (
-          await reads.read<SeenRelation>(READ_RELATIONS, [...place, seenAs('outgoing'), seenAs('incoming')])
-        ).map((relation) => [relation.id, relation]),
+      : (await reads.read<SeenRelation>(READ_RELATIONS, [...place, seenAs('outgoing'), seenAs('incoming')])).map(
+          (relation) => [relation.id, relation],
+        ),
   );
   const path = {
     length: steps.length,
