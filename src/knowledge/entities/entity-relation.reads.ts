@@ -17,7 +17,16 @@ export const newestShare = { together: 2_500, least: 5 } as const;
 export interface SeenRelation
   extends Pick<
     RelationRow,
-    'id' | 'orgId' | 'relationType' | 'weight' | 'metadata' | 'validFrom' | 'validTo' | 'createdBy' | 'createdAt'
+    | 'id'
+    | 'orgId'
+    | 'relationType'
+    | 'weight'
+    | 'metadata'
+    | 'validFrom'
+    | 'validTo'
+    | 'createdBy'
+    | 'createdAt'
+    | 'resourceVersion'
   > {
   /** The entity that sees it. */
   entityId: string;
@@ -32,7 +41,9 @@ export interface EntityPlace extends OrganizationPlace {
   entityId: string;
 }
 
-const own = columnsOf(words('id orgId relationType weight metadata validFrom validTo createdBy createdAt'));
+const own = columnsOf(
+  words('id orgId relationType weight metadata validFrom validTo createdBy createdAt resourceVersion'),
+);
 
 /** A relation `t`, as its source sees it. */
 export const outgoing = {

@@ -78,6 +78,7 @@ readable(Entity, {
 /** A relation has no `id` here: a client's cache would take its two views for one object. */
 export const EntityRelation = builder.objectRef<SeenRelation>('EntityRelation').implement({
   description: 'A relation as one of its entities sees it: the target is the other entity.',
+  interfaces: [Versioned],
   fields: (t) => ({
     relationId: t.exposeID('id', { description: 'Identifier, `rel_…`. Both entities see the same.' }),
     relationType: t.exposeString('relationType', { description: 'What the source is to the target: `works_at`.' }),
@@ -234,6 +235,27 @@ const RelateEntitiesInput = builder.inputType('RelateEntitiesInput', {
   }),
 });
 
+const UpdateEntityRelationInput = builder.inputType('UpdateEntityRelationInput', {
+  description: 'The fields of a relation to change. Omitted fields stay as they are.',
+  fields: (t) => ({
+    relationType: t.string({
+      constraints: { ...relationBounds.relationType, ...kept },
+      description: 'What the source is to the target. There is one relation of a type between two entities.',
+    }),
+    weight: t.float({ constraints: { ...relationBounds.weight, ...kept }, description: 'How strong it is.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { ...relationBounds.metadata, ...kept },
+      description: 'Replaces the free-form data.',
+    }),
+    validFrom: t.field({ type: 'DateTime', description: 'Since when the relation holds; `null` for no bound.' }),
+    validTo: t.field({
+      type: 'DateTime',
+      description: 'When the relation ends to hold, later than `validFrom`; `null` for no bound.',
+    }),
+  }),
+});
+
 builder.mutationFields((t) => ({
   createEntity: t.field({
     type: Entity,
@@ -273,6 +295,21 @@ builder.mutationFields((t) => ({
     resolve: ({ appNamespace }, { input }, { caller, services }) =>
       services.entities.relate(caller, appNamespace, input),
   }),
+  updateEntityRelation: t.field({
+    type: EntityRelation,
+    description: 'Changes a relation between two entities. Returns the relation as its source sees it.',
+    authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
+    activity: { action: 'relate', resourceType: 'entity' },
+    emits: ['entity.related'],
+    args: {
+      ...appNamespaceArgs(),
+      relationId: t.arg.id({ required: true, description: 'The relation, `rel_…`.' }),
+      ...inputArg(UpdateEntityRelationInput),
+      ...versionArg('the relation'),
+    },
+    resolve: ({ appNamespace }, { relationId, input }, { caller, services }) =>
+      services.entities.updateRelation(caller, appNamespace, relationId, input),
+  }),
   unrelateEntities: t.boolean({
     description: 'Deletes a relation between two entities.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
@@ -281,6 +318,7 @@ builder.mutationFields((t) => ({
     args: {
       ...appNamespaceArgs(),
       relationId: t.arg.id({ required: true, description: 'The relation, `rel_…`.' }),
+      ...versionArg('the relation'),
     },
     resolve: ({ appNamespace }, { relationId }, { caller, services }) =>
       services.entities.unrelate(caller, appNamespace, relationId),

@@ -56,6 +56,10 @@ export interface RelateEntities {
   validTo?: Date | null;
 }
 
+export type UpdateRelation = Partial<Omit<RelateEntities, 'sourceEntityId' | 'targetEntityId' | 'relationType'>> & {
+  relationType?: string | null;
+};
+
 /**
  * The knowledge graph (defaults §7): entities of an app in a namespace, and relations between them. Everything is
  * within the two: reads, uniqueness, both ends of a relation and traversals (docs/decisions/0016).
@@ -276,10 +280,48 @@ export class EntityService {
     return this.#relation(orgId, id);
   }
 
+  /**
+   * Changes the given fields of a relation; omitted ones stay.
+   * @returns the relation, as its source sees it
+   * @throws RESOURCE_NOT_FOUND `entity_relation`; RESOURCE_ALREADY_EXISTS if there is one of the new type
+   */
+  async updateRelation(
+    caller: Caller,
+    place: Checked<AppNamespacePlace>,
+    id: string,
+    input: UpdateRelation,
+  ): Promise<SeenRelation> {
+    const { appId, namespaceId, orgId } = place;
+    const change = this.#deps.changes.run(caller, async (tx) => {
+      const before = await tx.lock('entity_relations', { id, appId, namespaceId }, 'no key update', () =>
+        notFound('entity_relation', id),
+      );
+      await tx.expectVersion({ table: 'entity_relations', key: { id } });
+      const relationType = input.relationType ?? before.relationType;
+      const set = givenOf(input);
+      demandPeriod({ ...before, ...set });
+      tx.update('entity_relations', { id }, { ...set, relationType, metadata: set.metadata as never });
+      recordRelation(tx, 'relate', place, { ...before, relationType });
+    });
+    await change.catch(async (error: unknown) => {
+      if (!brokenUnique(error)) throw error;
+      const type = input.relationType ?? '';
+      const [other] = await this.#deps.sql.read<{ id: string }>(
+        `select o.id from entity_relations r join entity_relations o
+          on o.source_entity_id = r.source_entity_id and o.target_entity_id = r.target_entity_id
+        where r.id = $1 and o.relation_type = $2`,
+        [id, type],
+      );
+      throw alreadyExists('entity_relation', 'relation_type', type, other?.id);
+    });
+    return this.#relation(orgId, id);
+  }
+
   /** Deletes a relation. @throws RESOURCE_NOT_FOUND `entity_relation` */
   async unrelate(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
     const { appId, namespaceId } = place;
     return this.#deps.changes.run(caller, async (tx) => {
+      await tx.expectVersion({ table: 'entity_relations', key: { id } });
       const [relation] = await tx.query<Related>(statement`delete from entity_relations
         where id = ${id} and app_id = ${appId} and namespace_id = ${namespaceId} returning id,
           source_entity_id as "sourceEntityId", target_entity_id as "targetEntityId", relation_type as "relationType"`);
@@ -329,7 +371,7 @@ const setsUnversioned = ({ mentionCount, lastReferencedAt, sourceMemoryIds }: Up
 type SameRelation = Pick<RelationRow, 'id' | 'weight' | 'metadata' | 'validFrom' | 'validTo'>;
 
 /** What is given of a relation that is there: weight and metadata cannot be cleared. */
-const givenOf = ({ weight, metadata, validFrom, validTo }: RelateEntities): Partial<SameRelation> => ({
+const givenOf = ({ weight, metadata, validFrom, validTo }: UpdateRelation): Partial<SameRelation> => ({
   ...(weight !== null && weight !== undefined && { weight }),
   ...(metadata && { metadata: metadata as RelationRow['metadata'] }),
   ...(validFrom !== undefined && { validFrom }),
