@@ -3,7 +3,7 @@ import type { ReadRunner } from '../../data/sql.ts';
 import type { AppNamespacePlace, Checked } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { type Entity, entityColumns } from './entity.source.ts';
-import { incoming, outgoing, type SeenRelation } from './entity-relation.reads.ts';
+import { type SeenRelation, seenRelations } from './entity-relation.reads.ts';
 import { MAX_LOOKED_AT, valuesOf, type WalkFilters, writeWalk } from './walk-filters.ts';
 
 /** Most entities that the search for a path visits, of both ends together. */
@@ -168,32 +168,20 @@ async function demandEnds(
 const READ_ENTITIES = `select ${selectList(entityColumns)} from entities t
   where t.id = any($4) and t.org_id = $1 and t.app_id = $2 and t.namespace_id = $3`;
 
-const seen = ({ from, columns }: typeof outgoing | typeof incoming, ids: string) => `
-  select ${selectList(columns)} from ${from}
-  where t.id = any(${ids}) and t.org_id = $1 and t.app_id = $2 and t.namespace_id = $3`;
-const READ_RELATIONS = `${seen(outgoing, '$4')} union all ${seen(incoming, '$5')}`;
-
 /** @returns `null` if something of it is not there any more */
 async function read(
   reads: ReadRunner,
-  { orgId, appId, namespaceId }: AppNamespacePlace,
+  of: AppNamespacePlace,
   steps: readonly Step[],
   from: string,
 ): Promise<EntityPath | null> {
   const ids = [from, ...steps.map(({ id }) => id)];
-  const place = [orgId, appId, namespaceId];
-  const entities = new Map(
-    (await reads.read<Entity>(READ_ENTITIES, [...place, ids])).map((entity) => [entity.id, entity]),
-  );
+  const rows = await reads.read<Entity>(READ_ENTITIES, [of.orgId, of.appId, of.namespaceId, ids]);
+  const entities = new Map(rows.map((entity) => [entity.id, entity]));
   const seenAs = (wanted: string) =>
     steps.filter(({ direction }) => direction === wanted).map(({ relationId }) => relationId);
-  const relations = new Map(
-    steps.length === 0
-      ? []
-      : (await reads.read<SeenRelation>(READ_RELATIONS, [...place, seenAs('outgoing'), seenAs('incoming')])).map(
-          (relation) => [relation.id, relation],
-        ),
-  );
+  const seen = steps.length > 0 ? await seenRelations(reads, of, seenAs('outgoing'), seenAs('incoming')) : [];
+  const relations = new Map(seen.map((relation) => [relation.id, relation]));
   const path = {
     length: steps.length,
     entities: ids.flatMap((id) => entities.get(id) ?? []),

@@ -21,7 +21,13 @@ import { type EntityImport, type EntityImportResult, importEntities } from './en
 import { withCleanNames } from './entity-name.ts';
 import { type EntityPathResult, findPath, type PathArgs } from './entity-path.ts';
 import { demandPlace, lockImports } from './entity-place.ts';
-import { type EntityPlace, newestShare, outgoing, relationReads, type SeenRelation } from './entity-relation.reads.ts';
+import {
+  type EntityPlace,
+  newestShare,
+  relationReads,
+  type SeenRelation,
+  seenRelations,
+} from './entity-relation.reads.ts';
 import { findOrCreate, matchOf, type ResolvedEntity } from './entity-resolution.ts';
 import { type EntityQuery, type FoundEntity, searchEntities } from './entity-search.ts';
 import { identityKeyOf } from './identity-key.ts';
@@ -232,7 +238,7 @@ export class EntityService {
    * @throws RESOURCE_NOT_FOUND with the end that is missing; InputError for a relation of an entity to itself
    */
   async relate(caller: Caller, place: Checked<AppNamespacePlace>, input: RelateEntities): Promise<SeenRelation> {
-    const { appId, namespaceId, orgId } = place;
+    const { appId, namespaceId } = place;
     const { sourceEntityId, targetEntityId, relationType } = input;
     if (sourceEntityId === targetEntityId)
       throw invalidInput(['input', 'targetEntityId'], 'must be another entity than the source');
@@ -277,7 +283,7 @@ export class EntityService {
       recordRelation(tx, 'relate', place, { id: relationId, sourceEntityId, targetEntityId, relationType });
       return relationId;
     });
-    return this.#relation(orgId, id);
+    return this.#relation(place, id);
   }
 
   /**
@@ -291,7 +297,7 @@ export class EntityService {
     id: string,
     input: UpdateRelation,
   ): Promise<SeenRelation> {
-    const { appId, namespaceId, orgId } = place;
+    const { appId, namespaceId } = place;
     const change = this.#deps.changes.run(caller, async (tx) => {
       const before = await tx.lock('entity_relations', { id, appId, namespaceId }, 'no key update', () =>
         notFound('entity_relation', id),
@@ -314,7 +320,7 @@ export class EntityService {
       );
       throw alreadyExists('entity_relation', 'relation_type', type, other?.id);
     });
-    return this.#relation(orgId, id);
+    return this.#relation(place, id);
   }
 
   /** Deletes a relation. @throws RESOURCE_NOT_FOUND `entity_relation` */
@@ -331,12 +337,9 @@ export class EntityService {
     });
   }
 
-  async #relation(orgId: string, id: string): Promise<SeenRelation> {
-    const columns = Object.entries(outgoing.columns).map(([property, column]) => `${column} as "${property}"`);
-    const [row] = await this.#deps.sql.read<SeenRelation>(
-      `select ${columns.join(', ')} from ${outgoing.from} where t.org_id = $1 and t.id = $2`,
-      [orgId, id],
-    );
+  /** A relation as its source sees it. */
+  async #relation(place: AppNamespacePlace, id: string): Promise<SeenRelation> {
+    const [row] = await seenRelations(this.#deps.sql, place, [id], []);
     if (!row) throw notFound('entity_relation', id);
     return row;
   }
