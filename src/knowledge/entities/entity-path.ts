@@ -32,19 +32,19 @@ export interface EntityPathResult {
 }
 
 /** How an entity was reached: the entity before it, and the relation as that one sees it. */
-interface Step {
+interface PathStep {
   id: string;
   via: string;
   relationId: string;
   direction: SeenRelation['direction'];
 }
-type Level = Step & { isCut: boolean };
+type Level = PathStep & { isCut: boolean };
 
 /** What one end has reached. */
 interface Side {
   /** The other end: it is walked to whatever the filters say. */
   wanted: string;
-  reached: Map<string, Step | null>;
+  reached: Map<string, PathStep | null>;
   /** The entities of the last level. */
   frontier: string[];
   filters: WalkFilters;
@@ -135,17 +135,17 @@ async function nextOf(
   reads: ReadRunner,
   { orgId, appId, namespaceId }: AppNamespacePlace,
   { frontier, reached, wanted, filters }: Side,
-): Promise<{ steps: Step[]; isCut: boolean }> {
+): Promise<{ steps: PathStep[]; isCut: boolean }> {
   const values = [orgId, appId, namespaceId, frontier, [...reached.keys()], wanted, ...valuesOf(filters)];
   const rows = await reads.read<Level>(levelOf(filters), values);
   return { steps: rows.filter(({ id }) => id !== ''), isCut: rows.some((row) => row.isCut) };
 }
 
-/** The way from the first end to the second through an entity that both have reached, each step as its start sees it. */
-function stepsThrough(meeting: string, [from, to]: readonly [Side, Side]): Step[] {
-  const before: Step[] = [];
+/** The way from the first end to the second through what both have reached, each step as its start sees it. */
+function stepsThrough(meeting: string, [from, to]: readonly [Side, Side]): PathStep[] {
+  const before: PathStep[] = [];
   for (let step = from.reached.get(meeting); step; step = from.reached.get(step.via)) before.unshift(step);
-  const after: Step[] = [];
+  const after: PathStep[] = [];
   for (let step = to.reached.get(meeting); step; step = to.reached.get(step.via))
     after.push({ ...step, id: step.via, via: step.id, direction: opposite[step.direction] });
   return [...before, ...after];
@@ -172,7 +172,7 @@ const READ_ENTITIES = `select ${selectList(entityColumns)} from entities t
 async function read(
   reads: ReadRunner,
   of: AppNamespacePlace,
-  steps: readonly Step[],
+  steps: readonly PathStep[],
   from: string,
 ): Promise<EntityPath | null> {
   const ids = [from, ...steps.map(({ id }) => id)];

@@ -93,8 +93,8 @@ const EntityTraversal = builder.objectRef<Traversal>('EntityTraversal').implemen
     }),
     isCut: t.exposeBoolean('isCut', {
       description:
-        'Whether a limit ended the traversal: 500 entities were found, or 20,000 relations of a level were looked at, ' +
-        'so there may be more. `depth` is no such limit.',
+        'Whether a limit ended the traversal: 500 entities were found, or 20,000 relations of a level were looked ' +
+        'at, so there may be more. `depth` is no such limit.',
     }),
   }),
 });

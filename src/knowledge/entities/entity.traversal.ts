@@ -141,7 +141,8 @@ export async function traverse(
   };
 }
 
-function foundIn({ depth, relationType, direction, viaEntityId, isCut: _, ...entity }: TraversalRow): ConnectedEntity {
+function foundIn(row: TraversalRow): ConnectedEntity {
+  const { depth, relationType, direction, viaEntityId, isCut: _, ...entity } = row;
   return { entity, depth, relationType, direction, viaEntityId, orgId: entity.orgId };
 }
 

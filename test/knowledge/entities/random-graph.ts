@@ -64,9 +64,10 @@ type Place = Awaited<ReturnType<typeof placeForRandom>>;
 
 /** Where random graphs are: one namespace, and another one of the same workspace. */
 export async function placeForRandom(app: TestApp) {
-  const { who, appId, entity } = await createGraph(app);
+  const graph = await createGraph(app);
+  const { who, appId } = graph;
   const { body } = await who.call<{ namespace_id: string }>('POST', `${who.home}/namespaces`, { name: 'Two' });
-  const { namespace_id: here, workspace_id: workspaceId } = await entity('place');
+  const { namespace_id: here, workspace_id: workspaceId } = await graph.entity('place');
   return { orgId: who.orgId, workspaceId, appId, here, elsewhere: body.namespace_id };
 }
 
@@ -76,9 +77,10 @@ export async function insertRandom(app: TestApp, { here, elsewhere, ...common }:
   const ids = nodes.map(() => newId('entity'));
   const namespaceOf = (at: number) => (nodes[at]!.isElsewhere ? elsewhere : here);
   await prisma.entity.createMany({
-    data: nodes.map(({ isElsewhere: _, ...node }, at) => ({
+    data: nodes.map(({ importance: weight, entityType }, at) => ({
       ...common,
-      ...node,
+      importance: weight,
+      entityType,
       id: ids[at]!,
       namespaceId: namespaceOf(at),
       name: ids[at]!,
