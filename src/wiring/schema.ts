@@ -18,6 +18,7 @@ import '../pipelines/executions/execution.graph.ts';
 import '../knowledge/entities/entity.graph.ts';
 import '../knowledge/entities/entity-import.graph.ts';
 import '../knowledge/entities/entity-search.graph.ts';
+import '../knowledge/entities/entity-traversal.graph.ts';
 import '../knowledge/memories/memory.graph.ts';
 import '../tools/connections/connection.graph.ts';
 import '../live/events/event.graph.ts';

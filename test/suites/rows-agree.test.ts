@@ -8,6 +8,7 @@ import type { Caller } from '../../src/kernel/caller.ts';
 import { markChecked } from '../../src/kernel/mark-checked.ts';
 import { placesOf, type ResourceWord, resourceWords } from '../../src/kernel/resources.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
+import { seenRelations } from '../../src/knowledge/entities/entity-relation.reads.ts';
 import { readRoutedModels } from '../../src/models/models/model-routing.reads.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { addRows, listRoutes } from '../support/lists.ts';
@@ -586,6 +587,20 @@ const statements: Record<string, () => Promise<void>> = {
     const { entity, ...how } = found.find((one) => one.entity.id === ids.entity_id)!;
     expect(how).toMatchObject({ score: 1, matchedBy: 'name' });
     expect(entity).toStrictEqual(wanted);
+  },
+  'knowledge/entities/entity-path.ts': async () => {
+    const place = markChecked({ ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! });
+    const args = { targetEntityId: ids.target_entity_id!, maxDepth: 1 };
+    const { path } = await app.services.entities.path(place, ids.entity_id!, args);
+    const [entity, target] = await rows.entities({ id: { in: [ids.entity_id!, ids.target_entity_id!] } });
+    const wanted = entity?.id === ids.entity_id ? [entity, target] : [target, entity];
+    expect(path!.entities).toStrictEqual(wanted);
+  },
+  'knowledge/entities/entity-relation.reads.ts': async () => {
+    const [wanted] = await rows.relations({ sourceEntityId: ids.entity_id!, targetEntityId: ids.target_entity_id! });
+    const place = { ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! };
+    const [asSource, ...others] = await seenRelations(app.services.sql, place, [wanted!.id], []);
+    expect([asSource, others]).toStrictEqual([wanted, []]);
   },
   'knowledge/entities/entity.traversal.ts': async () => {
     const place = markChecked({ ...inWorkspace(), appId: ids.app_id!, namespaceId: ids.namespace_id! });

@@ -70,7 +70,6 @@ const withoutVersion: Record<string, string> = {
   testIdentityProvider: 'makes something',
   testToolInstance: 'changes nothing but what is counted',
   unarchiveNotification: 'moves what nobody else sees; repeating it changes nothing',
-  unrelateEntities: 'a relation has no version: it is there or it is not',
   unlinkIdentity: 'a link has no version: it is there or it is not',
   updateNotificationMutes: "replaces the caller's own list",
   updateNotificationPreferences: "replaces the caller's own list",
@@ -284,7 +283,6 @@ const takers = [...inOrder.filter((operation) => !takesAllAlong(operation)), ...
 test('PUT, PATCH and DELETE all take If-Match, but for what never changes and has no version', () => {
   const without = operations.filter(({ method, takesIfMatch }) => /PUT|PATCH|DELETE/.test(method) && !takesIfMatch);
   expect(without.map(({ rootField }) => rootField)).toEqual([
-    'unrelateEntities',
     'relateEntities',
     'updateWorkspaceStorage',
     'updateOrganizationStorage',

@@ -44,6 +44,7 @@ export const titleOf = ({ kind, name }: RootField): string => `${kind[0]!.toUppe
 const idMeanings: Record<string, string> = {
   secretVersions: 'secret_id',
   entityTraversal: 'entity_id',
+  entityPath: 'entity_id',
   artifactVersions: 'artifact_id',
   organizationRecipeVersions: 'organization_recipe_id',
   recipe: 'recipe_id',

@@ -1,8 +1,9 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import { columnsOf, words } from '../../data/paging.ts';
+import { columnsOf, selectList, words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
+import type { ReadRunner } from '../../data/sql.ts';
 import type { EntityRelation as RelationRow } from '../../generated/prisma/client.ts';
-import type { OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { AppNamespacePlace, OrganizationPlace } from '../../kernel/checked-place.ts';
 
 /** Most relations that an entity shows at once. */
 export const MAX_NEWEST = 200;
@@ -17,7 +18,16 @@ export const newestShare = { together: 2_500, least: 5 } as const;
 export interface SeenRelation
   extends Pick<
     RelationRow,
-    'id' | 'orgId' | 'relationType' | 'weight' | 'metadata' | 'validFrom' | 'validTo' | 'createdBy' | 'createdAt'
+    | 'id'
+    | 'orgId'
+    | 'relationType'
+    | 'weight'
+    | 'metadata'
+    | 'validFrom'
+    | 'validTo'
+    | 'createdBy'
+    | 'createdAt'
+    | 'resourceVersion'
   > {
   /** The entity that sees it. */
   entityId: string;
@@ -32,7 +42,9 @@ export interface EntityPlace extends OrganizationPlace {
   entityId: string;
 }
 
-const own = columnsOf(words('id orgId relationType weight metadata validFrom validTo createdBy createdAt'));
+const own = columnsOf(
+  words('id orgId relationType weight metadata validFrom validTo createdBy createdAt resourceVersion'),
+);
 
 /** A relation `t`, as its source sees it. */
 export const outgoing = {
@@ -57,6 +69,19 @@ const incoming = {
     targetName: 'o.name',
   },
 } as const;
+
+const selectSeen = ({ from, columns }: typeof outgoing | typeof incoming, ids: string) => `
+  select ${selectList(columns)} from ${from}
+  where t.id = any(${ids}) and t.org_id = $1 and t.app_id = $2 and t.namespace_id = $3`;
+const SEEN = `${selectSeen(outgoing, '$4')} union all ${selectSeen(incoming, '$5')}`;
+
+/** Relations by their ids: some as their sources see them, others as their targets do. In no order. */
+export const seenRelations = (
+  reads: ReadRunner,
+  { orgId, appId, namespaceId }: AppNamespacePlace,
+  bySource: readonly string[],
+  byTarget: readonly string[],
+): Promise<SeenRelation[]> => reads.read<SeenRelation>(SEEN, [orgId, appId, namespaceId, bySource, byTarget]);
 
 /** The relations of entities in both directions, newest first. */
 export const relationReads = (deps: ServiceDeps): Reads<SeenRelation, EntityPlace> =>

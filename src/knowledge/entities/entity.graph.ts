@@ -12,12 +12,6 @@ import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
 import { type Entity as EntityRow, MAX_MEMORIES } from './entity.source.ts';
-import {
-  type ConnectedEntity as Connected,
-  MAX_FOUND,
-  MAX_LINKED,
-  type EntityTraversal as Traversal,
-} from './entity.traversal.ts';
 import { MAX_NEWEST, type SeenRelation } from './entity-relation.reads.ts';
 
 export const Entity = builder.objectRef<EntityRow>('Entity').implement({
@@ -82,8 +76,9 @@ readable(Entity, {
 });
 
 /** A relation has no `id` here: a client's cache would take its two views for one object. */
-const EntityRelation = builder.objectRef<SeenRelation>('EntityRelation').implement({
+export const EntityRelation = builder.objectRef<SeenRelation>('EntityRelation').implement({
   description: 'A relation as one of its entities sees it: the target is the other entity.',
+  interfaces: [Versioned],
   fields: (t) => ({
     relationId: t.exposeID('id', { description: 'Identifier, `rel_…`. Both entities see the same.' }),
     relationType: t.exposeString('relationType', { description: 'What the source is to the target: `works_at`.' }),
@@ -105,7 +100,7 @@ refersTo(EntityRelation, { targetEntityId: { kind: 'entity', name: 'target', req
 const EntityRelationConnection = pageType('EntityRelation', EntityRelation);
 
 /** How much of a list without pages is shown. */
-const firstArg = (max: number, description: string) =>
+export const firstArg = (max: number, description: string) =>
   builder.args((t) => ({
     first: t.int({ required: true, defaultValue: 50, constraints: { min: 1, max }, description }),
   }));
@@ -128,95 +123,6 @@ builder.objectFields(Entity, (t) => ({
     resolve: (row, { first }, context) => context.services.entities.newestRelations(context, inside.entity(row), first),
   }),
 }));
-
-const ConnectedEntity = builder.objectRef<Connected>('ConnectedEntity').implement({
-  description: 'An entity that a traversal found, and the relation that led to it.',
-  fields: (t) => ({
-    entity: t.field({
-      type: Entity,
-      authorize: 'inherited',
-      description: 'The entity.',
-      resolve: ({ entity }) => entity,
-    }),
-    depth: t.exposeInt('depth', { description: 'The least number of relations between the root and the entity.' }),
-    relationType: t.exposeString('relationType', { description: 'The type of the relation that led to it.' }),
-    direction: t.exposeString('direction', {
-      description: '`outgoing` if that relation points to the entity, `incoming` if it points away from it.',
-    }),
-    viaEntityId: t.exposeID('viaEntityId', { description: 'The entity before it on the way.' }),
-  }),
-});
-refersTo(ConnectedEntity, { viaEntityId: { kind: 'entity', required: true } });
-
-const LinkedMemory = builder.objectRef<Traversal['linkedMemories'][number]>('LinkedMemory').implement({
-  description: 'A memory that is about entities of a traversal.',
-  fields: (t) => ({
-    memoryId: t.exposeID('memoryId', { description: 'The memory.' }),
-    entityIds: t.exposeIDList('entityIds', { description: 'Those entities, in the order of the traversal.' }),
-  }),
-});
-refersTo(LinkedMemory, { memoryId: { kind: 'memory', required: true } });
-
-const EntityTraversal = builder.objectRef<Traversal>('EntityTraversal').implement({
-  description: 'What is around an entity.',
-  fields: (t) => ({
-    root: t.field({
-      type: Entity,
-      authorize: 'inherited',
-      description: 'The entity that the traversal starts from.',
-      resolve: ({ root }) => root,
-    }),
-    connectedEntities: t.field({
-      type: [ConnectedEntity],
-      authorize: 'inherited',
-      args: firstArg(MAX_FOUND, 'Maximum number of entities.'),
-      description: 'The entities around it, ordered by depth, then by importance.',
-      resolve: ({ connectedEntities }, { first }) => connectedEntities.slice(0, first),
-    }),
-    linkedMemories: t.field({
-      type: [LinkedMemory],
-      authorize: 'inherited',
-      args: firstArg(MAX_LINKED, 'Maximum number of memories.'),
-      description: 'The memories that all of these entities show, newest first.',
-      resolve: ({ linkedMemories }, { first }) => linkedMemories.slice(0, first),
-    }),
-    depthReached: t.exposeInt('depthReached', {
-      description: 'The deepest level on which something was found; 0 if nothing was.',
-    }),
-  }),
-});
-
-builder.queryField('entityTraversal', (t) =>
-  t.field({
-    type: EntityTraversal,
-    description:
-      'Walks the relations of an entity in both directions, breadth first, until 500 entities are found: of the last ' +
-      'level, the most important ones. On each level it looks at 20,000 relations, the newest of each entity first; ' +
-      'what is only behind others is not found.',
-    authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
-    extensions: { cost: 500 }, // what it finds beside its root is found by one statement
-    args: {
-      ...appNamespaceArgs(),
-      ...idArg('The entity to start from.'),
-      depth: t.arg.int({
-        required: true,
-        defaultValue: 1,
-        constraints: { min: 1, max: 3 },
-        description: 'How many relations to go.',
-      }),
-      relationTypes: t.arg.stringList({
-        constraints: { maxItems: 50, item: { minLength: 1, maxLength: 64 } },
-        description: 'Only relations of these types. Default: all.',
-      }),
-      includeMemories: t.arg.boolean({
-        required: true,
-        defaultValue: true,
-        description: 'Whether to show linked memories.',
-      }),
-    },
-    resolve: ({ appNamespace }, { id, ...args }, { services }) => services.entities.traverse(appNamespace, id, args),
-  }),
-);
 
 /** Bounds of the fields of an entity. */
 export const entityBounds = {
@@ -329,6 +235,27 @@ const RelateEntitiesInput = builder.inputType('RelateEntitiesInput', {
   }),
 });
 
+const UpdateEntityRelationInput = builder.inputType('UpdateEntityRelationInput', {
+  description: 'The fields of a relation to change. Omitted fields stay as they are.',
+  fields: (t) => ({
+    relationType: t.string({
+      constraints: { ...relationBounds.relationType, ...kept },
+      description: 'What the source is to the target. There is one relation of a type between two entities.',
+    }),
+    weight: t.float({ constraints: { ...relationBounds.weight, ...kept }, description: 'How strong it is.' }),
+    metadata: t.field({
+      type: 'JSONObject',
+      constraints: { ...relationBounds.metadata, ...kept },
+      description: 'Replaces the free-form data.',
+    }),
+    validFrom: t.field({ type: 'DateTime', description: 'Since when the relation holds; `null` for no bound.' }),
+    validTo: t.field({
+      type: 'DateTime',
+      description: 'When the relation ends to hold, later than `validFrom`; `null` for no bound.',
+    }),
+  }),
+});
+
 builder.mutationFields((t) => ({
   createEntity: t.field({
     type: Entity,
@@ -368,6 +295,21 @@ builder.mutationFields((t) => ({
     resolve: ({ appNamespace }, { input }, { caller, services }) =>
       services.entities.relate(caller, appNamespace, input),
   }),
+  updateEntityRelation: t.field({
+    type: EntityRelation,
+    description: 'Changes a relation between two entities. Returns the relation as its source sees it.',
+    authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
+    activity: { action: 'relate', resourceType: 'entity' },
+    emits: ['entity.related'],
+    args: {
+      ...appNamespaceArgs(),
+      relationId: t.arg.id({ required: true, description: 'The relation, `rel_…`.' }),
+      ...inputArg(UpdateEntityRelationInput),
+      ...versionArg('the relation'),
+    },
+    resolve: ({ appNamespace }, { relationId, input }, { caller, services }) =>
+      services.entities.updateRelation(caller, appNamespace, relationId, input),
+  }),
   unrelateEntities: t.boolean({
     description: 'Deletes a relation between two entities.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
@@ -376,6 +318,7 @@ builder.mutationFields((t) => ({
     args: {
       ...appNamespaceArgs(),
       relationId: t.arg.id({ required: true, description: 'The relation, `rel_…`.' }),
+      ...versionArg('the relation'),
     },
     resolve: ({ appNamespace }, { relationId }, { caller, services }) =>
       services.entities.unrelate(caller, appNamespace, relationId),

@@ -19,8 +19,15 @@ import { type Entity, type EntityFilters, entityReads } from './entity.source.ts
 import { type EntityTraversal, type TraversalArgs, traverse } from './entity.traversal.ts';
 import { type EntityImport, type EntityImportResult, importEntities } from './entity-import.ts';
 import { withCleanNames } from './entity-name.ts';
+import { type EntityPathResult, findPath, type PathArgs } from './entity-path.ts';
 import { demandPlace, lockImports } from './entity-place.ts';
-import { type EntityPlace, newestShare, outgoing, relationReads, type SeenRelation } from './entity-relation.reads.ts';
+import {
+  type EntityPlace,
+  newestShare,
+  relationReads,
+  type SeenRelation,
+  seenRelations,
+} from './entity-relation.reads.ts';
 import { findOrCreate, matchOf, type ResolvedEntity } from './entity-resolution.ts';
 import { type EntityQuery, type FoundEntity, searchEntities } from './entity-search.ts';
 import { identityKeyOf } from './identity-key.ts';
@@ -55,6 +62,10 @@ export interface RelateEntities {
   validTo?: Date | null;
 }
 
+export type UpdateRelation = Partial<Omit<RelateEntities, 'sourceEntityId' | 'targetEntityId' | 'relationType'>> & {
+  relationType?: string | null;
+};
+
 /**
  * The knowledge graph (defaults §7): entities of an app in a namespace, and relations between them. Everything is
  * within the two: reads, uniqueness, both ends of a relation and traversals (docs/decisions/0016).
@@ -86,6 +97,11 @@ export class EntityService {
   /** Walks the relations of an entity. @throws RESOURCE_NOT_FOUND */
   traverse(place: Checked<AppNamespacePlace>, id: string, args: TraversalArgs): Promise<EntityTraversal> {
     return traverse(this.#deps.slowReads.of(place.orgId), place, id, args);
+  }
+
+  /** The shortest path between two entities. @throws RESOURCE_NOT_FOUND */
+  path(place: Checked<AppNamespacePlace>, from: string, args: PathArgs): Promise<EntityPathResult> {
+    return findPath(this.#deps.slowReads.of(place.orgId), place, from, args);
   }
 
   /** Searches by name, alias, tag and external id. @throws InputError for a blank query */
@@ -222,7 +238,7 @@ export class EntityService {
    * @throws RESOURCE_NOT_FOUND with the end that is missing; InputError for a relation of an entity to itself
    */
   async relate(caller: Caller, place: Checked<AppNamespacePlace>, input: RelateEntities): Promise<SeenRelation> {
-    const { appId, namespaceId, orgId } = place;
+    const { appId, namespaceId } = place;
     const { sourceEntityId, targetEntityId, relationType } = input;
     if (sourceEntityId === targetEntityId)
       throw invalidInput(['input', 'targetEntityId'], 'must be another entity than the source');
@@ -267,13 +283,51 @@ export class EntityService {
       recordRelation(tx, 'relate', place, { id: relationId, sourceEntityId, targetEntityId, relationType });
       return relationId;
     });
-    return this.#relation(orgId, id);
+    return this.#relation(place, id);
+  }
+
+  /**
+   * Changes the given fields of a relation; omitted ones stay.
+   * @returns the relation, as its source sees it
+   * @throws RESOURCE_NOT_FOUND `entity_relation`; RESOURCE_ALREADY_EXISTS if there is one of the new type
+   */
+  async updateRelation(
+    caller: Caller,
+    place: Checked<AppNamespacePlace>,
+    id: string,
+    input: UpdateRelation,
+  ): Promise<SeenRelation> {
+    const { appId, namespaceId } = place;
+    const change = this.#deps.changes.run(caller, async (tx) => {
+      const before = await tx.lock('entity_relations', { id, appId, namespaceId }, 'no key update', () =>
+        notFound('entity_relation', id),
+      );
+      await tx.expectVersion({ table: 'entity_relations', key: { id } });
+      const relationType = input.relationType ?? before.relationType;
+      const set = givenOf(input);
+      demandPeriod({ ...before, ...set });
+      tx.update('entity_relations', { id }, { ...set, relationType, metadata: set.metadata as never });
+      recordRelation(tx, 'relate', place, { ...before, relationType });
+    });
+    await change.catch(async (error: unknown) => {
+      if (!brokenUnique(error)) throw error;
+      const type = input.relationType ?? '';
+      const [other] = await this.#deps.sql.read<{ id: string }>(
+        `select o.id from entity_relations r join entity_relations o
+          on o.source_entity_id = r.source_entity_id and o.target_entity_id = r.target_entity_id
+        where r.id = $1 and o.relation_type = $2`,
+        [id, type],
+      );
+      throw alreadyExists('entity_relation', 'relation_type', type, other?.id);
+    });
+    return this.#relation(place, id);
   }
 
   /** Deletes a relation. @throws RESOURCE_NOT_FOUND `entity_relation` */
   async unrelate(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
     const { appId, namespaceId } = place;
     return this.#deps.changes.run(caller, async (tx) => {
+      await tx.expectVersion({ table: 'entity_relations', key: { id } });
       const [relation] = await tx.query<Related>(statement`delete from entity_relations
         where id = ${id} and app_id = ${appId} and namespace_id = ${namespaceId} returning id,
           source_entity_id as "sourceEntityId", target_entity_id as "targetEntityId", relation_type as "relationType"`);
@@ -283,12 +337,9 @@ export class EntityService {
     });
   }
 
-  async #relation(orgId: string, id: string): Promise<SeenRelation> {
-    const columns = Object.entries(outgoing.columns).map(([property, column]) => `${column} as "${property}"`);
-    const [row] = await this.#deps.sql.read<SeenRelation>(
-      `select ${columns.join(', ')} from ${outgoing.from} where t.org_id = $1 and t.id = $2`,
-      [orgId, id],
-    );
+  /** A relation as its source sees it. */
+  async #relation(place: AppNamespacePlace, id: string): Promise<SeenRelation> {
+    const [row] = await seenRelations(this.#deps.sql, place, [id], []);
     if (!row) throw notFound('entity_relation', id);
     return row;
   }
@@ -323,7 +374,7 @@ const setsUnversioned = ({ mentionCount, lastReferencedAt, sourceMemoryIds }: Up
 type SameRelation = Pick<RelationRow, 'id' | 'weight' | 'metadata' | 'validFrom' | 'validTo'>;
 
 /** What is given of a relation that is there: weight and metadata cannot be cleared. */
-const givenOf = ({ weight, metadata, validFrom, validTo }: RelateEntities): Partial<SameRelation> => ({
+const givenOf = ({ weight, metadata, validFrom, validTo }: UpdateRelation): Partial<SameRelation> => ({
   ...(weight !== null && weight !== undefined && { weight }),
   ...(metadata && { metadata: metadata as RelationRow['metadata'] }),
   ...(validFrom !== undefined && { validFrom }),

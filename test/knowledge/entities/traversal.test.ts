@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../../src/kernel/ids.ts';
-import { markChecked } from '../../../src/kernel/mark-checked.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { createGraph, type Entity, type Graph, graphAt } from './graph.ts';
+import { insertRandom, placeForRandom, randomGraph, walkByHand } from './random-graph.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -153,116 +153,14 @@ test('rows of another namespace end the walk, however they came about', async ()
   expect(seen(await traverse(elsewhere, there, '?depth=3'))).toEqual([]);
 });
 
-interface Random {
-  nodes: { importance: number; isElsewhere: boolean }[];
-  edges: { source: number; target: number; type: string }[];
-  depth: number;
-  types: string[];
-}
-
-const types = ['a', 'b', 'c'];
-const random: fc.Arbitrary<Random> = fc.integer({ min: 1, max: 40 }).chain((size) =>
-  fc.record({
-    nodes: fc.array(
-      fc.record({
-        importance: fc.integer({ min: 0, max: 3 }).map((n) => n / 3),
-        isElsewhere: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
-      }),
-      { minLength: size, maxLength: size },
-    ),
-    edges: fc.uniqueArray(
-      fc.record({
-        source: fc.integer({ min: 0, max: size - 1 }),
-        target: fc.integer({ min: 0, max: size - 1 }),
-        type: fc.constantFrom(...types),
-      }),
-      { maxLength: 80, selector: ({ source, target, type }) => `${source} ${target} ${type}` },
-    ),
-    depth: fc.integer({ min: 1, max: 3 }),
-    types: fc.subarray(types),
-  }),
-);
-
-interface Level {
-  id: string;
-  depth: number;
-  via: string;
-  type: string;
-  direction: string;
-}
-
-/** The same walk by hand: level by level, the first of the level before, then the newest relation. */
-function naive(ids: string[], { nodes, edges, depth, types: only }: Random): Level[] {
-  const isHere = (at: number) => !nodes[at]!.isElsewhere;
-  const among = edges
-    .map((edge, at) => ({ ...edge, at }))
-    .filter(({ source, target, type }) => source !== target && isHere(source) && isHere(target) && keeps(type))
-    .sort((x, y) => y.at - x.at);
-  function keeps(type: string) {
-    return only.length === 0 || only.includes(type);
-  }
-  const known = new Set([0]);
-  const found: Level[] = [];
-  let frontier = [0];
-  for (let level = 1; level <= depth && frontier.length > 0; level++) {
-    const next: { at: number; row: Level }[] = [];
-    for (const from of frontier)
-      for (const { source, target, type } of among) {
-        if (source !== from && target !== from) continue;
-        const other = source === from ? target : source;
-        if (known.has(other)) continue;
-        known.add(other);
-        const direction = source === from ? 'outgoing' : 'incoming';
-        next.push({ at: other, row: { id: ids[other]!, depth: level, via: ids[from]!, type, direction } });
-      }
-    next.sort((x, y) => nodes[y.at]!.importance - nodes[x.at]!.importance || (ids[x.at]! < ids[y.at]! ? -1 : 1));
-    found.push(...next.map(({ row }) => row));
-    frontier = next.map(({ at }) => at);
-  }
-  return found;
-}
-
-test('on random graphs it finds the same as a walk by hand, in the same order', async () => {
-  const graph = await createGraph(app);
-  const { body: space } = await graph.who.call<{ namespace_id: string }>('POST', `${graph.who.home}/namespaces`, {
-    name: 'Two',
-  });
-  const { namespace_id: here, workspace_id: workspaceId } = await graph.entity('place');
-  const place = markChecked({ orgId: graph.who.orgId, workspaceId, appId: graph.appId, namespaceId: here });
-  const { orgId } = graph.who;
-  const { prisma } = app.database;
-  const common = { orgId, workspaceId, appId: graph.appId };
+test('on random graphs and filters it finds the same as a walk by hand, in the same order', async () => {
+  const made = await placeForRandom(app);
   await fc.assert(
-    fc.asyncProperty(random, async (given) => {
-      const ids = given.nodes.map(() => newId('entity'));
-      const namespaceOf = (at: number) => (at > 0 && given.nodes[at]!.isElsewhere ? space.namespace_id : here);
-      const nodes = given.nodes.map((node, at) => ({ ...node, isElsewhere: at > 0 && node.isElsewhere }));
-      await prisma.entity.createMany({
-        data: ids.map((id, at) => ({
-          ...common,
-          id,
-          namespaceId: namespaceOf(at),
-          name: id,
-          importance: nodes[at]!.importance,
-          identityKey: id,
-        })),
-      });
-      await prisma.entityRelation.createMany({
-        data: given.edges
-          .filter(({ source, target }) => source !== target && namespaceOf(source) === namespaceOf(target))
-          .map(({ source, target, type }) => ({
-            ...common,
-            id: newId('entity_relation'),
-            namespaceId: namespaceOf(source),
-            sourceEntityId: ids[source]!,
-            targetEntityId: ids[target]!,
-            relationType: type,
-          })),
-      });
-      const { depth, types: relationTypes } = given;
-      const args = { depth, relationTypes, includeMemories: true };
-      const { connectedEntities, depthReached } = await app.services.entities.traverse(place, ids[0]!, args);
-      const wanted = naive(ids, { ...given, nodes });
+    fc.asyncProperty(randomGraph, async (given) => {
+      const { place, ids } = await insertRandom(app, made, given);
+      const args = { ...given.filters, depth: given.depth, includeMemories: true };
+      const { connectedEntities, depthReached, isCut } = await app.services.entities.traverse(place, ids[0]!, args);
+      const wanted = walkByHand(ids, given);
       expect(
         connectedEntities.map(({ entity, viaEntityId, relationType, ...row }) => ({
           id: entity.id,
@@ -273,10 +171,128 @@ test('on random graphs it finds the same as a walk by hand, in the same order', 
         })),
       ).toEqual(wanted);
       expect(depthReached).toBe(wanted.at(-1)?.depth ?? 0);
+      expect(isCut).toBe(false);
     }),
-    { numRuns: 60 },
+    { numRuns: 150 },
   );
 });
+
+test('filters leave out relations and entities, which are not walked through either', async () => {
+  const { graph, ada, bob, eve } = await circle();
+  const names = async (query: string) =>
+    seen(await traverse(graph, ada, `?depth=3&${query}`)).map(([name, depth]) => `${name} ${depth}`);
+  expect(await names('direction=both')).toEqual(['Eve 1', 'Bob 1', 'Corp 2', 'Dresden 3']);
+  expect(await names('direction=outgoing')).toEqual(['Bob 1', 'Eve 2', 'Corp 2', 'Dresden 3']);
+  expect(await names('direction=incoming')).toEqual(['Eve 1', 'Bob 2']);
+  expect(await names('min_importance=0.45')).toEqual(['Eve 1']);
+  expect(await names('min_importance=0.4&relation_types=knows&relation_types=works_at')).toEqual([
+    'Eve 1',
+    'Bob 1',
+    'Corp 2',
+  ]);
+  await graph.who.call('PUT', `${graph.url}/entities/${bob}`, { entity_type: 'person' });
+  expect(await names('entity_types=person')).toEqual(['Bob 1']);
+  expect(await names('entity_types=person&entity_types=other')).toEqual(['Eve 1', 'Bob 1', 'Corp 2', 'Dresden 3']);
+  const period = { valid_from: '2020-01-01T00:00:00Z', valid_to: '2021-01-01T00:00:00Z' };
+  await graph.relate(ada, bob, 'knows', period);
+  expect(await names('direction=outgoing')).toEqual(['Bob 1', 'Eve 2', 'Corp 2', 'Dresden 3']);
+  const at = (time: string) => names(`direction=outgoing&as_of=${time}`);
+  expect(await at('2020-01-01T00:00:00Z')).toEqual(['Bob 1', 'Eve 2', 'Corp 2', 'Dresden 3']);
+  expect(await at('2020-12-31T23:59:59.999Z')).toEqual(['Bob 1', 'Eve 2', 'Corp 2', 'Dresden 3']);
+  expect([await at('2019-12-31T23:59:59.999Z'), await at('2021-01-01T00:00:00Z')]).toEqual([[], []]);
+  await graph.relate(bob, eve, 'knows', { valid_to: '2020-06-01T00:00:00Z' });
+  expect(await at('2020-07-01T00:00:00Z')).toEqual(['Bob 1', 'Corp 2', 'Dresden 3']);
+  const bad = ['direction=up', 'as_of=soon', 'entity_types=', 'min_importance=1.1', 'min_importance=x'];
+  const places = bad.map(async (query) => {
+    const { status, body } = await graph.who.call<{ detail: { loc: string[] }[] }>(
+      'POST',
+      `${graph.url}/entities/${ada}/traverse?${query}`,
+    );
+    return [status, body.detail[0]!.loc.slice(0, 2).join('.')];
+  });
+  expect(await Promise.all(places)).toEqual([
+    [422, 'query.direction'],
+    [422, 'query.as_of'],
+    [422, 'query.entity_types'],
+    [422, 'query.min_importance'],
+    [422, 'query.min_importance'],
+  ]);
+});
+
+test('the neighborhood is the traversal with a flag, which tells of more than 500 entities', async () => {
+  const graph = await createGraph(app);
+  const { entity_id: hub } = await graph.entity('Hub');
+  const around = async (query = '') =>
+    (await graph.who.call<Traversal & { is_cut: boolean }>('GET', `${graph.url}/entities/${hub}/neighborhood${query}`))
+      .body;
+  await addNeighbours(hub, 1, 500);
+  const exact = await around();
+  expect(exact).toEqual({ ...(await traverse(graph, hub)), is_cut: false });
+  expect(exact.connected_entities).toHaveLength(500);
+  expect(Object.keys(await traverse(graph, hub))).toEqual([
+    'root',
+    'connected_entities',
+    'linked_memories',
+    'depth_reached',
+  ]);
+  // another level might have something: it was not looked at
+  expect((await around('?depth=2')).is_cut).toBe(true);
+  await addNeighbours(hub, 501, 501);
+  const cut = await around();
+  expect([cut.connected_entities.length, cut.is_cut]).toEqual([500, true]);
+  expect((await around('?direction=incoming')).is_cut).toBe(false);
+});
+
+test('20,000 relations of a level are looked at, and a level that has them is cut', async () => {
+  const graph = await createGraph(app);
+  const { entity_id: hub } = await graph.entity('Hub');
+  const { entity_id: one } = await graph.entity('One');
+  const { pool } = app.database;
+  const relations = (from: number, to: number) =>
+    pool.query(
+      `insert into entity_relations (id, org_id, workspace_id, app_id, namespace_id, source_entity_id,
+          target_entity_id, relation_type, valid_to)
+        select 'rel_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id, $1, $2,
+          't' || n, '2000-01-01'
+        from entities, generate_series($3::int, $4::int) n where id = $1`,
+      [hub, one, from, to],
+    );
+  await relations(1, 19_999);
+  const around = async (query: string) => {
+    const { body } = await graph.who.call<Traversal & { is_cut: boolean }>(
+      'GET',
+      `${graph.url}/entities/${hub}/neighborhood${query}`,
+    );
+    return [body.connected_entities.length, body.is_cut];
+  };
+  const now = 'as_of=2026-01-01T00:00:00Z';
+  expect([await around(''), await around(`?${now}`)]).toEqual([
+    [1, false],
+    [0, false],
+  ]);
+  await relations(20_000, 20_000);
+  // what a filter leaves out was looked at too
+  expect([await around(''), await around(`?${now}`), await around(`?${now}&depth=3`)]).toEqual([
+    [1, true],
+    [0, true],
+    [0, true],
+  ]);
+});
+
+/** Adds entities that a hub has. */
+const addNeighbours = (hub: string, from: number, to: number) =>
+  app.database.pool.query(
+    `with other as (
+      insert into entities (id, org_id, workspace_id, app_id, namespace_id, name, identity_key)
+        select 'ent_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id, 'n' || n,
+          n::text
+        from entities, generate_series($2::int, $3::int) n where id = $1
+        returning *)
+    insert into entity_relations (id, org_id, workspace_id, app_id, namespace_id, source_entity_id, target_entity_id,
+        relation_type)
+      select 'rel_' || substr(id, 5), org_id, workspace_id, app_id, namespace_id, $1, id, 'has' from other`,
+    [hub, from, to],
+  );
 
 test('a hub with 12,000 relations gives its 500 most important neighbours, and not one relation more', async () => {
   const graph = await createGraph(app);

@@ -1,0 +1,189 @@
+import { builder } from '../../graphql/builder.ts';
+import { bounds } from '../../graphql/inputs.ts';
+import { appNamespaceArgs, idArg } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import { Entity, EntityRelation, entityBounds, firstArg, relationBounds } from './entity.graph.ts';
+import {
+  type ConnectedEntity as Connected,
+  MAX_FOUND,
+  MAX_LINKED,
+  type EntityTraversal as Traversal,
+} from './entity.traversal.ts';
+import type { EntityPathResult as FoundPath, EntityPath as Path } from './entity-path.ts';
+import { directions } from './walk-filters.ts';
+
+/** The filters of a walk. */
+const walkArgs = () =>
+  builder.args((t) => ({
+    relationTypes: t.stringList({
+      constraints: { maxItems: 50, item: relationBounds.relationType },
+      description: 'Only relations of these types. Default: all.',
+    }),
+    direction: t.string({
+      constraints: { oneOf: directions },
+      description: '`outgoing` follows relations from source to target, `incoming` the other way. Default `both`.',
+    }),
+    asOf: t.field({
+      type: 'DateTime',
+      description: 'Only relations that hold at this time: from `validFrom` on, and before `validTo`. Default: all.',
+    }),
+    entityTypes: t.stringList({
+      constraints: { maxItems: 50, item: bounds.open },
+      description: 'Only entities of these types. Default: all.',
+    }),
+    minImportance: t.float({
+      constraints: entityBounds.importance,
+      description: 'Only entities of at least this importance, 0 to 1.',
+    }),
+  }));
+
+const ConnectedEntity = builder.objectRef<Connected>('ConnectedEntity').implement({
+  description: 'An entity that a traversal found, and the relation that led to it.',
+  fields: (t) => ({
+    entity: t.field({
+      type: Entity,
+      authorize: 'inherited',
+      description: 'The entity.',
+      resolve: ({ entity }) => entity,
+    }),
+    depth: t.exposeInt('depth', { description: 'The least number of relations between the root and the entity.' }),
+    relationType: t.exposeString('relationType', { description: 'The type of the relation that led to it.' }),
+    direction: t.exposeString('direction', {
+      description: '`outgoing` if that relation points to the entity, `incoming` if it points away from it.',
+    }),
+    viaEntityId: t.exposeID('viaEntityId', { description: 'The entity before it on the way.' }),
+  }),
+});
+refersTo(ConnectedEntity, { viaEntityId: { kind: 'entity', required: true } });
+
+const LinkedMemory = builder.objectRef<Traversal['linkedMemories'][number]>('LinkedMemory').implement({
+  description: 'A memory that is about entities of a traversal.',
+  fields: (t) => ({
+    memoryId: t.exposeID('memoryId', { description: 'The memory.' }),
+    entityIds: t.exposeIDList('entityIds', { description: 'Those entities, in the order of the traversal.' }),
+  }),
+});
+refersTo(LinkedMemory, { memoryId: { kind: 'memory', required: true } });
+
+const EntityTraversal = builder.objectRef<Traversal>('EntityTraversal').implement({
+  description: 'What is around an entity.',
+  fields: (t) => ({
+    root: t.field({
+      type: Entity,
+      authorize: 'inherited',
+      description: 'The entity that the traversal starts from.',
+      resolve: ({ root }) => root,
+    }),
+    connectedEntities: t.field({
+      type: [ConnectedEntity],
+      authorize: 'inherited',
+      args: firstArg(MAX_FOUND, 'Maximum number of entities.'),
+      description: 'The entities around it, ordered by depth, then by importance.',
+      resolve: ({ connectedEntities }, { first }) => connectedEntities.slice(0, first),
+    }),
+    linkedMemories: t.field({
+      type: [LinkedMemory],
+      authorize: 'inherited',
+      args: firstArg(MAX_LINKED, 'Maximum number of memories.'),
+      description: 'The memories that all of these entities show, newest first.',
+      resolve: ({ linkedMemories }, { first }) => linkedMemories.slice(0, first),
+    }),
+    depthReached: t.exposeInt('depthReached', {
+      description: 'The deepest level on which something was found; 0 if nothing was.',
+    }),
+    isCut: t.exposeBoolean('isCut', {
+      description:
+        'Whether a limit ended the traversal: 500 entities were found, or 20,000 relations of a level were looked ' +
+        'at, so there may be more. `depth` is no such limit.',
+    }),
+  }),
+});
+
+builder.queryField('entityTraversal', (t) =>
+  t.field({
+    type: EntityTraversal,
+    description:
+      'Walks the relations of an entity, breadth first, until 500 entities are found: of the last level, the most ' +
+      'important ones. On each level it looks at 20,000 relations, the newest of each entity first; what is only ' +
+      'behind others is not found. Entities that the filters leave out are not walked through.',
+    authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
+    extensions: { cost: 500 }, // what it finds beside its root is found by one statement
+    args: {
+      ...appNamespaceArgs(),
+      ...idArg('The entity to start from.'),
+      depth: t.arg.int({
+        required: true,
+        defaultValue: 1,
+        constraints: { min: 1, max: 3 },
+        description: 'How many relations to go.',
+      }),
+      ...walkArgs(),
+      includeMemories: t.arg.boolean({
+        required: true,
+        defaultValue: true,
+        description: 'Whether to show linked memories.',
+      }),
+    },
+    resolve: ({ appNamespace }, { id, ...args }, { services }) => services.entities.traverse(appNamespace, id, args),
+  }),
+);
+
+const EntityPath = builder.objectRef<Path>('EntityPath').implement({
+  description: 'A way from one entity to another.',
+  fields: (t) => ({
+    length: t.exposeInt('length', {
+      description: 'How many relations it has; 0 if both ends are the same entity.',
+    }),
+    entities: t.expose('entities', {
+      type: [Entity],
+      authorize: 'inherited',
+      description: 'The entities on it, both ends among them, in order.',
+    }),
+    relations: t.expose('relations', {
+      type: [EntityRelation],
+      authorize: 'inherited',
+      description: 'The relations on it, in order: each leads from an entity to the next, and is as the first sees it.',
+    }),
+  }),
+});
+
+const EntityPathResult = builder.objectRef<FoundPath>('EntityPathResult').implement({
+  description: 'What a search for a path found.',
+  fields: (t) => ({
+    path: t.expose('path', {
+      type: EntityPath,
+      nullable: true,
+      authorize: 'inherited',
+      description: 'A shortest path; `null` if none was found.',
+    }),
+    isCut: t.exposeBoolean('isCut', {
+      description:
+        'Whether a limit was reached: 10,000 entities were visited, or 20,000 relations of a level looked at. Then ' +
+        'there may be a path although none was found, or a shorter one. `maxDepth` is no such limit.',
+    }),
+  }),
+});
+
+builder.queryField('entityPath', (t) =>
+  t.field({
+    type: EntityPathResult,
+    description:
+      'The shortest path between two entities. The filters are those of a traversal; both ends may be whatever they ' +
+      'are. An end that is not there is RESOURCE_NOT_FOUND; `path` is null if nothing leads from one to the other.',
+    authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
+    extensions: { cost: 500 }, // it visits thousands of entities
+    args: {
+      ...appNamespaceArgs(),
+      ...idArg('The entity to start from.'),
+      targetEntityId: t.arg.id({ required: true, description: 'The entity to lead to.' }),
+      maxDepth: t.arg.int({
+        required: true,
+        defaultValue: 6,
+        constraints: { min: 1, max: 10 },
+        description: 'Most relations of the path.',
+      }),
+      ...walkArgs(),
+    },
+    resolve: ({ appNamespace }, { id, ...args }, { services }) => services.entities.path(appNamespace, id, args),
+  }),
+);
