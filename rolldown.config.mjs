@@ -20,6 +20,7 @@ export default defineConfig({
     main: 'dist/src/main.js',
     vault: 'dist/src/commands/vault.js',
     files: 'dist/src/commands/files.js',
+    documents: 'dist/src/commands/documents.js',
     'keys-rotate': 'dist/src/commands/keys-rotate.js',
   },
   platform: 'node',

@@ -13,6 +13,7 @@ import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
 import { Operations } from './engine/path/operations.ts';
 import { PersistedDocuments } from './engine/path/persisted-documents.ts';
+import { RegisteredDocuments } from './engine/path/registered-documents.ts';
 import { closeSockets } from './engine/transport/close-sockets.ts';
 import { createEndpoint } from './engine/transport/endpoint.ts';
 import { addGraphQL } from './engine/transport/http.ts';
@@ -153,11 +154,21 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const onResolverFault = (error: unknown, traceId: string) =>
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
   const operations = new Operations({ schema, limit, config, onFault: onResolverFault });
-  const persisted = new PersistedDocuments(operations.documents);
+  const { documents } = operations;
+  const registered = new RegisteredDocuments(services.sql);
+  const persisted = new PersistedDocuments({ documents, registered, persistedOnly: config.persistedOnly });
   const endpoint = createEndpoint({ schema, services: open, operations, persisted, onFault: onResolverFault });
-  const socket = socketHandler({ ...config, endpoint, services: open, admission, limit, onFault: onResolverFault });
-  addGraphQL(server, { ...config, endpoint, read: plainReader(operations.documents, persisted), socket });
-  const runner = new OwnDocuments(endpoint, operations.documents);
+  const socket = socketHandler({
+    ...config,
+    endpoint,
+    services: open,
+    admission,
+    limit,
+    persisted,
+    onFault: onResolverFault,
+  });
+  addGraphQL(server, { ...config, endpoint, read: plainReader(documents, persisted), socket });
+  const runner = new OwnDocuments(endpoint, documents);
   const hooks = idempotency({
     sql: services.sql,
     seal: new Seal(secret, 'idempotency'),

@@ -67,8 +67,7 @@ const NOTIFICATION = 'notification';
  */
 async function showNotification(id, accessToken) {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${accessToken}` };
-  const query = 'query ($id: ID!) { notification(id: $id) { title message resolvedAt } }';
-  const body = JSON.stringify({ query, variables: { id } });
+  const body = JSON.stringify({ documentId: 'sign-in-page/notification', variables: { id } });
   const answer = await fetch('../graphql', { method: 'POST', headers, body }).catch(() => null);
   /** @type {unknown} */
   const result = await answer?.json().catch(() => null);

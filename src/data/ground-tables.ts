@@ -4,7 +4,15 @@ import type { GroupTables } from './lent-tables.ts';
  * What all groups write by their changes: records, events and counts. Functions and triggers write some of it, too.
  */
 export const tables: GroupTables = {
-  owns: ['activity', 'events', 'resource_counts', 'place_counts', 'idempotency_keys', 'root_keys'],
+  owns: [
+    'activity',
+    'events',
+    'resource_counts',
+    'place_counts',
+    'idempotency_keys',
+    'root_keys',
+    'persisted_documents',
+  ],
   lends: {
     activity: { insight: 'lists, and sums by hour and day' },
     events: {
@@ -19,6 +27,10 @@ export const tables: GroupTables = {
       'insight (writes)': 'counts go with their place',
     },
     idempotency_keys: { http: 'answers that are replayed', 'http (writes)': 'answers that are kept for a replay' },
+    persisted_documents: {
+      engine: 'the text of an id that a client sends',
+      'engine (writes)': 'an operator registers those of a front end',
+    },
     root_keys: {
       platform: 'which keys wrap something, checked at the start',
       'platform (writes)': 'a key is entered with its canary',

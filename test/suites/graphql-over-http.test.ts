@@ -45,6 +45,156 @@ describe('GraphQL over HTTP', () => {
   });
 });
 
+const RESPONSE_TYPE = 'application/graphql-response+json';
+
+const times = (count: number, text: (i: number) => string) =>
+  Array.from({ length: count }, (_, i) => text(i)).join(' ');
+const nested = (depth: number): string => (depth === 0 ? '{ __typename }' : `{ __typename ... ${nested(depth - 1)} }`);
+
+interface Request {
+  query?: string;
+  variables?: Record<string, unknown>;
+  operationName?: string;
+  extensions?: Record<string, unknown>;
+}
+
+/** What the audits leave out: each document of theirs is refused for its syntax or its fields. */
+describe.each(['POST', 'POST by yoga', 'GET'])('the status over %s', (how) => {
+  const ask = (
+    accept: string,
+    { query, variables, operationName, extensions }: Request,
+    headers = world.as('owner'),
+  ) => {
+    const params = { query, variables, operationName, extensions };
+    const search = Object.entries(params).flatMap(([name, value]): [string, string][] =>
+      value === undefined ? [] : [[name, typeof value === 'string' ? value : JSON.stringify(value)]],
+    );
+    const type = how === 'POST' ? 'application/json' : 'application/graphql+json';
+    return app.server.inject(
+      how === 'GET'
+        ? { url: `/graphql?${new URLSearchParams(search).toString()}`, headers: { accept, ...headers } }
+        : { method: 'POST', url: '/graphql', headers: { accept, ...headers, 'content-type': type }, payload: params },
+    );
+  };
+  const events = (variable: string) =>
+    `subscription ($w: ID!) { workspaceEvents(orgId: "${world.ids.org_id}", workspaceId: ${variable}) { id } }`;
+  const pages = times(12, (i) => `a${i}: organizations(first: 1000) { nodes { id } }`);
+
+  test.each<[why: string, request: () => Request, status?: number, ofJson?: number]>([
+    ['its syntax', () => ({ query: '{ me { id ' })],
+    ['an unknown field', () => ({ query: '{ mee { id } }' })],
+    ['no text', () => ({})],
+    ['a variable that is missing', () => ({ query: 'query ($id: ID!) { node(id: $id) { id } }' })],
+    [
+      'a variable that is null',
+      () => ({ query: 'query ($id: ID!) { node(id: $id) { id } }', variables: { id: null } }),
+    ],
+    [
+      'a variable of another type',
+      () => ({ query: 'query ($n: Int!) { organizations(first: $n) { totalCount } }', variables: { n: 'much' } }),
+    ],
+    ['its cost', () => ({ query: `{ ${pages} }` })],
+    ['its depth', () => ({ query: `{ me ${nested(40)} }` })],
+    ['two operations without a name', () => ({ query: 'query A { me { id } } query B { me { id } }' }), 400, 400],
+    ['an operation that is not there', () => ({ query: 'query A { me { id } }', operationName: 'B' }), 400, 400],
+    ['an unknown hash', () => ({ extensions: { persistedQuery: { version: 1, sha256Hash: '0'.repeat(64) } } })],
+    ['a subscription without a variable', () => ({ query: events('$w') })],
+    ['a place that is not there', () => ({ query: events('$w'), variables: { w: 'ws_x' } }), 404],
+  ])(
+    'of an operation that is refused is 4xx for who understands it: %s',
+    async (_why, request, status = 400, json = 200) => {
+      const answer = await ask(RESPONSE_TYPE, request());
+      expect(answer.json()).not.toHaveProperty('data');
+      expect(answer.json<Result>().errors?.length).toBeGreaterThan(0);
+      expect([answer.statusCode, answer.headers['content-type']]).toEqual([status, `${RESPONSE_TYPE}; charset=utf-8`]);
+      const plain = await ask('application/json', request());
+      expect([plain.statusCode, plain.headers['content-type']]).toEqual([json, 'application/json; charset=utf-8']);
+      expect(plain.json()).toEqual(answer.json());
+    },
+  );
+
+  test('of a subscription of a stranger is 401', async () => {
+    const answer = await ask(
+      RESPONSE_TYPE,
+      { query: events('$w'), variables: { w: world.ids.workspace_id } },
+      {} as never,
+    );
+    expect([answer.statusCode, answer.json<Result>()]).toMatchObject([
+      401,
+      { errors: [{ path: ['workspaceEvents'] }] },
+    ]);
+    expect(answer.json()).not.toHaveProperty('data');
+  });
+
+  test.each<[what: string, query: string, data: unknown]>([
+    ['a field that may be null', '{ node(id: "ws_01HZZZZZZZZZZZZZZZZZZZZZZZ") { id } }', { node: null }],
+    [
+      'one field of two',
+      '{ __typename node(id: "ws_01HZZZZZZZZZZZZZZZZZZZZZZZ") { id } }',
+      { __typename: 'Query', node: null },
+    ],
+    ['all data', '{ organizations(first: -1) { totalCount } }', null],
+  ])('of an operation that ran is 200, whatever failed: %s', async (_what, query, data) => {
+    for (const accept of [RESPONSE_TYPE, 'application/json']) {
+      const answer = await ask(accept, { query });
+      expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, `${accept}; charset=utf-8`]);
+      expect(answer.json()).toMatchObject({ data });
+    }
+  });
+
+  test.each(['text/html;q=0, image/png', 'application/json;q=0', '*/*;q=0', 'application/json;charset=latin1'])(
+    'is 406 where nothing is acceptable: %s',
+    async (accept) => {
+      const answer = await ask(accept, { query: '{ me { id } }' });
+      expect([answer.statusCode, answer.json<Result>()]).toEqual([
+        406,
+        {
+          errors: [
+            {
+              message:
+                '"Accept" must allow one of application/json, application/graphql-response+json, text/event-stream, ' +
+                'multipart/mixed, in UTF-8.',
+              extensions: { code: 'NOT_ACCEPTABLE' },
+            },
+          ],
+        },
+      ]);
+    },
+  );
+
+  test.each(['application/json', RESPONSE_TYPE, 'multipart/mixed'])(
+    'of a subscription is 406 to %s',
+    async (accept) => {
+      const answer = await ask(accept, { query: events('$w'), variables: { w: world.ids.workspace_id } });
+      expect([answer.statusCode, answer.json<Result>()]).toEqual([
+        406,
+        {
+          errors: [
+            {
+              message: 'For a subscription, "Accept" must allow text/event-stream.',
+              extensions: { code: 'NOT_ACCEPTABLE' },
+            },
+          ],
+        },
+      ]);
+    },
+  );
+});
+
+test('a mutation whose answer nobody would take does not run', async () => {
+  const query = `mutation ($org: ID!) { createWorkspace(orgId: $org, input: { organizationId: $org, name: "Unread" }) {
+    id } }`;
+  const request = graphqlRequest(query, { org: world.ids.org_id }, world.as('owner').authorization);
+  const answer = await app.server.inject({ ...request, headers: { ...request.headers, accept: 'text/html' } });
+  expect(answer.statusCode).toBe(406);
+  const list = graphqlRequest(
+    `{ workspaces(orgId: "${world.ids.org_id}") { nodes { name } } }`,
+    {},
+    world.as('owner').authorization,
+  );
+  expect((await app.server.inject(list)).body).not.toContain('Unread');
+});
+
 interface Result {
   data?: Record<string, unknown> | null;
   errors?: { message: string; extensions?: { code?: string } }[];
@@ -71,10 +221,7 @@ const transports: Record<string, (query: string, variables?: Record<string, unkn
   },
 };
 
-const times = (count: number, text: (i: number) => string) =>
-  Array.from({ length: count }, (_, i) => text(i)).join(' ');
 const credentials = () => `{ username: "${world.username}", password: "${PASSWORD}" }`;
-const nested = (depth: number): string => (depth === 0 ? '{ __typename }' : `{ __typename ... ${nested(depth - 1)} }`);
 
 /** Documents that ask for too much, and one beside each that does not. */
 const limits: [what: string, refused: () => string, accepted: () => string][] = [

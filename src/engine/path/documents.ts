@@ -121,10 +121,15 @@ export class Documents {
 
   /** Whether a text is a valid document. */
   isGood(text: string): boolean {
+    return this.errorsOf(text).length === 0;
+  }
+
+  /** What keeps a text from being a valid document. */
+  errorsOf(text: string): readonly GraphQLError[] {
     try {
-      return this.validate(this.parse(text)).length === 0;
+      return this.validate(this.parse(text));
     } catch (error) {
-      if (error instanceof GraphQLError) return false;
+      if (error instanceof GraphQLError) return [error];
       throw error;
     }
   }

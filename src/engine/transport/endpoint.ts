@@ -38,20 +38,23 @@ export function createEndpoint({ schema, services, operations, persisted, onFaul
     cors: false, // handled by the server, the same for every path
     graphiql: false, // served as our own page
     parserAndValidationCache: false, // it also caches invalid documents, and has no limit in bytes
-    plugins: [withJsonParameters(), withPersisted(persisted), requestPath(operations, services), resumableStreams()],
+    extraParamNames: ['documentId'],
+    plugins: [withOurParameters(), withPersisted(persisted), requestPath(operations, services), resumableStreams()],
   });
 }
 
 /**
  * Parameters of an address that are no JSON are refused as such a body is: Yoga takes that for a fault of the service.
+ * It does not read `documentId` there.
  */
-function withJsonParameters(): Plugin {
+function withOurParameters(): Plugin {
   return {
     onRequestParse({ requestParser: read, request, setRequestParser }) {
       if (!read || request.method !== 'GET') return;
       setRequestParser(async (got) => {
         try {
-          return await read(got);
+          const documentId = new URL(got.url).searchParams.get('documentId') ?? undefined;
+          return { ...(await read(got)), documentId };
         } catch (error) {
           throw error instanceof SyntaxError ? noJson(error) : error;
         }
@@ -65,11 +68,11 @@ const noJson = ({ name, message }: SyntaxError) =>
     extensions: { code: 'BAD_REQUEST', http: { spec: true, status: 400 }, originalError: { name, message } },
   });
 
-/** Resolves the hash of a text that was sent before. Not available over WebSocket. */
+/** Resolves the name of a text that was registered or sent before. Sockets do it themselves. */
 function withPersisted(persisted: PersistedDocuments): Plugin<object, { req: FastifyRequest }> {
   return {
-    onParams({ params, setParams, context }) {
-      const query = persisted.textOf(params, context.req.caller.principal !== null);
+    async onParams({ params, setParams, context }) {
+      const query = await persisted.textOf(params, context.req);
       if (query !== undefined && query !== params.query) setParams({ ...params, query });
     },
   };

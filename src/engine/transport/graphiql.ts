@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { prefersHtml } from './answer-type.ts';
 
 const QUERY = `# Who am I, and what is mine? Put your access token in the "Headers" tab below, then press the button.
 query Welcome {
@@ -68,7 +69,7 @@ async function makePage(): Promise<GraphiqlPage> {
 
 /** Whether a browser requests the page, rather than a client an answer. */
 export const wantsPage = ({ method, headers }: FastifyRequest): boolean =>
-  method === 'GET' && (headers.accept?.includes('text/html') ?? false);
+  method === 'GET' && prefersHtml(headers.accept ?? '');
 
 /** GraphiQL with all its assets: it loads nothing from other hosts. */
 export function graphiqlPage(): (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply> {

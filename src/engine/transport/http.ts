@@ -4,11 +4,19 @@ import type { ExecutionResult } from 'graphql';
 import { ApiError } from '../../kernel/errors.ts';
 import { overloadOf, VALUES_PER_KEY } from '../../kernel/json-shape.ts';
 import { tooLarge } from '../path/refusals.ts';
-import { byWeight, RESPONSE_TYPE, statusOf } from './answer-type.ts';
+import {
+  answerTypeOf,
+  byWeight,
+  isAcceptable,
+  NO_STREAM,
+  NOT_ACCEPTABLE,
+  RESPONSE_TYPE,
+  statusOf,
+} from './answer-type.ts';
 import { jsonBounds, MAX_ANSWER_LENGTH } from './bounds.ts';
 import type { GraphQLEndpoint } from './endpoint.ts';
 import { graphiqlPage, wantsPage } from './graphiql.ts';
-import { plainPost } from './plain-post.ts';
+import { type PlainAnswer, plainPost } from './plain-post.ts';
 import { type PlainReader, parsedBodyOf } from './plain-request.ts';
 import { plainStream } from './plain-stream.ts';
 import { answerWithFrames, framesOf } from './server-sent-events.ts';
@@ -58,10 +66,13 @@ export function addGraphQL(
     });
     const handler = async (req: FastifyRequest, reply: FastifyReply) => {
       if (page && wantsPage(req)) return page(req, reply);
-      if (req.headers.accept) req.headers.accept = byWeight(req.headers.accept);
-      if (overloadOf(jsonOf(req), jsonBounds)) return reply.status(400).send(OVERLOADED);
+      const { accept } = req.headers;
+      // before anything runs: yoga would find out afterwards
+      if (accept && !isAcceptable(accept)) return reply.status(406).send(NOT_ACCEPTABLE);
+      if (accept) req.headers.accept = byWeight(accept);
+      if (overloadOf(jsonOf(req), jsonBounds)) return reply.status(400).type(refusalTypeOf(req)).send(OVERLOADED);
       const answer = req.method === 'POST' ? await plain(req) : null;
-      if (answer) return reply.code(answer.status).header('content-type', answer.type).send(withinLength(answer.text));
+      if (answer) return sendText(reply, answer);
       const started = req.method === 'POST' ? await live(req) : null;
       if (started) return answerWithFrames(reply, started);
       const response = await endpoint.fetch(requestOf(endpoint, req), { req, reply });
@@ -73,18 +84,27 @@ export function addGraphQL(
       if (frames) return answerWithFrames(reply, frames);
       const type = response.headers.get('content-type') ?? '';
       if (STREAM.test(type)) return reply.send(response.body);
+      if (response.status === 406) return reply.type(refusalTypeOf(req)).send(NO_STREAM);
       const text = await response.text();
       // only the type that has such statuses costs another look, and only where errors come first
-      if (response.status === 200 && type.startsWith(RESPONSE_TYPE) && text.startsWith('{"errors"'))
-        reply.status(statusOf(type, JSON.parse(text) as ExecutionResult));
-      return reply.send(withinLength(text));
+      const isLook = response.status === 200 && type.startsWith(RESPONSE_TYPE) && text.startsWith('{"errors"');
+      const status = isLook ? statusOf(type, JSON.parse(text) as ExecutionResult) : response.status;
+      return sendText(reply, { status, type, text });
     };
     scope.route({ url: '/graphql', method: 'GET', exposeHeadRoute: false, handler, wsHandler: socket });
     scope.route({ url: '/graphql', method: ['POST', 'OPTIONS'], handler });
   });
 }
 
-const withinLength = (text: string): string => (text.length > MAX_ANSWER_LENGTH ? JSON.stringify(TOO_LONG) : text);
+function sendText(reply: FastifyReply, { status, type, text }: PlainAnswer): FastifyReply {
+  const isTooLong = text.length > MAX_ANSWER_LENGTH;
+  reply.status(isTooLong ? statusOf(type, TOO_LONG) : status).header('content-type', type);
+  return reply.send(isTooLong ? JSON.stringify(TOO_LONG) : text);
+}
+
+/** The type of a refusal, to which streams are no alternative. */
+const refusalTypeOf = ({ headers }: FastifyRequest): string =>
+  `${answerTypeOf(headers.accept) ?? 'application/json'}; charset=utf-8`;
 
 /** The part of a request that is parsed as JSON. */
 function jsonOf({ method, body, query }: FastifyRequest): string {

@@ -21,7 +21,7 @@ export type PlainPost = (request: FastifyRequest) => Promise<PlainAnswer | null>
 export function plainPost(endpoint: GraphQLEndpoint, read: PlainReader): PlainPost {
   return async (request) => {
     const type = answerTypeOf(request.headers.accept);
-    const params = type && read(request, 'value');
+    const params = type && (await read(request, 'value'));
     if (!type || !params) return null;
     const operation = await prepared(endpoint, params, request);
     const result = 'document' in operation ? await operation.execute(operation) : { errors: operation };

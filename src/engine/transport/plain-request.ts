@@ -5,19 +5,20 @@ import type { PersistedDocuments } from '../path/persisted-documents.ts';
 import type { OperationParams } from './endpoint.ts';
 
 /** The operation of a request; `null`, without any effect, if yoga must read it. */
-export type PlainReader = (request: FastifyRequest, kind: 'value' | 'stream') => OperationParams | null;
+export type PlainReader = (request: FastifyRequest, kind: 'value' | 'stream') => Promise<OperationParams | null>;
 
 /**
  * Reads the usual request, JSON with one valid operation of the kind, without a web `Request`. Yoga reads all others,
  * including requests that fail before an operation is known.
  */
 export function plainReader(documents: Documents, persisted: PersistedDocuments): PlainReader {
-  const read = (
-    { query: text, extensions, operationName, variables }: Params,
+  const read = async (
+    params: Params,
     kind: 'value' | 'stream',
-    isKnownCaller: boolean,
-  ): OperationParams | null => {
-    const query = persisted.textOf({ query: text, extensions }, isKnownCaller);
+    request: FastifyRequest,
+  ): Promise<OperationParams | null> => {
+    const { operationName, variables } = params;
+    const query = await persisted.textOf(params, request);
     if (query === undefined) return null;
     const document = documents.parse(query);
     if (documents.validate(document).length > 0) return null;
@@ -25,10 +26,10 @@ export function plainReader(documents: Documents, persisted: PersistedDocuments)
     if (!operation || (operation.operation === 'subscription') !== (kind === 'stream')) return null;
     return { query, operationName, variables };
   };
-  return (request, kind) => {
-    const { headers, body, caller } = request;
+  return async (request, kind) => {
+    const { headers, body } = request;
     const params = isJson(headers['content-type']) ? paramsOf(body) : null;
-    const asked = params && orNull(() => read(params, kind, caller.principal !== null));
+    const asked = params && (await read(params, kind, request).catch(nullIfRefused));
     if (params && !asked) leftToYoga.set(request, params);
     return asked;
   };
@@ -43,12 +44,13 @@ const isJson = (type = ''): boolean => type === 'application/json' || type.start
 
 interface Params {
   query?: string | null;
+  documentId?: string | null;
   operationName?: string | null;
   variables?: Record<string, unknown> | null;
   extensions?: Record<string, unknown> | null;
 }
 
-const KEYS = new Set(['query', 'operationName', 'variables', 'extensions']);
+const KEYS = new Set(['query', 'documentId', 'operationName', 'variables', 'extensions']);
 
 /** The parameters of a body in the form of GraphQL over HTTP; else `null`. */
 function paramsOf(body: unknown): Params | null {
@@ -61,8 +63,8 @@ function paramsOf(body: unknown): Params | null {
   }
   if (!isObject(params)) return null;
   for (const key in params) if (!KEYS.has(key)) return null;
-  const { query, operationName, variables, extensions } = params;
-  const isText = isTextOrNothing(query) && isTextOrNothing(operationName);
+  const { query, documentId, operationName, variables, extensions } = params;
+  const isText = [query, documentId, operationName].every(isTextOrNothing);
   return isText && isObjectOrNothing(variables) && isObjectOrNothing(extensions) ? (params as Params) : null;
 }
 
@@ -72,11 +74,7 @@ const isTextOrNothing = (value: unknown) => value === undefined || value === nul
 const isObjectOrNothing = (value: unknown) => value === undefined || value === null || isObject(value);
 
 /** `null` if GraphQL refuses: yoga refuses it again and formats the error. */
-function orNull<T>(read: () => T): T | null {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof GraphQLError) return null;
-    throw error;
-  }
+function nullIfRefused(error: unknown): null {
+  if (error instanceof GraphQLError) return null;
+  throw error;
 }

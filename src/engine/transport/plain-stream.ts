@@ -14,7 +14,7 @@ export type PlainStream = (request: FastifyRequest) => Promise<Frames | null>;
 export function plainStream(endpoint: GraphQLEndpoint, read: PlainReader): PlainStream {
   return async (request) => {
     if (request.headers.accept?.trim().toLowerCase() !== 'text/event-stream') return null;
-    const params = read(request, 'stream');
+    const params = await read(request, 'stream');
     if (!params) return null;
     const operation = await prepared(endpoint, params, request);
     if (!('document' in operation)) return once(new Frame({ errors: operation }, undefined));

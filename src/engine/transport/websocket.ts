@@ -12,6 +12,7 @@ import type { Principal } from '../../kernel/principal.ts';
 import { Wheel } from '../../kernel/wheel.ts';
 import { callerError } from '../../platform/postgres/faults.ts';
 import type { OperationContext } from '../path/operations.ts';
+import type { PersistedDocuments } from '../path/persisted-documents.ts';
 import { type GraphQLEndpoint, type PreparedOperation, prepared } from './endpoint.ts';
 import { sentBy } from './socket-frames.ts';
 import { SocketSlots } from './socket-slots.ts';
@@ -34,6 +35,7 @@ interface SocketOptions {
   services: Services;
   admission: Admission;
   limit: CallerLimit;
+  persisted: PersistedDocuments;
   maxSocketsPerUser: number;
   onFault: (error: unknown, traceId: string) => void;
 }
@@ -49,6 +51,7 @@ export function socketHandler({
   services,
   admission,
   limit,
+  persisted,
   maxSocketsPerUser,
   onFault,
 }: SocketOptions): WebsocketHandler {
@@ -107,13 +110,14 @@ export function socketHandler({
         const principal = await renewed(extra);
         if (!caller || !principal) return [unauthenticated()];
         const context = new Context(operationCaller({ ...caller, principal }), services);
-        const operation = await prepared(endpoint, payload, request, context);
+        const query = (await persisted.textOf(payload, { headers: request.headers, caller: context.anyCaller })) ?? '';
+        const operation = await prepared(endpoint, { ...payload, query }, request, context);
         hasStarted = 'document' in operation;
         return operation;
       } catch (error) {
         // an operation that nobody can check now is refused; the others of the socket go on
         const shown = callerError(error);
-        if (shown instanceof GraphQLError) return [shown];
+        if (shown instanceof GraphQLError) return [withoutStatus(shown)];
         throw error;
       } finally {
         // an operation that did not start does not complete either
@@ -136,6 +140,12 @@ export function socketHandler({
     if (leave) open({ socket, request, leave });
     else socket.close(TRY_AGAIN_LATER, 'Too many sockets of this address are open');
   };
+}
+
+/** A status is for HTTP: no client of a socket is told one. */
+function withoutStatus(error: GraphQLError): GraphQLError {
+  const { http, ...extensions } = error.extensions;
+  return http === undefined ? error : new GraphQLError(error.message, { extensions });
 }
 
 function refuse({ socket }: SocketExtra, reason: string): false {

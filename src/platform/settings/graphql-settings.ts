@@ -36,6 +36,13 @@ export const graphqlSettings = {
       default: '2000',
     },
   ),
+  persistedOnly: setting(
+    'PERSISTED_ONLY',
+    flag,
+    'Whether browsers may send only GraphQL documents that are registered with `npm run documents`. Set ' +
+      '`GRAPHIQL=false` with it: its queries are not registered.',
+    { default: 'false' },
+  ),
   eventPollMs: setting('EVENT_POLL_MS', integer(10, 60_000), 'Pause between checks for events of other nodes.', {
     default: '250',
   }),

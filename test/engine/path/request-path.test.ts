@@ -4,6 +4,7 @@ import { beforeEach, expect, it } from 'vitest';
 import { LiveStream } from '../../../src/engine/live/live-stream.ts';
 import { Operations } from '../../../src/engine/path/operations.ts';
 import { PersistedDocuments } from '../../../src/engine/path/persisted-documents.ts';
+import { RegisteredDocuments } from '../../../src/engine/path/registered-documents.ts';
 import { createEndpoint, type OperationParams, prepared } from '../../../src/engine/transport/endpoint.ts';
 import { OwnDocuments } from '../../../src/engine/transport/own-documents.ts';
 import { Context, type Services } from '../../../src/graphql/context.ts';
@@ -73,7 +74,11 @@ beforeEach(() => {
     },
     onFault,
   });
-  const persisted = new PersistedDocuments(operations.documents);
+  const persisted = new PersistedDocuments({
+    documents: operations.documents,
+    registered: new RegisteredDocuments({ read: async () => [] } as never),
+    persistedOnly: false,
+  });
   endpoint = createEndpoint({ schema, services, operations, persisted, onFault });
   own = new OwnDocuments(endpoint, operations.documents);
 });
