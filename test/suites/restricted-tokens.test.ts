@@ -85,7 +85,6 @@ const namesNothing = [
   'Query.routeModel',
   'Query.connectionRequirements',
   'Query.searchEntities',
-  'Query.missingParts', // nothing is missing in the world
   ...numbers,
 ];
 

@@ -16,7 +16,7 @@ import { expectOk, graphqlRequest, injectable, partsOf } from '../support/reques
 import { argumentsOf, documentOf, type RootField, rootFields } from '../support/root-fields.ts';
 import { changedTables, databaseChecksums } from '../support/rows.ts';
 import { thinned } from '../support/thinned.ts';
-import { createWorld, findKey, type World } from '../support/world.ts';
+import { createWorld, findKey, settled, type World } from '../support/world.ts';
 
 /** Mutations without `expectedVersion`, and why. A new one is added here on purpose, or not at all. */
 const withoutVersion: Record<string, string> = {
@@ -243,8 +243,8 @@ const withoutFields: Record<string, string[]> = {
 
 const prepared = async (operation: CompiledOperation): Promise<World> => {
   const ids = { ...world.ids, ...(await before[routeOf(operation)]?.()) };
-  // what is indexed in the background is no change of a test
-  await app.jobsDone();
+  // what is indexed in the background, or has its storage made, is no change of a test
+  await settled(app);
   return { ...world, ids };
 };
 
