@@ -35,7 +35,7 @@ async function expectWholeWorkspaces(db: pg.Client, writers: readonly Workspaces
         and a.success) as updates,
       (select count(*)::int from events e where e.workspace_id = w.id and e.type = 'workspace.created') as created,
       (select count(*)::int from events e where e.resource_id = w.id and e.type = 'workspace.updated'
-        and e.data = '{}') as updated
+        and not e.data ? 'bucket_status') as updated
      from workspaces w`,
   );
   const found = new Map(rows.map((row) => [row.id, row.name]));

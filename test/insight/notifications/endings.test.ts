@@ -77,8 +77,8 @@ describe('who was added', () => {
     expect(told.notifications.map(({ source_event, metadata }) => [source_event, metadata!.role])).toEqual([
       ['organization_member.updated', 'member'],
       ['workspace_member.updated', 'editor'],
-      ['workspace_member.created', undefined],
-      ['organization_member.created', undefined],
+      ['workspace_member.created', 'viewer'],
+      ['organization_member.created', 'viewer'],
     ]);
   });
 });

@@ -61,7 +61,7 @@ describe('notifications over REST', () => {
       status: 'unread',
       source_service: 'workspaces',
       source_event: 'workspace_member.created',
-      metadata: { resource_type: 'workspace_member', resource_id: bob.userId },
+      metadata: { resource_type: 'workspace_member', resource_id: bob.userId, role: 'admin' },
       read_at: null,
       created_at: TIME,
       expires_at: TIME,
