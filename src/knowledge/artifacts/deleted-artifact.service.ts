@@ -7,7 +7,7 @@ import { statement } from '../../data/writes.ts';
 import type { Artifact as ArtifactRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, NamespacePlace, WorkspacePlace } from '../../kernel/checked-place.ts';
-import { notFound } from '../../kernel/errors.ts';
+import { ApiError, notFound } from '../../kernel/errors.ts';
 import { RESTORABLE_DAYS } from '../../tenancy/workspaces/long-deleted.ts';
 import type { Artifact } from './artifact.reads.ts';
 import type { ArtifactService } from './artifact.service.ts';
@@ -57,8 +57,7 @@ export class DeletedArtifactService {
    */
   async restore(caller: Caller, place: Checked<NamespacePlace>, id: string): Promise<Artifact> {
     const { artifacts, changes, indexing } = this.#deps;
-    const isDeleted = (await this.inNamespace.find(noCache, place, id)) !== null;
-    const { rootArtifactId } = await (isDeleted ? this.inNamespace : artifacts.reads).own(caller, place, id);
+    const { rootArtifactId } = await this.#own(caller, place, id);
     await changes.run(caller, async (tx) => {
       const { namespaceId } = place;
       tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
@@ -72,6 +71,16 @@ export class DeletedArtifactService {
       recordChange(tx, 'restore', 'artifact', row, { version: row.version });
     });
     return artifacts.single.get(noCache, place, id);
+  }
+
+  /** A deleted artifact or one that is not, which it may have become meanwhile. @throws like {@link restore} */
+  async #own(caller: Caller, place: Checked<NamespacePlace>, id: string): Promise<{ rootArtifactId: string }> {
+    try {
+      return await this.inNamespace.own(caller, place, id);
+    } catch (error) {
+      if (!(error instanceof ApiError && error.code === 'RESOURCE_NOT_FOUND')) throw error;
+      return this.#deps.artifacts.reads.own(caller, place, id);
+    }
   }
 }
 
