@@ -1,7 +1,7 @@
 import { type ChangeVerb, eventNames } from '../kernel/actions.ts';
 import type { EventData } from '../kernel/event-details.ts';
 import { type Place, placeOf } from '../kernel/place.ts';
-import type { EventName, EventType, ResourceWord } from '../kernel/resources.ts';
+import { type EventName, type EventType, memberWords, type ResourceWord } from '../kernel/resources.ts';
 import { snakeCase } from '../kernel/snake-case.ts';
 import type { Facts } from './occasions.ts';
 import type { EventEntry } from './outbox.ts';
@@ -43,11 +43,9 @@ export function recordChange<Word extends ResourceWord>(
   tx.emit({ ...eventOf(`${kind}.${eventNames[verb]}` as EventType, kind, row), ...(data && { data }), facts });
 }
 
-const MEMBERS: ReadonlySet<ResourceWord> = new Set(['organization_member', 'workspace_member']);
-
 /** What the event says of the change: the names of the given fields, as REST has them, and the role of a member. */
 function detailsOf(verb: ChangeVerb, kind: ResourceWord, metadata: Record<string, unknown>) {
-  if (MEMBERS.has(kind)) {
+  if (memberWords.has(kind)) {
     const { role } = (metadata.after ?? metadata) as { role?: unknown };
     return verb !== 'delete' && typeof role === 'string' ? { role } : null;
   }

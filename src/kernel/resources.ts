@@ -394,6 +394,9 @@ export const resourceWords = Object.keys(resources) as ResourceWord[];
 /** The declaration of a resource word. */
 export const declarationOf = (word: ResourceWord): Resource => resources[word];
 
+/** The words for members of a place: their rows are known by the user. */
+export const memberWords: ReadonlySet<ResourceWord> = new Set(['organization_member', 'workspace_member']);
+
 /** Whether a text is a resource word. */
 export const isResourceWord = (text: string): text is ResourceWord => Object.hasOwn(resources, text);
 

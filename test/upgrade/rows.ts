@@ -34,8 +34,10 @@ export async function dumpRows(db: pg.ClientBase): Promise<string> {
   const empty: string[] = [];
   for (const table of await tablesOf(db)) {
     const rows = await rowsOf(db, table);
-    if (rows.length === 0) empty.push(table.name);
-    if (rows.length === 0) continue;
+    if (rows.length === 0) {
+      empty.push(table.name);
+      continue;
+    }
     const tuples = rows.map((row) => `(${row})`).join(',\n');
     statements.push(`insert into "${table.name}" (${table.columns.join(', ')}) values\n${tuples};\n`);
   }

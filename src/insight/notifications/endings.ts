@@ -1,6 +1,6 @@
 import type { Occasion } from '../../data/occasions.ts';
 import type { Statement } from '../../data/writes.ts';
-import { isResourceWord, type ResourceWord } from '../../kernel/resources.ts';
+import { isResourceWord, memberWords } from '../../kernel/resources.ts';
 import { reaches } from '../../tenancy/views.ts';
 import { type NotificationRule, rules } from './rules.ts';
 
@@ -29,8 +29,6 @@ const placeColumns: Partial<Record<string, PlaceColumn>> = {
   'environment.deleted': 'environment_id',
   'app.deleted': 'app_id',
 };
-
-const memberWords: ReadonlySet<ResourceWord> = new Set(['organization_member', 'workspace_member']);
 
 const conditions = [...rules].flatMap(([type, { holds }]) => (holds ? [[type, holds] as const] : []));
 

@@ -155,7 +155,7 @@ const NotificationPreferences = builder.objectRef<PreferencesRow>('NotificationP
     mutes: t.field({
       type: [NotificationMute],
       authorize: 'inherited',
-      description: 'What the caller does not want by place and channel, besides the muted categories.',
+      description: 'What is muted by place and channel, besides the muted categories.',
       resolve: ({ mutes }) => [...mutes],
     }),
   }),
@@ -272,7 +272,7 @@ const NotificationPreferencesInput = builder.inputType('NotificationPreferencesI
 });
 
 const NotificationMuteInput = builder.inputType('NotificationMuteInput', {
-  description: 'What the caller does not want.',
+  description: 'One mute: a category, in a place or everywhere, on one channel.',
   fields: (t) => ({
     category: t.field({
       type: 'String' as unknown as InputRef<NotificationCategory>,
@@ -295,13 +295,13 @@ const NotificationMuteInput = builder.inputType('NotificationMuteInput', {
 });
 
 const NotificationMutesInput = builder.inputType('NotificationMutesInput', {
-  description: 'What the caller does not want by place and channel.',
+  description: 'The mutes of the caller by place and channel.',
   fields: (t) => ({
     mutes: t.field({
       type: [NotificationMuteInput],
       required: true,
       constraints: { maxItems: 200 },
-      description: 'Replaces what was muted so.',
+      description: 'All mutes of the caller: these replace the ones that were set before.',
     }),
   }),
 });

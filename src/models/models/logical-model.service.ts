@@ -34,7 +34,7 @@ type CreateLogicalModel = Omit<UpdateLogicalModel, 'status'> & Pick<ModelRow, 'l
 
 interface ModelDeps extends ServiceDeps {
   /** What uses models. */
-  users: RowUsers<OrganizationPlace & { logicalModelId: string }>;
+  users: Pick<RowUsers<OrganizationPlace & { logicalModelId: string }>, 'find'>;
 }
 
 /** The model catalogue of an organization. A model is identified by the identifier that its organization gave it. */

@@ -1,5 +1,6 @@
 import { recordChange } from '../../data/record-change.ts';
 import { MAX_USERS, type RowUser, type RowUsers } from '../../data/row-users.ts';
+import type { Tx } from '../../data/tx.ts';
 import { type Statement, statement } from '../../data/writes.ts';
 import type { OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 
@@ -18,6 +19,19 @@ const userOf = ({ id, workspaceId, appId, keys }: UserRow): RowUser => ({
   steps: keys,
 });
 
+/** The augmentations of an organization, the first of the values, with steps `p` that a condition names. */
+async function usersWith(tx: Tx, condition: string, values: readonly string[]): Promise<RowUser[]> {
+  const rows = await tx.query<UserRow>({
+    text: `select t.id, t.workspace_id as "workspaceId", t.app_id as "appId", array_agg(p.key order by p.key) as keys
+      from augmentations t join augmentation_stages g on g.augmentation_id = t.id
+      join augmentation_steps p on p.stage_id = g.id
+      where t.org_id = $1 and ${condition}
+      group by t.id order by t.id limit ${MAX_USERS}`,
+    values: [...values],
+  });
+  return rows.map(userOf);
+}
+
 /** The augmentations with steps that use a tool instance. Steps without it still name its tool, and so miss it. */
 export const instanceUsers: RowUsers<WorkspacePlace & { id: string }> = {
   lock: (tx, { id, orgId, workspaceId }) =>
@@ -28,15 +42,8 @@ export const instanceUsers: RowUsers<WorkspacePlace & { id: string }> = {
         where g.augmentation_id = t.id and p.tool_instance_id = ${id})`,
       'no key update',
     ),
-  find: async (tx, { id, orgId, workspaceId }) => {
-    const rows = await tx.query<UserRow>(statement`
-      select t.id, t.workspace_id as "workspaceId", t.app_id as "appId", array_agg(p.key order by p.key) as keys
-      from augmentations t join augmentation_stages g on g.augmentation_id = t.id
-      join augmentation_steps p on p.stage_id = g.id
-      where t.org_id = ${orgId} and t.workspace_id = ${workspaceId} and p.tool_instance_id = ${id}
-      group by t.id order by t.id limit ${MAX_USERS}`);
-    return rows.map(userOf);
-  },
+  find: (tx, { id, orgId, workspaceId }) =>
+    usersWith(tx, 't.workspace_id = $2 and p.tool_instance_id = $3', [orgId, workspaceId, id]),
   release: async (tx, { id, orgId, workspaceId }) => {
     const changed = await tx.query<{ id: string; appId: string }>(statement`
       with released as (update augmentation_steps p set tool_instance_id = null
@@ -52,18 +59,8 @@ export const instanceUsers: RowUsers<WorkspacePlace & { id: string }> = {
 };
 
 /** The augmentations with steps that name a model. They go on naming it, and miss it: a later one may have its name. */
-export const modelUsers: RowUsers<OrganizationPlace & { logicalModelId: string }> = {
-  lock: () => Promise.resolve(),
-  find: async (tx, { orgId, logicalModelId }) => {
-    const rows = await tx.query<UserRow>(statement`
-      select t.id, t.workspace_id as "workspaceId", t.app_id as "appId", array_agg(p.key order by p.key) as keys
-      from augmentations t join augmentation_stages g on g.augmentation_id = t.id
-      join augmentation_steps p on p.stage_id = g.id
-      where t.org_id = ${orgId} and p.logical_model_id = ${logicalModelId}
-      group by t.id order by t.id limit ${MAX_USERS}`);
-    return rows.map(userOf);
-  },
-  release: () => Promise.resolve(),
+export const modelUsers: Pick<RowUsers<OrganizationPlace & { logicalModelId: string }>, 'find'> = {
+  find: (tx, { orgId, logicalModelId }) => usersWith(tx, 'p.logical_model_id = $2', [orgId, logicalModelId]),
 };
 
 /** Raises the versions of augmentations whose steps were changed by themselves: they are a part of them. */

@@ -6,6 +6,7 @@ import { nameableSecrets } from '../../vault/views.ts';
 import { uniqueKeys } from '../augmentations/step-keys.ts';
 import { stepName } from './recipe-references.ts';
 import type { MissingPart } from './recipe-surroundings.ts';
+import { SECRET } from './recipe-uses.ts';
 
 /** What an app lacks. */
 export interface MissingParts {
@@ -54,7 +55,7 @@ const FIND = `with steps as (${STEPS}),
     union
     select 'secret', found[1], x.part, x.id, x.key from texts x,
       jsonb_path_query(x.json, '$.** ? (@.type() == "string")') w,
-      regexp_matches(w #>> '{}', '\\{\\{secret\\.([^{}]{1,255})\\}\\}', 'g') found
+      regexp_matches(w #>> '{}', '${SECRET.source}', 'g') found
     where x.json::text like '%{{secret.%' and not exists
       (select 1 from (${nameableSecrets('$1', '$2', 'true', 'true')}) n
         where n.name = found[1] and n.status = 'active'))
