@@ -22,6 +22,10 @@ export default defineConfig({
     files: 'dist/src/commands/files.js',
     documents: 'dist/src/commands/documents.js',
     'keys-rotate': 'dist/src/commands/keys-rotate.js',
+    // what runs in processes and threads of its own
+    'extraction-process': 'dist/src/knowledge/indexing/text/extraction-process.js',
+    'extraction-guard': 'dist/src/knowledge/indexing/text/extraction-guard.js',
+    'check-thread': 'dist/src/identity/sso/saml/check-thread.js',
   },
   platform: 'node',
   // native code, and what starts workers or loads files beside its own

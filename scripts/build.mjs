@@ -25,6 +25,7 @@ const built = {
   outputs: [
     'dist/src/main.js',
     ...['main', 'vault', 'files', 'documents', 'keys-rotate'].map((name) => `dist/service/${name}.js`),
+    ...['extraction-process', 'extraction-guard', 'check-thread'].map((name) => `dist/service/${name}.js`),
     'dist/service/checks.json',
   ],
 };

@@ -29,10 +29,13 @@ export const isFromSources = import.meta.url.endsWith('.ts');
 /** Which files the build has checked (`platform/build-checks.ts`). */
 export const buildChecksFile = path.join(projectRoot, 'dist', 'service', 'checks.json');
 
-/** How to start a module of `src` in a thread or process. @param module its path in `src`, without extension */
+/**
+ * How to start a module of `src` in a thread or process; it is an entry of the bundle.
+ * @param module its path in `src`, without extension
+ */
 export const moduleOf = (module: string): { file: string; execArgv: string[] } =>
   isFromSources
     ? { file: path.join(projectRoot, 'src', `${module}.ts`), execArgv: ['--import', typescriptInThreads] }
-    : { file: path.join(projectRoot, 'dist', 'src', `${module}.js`), execArgv: [] };
+    : { file: path.join(projectRoot, 'dist', 'service', `${path.basename(module)}.js`), execArgv: [] };
 
 const typescriptInThreads = pathToFileURL(path.join(projectRoot, 'scripts', 'typescript-in-threads.mjs')).href;

@@ -1,7 +1,7 @@
 import { defineConfig } from 'vite';
 
 // Pages and service have one origin, as behind a proxy: no CORS, and a policy that names no other host.
-const service = process.env.SERVICE_URL ?? 'http://127.0.0.1:8000';
+const service = process.env.SERVICE_URL ?? 'http://127.0.0.1:4000';
 const proxy = { '/graphql': { target: service, ws: true } };
 
 export default defineConfig({
