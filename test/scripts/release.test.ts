@@ -92,7 +92,11 @@ describe('a release', () => {
     const artifacts = `/v1/orgs/${settings.current_org_id}/workspaces/${workspaceId}/namespaces/default/artifacts`;
     const form = new FormData();
     form.set('name', 'Platypus');
-    form.set('file', new Blob([pdfOf(['Platypuses lay eggs'])], { type: 'application/pdf' }), 'platypus.pdf');
+    form.set(
+      'file',
+      new Blob([Uint8Array.from(pdfOf(['Platypuses lay eggs']))], { type: 'application/pdf' }),
+      'platypus.pdf',
+    );
     const { artifact_id: id } = (await client.submit(`${artifacts}/upload`, form)) as { artifact_id: string };
     await waitFor(async () => expect(await client.get(`${artifacts}/${id}`)).toMatchObject({ is_indexed: true }));
     const found = await client.post(`${artifacts}/query`, { query: 'platypus' });
