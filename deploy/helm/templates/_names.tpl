@@ -7,12 +7,13 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "platform.check" -}}
 {{- $shared := and .Values.persistence.enabled (has "ReadWriteMany" .Values.persistence.accessModes) -}}
 {{- if and (not .Values.keys.existingSecret) (not .Values.persistence.enabled) -}}
-{{- fail "Set keys.existingSecret or persistence.enabled: without one, the keys are lost with the pod, and all secrets with them." -}}
+{{- fail "Set keys.existingSecret or persistence.enabled, or the keys of all secrets are lost with the pod." -}}
 {{- end -}}
 {{- if and (not .Values.settings.S3_BUCKET) (not .Values.persistence.enabled) -}}
-{{- fail "Set settings.S3_BUCKET or persistence.enabled: without one, files are lost with the pod." -}}
+{{- fail "Set settings.S3_BUCKET or persistence.enabled, or files are lost with the pod." -}}
 {{- end -}}
-{{- if and (gt (int .Values.replicas) 1) (not $shared) (or (not .Values.keys.existingSecret) (not .Values.settings.S3_BUCKET)) -}}
+{{- $apart := and .Values.keys.existingSecret .Values.settings.S3_BUCKET -}}
+{{- if and (gt (int .Values.replicas) 1) (not $shared) (not $apart) -}}
 {{- fail "Several replicas need keys.existingSecret and settings.S3_BUCKET, or a volume with ReadWriteMany." -}}
 {{- end -}}
 {{- end -}}
