@@ -740,6 +740,8 @@ export type LoginInput = {
 export type MapMissingPartsInput = {
   /** Models of the organization, by the model that is missing. */
   readonly models?: Record<string, unknown> | null | undefined;
+  /** Names or identifiers of secrets that apps of the workspace can name, by the NAME of `{{secret.NAME}}` that is missing: all texts of the app name them then. It takes the permission to update each kind of part of an app. */
+  readonly secrets?: Record<string, unknown> | null | undefined;
   /** Tool instances of the workspace, by the slug of the tool. They may be instances of another tool. */
   readonly tools?: Record<string, unknown> | null | undefined;
 };
