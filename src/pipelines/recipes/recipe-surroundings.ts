@@ -18,7 +18,7 @@ export interface MappedDefinition {
 /** What a workspace has of what a recipe uses. */
 export interface Surroundings {
   /** The tool instance that a step uses; `null` for none. */
-  instanceOf(step: RecipeStep): string | null;
+  instanceOf: (step: RecipeStep) => string | null;
   /** What is missing: tools, models, secrets. */
   missing: MissingPart[];
 }

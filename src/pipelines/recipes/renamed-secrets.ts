@@ -16,9 +16,10 @@ const MENTIONS = '%{{secret.%';
 /** The parts of an app that have texts, with the column that is free-form. */
 const parts = [
   { table: 'apps', kind: 'app', json: 'metadata' },
-  { table: 'augmentations', kind: 'augmentation', json: 'metadata' },
   { table: 'endpoints', kind: 'endpoint', json: 'metadata' },
   { table: 'actions', kind: 'action', json: 'input' },
+  // the record of the change is that of the last part
+  { table: 'augmentations', kind: 'augmentation', json: 'metadata' },
 ] as const;
 
 interface TextPart {
@@ -85,6 +86,9 @@ function renamed<Part extends { name: string }>(part: Part, names: Names): Part 
   const after = withSecrets(part, names);
   const [first] = names.keys();
   if ([...after.name].length > MAX_NAME)
-    throw invalidInput(['input', 'secrets', first!], `the name '${part.name}' would have more than ${MAX_NAME} characters`);
+    throw invalidInput(
+      ['input', 'secrets', first!],
+      `the name '${part.name}' would have more than ${MAX_NAME} characters`,
+    );
   return after;
 }

@@ -1,6 +1,6 @@
 import { OPEN_WORD } from '../../kernel/constraints.ts';
 import { shapeCheck, type ToolJsonSchema } from '../../tools/tools/json-shape.ts';
-import { customActionTypes, statuses as toolStatuses, SLUG as TOOL_SLUG } from '../../tools/tools/tool.words.ts';
+import { customActionTypes, SLUG as TOOL_SLUG, statuses as toolStatuses } from '../../tools/tools/tool.words.ts';
 import { definition, flag, form, free, key, list, name, recipeSchema, text } from '../recipes/recipe-schema.ts';
 import { FORMAT, limits } from './workspace-document.ts';
 
@@ -149,7 +149,10 @@ const instance = form(
     mcp_max_calls_per_turn: count('The most calls in one turn of a model.', 1_000),
     mcp_requires_confirmation: flag('Whether every action needs confirmation. Default false.'),
     mcp_parameter_overrides: free('Properties that replace those of parameters, by action.'),
-    schema_version: count('The version of the tool that the configuration is for. Default: the current one.', 1_000_000),
+    schema_version: count(
+      'The version of the tool that the configuration is for. Default: the current one.',
+      1_000_000,
+    ),
   },
   'A tool instance. It holds no credentials and no connection.',
   'Workspace document tool instance',

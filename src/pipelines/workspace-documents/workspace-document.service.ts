@@ -24,8 +24,8 @@ import {
   refuse,
   usesOfDocument,
   usesOfPlan,
-  withLists,
   type WorkspacePlan,
+  withLists,
 } from './workspace-plan.ts';
 
 /** What a caller gives to import a workspace. */
@@ -136,7 +136,10 @@ export class WorkspaceDocumentService {
     const makes = new Set(instances.map(({ id }) => id));
     const others = plan.instances.filter(({ id }) => !makes.has(id));
     withoutInstances(plan.apps, new Set(others.map(({ id }) => id)));
-    const granted = document.entitlements.map((part, at) => ({ at, part: { ...part, model: mapping.model(part.model) } }));
+    const granted = document.entitlements.map((part, at) => ({
+      at,
+      part: { ...part, model: mapping.model(part.model) },
+    }));
     refuseDoubles(granted);
     const parts = instances.map(({ part }) => part);
     const uses = usesOfPlan(
@@ -146,7 +149,9 @@ export class WorkspaceDocumentService {
     );
     const tools = new Map(uses.tools);
     for (const { part } of others) tools.set(part.tool, [...(tools.get(part.tool) ?? []), `tool_instance.${part.key}`]);
-    const steps = plan.apps.flatMap(({ definition, instances: own }) => definition.steps.filter((one) => !own.has(one)));
+    const steps = plan.apps.flatMap(({ definition, instances: own }) =>
+      definition.steps.filter((one) => !own.has(one)),
+    );
     const found = await findUsed(this.#deps, caller, place, {
       uses: { ...uses, tools },
       steps,

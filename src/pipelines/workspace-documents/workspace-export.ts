@@ -5,8 +5,8 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, notFound } from '../../kernel/errors.ts';
 import { kindOfId } from '../../kernel/ids.ts';
-import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
+import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
 import { limitsByName, type WorkspaceLimits } from '../../models/model-entitlements/workspace-limits.ts';
 import { entitlementsOf } from '../../models/views.ts';
 import { workspaceSettings } from '../../tenancy/views.ts';
@@ -50,7 +50,6 @@ export interface ExportedWorkspace {
   warnings: string[];
 }
 
-type Json = Record<string, unknown>;
 type Row<Part> = Part & { id: string };
 
 /** The columns of an instance: names in documents, but for these. */
@@ -135,7 +134,12 @@ function refuseTooMuch(whole: WholeWorkspace, workspaceId: string): void {
     if (name !== 'bytes' && whole[name].length > limits[name]) throw tooLarge(workspaceId);
   const app = whole.apps.find(isTooMuch);
   if (app)
-    throw conflict('workspace', workspaceId, 'too_large', `The app '${app.name}' has more parts than a recipe may have.`);
+    throw conflict(
+      'workspace',
+      workspaceId,
+      'too_large',
+      `The app '${app.name}' has more parts than a recipe may have.`,
+    );
 }
 
 /** Names in place of identifiers may be longer. */
@@ -262,7 +266,9 @@ class WorkspaceExport {
     const secret = nameIn(reference) ?? this.#secrets.get(reference);
     if (secret !== undefined) return `{{secret.${secret}}}`;
     if (kindOfId(reference) === null) return reference;
-    this.#warnings.add(`The client of the tool instance '${name}' has a secret that cannot be named: it has none here.`);
+    this.#warnings.add(
+      `The client of the tool instance '${name}' has a secret that cannot be named: it has none here.`,
+    );
     return null;
   }
 

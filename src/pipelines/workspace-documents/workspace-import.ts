@@ -12,7 +12,12 @@ import { insertEntitlements } from '../../models/model-entitlements/model-entitl
 import { entitlementsOf } from '../../models/views.ts';
 import { newNamespace } from '../../tenancy/namespaces/namespace.service.ts';
 import { lockWorkspace } from '../../tenancy/workspaces/workspace.service.ts';
-import { type CheckedCopy, checkCopy, insertCopy, type ToolOfInstance } from '../../tools/tool-instances/copied-instance.ts';
+import {
+  type CheckedCopy,
+  checkCopy,
+  insertCopy,
+  type ToolOfInstance,
+} from '../../tools/tool-instances/copied-instance.ts';
 import { demandInstances } from '../../tools/tool-instances/kept-instances.ts';
 import { lockToolsBySlug } from '../../tools/tools/named-tools.ts';
 import { insertTool } from '../../tools/tools/tool.service.ts';
@@ -21,7 +26,7 @@ import { insertApp } from '../recipes/recipe-application.ts';
 import type { Surroundings } from '../recipes/recipe-surroundings.ts';
 import { entitlementOf, environmentOf, instanceOf, toolOf } from './document-parts.ts';
 import type { EntitlementPart, InstancePart, ToolPart } from './workspace-document.ts';
-import { clientSecretName, issueAt, issuesIn, refuse, type PlannedApp, type WorkspacePlan } from './workspace-plan.ts';
+import { clientSecretName, issueAt, issuesIn, type PlannedApp, refuse, type WorkspacePlan } from './workspace-plan.ts';
 
 /** A part that an import made. */
 export interface MadePart {
@@ -180,8 +185,7 @@ async function insertTools(tx: Tx, caller: Caller, orgId: string, { plan, instan
   for (const part of tools) {
     const known = there.get(part.slug);
     if (known) {
-      if (differs(part, known))
-        warnings.push(`The organization has another tool '${part.slug}': it is used as it is.`);
+      if (differs(part, known)) warnings.push(`The organization has another tool '${part.slug}': it is used as it is.`);
       continue;
     }
     const id = newId('tool');

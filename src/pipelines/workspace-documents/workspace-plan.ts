@@ -1,12 +1,12 @@
-import { checkConstraints, type ConstraintIssue, type Constraints } from '../../kernel/constraints.ts';
+import { type ConstraintIssue, type Constraints, checkConstraints } from '../../kernel/constraints.ts';
 import { InputError, type InputIssue, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
 import { SECRET_REFERENCE } from '../../kernel/plain-secrets.ts';
 import { snakeCase } from '../../kernel/snake-case.ts';
 import { EXTERNAL } from '../../tools/tool-instances/tool-instance.service.ts';
-import { entryShapes } from '../../tools/tools/tool-shapes.ts';
 import { checkNewTool } from '../../tools/tools/tool.service.ts';
+import { entryShapes } from '../../tools/tools/tool-shapes.ts';
 import { definitionIssues } from '../recipes/recipe-check.ts';
 import type { RecipeDefinition, RecipeRequirements, RecipeStep } from '../recipes/recipe-document.ts';
 import { type CheckedMapping, toolNames, withMapping } from '../recipes/recipe-mapping.ts';
@@ -181,7 +181,12 @@ function partIssues(document: WorkspaceDocument): InputIssue[] {
     ...tool_instances.flatMap((part, at) => [
       ...instanceIssues(part, at),
       ...(part.namespace && !slugs.has(part.namespace)
-        ? [issueAt(['tool_instances', at, 'namespace'], `no namespace of the document has the slug '${part.namespace}'`)]
+        ? [
+            issueAt(
+              ['tool_instances', at, 'namespace'],
+              `no namespace of the document has the slug '${part.namespace}'`,
+            ),
+          ]
         : []),
     ]),
     ...doubles('entitlements', 'model', entitlements),
@@ -282,9 +287,7 @@ export const clientSecretName = (reference: string): string | null =>
 function named(part: InstancePart): InstancePart {
   const { connection_credentials: client } = part;
   const name = client?.client_secret ? clientSecretName(client.client_secret) : null;
-  return name === null
-    ? part
-    : { ...part, connection_credentials: { ...client, client_secret: `{{secret.${name}}}` } };
+  return name === null ? part : { ...part, connection_credentials: { ...client, client_secret: `{{secret.${name}}}` } };
 }
 
 function instanceIssues(part: InstancePart, at: number): InputIssue[] {
@@ -295,7 +298,9 @@ function instanceIssues(part: InstancePart, at: number): InputIssue[] {
     ...Object.entries(budgets).flatMap(([name, most]) =>
       bytesIssues([...place, name], part[name as keyof typeof budgets], most),
     ),
-    ...(custom_actions ?? []).flatMap((action, index) => bytesIssues([...place, 'custom_actions', index], action, SMALL)),
+    ...(custom_actions ?? []).flatMap((action, index) =>
+      bytesIssues([...place, 'custom_actions', index], action, SMALL),
+    ),
     ...addressIssues([...place, 'connection_credentials'], client ?? {}, ['callback_url']),
     // it may be the secret itself: it is not shown
     ...(secret && clientSecretName(secret) === null && !EXTERNAL.test(secret)

@@ -44,7 +44,8 @@ interface UpdateToolInstance extends Given<InstanceRow, Changeable>, GivenChange
 
 type Client = 'clientId' | 'clientSecretVaultId' | 'callbackUrl' | 'scopesOverride';
 
-export type CreateToolInstance = UpdateToolInstance & Pick<InstanceRow, 'toolId' | 'name'> & { namespaceId?: string | null };
+export type CreateToolInstance = UpdateToolInstance &
+  Pick<InstanceRow, 'toolId' | 'name'> & { namespaceId?: string | null };
 
 /** What an upgrade did. */
 export interface UpgradeResult {

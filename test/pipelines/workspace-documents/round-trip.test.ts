@@ -4,8 +4,8 @@ import { secretCases } from '../../kernel/secret-corpus.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
 import {
-  exported,
   type Exported,
+  exported,
   imported,
   newApp,
   newInstance,

@@ -143,7 +143,9 @@ test('a workspace goes to another organization: what that lacks is listed, and b
   const { metadata } = (await bob.call<{ metadata: object }>('GET', url)).body;
   expect(metadata).toEqual({ of: ids.namespace });
   const { augmentations } = (await bob.call<{ augmentations: object[] }>('GET', `${url}/augmentations`)).body;
-  expect(augmentations).toMatchObject([{ stages: [{ steps: [{ tool_instance_id: ids.tool_instance, tool_slug: 'own' }] }] }]);
+  expect(augmentations).toMatchObject([
+    { stages: [{ steps: [{ tool_instance_id: ids.tool_instance, tool_slug: 'own' }] }] },
+  ]);
   expect((await bob.call<{ actions: object[] }>('GET', `${url}/actions`)).body.actions).toMatchObject([
     { kind: 'scheduled', enabled: false, next_fire_at: null },
   ]);
@@ -358,7 +360,9 @@ test('an import takes the permission to make each part, an export that to read e
   }
   const needed = async (part: Partial<WorkspaceDocument>, who = editor) => {
     const { status, body } = await imported(who, ann.home, { document: { ...empty, ...part }, dry_run: true });
-    return status === 200 ? 200 : (body as unknown as { details: { required_permission: string } }).details.required_permission;
+    return status === 200
+      ? 200
+      : (body as unknown as { details: { required_permission: string } }).details.required_permission;
   };
   expect(await needed({ environments: [{ slug: 'e', name: 'E' }] })).toBe('environment:create');
   expect(await needed({ entitlements: [{ model: 'large' }] })).toBe('model_entitlement:create');
@@ -405,7 +409,8 @@ test('imports into one workspace at once: one of them makes its parts, the other
     environments: [{ slug: 'live', name: 'Live' }],
   };
   const answers = await Promise.all([1, 2, 3, 4].map(() => imported(ann, ann.home, { document })));
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, 422, 422, 422]);
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+  expect(answers.filter(({ status }) => status === 422)).toHaveLength(3);
   const copies = await Promise.all([1, 2, 3].map(async () => imported(ann, await newWorkspace(ann), { document })));
   expect(copies.map(({ status }) => status)).toEqual([200, 200, 200]);
   const { environments } = (await ann.call<{ environments: object[] }>('GET', `${ann.home}/environments`)).body;
@@ -415,10 +420,18 @@ test('imports into one workspace at once: one of them makes its parts, the other
 test('the default environment of a workspace stays; where none is open, the imported one becomes it', async () => {
   const ann = await register(app, { name: 'ann' });
   const of = async (home: string) =>
-    (await ann.call<{ environments: { slug: string; is_default: boolean }[] }>('GET', `${home}/environments`)).body.environments
+    (
+      await ann.call<{ environments: { slug: string; is_default: boolean }[] }>('GET', `${home}/environments`)
+    ).body.environments
       .toReversed()
       .map(({ slug, is_default }) => [slug, is_default]);
-  const first = { ...empty, environments: [{ slug: 'a', name: 'A' }, { slug: 'b', name: 'B', is_default: true }] };
+  const first = {
+    ...empty,
+    environments: [
+      { slug: 'a', name: 'A' },
+      { slug: 'b', name: 'B', is_default: true },
+    ],
+  };
   const second = { ...empty, environments: [{ slug: 'c', name: 'C', is_default: true }] };
   for (const document of [first, second]) expect((await imported(ann, ann.home, { document })).status).toBe(200);
   expect(await of(ann.home)).toEqual([

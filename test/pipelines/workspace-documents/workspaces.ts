@@ -23,8 +23,7 @@ export interface Imported {
 type Json = Record<string, unknown>;
 
 export const exported = (who: Person, home = who.home) => who.call<Exported>('GET', `${home}/export`);
-export const imported = (who: Person, home: string, body: object) =>
-  who.call<Imported>('POST', `${home}/import`, body);
+export const imported = (who: Person, home: string, body: object) => who.call<Imported>('POST', `${home}/import`, body);
 
 /** Sends what must succeed. */
 export async function sent<Body = Json>(who: Person, method: 'POST' | 'PUT', url: string, body: object): Promise<Body> {
