@@ -50,6 +50,7 @@ import { asyncApi } from './live/events/async-api.ts';
 import { EventLag } from './live/events/event-lag.ts';
 import { operationsDir, version } from './paths.ts';
 import { recipeSchema } from './pipelines/recipes/recipe-schema.ts';
+import { workspaceSchema } from './pipelines/workspace-documents/workspace-document.schema.ts';
 import { wereChecked } from './platform/build-checks.ts';
 import { every } from './platform/every.ts';
 import { Jobs } from './platform/jobs/jobs.ts';
@@ -142,7 +143,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     maxUploadBytes: config.maxUploadBytes,
   });
   addSsoRoutes(server, open, acceptFields);
-  addSchemaDocuments(server, { recipe: recipeSchema, ...customActionSchemas.jsonSchemas });
+  addSchemaDocuments(server, { recipe: recipeSchema, workspace: workspaceSchema, ...customActionSchemas.jsonSchemas });
   addAsyncApi(server, asyncApi(TITLE));
   addDocPages(server);
   addStartPage(server, {

@@ -86,6 +86,14 @@ export const eventDetails = {
     relations_created: number('Relations that were created.'),
     relations_updated: number('Relations that were changed.'),
   },
+  'workspace.imported': {
+    namespaces: number('Namespaces that were created.'),
+    environments: number('Environments that were created.'),
+    tools: number('Tools that were created in the organization.'),
+    tool_instances: number('Tool instances that were created.'),
+    entitlements: number('Models that were granted.'),
+    apps: number('Apps that were created.'),
+  },
   'recipe.applied': { app_id: text('The app that was made.'), namespace_id: text('Its namespace.') },
   'notification.created': {
     category: text('The category.'),

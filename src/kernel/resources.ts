@@ -116,7 +116,7 @@ export const resources = {
     prefix: 'ws',
     in: 'workspace',
     may: { read: 'viewer', create: 'admin', update: 'admin', delete: { from: 'owner', organizationFrom: 'admin' } },
-    events: [...editable, 'restored'],
+    events: [...editable, 'restored', 'imported'],
   },
   workspace_member: {
     prefix: 'wm',

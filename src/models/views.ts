@@ -12,3 +12,8 @@ export const isUnavailable = (orgId: string, logicalModelId: string): string =>
 /** Whether a provider account that is in use has this status. */
 export const accountIs = (id: string, status: string): string =>
   `exists (select from provider_accounts a where a.id = ${id} and a.enabled and a.status = '${status}')`;
+
+/** The models that a workspace may use, with the limits: SQL for statements of groups above. */
+export const entitlementsOf = (orgId: string, workspaceId: string): string =>
+  `select e.logical_model_id, e.workspace_limits, e.allowed_step_types, e.allowed_endpoints, e.allowed_purposes,
+    e.enabled from model_entitlements e where e.org_id = ${orgId} and e.workspace_id = ${workspaceId}`;

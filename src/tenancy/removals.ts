@@ -6,6 +6,8 @@ import type { WorkspacePlace } from '../kernel/checked-place.ts';
 export interface RemovedPlace extends WorkspacePlace {
   kind: 'namespace' | 'app';
   id: string;
+  /** Whether what is in it goes even from what uses it elsewhere. */
+  force?: boolean;
 }
 
 /** What an owner does in the change that removes a place. */

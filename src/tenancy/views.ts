@@ -20,6 +20,11 @@ export const liveWorkspaces = (orgId: string): string =>
 export const isLiveWorkspace = (id: string): string =>
   `exists (select 1 from workspaces w where w.id = ${id} and w.deleted_at is null)`;
 
+/** What people set of a workspace that is not deleted, and what could be the same in another one. */
+export const workspaceSettings = (orgId: string, workspaceId: string): string =>
+  `select w.name, w.description, w.tags, w.language from workspaces w
+    where w.org_id = ${orgId} and w.id = ${workspaceId} and w.deleted_at is null`;
+
 /** Whether an organization is not deleted. */
 export const isLiveOrganization = (id: string): string =>
   `exists (select 1 from organizations o where o.id = ${id} and o.deleted_at is null)`;

@@ -5,10 +5,12 @@ import { ExecutionService } from '../pipelines/executions/execution.service.ts';
 import { OrganizationRecipeService } from '../pipelines/organization-recipes/organization-recipe.service.ts';
 import { MissingPartsService } from '../pipelines/recipes/missing-parts.service.ts';
 import { RecipeService } from '../pipelines/recipes/recipe.service.ts';
+import { WorkspaceDocumentService } from '../pipelines/workspace-documents/workspace-document.service.ts';
 import type { Ground } from './ground.ts';
+import type { VaultGroup } from './vault.ts';
 
 /** Augmentations, endpoints, actions, executions and recipes. */
-export function createPipelines({ deps, config }: Ground) {
+export function createPipelines({ deps, config }: Ground, { closed: { vault } }: VaultGroup) {
   const recipes = new RecipeService(deps);
   return {
     open: {
@@ -19,6 +21,7 @@ export function createPipelines({ deps, config }: Ground) {
       missingParts: new MissingPartsService(deps),
       recipes,
       organizationRecipes: new OrganizationRecipeService({ ...deps, recipes }),
+      workspaceDocuments: new WorkspaceDocumentService({ ...deps, vault }),
     },
     closed: {},
   };

@@ -7,6 +7,8 @@ import type { ContentOwner } from '../tenancy/removals.ts';
 export const removalOrder = [
   // artifacts before connections, as locks are taken; what is deployed before the tokens of its app
   'artifactRemoval',
+  // it locks augmentations
+  'instanceRemoval',
   'knowledgeGraphRemoval',
   'connectionRemoval',
   'deployments',

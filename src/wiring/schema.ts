@@ -41,6 +41,7 @@ import '../tenancy/organizations/organization-member.graph.ts';
 import '../pipelines/recipes/missing-parts.graph.ts';
 import '../pipelines/recipes/recipe.graph.ts';
 import '../pipelines/organization-recipes/organization-recipe.graph.ts';
+import '../pipelines/workspace-documents/workspace-document.graph.ts';
 import '../delivery/releases/release.graph.ts';
 import '../vault/secrets/secret.graph.ts';
 import '../knowledge/sources/source.graph.ts';

@@ -52,7 +52,7 @@ export function createServices(process: ProcessDeps) {
   const knowledge = createKnowledge(ground, tenancy);
   const models = createModels(ground, vault);
   const delivery = createDelivery(ground, vault);
-  const pipelines = createPipelines(ground);
+  const pipelines = createPipelines(ground, vault);
   const insight = createInsight(ground, { pages, unsubscribeLinks });
   const live = createLive(ground, tail);
   const groups = { tenancy, vault, identity, tools, knowledge, models, delivery, pipelines, insight, live };

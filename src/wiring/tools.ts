@@ -8,6 +8,7 @@ import { ConnectionRequirementsReader } from '../tools/connections/connection-re
 import { OAuthProvider } from '../tools/connections/oauth-provider.ts';
 import { OAuthStates } from '../tools/connections/oauth-states.ts';
 import { Revocations } from '../tools/connections/revocations.ts';
+import { InstanceRemoval } from '../tools/tool-instances/instance-removal.ts';
 import { ToolInstanceService } from '../tools/tool-instances/tool-instance.service.ts';
 import { ToolInstanceTest } from '../tools/tool-instances/tool-instance.test-call.ts';
 import { ToolService } from '../tools/tools/tool.service.ts';
@@ -47,6 +48,7 @@ export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound
       connectionCredentials: connections,
       connectionRefresh: refresh,
       connectionRemoval: removal,
+      instanceRemoval: new InstanceRemoval({ access: deps.access, users: instanceUsers }),
       revocations,
     },
   };

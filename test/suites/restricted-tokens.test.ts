@@ -48,6 +48,7 @@ const refused = [
   'Query.allApiTokens',
   'Query.routeModel',
   'Query.exportRecipe',
+  'Query.exportWorkspace',
   'Query.identityProvider',
   'Query.identityLink',
   'Query.identityProviderTest',

@@ -124,6 +124,15 @@ export const casesOfContent: Record<string, readonly EventCase[]> = {
         await called(owner, 'POST', url, { tool_instance_id, api_key: 'key' });
       },
     },
+    {
+      when: 'with a tool instance that a step uses, by force',
+      emits: ['augmentation.updated'],
+      prepare: async (scene) => {
+        const namespaceId = scene.parts.params.namespace_id!;
+        scene.parts.query.force = 'true';
+        await withStep(scene, { tool_instance_id: await makeInstance(scene.owner, { namespaceId }) });
+      },
+    },
   ],
   deleteApp: [
     usual('that is not deployed'),
@@ -226,6 +235,25 @@ export const casesOfContent: Record<string, readonly EventCase[]> = {
         scene.parts.body = { tools: { [slug]: scene.world.ids.tool_instance_id } };
       },
     },
+    {
+      when: 'with a secret for all texts',
+      emits: ['app.updated', 'augmentation.updated', 'endpoint.updated', 'action.updated'],
+      prepare: async (scene) => {
+        const { owner, parts } = scene;
+        const name = `later ${unique()}`;
+        const secret = { name, secret_type: 'token', value: { token: 'x' } };
+        await called(owner, 'POST', `/v1/orgs/${owner.orgId}/secrets`, secret);
+        const text = { key: '{{secret.theirs}}' };
+        const { app_id } = await called(owner, 'POST', `${owner.home}/apps`, { name: 'Lacks', metadata: text });
+        const url = `${owner.home}/apps/${String(app_id)}`;
+        const made = await called(owner, 'POST', `${url}/augmentations`, { name: 'Lacks', metadata: text });
+        const runs = { name: 'Lacks', augmentation_id: made.augmentation_id };
+        await called(owner, 'POST', `${url}/endpoints`, { ...runs, path: '/lacks', metadata: text });
+        await called(owner, 'POST', `${url}/actions`, { ...runs, input: text });
+        parts.params.app_id = String(app_id);
+        parts.body = { secrets: { theirs: name } };
+      },
+    },
   ],
   initiateNamespaceConnection: initiating('namespaces/{namespace_id}/connections'),
   initiateWorkspaceConnection: initiating('connections/api-key'),
@@ -278,6 +306,61 @@ export const casesOfContent: Record<string, readonly EventCase[]> = {
       emits: ['augmentation.created', 'endpoint.created', 'action.created'],
       prepare: async ({ parts }) => {
         parts.body = { recipe_id: 'scheduled-report', parameters: { title: 'Mondays' } };
+      },
+    },
+  ],
+  importWorkspace: [
+    usual('of an app', ['app.created', 'augmentation.created']),
+    {
+      when: 'of something of every kind',
+      emits: [
+        'namespace.created',
+        'environment.created',
+        'tool.created',
+        'tool_instance.created',
+        'model_entitlement.created',
+        'app.created',
+        'augmentation.created',
+        'endpoint.created',
+        'action.created',
+      ],
+      prepare: async ({ owner, parts }) => {
+        const word = `of-${unique()}`;
+        const model = { logical_model_id: word, name: word };
+        await called(owner, 'POST', `/v1/orgs/${owner.orgId}/model-catalog`, model);
+        const { document } = parts.body as { document: { apps: { definition: object }[] } };
+        const runs = { key: 'runs', name: word, augmentation: 'answer' };
+        const definition = {
+          ...document.apps[0]!.definition,
+          endpoint: { ...runs, path: '/ask' },
+          actions: [runs],
+        };
+        const whole = {
+          ...document,
+          namespaces: [{ slug: word, name: word }],
+          environments: [{ slug: word, name: word }],
+          tools: [{ slug: word, name: word, description: word }],
+          tool_instances: [{ key: 'ours', tool: word, name: word }],
+          entitlements: [{ model: word }],
+          apps: [{ key: 'whole', definition }],
+        };
+        give(parts, { document: whole });
+      },
+    },
+    {
+      when: 'of an environment, in place of an archived default',
+      emits: ['environment.created', 'environment.updated'],
+      prepare: async ({ owner, parts }) => {
+        const workspaces = `/v1/orgs/${owner.orgId}/workspaces`;
+        const home = { organization_id: owner.orgId, name: unique() };
+        const { workspace_id } = await called(owner, 'POST', workspaces, home);
+        const url = `${workspaces}/${String(workspace_id)}/environments`;
+        const made = await called(owner, 'POST', url, { slug: 'old', name: 'Old' });
+        const { environment_id } = made.environment as { environment_id: string };
+        await called(owner, 'PUT', `${url}/${environment_id}`, { status: 'archived' });
+        const { document } = parts.body as { document: object };
+        give(parts, { document: { ...document, apps: [], environments: [{ slug: 'new', name: 'New' }] } });
+        parts.params.workspace_id = String(workspace_id);
       },
     },
   ],

@@ -113,6 +113,12 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ApplyRecipeInput.secrets': () => absent,
   'MapMissingPartsInput.tools': () => absent,
   'MapMissingPartsInput.models': () => absent,
+  'MapMissingPartsInput.secrets': () => absent,
+  'ImportWorkspaceInput.document': workspaceSample,
+  'ImportWorkspaceInput.tools': () => absent,
+  'ImportWorkspaceInput.models': () => absent,
+  'ImportWorkspaceInput.secrets': () => absent,
+  'ImportWorkspaceInput.dryRun': () => false,
   '*.kind': () => 'scheduled',
   '*.triggerEvent': () => absent,
   '*.cron': () => '30 8 1 1 *',
@@ -146,6 +152,22 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'UpdateEnvironmentInput.isDefault': () => absent,
   'UpdateEnvironmentInput.status': () => 'active',
 };
+
+/** A document of one app, which may be imported any number of times. */
+function workspaceSample({ marker }: SampleSource): object {
+  const definition = {
+    app: { name: marker, description: marker, metadata: { note: marker } },
+    augmentations: [{ key: 'answer', name: marker }],
+    stages: [{ key: 'only', augmentation: 'answer', name: marker }],
+    steps: [{ key: 'ask', stage: 'only', name: marker, step_type: 'llm' }],
+  };
+  return {
+    format: 'workspace',
+    version: 1,
+    workspace: { name: marker, description: marker },
+    apps: [{ key: marker, definition }],
+  };
+}
 
 /** A recipe of one step, in the form of its schema, which the type does not say. */
 function recipeSample({ marker, next }: SampleSource): object {

@@ -24,6 +24,8 @@ import { lockSlotsOfEnvironment } from './slots.ts';
 
 type UpdateEnvironment = Given<EnvironmentRow, 'name' | 'slug' | 'description' | 'isDefault' | 'status'>;
 type CreateEnvironment = UpdateEnvironment & Pick<EnvironmentRow, 'name' | 'slug'>;
+/** An environment as a part of a larger change: with the identifier that it gets. */
+export type NewEnvironment = CreateEnvironment & { id: string };
 
 /**
  * Environments of a workspace. As long as there are any, one of them is the default (defaults §6). An archived one is
@@ -192,4 +194,35 @@ async function refuseTakenSlug(tx: Tx, workspaceId: string, slug: string): Promi
  */
 async function lockAlone(tx: Tx, { orgId, workspaceId }: WorkspacePlace, id: string): Promise<EnvironmentRow> {
   return tx.lock('environments', { id, orgId, workspaceId }, 'update', () => notFound('environment', id));
+}
+
+/**
+ * Makes several environments in a locked workspace, as a part of a larger change. The default of the workspace stays
+ * as long as it can be deployed to; else it is the given one, or the first that can.
+ * @param inputs with new identifiers, slugs that nothing in the workspace has, and at most one default
+ */
+export async function insertEnvironments(
+  tx: Tx,
+  caller: Caller,
+  { orgId, workspaceId }: WorkspacePlace,
+  inputs: readonly NewEnvironment[],
+): Promise<void> {
+  if (inputs.length === 0) return;
+  const isOpen = ({ status }: CreateEnvironment) => status !== 'archived';
+  const chosen =
+    inputs.find((one) => one.isDefault && isOpen(one)) ??
+    inputs.find(isOpen) ??
+    inputs.find(({ isDefault }) => isDefault) ??
+    inputs[0]!;
+  const before = await findRow(tx, 'environments', { workspaceId, isDefault: true });
+  const isFirst = before === null || (before.status === 'archived' && isOpen(chosen));
+  if (isFirst) await unsetDefault(tx, workspaceId);
+  const createdBy = caller.principal.userId;
+  for (const input of inputs) {
+    const { id, name, slug, description = null, status } = input;
+    const isDefault = isFirst && input === chosen;
+    const row = { id, orgId, workspaceId, name, slug, description, isDefault, createdBy };
+    tx.insert('environments', { ...row, status: status ?? 'active' });
+    recordChange(tx, 'create', 'environment', { id, orgId, workspaceId }, { slug });
+  }
 }

@@ -7,6 +7,7 @@ import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
+import { statement } from '../../data/writes.ts';
 import type { ModelEntitlement as EntitlementRow, Prisma } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
@@ -36,7 +37,7 @@ interface UpdateModelEntitlement extends Given<EntitlementRow, Lists | 'enabled'
   workspaceLimits?: WorkspaceLimitsInput | null;
 }
 
-type CreateModelEntitlement = UpdateModelEntitlement & Pick<EntitlementRow, 'logicalModelId'>;
+export type CreateModelEntitlement = UpdateModelEntitlement & Pick<EntitlementRow, 'logicalModelId'>;
 
 type EntitlementArgs = PageArgs & { enabledOnly?: boolean | null };
 
@@ -79,20 +80,7 @@ export class ModelEntitlementService {
       const same = await findRow(tx, 'model_entitlements', { workspaceId, logicalModelId });
       if (same) throw alreadyExists('model_entitlement', 'logical_model_id', logicalModelId, same.id);
       const id = newId('model_entitlement');
-      tx.insert('model_entitlements', {
-        id,
-        orgId,
-        workspaceId,
-        modelId: model.id,
-        logicalModelId,
-        workspaceLimits: limitsJson(input),
-        allowedStepTypes: input.allowedStepTypes ?? [],
-        allowedEndpoints: input.allowedEndpoints ?? [],
-        allowedPurposes: input.allowedPurposes ?? [],
-        enabled: input.enabled ?? true,
-        grantedBy: caller.principal.userId,
-      });
-      recordChange(tx, 'create', 'model_entitlement', { id, ...place }, { logical_model_id: logicalModelId });
+      insertEntitlement(tx, caller, { ...place, id, modelId: model.id }, input);
     });
     return this.reads.get(noCache, place, logicalModelId);
   }
@@ -136,4 +124,57 @@ async function lockEntitlement(tx: Tx, place: WorkspacePlace, logicalModelId: st
   const key = { orgId: place.orgId, workspaceId: place.workspaceId, logicalModelId };
   await tx.expectVersion({ table: 'model_entitlements', key });
   return tx.lock('model_entitlements', key, 'no key update', () => notFound('model_entitlement', logicalModelId));
+}
+
+/** Writes an entitlement to a locked model, with its record and its event. */
+function insertEntitlement(
+  tx: Tx,
+  caller: Caller,
+  { id, modelId, orgId, workspaceId }: WorkspacePlace & { id: string; modelId: string },
+  input: CreateModelEntitlement,
+): void {
+  const { logicalModelId } = input;
+  tx.insert('model_entitlements', {
+    id,
+    orgId,
+    workspaceId,
+    modelId,
+    logicalModelId,
+    workspaceLimits: limitsJson(input),
+    allowedStepTypes: input.allowedStepTypes ?? [],
+    allowedEndpoints: input.allowedEndpoints ?? [],
+    allowedPurposes: input.allowedPurposes ?? [],
+    enabled: input.enabled ?? true,
+    grantedBy: caller.principal.userId,
+  });
+  recordChange(tx, 'create', 'model_entitlement', { id, orgId, workspaceId }, { logical_model_id: logicalModelId });
+}
+
+/**
+ * Grants several models to a workspace, as a part of a larger change. One whose model is gone meanwhile is left out.
+ * @returns the identifiers of the entitlements, by model
+ */
+export async function insertEntitlements(
+  tx: Tx,
+  caller: Caller,
+  place: WorkspacePlace,
+  inputs: readonly CreateModelEntitlement[],
+): Promise<Map<string, string>> {
+  if (inputs.length === 0) return new Map();
+  const names = inputs.map(({ logicalModelId }) => logicalModelId);
+  const models = await tx.lockAll(
+    'logical_models',
+    statement`t.org_id = ${place.orgId} and t.logical_model_id = any(${names}::text[])`,
+    'no key update',
+  );
+  const ids = new Map(models.map(({ id, logicalModelId }) => [logicalModelId, id]));
+  const made = new Map<string, string>();
+  for (const input of inputs) {
+    const modelId = ids.get(input.logicalModelId);
+    if (!modelId) continue;
+    const id = newId('model_entitlement');
+    insertEntitlement(tx, caller, { ...place, id, modelId }, input);
+    made.set(input.logicalModelId, id);
+  }
+  return made;
 }

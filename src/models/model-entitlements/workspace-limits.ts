@@ -33,3 +33,12 @@ export function limitsByName({ more, ...known }: WorkspaceLimits): Record<string
   const set = Object.entries(known).filter(([, limit]) => limit !== null);
   return { ...Object.fromEntries(set.map(([key, limit]) => [snakeCase(key), limit])), ...more };
 }
+
+/** Limits by their REST names as they are given to an entitlement: the other way round. */
+export function limitsFromNames(named: Readonly<Record<string, unknown>>): WorkspaceLimitsInput {
+  const names = Object.keys(noLimits) as (keyof typeof noLimits)[];
+  const known = names.map((name) => [name, named[snakeCase(name)] as Limit | undefined] as const);
+  const words = new Set(names.map(snakeCase));
+  const more = Object.fromEntries(Object.entries(named).filter(([name]) => !words.has(name)));
+  return { ...Object.fromEntries(known), more };
+}

@@ -20,7 +20,7 @@ const userOf = ({ id, workspaceId, appId, keys }: UserRow): RowUser => ({
 });
 
 /** The augmentations of an organization, the first of the values, with steps `p` that a condition names. */
-async function usersWith(tx: Tx, condition: string, values: readonly string[]): Promise<RowUser[]> {
+async function usersWith(tx: Tx, condition: string, values: readonly unknown[]): Promise<RowUser[]> {
   const rows = await tx.query<UserRow>({
     text: `select t.id, t.workspace_id as "workspaceId", t.app_id as "appId", array_agg(p.key order by p.key) as keys
       from augmentations t join augmentation_stages g on g.augmentation_id = t.id
@@ -32,24 +32,24 @@ async function usersWith(tx: Tx, condition: string, values: readonly string[]): 
   return rows.map(userOf);
 }
 
-/** The augmentations with steps that use a tool instance. Steps without it still name its tool, and so miss it. */
-export const instanceUsers: RowUsers<WorkspacePlace & { id: string }> = {
-  lock: (tx, { id, orgId, workspaceId }) =>
+/** The augmentations with steps that use tool instances. Steps without them still name their tools, and so miss them. */
+export const instanceUsers: RowUsers<WorkspacePlace & { ids: readonly string[] }> = {
+  lock: (tx, { ids, orgId, workspaceId }) =>
     tx.lockUnread(
       'augmentations',
       statement`t.org_id = ${orgId} and t.workspace_id = ${workspaceId} and exists (
         select 1 from augmentation_stages g join augmentation_steps p on p.stage_id = g.id
-        where g.augmentation_id = t.id and p.tool_instance_id = ${id})`,
+        where g.augmentation_id = t.id and p.tool_instance_id = any(${ids}::text[]))`,
       'no key update',
     ),
-  find: (tx, { id, orgId, workspaceId }) =>
-    usersWith(tx, 't.workspace_id = $2 and p.tool_instance_id = $3', [orgId, workspaceId, id]),
-  release: async (tx, { id, orgId, workspaceId }) => {
+  find: (tx, { ids, orgId, workspaceId }) =>
+    usersWith(tx, 't.workspace_id = $2 and p.tool_instance_id = any($3::text[])', [orgId, workspaceId, ids]),
+  release: async (tx, { ids, orgId, workspaceId }) => {
     const changed = await tx.query<{ id: string; appId: string }>(statement`
       with released as (update augmentation_steps p set tool_instance_id = null
           from augmentation_stages g join augmentations t on t.id = g.augmentation_id
           where p.stage_id = g.id and t.org_id = ${orgId} and t.workspace_id = ${workspaceId}
-            and p.tool_instance_id = ${id}
+            and p.tool_instance_id = any(${ids}::text[])
           returning t.id, t.app_id)
       select distinct r.id, r.app_id as "appId" from released r order by 1`);
     tx.write(raiseVersions(changed.map((one) => one.id)));

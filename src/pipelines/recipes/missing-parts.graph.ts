@@ -11,12 +11,13 @@ export const MissingPart = builder.objectRef<MissingRow>('MissingPart').implemen
     kind: t.exposeString('kind', {
       description:
         '`tool`: the catalogue has no such tool; `tool_instance`: the workspace has no instance of the tool, or the ' +
-        'step of an app has none; `model`; `embedding_model`: the organization has none; or `secret`.',
+        'step of an app has none; `model`; `embedding_model`: the organization has none; `secret`; or `credential`: ' +
+        'a value that an imported tool instance keeps secret, and must be given.',
     }),
     name: t.exposeString('name', {
       nullable: true,
       description:
-        'The slug of the tool, the identifier of the model, or the name of the secret. `null` for any embedding ' +
+        'The slug of the tool, the identifier of the model, or the name of the secret or value. `null` for any embedding ' +
         'model, and for a deleted instance of a tool that the step does not name.',
     }),
     usedBy: t.exposeStringList('usedBy', {
@@ -62,6 +63,11 @@ const MapMissingPartsInput = builder.inputType('MapMissingPartsInput', {
       'Tool instances of the workspace, by the slug of the tool. They may be instances of another tool.',
     ),
     models: mappingOf(t, 'Models of the organization, by the model that is missing.'),
+    secrets: mappingOf(
+      t,
+      'Names or identifiers of secrets that apps of the workspace can name, by the NAME of `{{secret.NAME}}` that is ' +
+        'missing: all texts of the app name them then. It takes the permission to update each kind of part of an app.',
+    ),
   }),
 });
 
@@ -69,10 +75,10 @@ builder.mutationField('mapMissingParts', (t) =>
   t.field({
     type: MissingParts,
     description:
-      'Gives the steps of an app what they lack, and answers what is still missing. Steps that lack nothing stay as ' +
-      'they are. A secret needs no mapping: one of that name can be created.',
+      'Gives the steps and texts of an app what they lack, and answers what is still missing. What lacks nothing stays ' +
+      'as it is.',
     authorize: { workspace: 'augmentation:update', in: 'app' },
-    mayEmit: ['augmentation.updated'],
+    mayEmit: ['app.updated', 'augmentation.updated', 'endpoint.updated', 'action.updated'],
     args: { ...appArgs(), ...inputArg(MapMissingPartsInput, 'What takes the place of what.') },
     resolve: ({ app }, { input }, { caller, services }) => services.missingParts.map(caller, app, input),
   }),

@@ -49,17 +49,19 @@ export async function applyPlan(
   // namespaces that recipes make get their slugs one after the other
   await lockWorkspace(tx, { orgId, workspaceId }, 'no key update');
   const { slug, name } = await freeName(tx, { orgId, workspaceId }, plan);
-  const { app, namespace, augmentations } = definition;
+  const { namespace, augmentations } = definition;
 
   const namespaceRow = { id: namespaceId, orgId, workspaceId };
   tx.insert('namespaces', newNamespace(caller, namespaceRow, { ...namespace, name, slug }));
   recordChange(tx, 'create', 'namespace', namespaceRow);
-  tx.insert('apps', newApp(caller, { id: appId, orgId, workspaceId }, app));
-  recordChange(tx, 'create', 'app', { id: appId, ...place });
-
-  const made = insertAugmentations(tx, caller, place, plan, surroundings);
-  const [main] = insertEndpoints(tx, caller, place, plan);
-  insertActions(tx, caller, place, plan, surroundings.missing.length > 0);
+  demandInstances(
+    tx,
+    definition.steps.map((step) => surroundings.instanceOf(step)),
+  );
+  const { main, ...made } = insertApp(tx, caller, place, plan, {
+    instanceOf: surroundings.instanceOf,
+    isHeld: surroundings.missing.length > 0,
+  });
 
   const [first] = augmentations;
   const answer = {
@@ -75,20 +77,38 @@ export async function applyPlan(
   return answer;
 }
 
+/** What the parts of an app need to know of what is around it. */
+interface AroundApp extends Pick<Surroundings, 'instanceOf'> {
+  /** Whether schedules wait: they would run an app that lacks something. */
+  isHeld: boolean;
+}
+
+/** An app with all its parts. The tool instances of its steps are kept by the caller. */
+export function insertApp(
+  tx: Tx,
+  caller: Caller,
+  place: AppPlace,
+  plan: Pick<RecipePlan, 'definition' | 'ids'>,
+  { instanceOf, isHeld }: AroundApp,
+): Pick<MadeByRecipe, 'stageIds' | 'stepIds'> & { main: { id: string } | undefined } {
+  tx.insert('apps', newApp(caller, { ...place, id: place.appId }, plan.definition.app));
+  recordChange(tx, 'create', 'app', { id: place.appId, ...place });
+  const made = insertAugmentations(tx, caller, place, plan, instanceOf);
+  const [main] = insertEndpoints(tx, caller, place, plan);
+  insertActions(tx, caller, place, plan, isHeld);
+  return { ...made, main };
+}
+
 /** The augmentations with their stages and steps. @returns the identifiers of the latter, in their order */
 function insertAugmentations(
   tx: Tx,
   caller: Caller,
   place: AppPlace,
-  { definition: { augmentations, stages, steps }, ids }: RecipePlan,
-  surroundings: Surroundings,
+  { definition: { augmentations, stages, steps }, ids }: Pick<RecipePlan, 'definition' | 'ids'>,
+  instanceOf: Surroundings['instanceOf'],
 ): Pick<MadeByRecipe, 'stageIds' | 'stepIds'> {
   const made: Pick<MadeByRecipe, 'stageIds' | 'stepIds'> = { stageIds: [], stepIds: [] };
   const stepsBelow = grouped(steps, ({ stage }) => stage);
-  demandInstances(
-    tx,
-    steps.map((step) => surroundings.instanceOf(step)),
-  );
   const stagesBelow = grouped(stages, ({ augmentation }) => augmentation);
   for (const { key, ...augmentation } of augmentations) {
     const row = { id: ids.get(`augmentation.${key}`)!, ...place };
@@ -104,7 +124,7 @@ function insertAugmentations(
           stepType: step.step_type,
           config: step.config,
           logicalModelId: step.model,
-          toolInstanceId: surroundings.instanceOf(step),
+          toolInstanceId: instanceOf(step),
           toolSlug: step.tool,
           action: step.action,
         })),
@@ -144,7 +164,12 @@ const actionRows = bulkInsertOf('actions', {
 });
 
 /** The endpoints, the main one first. */
-function insertEndpoints(tx: Tx, caller: Caller, place: AppPlace, { definition, ids }: RecipePlan): { id: string }[] {
+function insertEndpoints(
+  tx: Tx,
+  caller: Caller,
+  place: AppPlace,
+  { definition, ids }: Pick<RecipePlan, 'definition' | 'ids'>,
+): { id: string }[] {
   const rows = endpointsOf(definition).map(({ key, augmentation, metadata, method, enabled, ...rest }) => {
     const row = { id: ids.get(`endpoint.${key}`)!, ...place };
     recordChange(tx, 'create', 'endpoint', row);
@@ -165,7 +190,7 @@ function insertActions(
   tx: Tx,
   caller: Caller,
   place: AppPlace,
-  { definition: { actions }, ids }: RecipePlan,
+  { definition: { actions }, ids }: Pick<RecipePlan, 'definition' | 'ids'>,
   isHeld: boolean,
 ): void {
   const rows = (actions ?? []).map((action) => {

@@ -2,7 +2,7 @@ import type { Access } from '../../access/access.ts';
 import { selectList } from '../../data/paging.ts';
 import type { ReadRunner } from '../../data/sql.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { AppPlace } from '../../kernel/checked-place.ts';
+import type { AppPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, notFound } from '../../kernel/errors.ts';
 import { ID_FORM, kindOfId } from '../../kernel/ids.ts';
 import { withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
@@ -35,7 +35,9 @@ interface ExportedPart {
   description: string | null;
 }
 
-interface Whole {
+/** An app with all its parts. */
+export interface WholeApp {
+  id: string;
   name: string;
   description: string | null;
   metadata: JsonObject;
@@ -62,21 +64,21 @@ interface Whole {
 
 const parts = (what: string, limit: number) =>
   `(select coalesce(json_agg(x order by x.id), '[]') from (${what} order by t.id limit ${limit + 1}) x)`;
-const OF_APP = 't.org_id = $1 and t.workspace_id = $2 and t.app_id = $3';
+const OF_APP = 't.org_id = $1 and t.workspace_id = $2 and t.app_id = a.id';
 const STEPS = `augmentations t join augmentation_stages g on g.augmentation_id = t.id
   join augmentation_steps p on p.stage_id = g.id where ${OF_APP}`;
 
-/** The bytes of what is free-form, before any of it is read. */
-const BYTES = `select octet_length(a.metadata::text)
+/** The bytes of what is free-form in each app, before any of it is read. */
+export const bytesOfApps = `select octet_length(a.metadata::text)
     + (select coalesce(sum(octet_length(t.metadata::text)), 0) from augmentations t where ${OF_APP})
     + (select coalesce(sum(octet_length(p.config::text)), 0) from ${STEPS})
     + (select coalesce(sum(octet_length(t.metadata::text)), 0) from endpoints t where ${OF_APP})
     + (select coalesce(sum(octet_length(t.input::text)), 0) from actions t where ${OF_APP}) as bytes
-  from apps a where a.org_id = $1 and a.workspace_id = $2 and a.id = $3`;
+  from apps a where a.org_id = $1 and a.workspace_id = $2`;
 
 const PART = 't.id, t.name, t.description, t.augmentation_id as "augmentationId", t.enabled';
-// one statement: all parts are of one moment
-const WHOLE = `select a.name, a.description, a.metadata,
+/** The apps of a workspace with all their parts. One statement: all parts are of one moment. */
+export const wholeApps = `select a.id, a.name, a.description, a.metadata,
     ${parts(`select ${selectList(augmentations.columns)} from augmentations t where ${OF_APP}`, limits.augmentations)}
       as augmentations,
     ${parts(`select ${PART}, t.path, t.method, t.metadata from endpoints t where ${OF_APP}`, limits.endpoints)}
@@ -86,11 +88,11 @@ const WHOLE = `select a.name, a.description, a.metadata,
         from actions t where ${OF_APP}`,
       limits.actions,
     )} as actions,
-    (select coalesce(json_agg(json_build_object('id', i.id, 'name', i.name, 'slug', i.slug)), '[]')
+    (select coalesce(json_agg(json_build_object('id', i.id, 'name', i.name, 'slug', i.slug) order by i.id), '[]')
       from (${instancesByTool('$1', '$2')}) i where i.id in (select p.tool_instance_id from ${STEPS})) as instances,
     exists (select 1 from (${modelsOf('$1')}) m where m.model_type = 'embedding'
       and m.id in (select p.logical_model_id from ${STEPS})) as "needsEmbedding"
-  from apps a where a.org_id = $1 and a.workspace_id = $2 and a.id = $3`;
+  from apps a where a.org_id = $1 and a.workspace_id = $2`;
 
 const SECRETS = `select s.id, s.name from (${nameableSecrets('$1', '$2', '$4', '$5')}) s where s.id = any($3::text[])`;
 
@@ -105,35 +107,18 @@ export async function exportApp(
   { orgId, workspaceId, appId }: AppPlace,
 ): Promise<ExportedRecipe> {
   const where = [orgId, workspaceId, appId];
-  const [size] = await reads.read<{ bytes: string }>(BYTES, where);
+  const [size] = await reads.read<{ bytes: string }>(`${bytesOfApps} and a.id = $3`, where);
   if (!size) throw notFound('app', appId);
   if (Number(size.bytes) > limits.bytes) throw tooLarge(appId);
-  const [whole] = await reads.read<Whole>(WHOLE, where);
+  const [whole] = await reads.read<WholeApp>(`${wholeApps} and a.id = $3`, where);
   if (!whole) throw notFound('app', appId);
-  const stages = whole.augmentations.flatMap((one) => one.stages);
-  const counts = { augmentations: whole.augmentations, endpoints: whole.endpoints, actions: whole.actions, stages };
-  const steps = stages.flatMap((stage) => stage.steps);
-  for (const [name, list] of Object.entries({ ...counts, steps }))
-    if (list.length > limits[name as keyof typeof limits]) throw tooLarge(appId);
-
-  const [sharedSecrets, secrets] = await Promise.all([
-    isAllowed(() => access.requireOrganization(caller, orgId, 'secret:read')),
-    isAllowed(() => access.requireWorkspace(caller, orgId, workspaceId, 'secret:read')),
-  ]);
-  const secretIds = [...new Set([...JSON.stringify(whole).matchAll(ID)].map(([id]) => id))].filter(
-    (id) => kindOfId(id) === 'secret',
-  );
-  const names =
-    secretIds.length === 0
-      ? []
-      : await reads.read<{ id: string; name: string }>(SECRETS, [
-          orgId,
-          workspaceId,
-          secretIds,
-          sharedSecrets,
-          secrets,
-        ]);
-  const recipe = new Export(whole, appId, new Map(names.map(({ id, name }) => [id, name]))).recipe();
+  if (isTooMuch(whole)) throw tooLarge(appId);
+  const secrets = await secretNamesIn({ reads, access }, caller, { orgId, workspaceId }, whole);
+  const warnings = new Set<string>();
+  const hider = new SecretHider(warnings, [...secrets.values(), ...secretsNamedIn(whole)]);
+  const instances = withDistinctNames(whole.instances);
+  const { definition } = new AppExport({ ...whole, instances }, { secrets, hider, warnings });
+  const recipe = { recipe: recipeOf(whole, definition), warnings: [...warnings] };
   if (Buffer.byteLength(JSON.stringify(recipe.recipe)) > limits.bytes) throw tooLarge(appId);
   const grown = grownText(recipe.recipe);
   if (grown)
@@ -145,6 +130,67 @@ export async function exportApp(
     );
   return recipe;
 }
+
+/** Whether an app has more of something than a recipe may have. */
+export function isTooMuch({ augmentations, endpoints, actions }: WholeApp): boolean {
+  const stages = augmentations.flatMap((one) => one.stages);
+  const steps = stages.flatMap((stage) => stage.steps);
+  const counts = { augmentations, endpoints, actions, stages, steps };
+  return Object.entries(counts).some(([name, list]) => list.length > limits[name as keyof typeof counts]);
+}
+
+/** The names of the secrets whose identifiers a value has, as far as the caller may read them. */
+export async function secretNamesIn(
+  { reads, access }: { reads: ReadRunner; access: Access },
+  caller: Caller,
+  { orgId, workspaceId }: WorkspacePlace,
+  value: object,
+): Promise<ReadonlyMap<string, string>> {
+  const found = [...JSON.stringify(value).matchAll(ID)].map(([id]) => id);
+  const ids = [...new Set(found)].filter((id) => kindOfId(id) === 'secret');
+  if (ids.length === 0) return new Map();
+  const [shared, own] = await Promise.all([
+    isAllowed(() => access.requireOrganization(caller, orgId, 'secret:read')),
+    isAllowed(() => access.requireWorkspace(caller, orgId, workspaceId, 'secret:read')),
+  ]);
+  const names = await reads.read<{ id: string; name: string }>(SECRETS, [orgId, workspaceId, ids, shared, own]);
+  return new Map(names.map(({ id, name }) => [id, name]));
+}
+
+const MAX_NAME = 255;
+
+/** Tool instances, of which those of one tool have different names: a mapping tells them apart by these. */
+function withDistinctNames(instances: WholeApp['instances']): WholeApp['instances'] {
+  const taken = new Set(instances.map(({ slug, name }) => `${slug}/${name}`));
+  const seen = new Set<string>();
+  return instances.map((instance) => {
+    const { slug, name } = instance;
+    if (!seen.has(`${slug}/${name}`)) {
+      seen.add(`${slug}/${name}`);
+      return instance;
+    }
+    for (let n = 2; ; n++) {
+      const other = `${[...name].slice(0, MAX_NAME - ` ${n}`.length).join('')} ${n}`;
+      if (taken.has(`${slug}/${other}`)) continue;
+      taken.add(`${slug}/${other}`);
+      return { ...instance, name: other };
+    }
+  });
+}
+
+const recipeOf = ({ name, needsEmbedding }: WholeApp, definition: RecipeDefinition): ExportedRecipe['recipe'] => ({
+  id: keyOf(name, 'app'),
+  name: definition.app.name,
+  description: definition.app.description ?? '',
+  category: 'intermediate',
+  icon: 'app',
+  tags: [],
+  needs_embedding: needsEmbedding,
+  version: '1.0.0',
+  requirements: requirementsOf(definition),
+  parameters: [],
+  definition,
+});
 
 /** Names in place of identifiers may be longer: the place of what applying the recipe would refuse as too large. */
 function grownText(recipe: RecipeDocument): string | null {
@@ -170,24 +216,41 @@ const tooLarge = (appId: string) =>
       `${limits.steps} steps, ${limits.endpoints} endpoints and ${limits.actions} actions: the app has more.`,
   );
 
-const ID = new RegExp(`(?<![A-Za-z0-9])${ID_FORM}(?![0-9A-Za-z])`, 'g');
-/** The writing of one recipe. */
-class Export {
-  readonly #whole: Whole;
+/** Identifiers in texts. */
+export const ID = new RegExp(`(?<![A-Za-z0-9])${ID_FORM}(?![0-9A-Za-z])`, 'g');
+/** What the export of an app needs to know of what is around it. */
+export interface ExportSurroundings {
+  /** The names of secrets, by identifier. */
+  secrets: ReadonlyMap<string, string>;
+  hider: SecretHider;
+  warnings: Set<string>;
+  /** Local names of what is exported with the app, by identifier: `workspace.namespace.sales`. Absent: the app alone. */
+  around?: ReadonlyMap<string, string>;
+}
+
+/** Writes an app with local names in place of identifiers. */
+export class AppExport {
+  readonly definition: RecipeDefinition;
+  readonly #whole: WholeApp;
   readonly #secrets: ReadonlyMap<string, string>;
   /** What stands for an identifier in texts. */
   readonly #placeholders = new Map<string, string>();
   /** Names that applying the recipe would take for references. */
-  readonly #local = new Set(['namespace']);
+  readonly #local = new Set<string>();
   readonly #counts = new Map<string, number>();
-  readonly #warnings = new Set<string>();
+  readonly #warnings: Set<string>;
   readonly #hider: SecretHider;
+  /** Whether a namespace is made with the app. */
+  readonly #makesNamespace: boolean;
   readonly #keys: Record<'augmentation' | 'stage' | 'endpoint' | 'action', Map<string, string>>;
 
-  constructor(whole: Whole, appId: string, secrets: ReadonlyMap<string, string>) {
+  constructor(whole: WholeApp, { secrets, hider, warnings, around }: ExportSurroundings) {
     this.#whole = whole;
     this.#secrets = secrets;
-    this.#hider = new SecretHider(this.#warnings, [...secrets.values(), ...secretsNamedIn(whole)]);
+    this.#hider = hider;
+    this.#warnings = warnings;
+    this.#makesNamespace = around === undefined;
+    if (this.#makesNamespace) this.#local.add('namespace');
     const stages = whole.augmentations.flatMap((one) => one.stages);
     this.#keys = {
       augmentation: keysOf(whole.augmentations, 'augmentation'),
@@ -195,7 +258,8 @@ class Export {
       endpoint: keysOf(whole.endpoints, 'endpoint'),
       action: keysOf(whole.actions, 'action'),
     };
-    this.#placeholders.set(appId, '{{app}}');
+    for (const [id, name] of around ?? []) this.#placeholders.set(id, `{{${name}}}`);
+    this.#placeholders.set(whole.id, '{{app}}');
     for (const [kind, keys] of Object.entries(this.#keys))
       for (const [id, key] of keys) this.#placeholders.set(id, `{{${kind}.${key}}}`);
     for (const one of whole.augmentations)
@@ -204,25 +268,8 @@ class Export {
         this.#local.add(`step.${key}`);
       }
     for (const placeholder of this.#placeholders.values()) this.#local.add(placeholder.slice(2, -2));
-  }
-
-  recipe(): ExportedRecipe {
-    const { name, needsEmbedding } = this.#whole;
-    const definition = this.#definition();
-    const recipe = {
-      id: keyOf(name, 'app'),
-      name: definition.app.name,
-      description: definition.app.description ?? '',
-      category: 'intermediate' as const,
-      icon: 'app',
-      tags: [],
-      needs_embedding: needsEmbedding,
-      version: '1.0.0',
-      requirements: requirementsOf(definition),
-      parameters: [],
-      definition,
-    };
-    return { recipe, warnings: [...this.#warnings] };
+    for (const name of around?.values() ?? []) this.#local.add(name);
+    this.definition = this.#definition();
   }
 
   #definition(): RecipeDefinition {
@@ -336,7 +383,7 @@ class Export {
     const count = (this.#counts.get(kind) ?? 0) + 1;
     this.#counts.set(kind, count);
     // what the recipe makes is the place of the app's own data
-    if (kind === 'namespace' && count === 1) return '{{namespace}}';
+    if (kind === 'namespace' && count === 1 && this.#makesNamespace) return '{{namespace}}';
     const placeholder = `{{${kind}.${count}}}`;
     const noun = kind.replaceAll('_', ' ');
     this.#warnings.add(`The recipe does not make the ${noun} that the app names: ${placeholder} stands in its place.`);
@@ -345,7 +392,7 @@ class Export {
 }
 
 /** Local names of parts, by identifier: made from their names, and unique. */
-function keysOf(all: readonly { id: string; name: string }[], word: string): Map<string, string> {
+export function keysOf(all: readonly { id: string; name: string }[], word: string): Map<string, string> {
   const keys = uniqueKeys(
     all.map(({ name }) => ({ name })),
     word,

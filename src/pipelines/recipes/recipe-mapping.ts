@@ -42,61 +42,110 @@ export const mappedTexts = (map: Record<string, unknown> | null | undefined): Na
   new Map(Object.entries(map ?? {}) as [string, string][]);
 
 /** The names by which a mapping may call the tool of a step: the more exact one first. */
-const toolNames = ({ tool, tool_instance }: RecipeStep): string[] => {
+export const toolNames = ({ tool, tool_instance }: Pick<RecipeStep, 'tool' | 'tool_instance'>): string[] => {
   if (!tool) return [];
   return tool_instance ? [`${tool}/${tool_instance}`, tool] : [tool];
 };
 
+/** What a mapping may be about: what is named, and may be replaced. */
+export interface Replaceable {
+  /** Names of tools: see {@link toolNames}. */
+  tools: { has(name: string): boolean };
+  models: { has(name: string): boolean };
+  secrets: { has(name: string): boolean };
+}
+
+/** What takes the place of what, once it is known to be there. */
+export interface CheckedMapping {
+  /** The tool instance in place of what a step uses, with the slug of its tool. */
+  instanceOf(step: Pick<RecipeStep, 'tool' | 'tool_instance'>): { id: string; slug: string } | null;
+  model(name: string): string;
+  /** A value with other names in `{{secret.NAME}}`. */
+  withSecrets<Value>(value: Value): Value;
+}
+
+const NOTHING: CheckedMapping = { instanceOf: () => null, model: (name) => name, withSecrets: (value) => value };
+
 /**
- * Puts what the workspace has in place of what a recipe names.
- * @throws InputError at each name that the recipe does not use, and at each target that the caller does not see in the
- * workspace
+ * Looks up what a mapping names.
+ * @param what is mapped, in words: `the recipe`
+ * @throws InputError at each name that is not used, and at each target that the caller does not see in the workspace
  */
-export async function mapDefinition(
-  { sql, access }: { sql: Sql; access: Access },
+export async function checkMapping(
+  deps: { sql: Sql; access: Access },
   caller: Caller,
   place: WorkspacePlace,
-  definition: RecipeDefinition,
   mapping: RecipeMapping,
-): Promise<MappedDefinition> {
+  uses: Replaceable,
+  what = 'the recipe',
+): Promise<CheckedMapping> {
   const [tools, models, secrets] = [
     mappedTexts(mapping.tools),
     mappedTexts(mapping.models),
     mappedTexts(mapping.secrets),
   ];
-  if (tools.size + models.size + secrets.size === 0) return { definition, instances: new Map() };
-  const uses = usesOf(definition);
-  const found = await targetsOf({ sql, access }, caller, place, [tools, models, secrets]);
+  if (tools.size + models.size + secrets.size === 0) return NOTHING;
+  const found = await targetsOf(deps, caller, place, [tools, models, secrets]);
   const secretNames = new Map(found.secrets.flatMap(({ id, name }) => [[id, name] as const, [name, name] as const]));
   const issues = [
-    ...issuesOf('tools', tools, new Set(definition.steps.flatMap(toolNames)), {
+    ...issuesOf('tools', tools, uses.tools, {
       has: (id) => Object.hasOwn(found.instances, id),
-      noun: 'tool',
+      unused: `${what} uses no tool`,
       target: (id) => `there is no tool instance '${id}' in the workspace`,
     }),
     ...issuesOf('models', models, uses.models, {
       has: (id) => found.models.includes(id),
-      noun: 'model',
+      unused: `${what} uses no model`,
       target: (id) => `there is no model '${id}' in the organization`,
     }),
     ...issuesOf('secrets', secrets, uses.secrets, {
       has: (id) => secretNames.has(id),
-      noun: 'secret',
+      unused: `${what} uses no secret`,
       target: (id) => `there is no secret '${id}' that apps of the workspace can name`,
     }),
   ];
   if (issues.length > 0) throw new InputError(issues);
-  const named = withSecrets(definition, new Map([...secrets].map(([name, id]) => [name, secretNames.get(id)!])));
+  const names = new Map([...secrets].map(([name, id]) => [name, secretNames.get(id)!]));
+  return {
+    instanceOf: (step) => {
+      const chosen = toolNames(step).find((name) => tools.has(name));
+      if (chosen === undefined) return null;
+      const id = tools.get(chosen)!;
+      return { id, slug: found.instances[id]! };
+    },
+    model: (name) => models.get(name) ?? name,
+    withSecrets: (value) => (names.size === 0 ? value : withSecrets(value, names)),
+  };
+}
+
+/**
+ * Puts what the workspace has in place of what a recipe names.
+ * @throws InputError: see {@link checkMapping}
+ */
+export async function mapDefinition(
+  deps: { sql: Sql; access: Access },
+  caller: Caller,
+  place: WorkspacePlace,
+  definition: RecipeDefinition,
+  mapping: RecipeMapping,
+): Promise<MappedDefinition> {
+  const tools = new Set(definition.steps.flatMap(toolNames));
+  const checked = await checkMapping(deps, caller, place, mapping, { ...usesOf(definition), tools });
+  return withMapping(definition, checked);
+}
+
+/** A definition with what takes the place of what it names. */
+export function withMapping(definition: RecipeDefinition, mapping: CheckedMapping): MappedDefinition {
+  const named = mapping.withSecrets(definition);
   const instances = new Map<RecipeStep, string>();
   const steps = named.steps.map((step) => {
-    const chosen = toolNames(step).find((name) => tools.has(name));
-    const instance = chosen === undefined ? undefined : tools.get(chosen)!;
+    const instance = mapping.instanceOf(step);
     const mapped = {
       ...step,
-      ...(instance !== undefined && { tool: found.instances[instance]!, tool_instance: null }),
-      ...(step.model && models.has(step.model) && { model: models.get(step.model)! }),
+      ...(instance !== null && { tool: instance.slug, tool_instance: null }),
+      ...(step.model && { model: mapping.model(step.model) }),
     };
-    if (instance !== undefined) instances.set(mapped, instance);
+    if (instance !== null) instances.set(mapped, instance.id);
     return mapped;
   });
   return { definition: { ...named, steps }, instances };
@@ -131,19 +180,17 @@ function issuesOf(
   field: keyof RecipeMapping,
   map: NameMap,
   used: { has(name: string): boolean },
-  { has, noun, target }: { has: (id: string) => boolean; noun: string; target: (id: string) => string },
+  { has, unused, target }: { has: (id: string) => boolean; unused: string; target: (id: string) => string },
 ): InputIssue[] {
   return [...map].flatMap(([name, id]) => {
     const path = ['input', field, name];
-    if (!used.has(name)) return [valueIssue(path, `the recipe uses no ${noun} '${name}'`)];
+    if (!used.has(name)) return [valueIssue(path, `${unused} '${name}'`)];
     return has(id) ? [] : [valueIssue(path, target(id))];
   });
 }
 
-/** The definition with other names in `{{secret.NAME}}`. */
-function withSecrets(definition: RecipeDefinition, names: NameMap): RecipeDefinition {
-  if (names.size === 0) return definition;
-  return mapTexts(definition, (text) =>
+/** A value with other names in `{{secret.NAME}}`. */
+export const withSecrets = <Value>(value: Value, names: NameMap): Value =>
+  mapTexts(value, (text) =>
     text.replaceAll(SECRET, (match, name: string) => (names.has(name) ? `{{secret.${names.get(name)!}}}` : match)),
   );
-}

@@ -10,7 +10,12 @@ export type LocalIds = ReadonlyMap<string, string>;
 
 const KEY = '[a-z0-9-]{1,80}';
 const PART = `(?:augmentation|stage|step|endpoint|action)\\.${KEY}`;
-const REFERENCE = new RegExp(`\\{\\{(app|namespace|${PART}|step\\.${KEY}\\.${KEY}|literal\\.[^{}]+)\\}\\}`, 'g');
+/** What is around an app, in the document of a whole workspace. */
+const AROUND = `workspace(?:\\.(?:namespace|environment|tool_instance|app)\\.${KEY})?`;
+const REFERENCE = new RegExp(
+  `\\{\\{(app|namespace|${PART}|step\\.${KEY}\\.${KEY}|${AROUND}|literal\\.[^{}]+)\\}\\}`,
+  'g',
+);
 const LITERAL = 'literal.';
 
 /** A text of an app as a recipe has it: what would be taken for a reference to a part is marked, so it stays a text. */
@@ -67,14 +72,19 @@ export function withIds(definition: RecipeDefinition, ids: LocalIds): RecipeDefi
   const { steps, ...rest } = definition;
   const above = augmentationsOfStages(definition);
   const keys = stepKeys(definition);
-  const filled = <Value>(value: Value, own?: ReadonlySet<string>): Value => {
-    const idOf = (match: string, name: string): string => {
-      if (name.startsWith(LITERAL)) return `{{${name.slice(LITERAL.length)}}}`;
-      return (isOwnStep(name, own) ? null : ids.get(name)) ?? match;
-    };
-    return mapTexts(value, (text) => text.replaceAll(REFERENCE, idOf), { keys: true });
+  return {
+    ...withReferences(rest, ids),
+    steps: steps.map((step) => withReferences(step, ids, keys.get(above.get(step.stage)))),
   };
-  return { ...filled(rest), steps: steps.map((step) => filled(step, keys.get(above.get(step.stage)))) };
+}
+
+/** A part with identifiers in place of references. @param own keys of steps that texts go on naming by their keys */
+export function withReferences<Value>(value: Value, ids: LocalIds, own?: ReadonlySet<string>): Value {
+  const idOf = (match: string, name: string): string => {
+    if (name.startsWith(LITERAL)) return `{{${name.slice(LITERAL.length)}}}`;
+    return (isOwnStep(name, own) ? null : ids.get(name)) ?? match;
+  };
+  return mapTexts(value, (text) => text.replaceAll(REFERENCE, idOf), { keys: true });
 }
 
 /** Whether a local name is `step.KEY` of a step with one of the keys. */

@@ -11,17 +11,18 @@ import {
 import { MAX_PATH_LENGTH, methods, PATH } from '../endpoints/endpoint.words.ts';
 import { limits, recipeCategories, recipeParameterTypes } from './recipe.words.ts';
 
-const name = (description: string) => ({ type: 'string', minLength: 1, maxLength: 255, description }) as const;
-const text = (description: string) => ({ type: 'string', maxLength: 4_000, description }) as const;
-const free = (description: string) => ({ type: 'object', description }) as const;
-const flag = (description: string) => ({ type: 'boolean', description }) as const;
-const key = (description: string) =>
+/** Parts of the schemas of documents. */
+export const name = (description: string) => ({ type: 'string', minLength: 1, maxLength: 255, description }) as const;
+export const text = (description: string) => ({ type: 'string', maxLength: 4_000, description }) as const;
+export const free = (description: string) => ({ type: 'object', description }) as const;
+export const flag = (description: string) => ({ type: 'boolean', description }) as const;
+export const key = (description: string) =>
   ({ type: 'string', pattern: `^${KEY}$`, minLength: 1, maxLength: MAX_KEY_LENGTH, description }) as const;
-const list = (maxItems: number, item: string, description: string) =>
+export const list = (maxItems: number, item: string, description: string) =>
   ({ type: 'array', maxItems, items: { $ref: `#/$defs/${item}` }, description }) as const;
 const texts = (description: string) =>
   ({ type: 'array', maxItems: 1_000, items: { type: 'string', maxLength: 255 }, description }) as const;
-const form = (
+export const form = (
   required: readonly string[],
   properties: ToolJsonSchema['properties'],
   description: string,
@@ -53,7 +54,7 @@ const endpoint = form(
   'Recipe endpoint',
 );
 
-const definition = form(
+export const definition = form(
   ['app', 'namespace', 'augmentations', 'stages', 'steps'],
   {
     app: form(

@@ -7,7 +7,7 @@ import { modelsOf } from '../../models/views.ts';
 import { servingInstance, visibleTools } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
 import type { RecipeDefinition, RecipeStep } from './recipe-document.ts';
-import { type Users, usesOf } from './recipe-uses.ts';
+import { type Users, type Uses, usesOf } from './recipe-uses.ts';
 
 /** A definition with what the workspace has, and the tool instance of each step that was given one. */
 export interface MappedDefinition {
@@ -18,13 +18,13 @@ export interface MappedDefinition {
 /** What a workspace has of what a recipe uses. */
 export interface Surroundings {
   /** The tool instance that a step uses; `null` for none. */
-  instanceOf(step: RecipeStep): string | null;
+  instanceOf: (step: RecipeStep) => string | null;
   /** What is missing: tools, models, secrets. */
   missing: MissingPart[];
 }
 
 /** Kinds of what an app may lack. */
-export const missingKinds = ['tool', 'tool_instance', 'model', 'embedding_model', 'secret'] as const;
+export const missingKinds = ['tool', 'tool_instance', 'model', 'embedding_model', 'secret', 'credential'] as const;
 
 /** Something that a recipe uses and the workspace does not have, as far as the caller may see. */
 export interface MissingPart {
@@ -41,6 +41,7 @@ const nouns: Readonly<Record<MissingPart['kind'], string>> = {
   model: 'the model',
   embedding_model: 'an embedding model',
   secret: 'the secret',
+  credential: 'the credential',
 };
 
 /** What is missing, in words: `the tool 'slack'`. */
@@ -79,16 +80,36 @@ export async function isAllowed(check: () => unknown): Promise<boolean> {
 }
 
 /** Finds what a definition uses. What the caller may not read counts as missing. */
-export async function surroundingsOf(
+export function surroundingsOf(
+  deps: { sql: Sql; access: Access },
+  caller: Caller,
+  place: WorkspacePlace,
+  { definition, instances }: MappedDefinition,
+  needsEmbedding: boolean,
+): Promise<Surroundings> {
+  const { steps } = definition;
+  return findUsed(deps, caller, place, { uses: usesOf(definition), steps, instances, needsEmbedding });
+}
+
+/** What is looked for in a workspace. */
+export interface WantedParts {
+  uses: Uses;
+  /** The steps that use tools. */
+  steps: readonly RecipeStep[];
+  /** The tool instances of steps that have theirs already. */
+  instances: ReadonlyMap<RecipeStep, string>;
+  needsEmbedding: boolean;
+}
+
+/** Finds what one or several definitions use. What the caller may not read counts as missing. */
+export async function findUsed(
   { sql, access }: { sql: Sql; access: Access },
   caller: Caller,
   { orgId, workspaceId }: WorkspacePlace,
-  { definition, instances: mapped }: MappedDefinition,
-  needsEmbedding: boolean,
+  { uses: wanted, steps, instances: mapped, needsEmbedding }: WantedParts,
 ): Promise<Surroundings> {
-  const wanted = usesOf(definition);
   const pairs = new Map(
-    definition.steps.flatMap(({ tool, tool_instance }) =>
+    steps.flatMap(({ tool, tool_instance }) =>
       tool ? [[keyOf(tool, tool_instance), { slug: tool, name: tool_instance ?? null }]] : [],
     ),
   );

@@ -148,7 +148,7 @@ function givenRecipe(recipeId: string, recipe: Record<string, unknown>): RecipeD
   return given;
 }
 
-const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+export const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
 function partsOf(definition: RecipeDefinition): string {
   const { app, augmentations, stages, steps, actions } = definition;
@@ -165,8 +165,8 @@ function partsOf(definition: RecipeDefinition): string {
 /** Most missing things that a message names. */
 const SHOWN = 20;
 
-/** @param isHeld whether schedules wait for what is missing */
-function messageOf(what: string, missing: readonly MissingPart[], isHeld: boolean): string {
+/** What was done, with what is missing. @param isHeld whether schedules wait for what is missing */
+export function messageOf(what: string, missing: readonly MissingPart[], isHeld: boolean): string {
   if (missing.length === 0) return what;
   const more = missing.length > SHOWN ? ` and ${missing.length - SHOWN} more` : '';
   const held = isHeld ? ' Its schedules are disabled: enable them once it has all that it needs.' : '';

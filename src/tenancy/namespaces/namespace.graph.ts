@@ -77,13 +77,25 @@ builder.mutationFields((t) => ({
       services.namespaces.update(caller, workspace, id, input),
   }),
   deleteNamespace: t.boolean({
-    description: 'Deletes a namespace with everything in it. The namespace `default` cannot be deleted.',
+    description:
+      'Deletes a namespace with everything in it. The namespace `default` cannot be deleted. One with tool instances ' +
+      'that steps use is refused: `RESOURCE_CONFLICT`, `in_use`.',
     authorize: { workspace: 'namespace:delete' },
     emits: ['namespace.deleted'],
-    mayEmit: ['artifact.deleted', 'source.deleted', 'connection.deleted', 'secret.deleted'],
-    args: { ...target(), ...versionArg() },
-    resolve: async ({ workspace }, { id }, { caller, services }) => {
-      await services.namespaces.delete(caller, workspace, id);
+    mayEmit: ['artifact.deleted', 'source.deleted', 'connection.deleted', 'secret.deleted', 'augmentation.updated'],
+    args: {
+      ...target(),
+      force: t.arg.boolean({
+        required: true,
+        defaultValue: false,
+        description:
+          'Deletes a namespace with tool instances that steps use, too, which needs `augmentation:update`. The steps ' +
+          'have none then, and go on naming their tools.',
+      }),
+      ...versionArg(),
+    },
+    resolve: async ({ workspace }, { id, force }, { caller, services }) => {
+      await services.namespaces.delete(caller, workspace, id, { force });
       return true;
     },
   }),

@@ -78,9 +78,15 @@ export class NamespaceService {
   /**
    * Deletes a namespace with everything in it: what its contents mean besides rows is in the owners that
    * `src/wiring/removal-order.ts` lists. The tokens of its connections are revoked.
-   * @throws RESOURCE_CONFLICT `default_namespace`
+   * @param options.force also what is used elsewhere in the workspace
+   * @throws RESOURCE_CONFLICT `default_namespace`, and `in_use` with `references` while something uses its contents
    */
-  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<void> {
+  async delete(
+    caller: Caller,
+    place: Checked<WorkspacePlace>,
+    id: string,
+    { force }: { force: boolean },
+  ): Promise<void> {
     const namespace = await this.reads.get(noCache, place, id);
     ensureNotDefault(namespace, 'cannot be deleted');
     const { orgId, workspaceId } = namespace;
@@ -89,6 +95,7 @@ export class NamespaceService {
       id: namespace.id,
       orgId,
       workspaceId,
+      force,
     });
     await this.#deps.changes.run(caller, async (tx) => {
       await tx.lock('namespaces', { id: namespace.id }, 'update', () => notFound('namespace', id));

@@ -6,7 +6,7 @@ import type { Page, PageArgs } from '../../data/page.ts';
 import type { Words } from '../../data/paging.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { type CallerContext, noCache } from '../../data/request-cache.ts';
-import type { RowUser, RowUsers } from '../../data/row-users.ts';
+import type { RowUser } from '../../data/row-users.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
@@ -21,6 +21,7 @@ import type { Vault } from '../../vault/secrets/vault.ts';
 import type { ConnectionRemoval } from '../connections/connection-removal.ts';
 import { checkActionChanges, type GivenChanges } from './action-changes.ts';
 import { type CheckedConfiguration, checkConfiguration, fieldsOf, type ToolFields } from './configuration.ts';
+import type { InstanceUsers } from './instance-removal.ts';
 import {
   type InstanceFilters,
   instanceReads,
@@ -43,7 +44,8 @@ interface UpdateToolInstance extends Given<InstanceRow, Changeable>, GivenChange
 
 type Client = 'clientId' | 'clientSecretVaultId' | 'callbackUrl' | 'scopesOverride';
 
-type CreateToolInstance = UpdateToolInstance & Pick<InstanceRow, 'toolId' | 'name'> & { namespaceId?: string | null };
+export type CreateToolInstance = UpdateToolInstance &
+  Pick<InstanceRow, 'toolId' | 'name'> & { namespaceId?: string | null };
 
 /** What an upgrade did. */
 export interface UpgradeResult {
@@ -65,12 +67,12 @@ interface InstanceDeps extends ServiceDeps {
   secretReads: SecretReads;
   connections: ConnectionRemoval;
   /** What uses instances. */
-  users: RowUsers<WorkspacePlace & { id: string }>;
+  users: InstanceUsers;
 }
 
 const CLIENT_SECRET = ['input', 'connectionCredentials', 'clientSecretVaultId'];
 /** References to other vaults: `external:client`. */
-const EXTERNAL = /^[a-z][a-z0-9+.-]*:/;
+export const EXTERNAL = /^[a-z][a-z0-9+.-]*:/;
 const NO_REFERENCE =
   'this is no reference: store the client secret as a secret, and name that with secret:// or by its identifier';
 const CONFIGURATION = ['input', 'configuration'];
@@ -232,11 +234,11 @@ export class ToolInstanceService {
     const { access, changes, users } = this.#deps;
     if (force) await access.requireWorkspace(caller, place.orgId, place.workspaceId, 'augmentation:update');
     return changes.run(caller, async (tx) => {
-      if (force) await users.lock(tx, { ...place, id });
+      if (force) await users.lock(tx, { ...place, ids: [id] });
       await tx.lock('tool_instances', { id }, 'update', () => notFound('tool_instance', id));
       await tx.expectVersion({ table: 'tool_instances', key: { id } });
-      if (force) await users.release(tx, { ...place, id });
-      const references = force ? [] : await users.find(tx, { ...place, id });
+      if (force) await users.release(tx, { ...place, ids: [id] });
+      const references = force ? [] : await users.find(tx, { ...place, ids: [id] });
       if (references.length > 0) throw inUse(id, references);
       await this.#deps.connections.ofInstance(tx, row);
       tx.remove('tool_instances', { id }, () => notFound('tool_instance', id));

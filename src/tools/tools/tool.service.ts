@@ -6,6 +6,7 @@ import type { Words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { type CallerContext, noCache, type RequestCache } from '../../data/request-cache.ts';
+import type { Tx } from '../../data/tx.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
@@ -28,7 +29,7 @@ interface UpdateTool extends Given<ToolRow, Changeable>, Partial<Record<Lists, o
   schemaChangelog?: Record<string, string> | null;
 }
 
-type CreateTool = Omit<UpdateTool, 'minSchemaVersion'> & Pick<ToolRow, 'name' | 'slug' | 'description'>;
+export type CreateTool = Omit<UpdateTool, 'minSchemaVersion'> & Pick<ToolRow, 'name' | 'slug' | 'description'>;
 
 /** The arguments of a list of tools. */
 export interface ToolArgs extends PageArgs, ToolFilters {
@@ -83,40 +84,11 @@ export class ToolService {
   /** @throws RESOURCE_ALREADY_EXISTS for a slug that is taken, also by a built-in tool; InputError */
   async create(caller: Caller, place: Checked<OrganizationPlace>, input: CreateTool): Promise<Tool> {
     const { orgId } = place;
-    checkLists(input);
-    checkDescriptors(input, { configSchema: [], credentialSchema: [], actionSchemas: [] });
-    checkChangelog(input.schemaChangelog, 1);
+    checkNewTool(input);
     const id = newId('tool');
     await this.#unique(orgId, id, input.slug, () =>
       this.#deps.changes.run(caller, async (tx) => {
-        tx.insert('tools', {
-          id,
-          orgId,
-          name: input.name,
-          slug: input.slug,
-          description: input.description,
-          shortDescription: input.shortDescription ?? null,
-          category: input.category ?? 'custom',
-          version: input.version ?? '1.0.0',
-          status: input.status ?? 'active',
-          iconUrl: input.iconUrl ?? null,
-          documentationUrl: input.documentationUrl ?? null,
-          connectionServiceName: input.connectionServiceName ?? null,
-          author: input.author ?? null,
-          tags: input.tags ?? [],
-          supportedActions: input.supportedActions ?? [],
-          supportedStepTypes: input.supportedStepTypes ?? [],
-          configSchema: input.configSchema ?? [],
-          credentialSchema: input.credentialSchema ?? [],
-          actionSchemas: input.actionSchemas ?? [],
-          mcpFunctions: input.mcpFunctions ?? [],
-          customActionType: input.customActionType ?? 'none',
-          isMcpCompatible: input.isMcpCompatible ?? false,
-          schemaChangelog: input.schemaChangelog ?? {},
-          supportsConnection: input.supportsConnection ?? false,
-          createdBy: caller.principal.userId,
-        });
-        recordChange(tx, 'create', 'tool', { id, orgId }, { slug: input.slug });
+        insertTool(tx, caller, { id, orgId }, input);
       }),
     );
     return this.reads.get(noCache, place, id);
@@ -206,6 +178,56 @@ export class ToolService {
       throw alreadyExists('tool', 'slug', slug, await taken());
     }
   }
+}
+
+/**
+ * What is wrong with a new tool, as far as it stands in it.
+ * @param version its schema version
+ * @throws InputError
+ */
+export function checkNewTool(input: CreateTool, version = 1): void {
+  checkLists(input);
+  checkDescriptors(input, { configSchema: [], credentialSchema: [], actionSchemas: [] });
+  checkChangelog(input.schemaChangelog, version);
+}
+
+/** Writes a new tool, which was checked, with its record and its event. @param versions of a copy. Default: 1 and 1 */
+export function insertTool(
+  tx: Tx,
+  caller: Caller,
+  { id, orgId }: OrganizationPlace & { id: string },
+  input: CreateTool,
+  versions: { currentSchemaVersion?: number; minSchemaVersion?: number } = {},
+): void {
+  tx.insert('tools', {
+    id,
+    orgId,
+    name: input.name,
+    slug: input.slug,
+    description: input.description,
+    shortDescription: input.shortDescription ?? null,
+    category: input.category ?? 'custom',
+    version: input.version ?? '1.0.0',
+    status: input.status ?? 'active',
+    iconUrl: input.iconUrl ?? null,
+    documentationUrl: input.documentationUrl ?? null,
+    connectionServiceName: input.connectionServiceName ?? null,
+    author: input.author ?? null,
+    tags: input.tags ?? [],
+    supportedActions: input.supportedActions ?? [],
+    supportedStepTypes: input.supportedStepTypes ?? [],
+    configSchema: input.configSchema ?? [],
+    credentialSchema: input.credentialSchema ?? [],
+    actionSchemas: input.actionSchemas ?? [],
+    mcpFunctions: input.mcpFunctions ?? [],
+    customActionType: input.customActionType ?? 'none',
+    isMcpCompatible: input.isMcpCompatible ?? false,
+    schemaChangelog: input.schemaChangelog ?? {},
+    supportsConnection: input.supportsConnection ?? false,
+    ...versions,
+    createdBy: caller.principal.userId,
+  });
+  recordChange(tx, 'create', 'tool', { id, orgId }, { slug: input.slug });
 }
 
 const builtIn = (id: string) =>

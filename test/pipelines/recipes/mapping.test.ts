@@ -37,7 +37,7 @@ async function makeModel(who: Person, id: string, type = 'chat'): Promise<string
   return id;
 }
 
-async function makeInstance(who: Person, slug: string, name = `Our ${slug}`): Promise<string> {
+async function makeInstance(who: Person, slug: string, name = `Our ${slug}`, more: object = {}): Promise<string> {
   const { tools } = (
     await who.call<{ tools: { tool_id: string; slug: string }[] }>('GET', `/v1/orgs/${who.orgId}/tools?limit=200`)
   ).body;
@@ -45,6 +45,7 @@ async function makeInstance(who: Person, slug: string, name = `Our ${slug}`): Pr
   const { status, body } = await who.call<{ instance_id: string }>('POST', `${who.home}/tool-instances`, {
     tool_id,
     name,
+    ...more,
     ...(slug === 'http-request' && { configuration: { base_url: 'https://api.example.test' } }),
   });
   expect(status, JSON.stringify(body)).toBe(201);
@@ -395,4 +396,96 @@ test('of an instance that is deleted while steps come to use it, one of the two 
       [422, 204],
     ]).toContainEqual([made.status, gone.status]);
   }
+});
+
+test('a missing secret is mapped in all texts of an app, with an event of each part that had it', async () => {
+  const { who, url, appId, augmentation, endpoint, action } = await createPipeline(app);
+  const id = await makeSecret(who, 'ours');
+  await makeSecret(who, 'there');
+  await who.call('PUT', url, { description: 'Uses {{secret.theirs "1"}}.', metadata: { kept: '{{secret.there}}' } });
+  const config = { auth: ['Bearer {{secret.theirs "1"}}'], other: '{{secret.lacking}}' };
+  const step = { name: 'Ask {{secret.lacking}}', step_type: 'llm', config };
+  const one = await augmentation({ stages: [{ name: 'Say', steps: [step] }] });
+  const two = await augmentation({ name: 'Two', metadata: { key: '{{secret.there}}' } });
+  const { augmentation_id } = one;
+  await endpoint({ path: '/a', augmentation_id, metadata: { key: '{{secret.lacking}}' } });
+  const started = await action({ augmentation_id, input: { key: '{{secret.theirs "1"}}' } });
+  const map = (secrets: object, by = who) => by.call<Missing>('POST', `${url}/map-missing`, { secrets });
+
+  const refused = await map({ there: 'ours', 'theirs "1"': 'none', lacking: 'sec_none' });
+  expect([refused.status, refusals(refused.body)]).toEqual([
+    422,
+    [
+      ['body.secrets.there', "Value error, no text of the app misses the secret 'there'"],
+      ['body.secrets.theirs "1"', "Value error, there is no secret 'none' that apps of the workspace can name"],
+      ['body.secrets.lacking', "Value error, there is no secret 'sec_none' that apps of the workspace can name"],
+    ],
+  ]);
+  expect((await map({ lacking: 'ours' }, await colleague(app, who, 'viewer'))).status).toBe(403);
+
+  const mapped = await map({ 'theirs "1"': id, lacking: 'there' });
+  expect([mapped.status, mapped.body]).toEqual([200, { missing: [], total: 0 }]);
+  expect((await who.call('GET', url)).body).toMatchObject({
+    description: 'Uses {{secret.ours}}.',
+    metadata: { kept: '{{secret.there}}' },
+  });
+  const after = (await who.call<Augmentation>('GET', `${url}/augmentations/${augmentation_id}`)).body;
+  expect(after.stages[0]!.steps[0]).toMatchObject({
+    key: one.stages[0]!.steps[0]!.key,
+    name: 'Ask {{secret.there}}',
+    config: { auth: ['Bearer {{secret.ours}}'], other: '{{secret.there}}' },
+  });
+  expect(await eventsOf(app, appId)).toEqual(['app.created', 'app.updated', 'app.updated']);
+  expect(await eventsOf(app, augmentation_id)).toEqual(['augmentation.created', 'augmentation.updated']);
+  expect(await eventsOf(app, two.augmentation_id)).toEqual(['augmentation.created']);
+  expect(await eventsOf(app, started.body.action_id)).toEqual(['action.created', 'action.updated']);
+  const { endpoints } = (await who.call<{ endpoints: object[] }>('GET', `${url}/endpoints`)).body;
+  expect(endpoints).toMatchObject([{ metadata: { key: '{{secret.there}}' } }]);
+});
+
+test('a namespace with tool instances that steps use goes only by force, which takes them from the steps', async () => {
+  const { who, appId, augmentation } = await createPipeline(app);
+  const made = await who.call<{ namespace_id: string }>('POST', `${who.home}/namespaces`, { name: 'Sales' });
+  const { namespace_id } = made.body;
+  const instance = await makeInstance(who, 'slack', 'Ours', { namespace_id });
+  const other = await makeInstance(who, 'slack', 'Of all');
+  const stepOf = (key: string, tool_instance_id: string) => ({ key, name: key, step_type: 'tool', tool_instance_id });
+  const steps = [stepOf('post', instance), stepOf('tell', other)];
+  const used = await augmentation({ stages: [{ name: 'Send', steps }] });
+  const url = `${who.home}/namespaces/${namespace_id}`;
+  const refused = await who.call<{ details: object }>('DELETE', url);
+  expect([refused.status, refused.body.details]).toEqual([
+    409,
+    {
+      resource_type: 'namespace',
+      resource_id: namespace_id,
+      reason: 'in_use',
+      references: [
+        {
+          resource_type: 'augmentation',
+          resource_id: used.augmentation_id,
+          workspace_id: who.workspaceId,
+          app_id: appId,
+          steps: ['post'],
+        },
+      ],
+    },
+  ]);
+  expect((await who.call('GET', `${who.home}/tool-instances/${instance}`)).status).toBe(200);
+  expect((await who.call('DELETE', `${url}?force=true`)).status).toBe(204);
+  expect((await who.call('GET', `${who.home}/tool-instances/${instance}`)).status).toBe(404);
+  const after = await augmentationOf(who, { app_id: appId, augmentation_id: used.augmentation_id, message: '' });
+  expect(after.stages[0]!.steps.map((step) => [step.tool_instance_id, step.tool_slug])).toEqual([
+    [null, 'slack'],
+    [other, 'slack'],
+  ]);
+  expect(await missingOf(who, appId)).toEqual({
+    missing: [{ kind: 'tool_instance', name: 'slack', used_by: ['step.answers.post'] }],
+    total: 1,
+  });
+  expect(await eventsOf(app, used.augmentation_id)).toEqual(['augmentation.created', 'augmentation.updated']);
+  // one that nothing uses needs no force
+  const spare = await who.call<{ namespace_id: string }>('POST', `${who.home}/namespaces`, { name: 'Spare' });
+  await makeInstance(who, 'slack', 'Spare', { namespace_id: spare.body.namespace_id });
+  expect((await who.call('DELETE', `${who.home}/namespaces/${spare.body.namespace_id}`)).status).toBe(204);
 });

@@ -37,9 +37,9 @@ async function missingAfter(lab: Lab, mapping: Json): Promise<string[]> {
 }
 
 /** Makes an augmentation whose step lacks all, gives it something, and answers the step. */
-async function stepAfter(lab: Lab, mapping: (name: string) => Json): Promise<Json> {
+async function stepAfter(lab: Lab, mapping: (name: string) => Json, more: Json = {}): Promise<Json> {
   const name = `theirs-${lab.world.next()}`;
-  const steps = [{ name: 'Ask', stepType: 'llm', toolSlug: name, logicalModelId: name }];
+  const steps = [{ name: 'Ask', stepType: 'llm', toolSlug: name, logicalModelId: name, ...more }];
   const input = { name: 'Lacks', stages: [{ name: 'Say', steps }] };
   const { id } = (await mutateOk(lab.app, 'createAugmentation', { ...place(lab), input }, token(lab))) as Json;
   await mutateOk(lab.app, 'mapMissingParts', { ...place(lab), input: mapping(name) }, token(lab));
@@ -48,6 +48,25 @@ async function stepAfter(lab: Lab, mapping: (name: string) => Json): Promise<Jso
     stages: { steps: Json[] }[];
   };
   return stages[0]!.steps[0]!;
+}
+
+/** Imports a document of one app, which names a tool, a model and a secret of its own. */
+async function importedBy(lab: Lab, more: Json): Promise<{ made: Json[]; missing: Json[] }> {
+  const step = { key: 'ask', stage: 'say', name: 'Ask', step_type: 'llm', tool: 'theirs', model: 'theirs' };
+  const definition = {
+    app: { name: 'Own', metadata: { auth: '{{secret.theirs}}' } },
+    augmentations: [{ key: 'answer', name: 'Answer' }],
+    stages: [{ key: 'say', augmentation: 'answer', name: 'Say' }],
+    steps: [step],
+  };
+  const workspace = { name: 'Own' };
+  const document = { format: 'workspace', version: 1, workspace, apps: [{ key: 'own', definition }] };
+  const { orgId, workspaceId } = place(lab);
+  const input = { document, ...more };
+  return (await mutateOk(lab.app, 'importWorkspace', { orgId, workspaceId, input }, token(lab))) as {
+    made: Json[];
+    missing: Json[];
+  };
 }
 
 /** What recipes name and apps lack, and deletions of what steps use. */
@@ -61,6 +80,39 @@ export const recipeCases: Readonly<Record<string, InputCase>> = {
       'input.models': async (lab) => {
         const id = lab.world.ids.logical_model_id!;
         expect(await stepAfter(lab, (name) => ({ models: { [name]: id } }))).toMatchObject({ logicalModelId: id });
+      },
+      'input.secrets': async (lab) => {
+        const name = `mapped ${lab.world.next()}`;
+        const secret = { name, secretType: 'token', value: { a: 'b' } };
+        await mutateOk(lab.app, 'createSecret', { orgId: place(lab).orgId, input: secret }, token(lab));
+        const mapping = { models: {}, secrets: { theirs: name } };
+        const step = await stepAfter(lab, () => mapping, { config: { key: '{{secret.theirs}}' } });
+        expect(step.config).toEqual({ key: `{{secret.${name}}}` });
+      },
+    },
+  },
+  importWorkspace: {
+    effects: {
+      'input.document': async (lab) => {
+        expect(await importedBy(lab, {})).toMatchObject({ made: [{ key: 'own' }] });
+      },
+      'input.dryRun': async (lab) => {
+        expect(await importedBy(lab, { dryRun: true })).toMatchObject({ made: [{ resourceId: null }] });
+      },
+      'input.tools': async (lab) => {
+        const { missing } = await importedBy(lab, { tools: { theirs: lab.world.ids.tool_instance_id } });
+        expect(missing.map(({ kind }) => kind)).toEqual(['model', 'secret']);
+      },
+      'input.models': async (lab) => {
+        const { missing } = await importedBy(lab, { models: { theirs: lab.world.ids.logical_model_id } });
+        expect(missing.map(({ kind }) => kind)).toEqual(['tool', 'secret']);
+      },
+      'input.secrets': async (lab) => {
+        const name = `mapped ${lab.world.next()}`;
+        const secret = { name, secretType: 'token', value: { a: 'b' } };
+        await mutateOk(lab.app, 'createSecret', { orgId: place(lab).orgId, input: secret }, token(lab));
+        const { missing } = await importedBy(lab, { secrets: { theirs: name } });
+        expect(missing.map(({ kind }) => kind)).toEqual(['tool', 'model']);
       },
     },
   },

@@ -130,6 +130,17 @@ export const resourceCases: Readonly<Record<string, InputCase>> = {
       }),
     },
   },
+  deleteNamespace: {
+    effects: {
+      force: forced('deleteNamespace', async (lab) => {
+        const { org_id: orgId, workspace_id: workspaceId } = lab.world.ids;
+        const id = findKey(await made(lab, `${W}/namespaces`), ['namespace_id']);
+        const tool = { toolId: lab.world.ids.tool_id, name: 'Used', namespaceId: id };
+        const instance = await mutateOk(lab.app, 'createToolInstance', { orgId, workspaceId, input: tool }, token(lab));
+        return { given: { orgId, workspaceId, id }, step: { toolInstanceId: (instance as Json).id } };
+      }),
+    },
+  },
   deleteLogicalModel: {
     effects: {
       force: forced('deleteLogicalModel', async (lab) => {
