@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inWorkspace, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -58,6 +59,8 @@ const UpdateNamespaceInput = builder.inputType('UpdateNamespaceInput', {
   }),
 });
 
+const DeleteNamespacePayload = deletePayload('DeleteNamespace', { noun: 'namespace', in: ['orgId', 'workspaceId'] });
+
 builder.mutationFields((t) => ({
   createNamespace: t.field({
     type: Namespace,
@@ -76,15 +79,13 @@ builder.mutationFields((t) => ({
     resolve: ({ workspace }, { id, input }, { caller, services }) =>
       services.namespaces.update(caller, workspace, id, input),
   }),
-  deleteNamespace: t.boolean({
+  deleteNamespace: t.field({
+    type: DeleteNamespacePayload,
     description: 'Deletes a namespace with everything in it. The namespace `default` cannot be deleted.',
     authorize: { workspace: 'namespace:delete' },
     emits: ['namespace.deleted'],
     mayEmit: ['artifact.deleted', 'source.deleted', 'connection.deleted', 'secret.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ workspace }, { id }, { caller, services }) => {
-      await services.namespaces.delete(caller, workspace, id);
-      return true;
-    },
+    resolve: ({ workspace }, { id }, { caller, services }) => services.namespaces.delete(caller, workspace, id),
   }),
 }));

@@ -80,7 +80,7 @@ export class NamespaceService {
    * `src/wiring/removal-order.ts` lists. The tokens of its connections are revoked.
    * @throws RESOURCE_CONFLICT `default_namespace`
    */
-  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<void> {
+  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<Namespace> {
     const namespace = await this.reads.get(noCache, place, id);
     ensureNotDefault(namespace, 'cannot be deleted');
     const { orgId, workspaceId } = namespace;
@@ -98,6 +98,7 @@ export class NamespaceService {
       await contents.after(tx);
       recordChange(tx, 'delete', 'namespace', namespace, { slug: namespace.slug });
     });
+    return namespace;
   }
 
   async #unique<T>(place: Checked<WorkspacePlace>, slug: string, work: () => Promise<T>): Promise<T> {
