@@ -273,7 +273,7 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
 
   // their type had another name
   const connections = recording.reads.flatMap(({ path, body }) =>
-    /\/connections$/.test(path) ? (body.connections as { connection_id: string; status: string }[]) : [],
+    path.endsWith('/connections') ? (body.connections as { connection_id: string; status: string }[]) : [],
   );
   if (connections.length > 0)
     it('finds the connections of before by their ids', async () => {
