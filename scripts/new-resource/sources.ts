@@ -76,7 +76,7 @@ import { createRow, deleteRow, type FieldsOf, type NewFieldsOf, updateRow } from
 import { Reads } from '../../data/reads.ts';
 import { type ${type}, Prisma } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { ${checked}, Checked } from '../../kernel/checked-place.ts';
+import type { ${checked}, Checked, Deleted } from '../../kernel/checked-place.ts';
 ${kept ? "import { notFound } from '../../kernel/errors.ts';\n" : ''}import { newId } from '../../kernel/ids.ts';
 
 const ${naming.list} = {
@@ -107,7 +107,7 @@ ${kept ? `  /** @throws RESOURCE_NOT_FOUND \`${place}\` */\n` : ''}\
   }
 
   /** @throws RESOURCE_NOT_FOUND */
-  async delete(caller: Caller, place: Checked<${checked}>, id: string): Promise<boolean> {
+  async delete(caller: Caller, place: Checked<${checked}>, id: string): Promise<Deleted<${checked}>> {
     return deleteRow(this.#deps, caller, ${naming.list}, { id, ...place });
   }
 }
@@ -119,14 +119,16 @@ export const anOrA = (noun: string): string => `${/^[aeio]/.test(noun) ? 'an' : 
 
 /** What clients see of the resource. */
 export function graphSource({ naming, group, place, about }: NewResource): string {
-  const { parent, module, fields, args, authorize, root, refers } = styles[place];
+  const { parent, module, below, fields, args, authorize, root, refers } = styles[place];
   const { type, word, noun, list, property } = naming;
   const plural = list === `${property}s` ? '' : `\n  plural: '${list}',`;
   const a = anOrA(noun);
+  const within = below.map((column) => `'${column}'`).join(', ');
   return `import { builder } from '../../graphql/builder.ts';
 import { ${fields}, tracked } from '../../graphql/common-fields.ts';
 import { bounds, type InputFields, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { ${args}, idArg } from '../../graphql/place-args.ts';
 ${refers ? "import { refersTo } from '../../graphql/references.ts';\n" : ''}\
 import { readable } from '../../graphql/resource.ts';
@@ -173,6 +175,8 @@ const Update${type}Input = builder.inputType('Update${type}Input', {
 
 const target = () => ({ ...${args}(), ...idArg('The ${noun}.') });
 
+const Delete${type}Payload = deletePayload('Delete${type}', { noun: '${noun}', in: [${within}] });
+
 builder.mutationFields((t) => ({
   create${type}: t.field({
     type: ${type},
@@ -191,7 +195,8 @@ builder.mutationFields((t) => ({
     resolve: ({ ${root} }, { id, input }, { caller, services }) =>
       services.${list}.update(caller, ${root}, id, input),
   }),
-  delete${type}: t.boolean({
+  delete${type}: t.field({
+    type: Delete${type}Payload,
     description: 'Deletes ${a}.',
     authorize: ${authorize(`${word}:delete`)},
     emits: ['${word}.deleted'],
@@ -243,7 +248,7 @@ mutation Update${type}(${variables}, ${id}, $body: Update${type}Input! @body)
 
 mutation Delete${type}(${variables}, ${id})
 @rest(method: DELETE, path: "${one}", errors: B, status: 204) {
-  delete${type}(${args}, id: $${word}_id) @body
+  delete${type}(${args}, id: $${word}_id) @body { id }
 }
 `;
 }

@@ -92,21 +92,21 @@ export async function updateRow<Name extends VersionedTable>(
   });
 }
 
-/** Deletes a row and records it. @param row as in {@link updateRow} @throws RESOURCE_NOT_FOUND */
-export async function deleteRow<Name extends VersionedTable>(
+/** Deletes a row and records it. @param row as in {@link updateRow} @returns it @throws RESOURCE_NOT_FOUND */
+export async function deleteRow<Name extends VersionedTable, Target extends ChangedRow>(
   { changes }: PlainChangeDeps,
   caller: Caller,
   { kind, from }: Kept<With<'deleted'>, Name>,
-  row: ChangedRow,
+  row: Target,
   { rules, metadata }: { rules?: Rules<void>; metadata?: Record<string, unknown> } = {},
-): Promise<boolean> {
+): Promise<Target> {
   return changes.run(caller, async (tx) => {
     await rules?.(tx);
     const key = keyOf(from, row);
     await tx.expectVersion({ table: from, key });
     tx.remove(from, key, () => notFound(kind, row.id));
     recordChange(tx, 'delete', kind, row, metadata);
-    return true;
+    return row;
   });
 }
 

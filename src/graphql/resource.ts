@@ -33,6 +33,8 @@ interface Parents<Row, Args extends PageArgs> {
 
 interface Readable<Row, Args extends PageArgs> {
   kind: ReadableKind;
+  /** What fields and descriptions call it, if not by the name of the type. */
+  word?: string;
   /** The name of a list, if it is not that of the type with an `s`. */
   plural?: string;
   /** The parent type of the rows, or their parents. */
@@ -59,11 +61,11 @@ const nounOf = (name: string) => name.replaceAll(/(?<=[a-z])[A-Z]/g, ' $&').toLo
  */
 export function readable<Row extends PlacedRow, Args extends PageArgs>(
   type: ObjectRef<Types, Row, Row>,
-  { kind, below, page = pageArgs, one = {}, list = {}, nested = {}, ...options }: Readable<Row, Args>,
+  { kind, word = type.name, below, page = pageArgs, one = {}, list = {}, nested = {}, ...options }: Readable<Row, Args>,
 ) {
   const node: ObjectRef<Types, PlacedRow> = type;
-  const noun = nounOf(type.name);
-  const field = type.name.charAt(0).toLowerCase() + type.name.slice(1);
+  const noun = nounOf(word);
+  const field = word.charAt(0).toLowerCase() + word.slice(1);
   const permission = `${kind}:read` as const;
   const { plural = `${field}s` } = options;
   const several = 'lists' in below;

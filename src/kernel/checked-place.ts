@@ -23,6 +23,9 @@ export interface EnvironmentPlace extends WorkspacePlace {
 /** An app and a namespace of the same workspace. */
 export interface AppNamespacePlace extends AppPlace, NamespacePlace {}
 
+/** What is left of a deleted object: its id, and where it was. */
+export type Deleted<Place extends object> = Place & { id: string };
+
 /** A part of a workspace that contains other resources. */
 export type PlacePart = 'namespace' | 'app' | 'environment';
 

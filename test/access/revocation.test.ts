@@ -119,7 +119,7 @@ describe('what acts at once on this node and within a second on the other', () =
     const input = { currentPassword: owner.password, newPassword: 'another password' };
     await expectRevoked('/v1/auth/me', other, 401, () =>
       callsOf(here).graphql(
-        'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
+        'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { user { id } } }',
         { input },
         owner.headers,
       ),

@@ -102,7 +102,7 @@ async function oneOfSome(owner: Person): Promise<Record<string, string>> {
   return {
     Tool: tool,
     ToolInstance: instance,
-    Connection: await made(`${owner.home}/connections/api-key`, 'connection_id', {
+    ToolAuthorization: await made(`${owner.home}/connections/api-key`, 'connection_id', {
       tool_instance_id: instance,
       api_key: 'k',
     }),

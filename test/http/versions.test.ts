@@ -308,9 +308,9 @@ it('the successor of a token begins with a version of its own', async () => {
 it('takes expectedVersion as a variable; null expects nothing', async () => {
   const { id } = await newThread();
   const query = `mutation ($v: Int) { deleteThread(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}",
-    namespaceId: "default", id: "${id}", expectedVersion: $v) }`;
+    namespaceId: "default", id: "${id}", expectedVersion: $v) { id } }`;
   const asked = async (v: number | null) =>
     (await app.server.inject(graphqlRequest(query, { v }, `Bearer ${ann.accessToken}`))).json().data;
   expect(await asked(2)).toBeNull();
-  expect(await asked(null)).toEqual({ deleteThread: true });
+  expect(await asked(null)).toEqual({ deleteThread: { id } });
 });

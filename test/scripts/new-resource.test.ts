@@ -212,7 +212,9 @@ test.each(walked)(
       ),
     ).toEqual({ it: { resourceVersion: 2, description: 'Changed.' } });
     expect(await ann.query(`{ node(id: "${second}") { __typename } }`)).toEqual({ node: { __typename: type } });
-    expect(await ann.query(`mutation { it: delete${type}(${args}, id: "${second}") }`)).toEqual({ it: true });
+    expect(
+      await ann.query(`mutation { it: delete${type}(${args}, id: "${second}") { id orgId organization { id } } }`),
+    ).toEqual({ it: { id: second, orgId: ids.org_id, organization: { id: ids.org_id } } });
     await expectTold(second);
     stream.close();
   },

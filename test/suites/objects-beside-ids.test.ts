@@ -52,6 +52,9 @@ const alone: Record<string, string> = {
   'Notification.actionUrl': 'An address.',
   'Notification.resourcePath': 'An address.',
   'Notification.metadata': 'An object for REST; what it names depends on what happened.',
+  'LogoutPayload.sessionId': 'Sessions are no resources.',
+  'VerifyEmailPayload.userId': 'Whoever has the link need not be signed in.',
+  'ResetPasswordPayload.userId': 'The same.',
   'User.settings': 'An object for REST; `organizations` gives them.',
 };
 

@@ -271,6 +271,19 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
       expect(oauthStates.verifierOf(begun)).toMatch(/^[\w-]{43,}$/);
     });
 
+  // their type had another name
+  const connections = recording.reads.flatMap(({ path, body }) =>
+    path.endsWith('/connections') ? (body.connections as { connection_id: string; status: string }[]) : [],
+  );
+  if (connections.length > 0)
+    it('finds the connections of before by their ids', async () => {
+      const query = 'query ($id: ID!) { node(id: $id) { __typename id ... on ToolAuthorization { status } } }';
+      for (const { connection_id: id, status } of connections)
+        expect(await ann.post('/graphql', { query, variables: { id } })).toEqual({
+          data: { node: { __typename: 'ToolAuthorization', id, status } },
+        });
+    });
+
   if (reveals.length > 0)
     it('opens the secrets of before, each version', async () => {
       const [current, versions] = await answersOf(ann, reveals);

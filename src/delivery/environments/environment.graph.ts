@@ -2,10 +2,10 @@ import { builder } from '../../graphql/builder.ts';
 import { inWorkspace, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
-import { MessageResult } from '../../graphql/results.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { restrictionsOf } from '../../kernel/token-grant.ts';
 import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
@@ -106,6 +106,12 @@ const EnvironmentResult = builder
     }),
   });
 
+const DeleteEnvironmentPayload = deletePayload('DeleteEnvironment', {
+  noun: 'environment',
+  in: ['orgId', 'workspaceId'],
+  message: 'Environment deleted successfully',
+});
+
 builder.mutationFields((t) => ({
   createEnvironment: t.field({
     type: EnvironmentResult,
@@ -130,7 +136,7 @@ builder.mutationFields((t) => ({
     }),
   }),
   deleteEnvironment: t.field({
-    type: MessageResult,
+    type: DeleteEnvironmentPayload,
     description:
       'Undeploys everything in an environment and deletes it with its secrets. The default environment can only be ' +
       'deleted last.',
@@ -138,9 +144,6 @@ builder.mutationFields((t) => ({
     emits: ['environment.deleted'],
     mayEmit: ['deployment.removed', 'secret.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ workspace }, { id }, { caller, services }) => {
-      await services.environments.delete(caller, workspace, id);
-      return { message: 'Environment deleted successfully' };
-    },
+    resolve: ({ workspace }, { id }, { caller, services }) => services.environments.delete(caller, workspace, id),
   }),
 }));

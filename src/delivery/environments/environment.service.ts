@@ -8,7 +8,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Environment as EnvironmentRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { lockWorkspace } from '../../tenancy/workspaces/workspace.service.ts';
@@ -95,8 +95,8 @@ export class EnvironmentService {
    * Undeploys everything in it, then deletes it with its secrets.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `default_environment`
    */
-  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<void> {
-    await this.#deps.changes.run(caller, async (tx) => {
+  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<Deleted<WorkspacePlace>> {
+    return this.#deps.changes.run(caller, async (tx) => {
       await lockWorkspace(tx, place, 'no key update');
       const environment = await lockAlone(tx, place, id);
       await tx.expectVersion(versionedEnvironment(id));
@@ -105,6 +105,7 @@ export class EnvironmentService {
       tx.remove('environments', { id });
       await this.#deps.secrets.placeDeleted(tx, { environmentId: id });
       recordChange(tx, 'delete', 'environment', environment, { slug: environment.slug });
+      return environment;
     });
   }
 }

@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inApp } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { appArgs, idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -43,6 +44,8 @@ const CreateReleaseInput = builder.inputType('CreateReleaseInput', {
   }),
 });
 
+const DeleteReleasePayload = deletePayload('DeleteRelease', { noun: 'release', in: ['orgId', 'workspaceId', 'appId'] });
+
 builder.mutationFields((t) => ({
   createRelease: t.field({
     type: Release,
@@ -53,14 +56,12 @@ builder.mutationFields((t) => ({
     resolve: ({ workspace }, { appId, input }, { caller, services }) =>
       services.releases.create(caller, { ...workspace, appId }, input),
   }),
-  deleteRelease: t.boolean({
+  deleteRelease: t.field({
+    type: DeleteReleasePayload,
     description: 'Deletes a release.',
     authorize: { workspace: 'release:delete', in: 'app' },
     emits: ['release.deleted'],
     args: { ...appArgs(), ...idArg('The release.'), ...versionArg() },
-    resolve: async ({ app }, { id }, { caller, services }) => {
-      await services.releases.delete(caller, app, id);
-      return true;
-    },
+    resolve: ({ app }, { id }, { caller, services }) => services.releases.delete(caller, app, id),
   }),
 }));

@@ -9,7 +9,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { Prisma, type Release } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
+import type { AppPlace, Checked, Deleted } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { referencesToRelease } from '../environments/slots.ts';
@@ -57,7 +57,7 @@ export class ReleaseService {
   }
 
   /** @throws RESOURCE_NOT_FOUND `release`; RESOURCE_CONFLICT `in_use` while it is deployed anywhere */
-  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<void> {
+  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<Deleted<AppPlace>> {
     const release = await this.reads.get(noCache, place, id);
     const { number, version } = release;
     const rules = async (tx: Tx) => {
@@ -67,7 +67,7 @@ export class ReleaseService {
       if (references.length > 0)
         throw conflict('release', id, 'in_use', 'The release is deployed: undeploy it first.', { references });
     };
-    await deleteRow(this.#deps, caller, releases, release, { rules, metadata: { number, version } });
+    return deleteRow(this.#deps, caller, releases, release, { rules, metadata: { number, version } });
   }
 }
 

@@ -212,7 +212,8 @@ builder.mutationFields((t) => ({
     resolve: ({ organization }, { input }, { caller, services }) =>
       services.apiTokens.create(caller, organization, input),
   }),
-  revokeApiToken: t.boolean({
+  revokeApiToken: t.field({
+    type: ApiToken,
     description:
       "Revokes one of the caller's own API tokens immediately, together with the tokens it was refreshed from " +
       'and to and all tokens that these created.',
@@ -222,7 +223,8 @@ builder.mutationFields((t) => ({
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { caller, services }) => services.apiTokens.revoke(caller, organization, id),
   }),
-  adminRevokeApiToken: t.boolean({
+  adminRevokeApiToken: t.field({
+    type: ApiToken,
     description:
       'Revokes any API token or app token of the organization immediately, together with the tokens it was ' +
       'refreshed from and to and all tokens that these created.',

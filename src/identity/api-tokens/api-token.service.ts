@@ -172,34 +172,40 @@ export class ApiTokenService implements ContentOwner {
    * Revokes one of the caller's own tokens with its family. Repeating it changes nothing.
    * @throws RESOURCE_NOT_FOUND `api_token`, also for another user's token
    */
-  async revoke(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+  async revoke(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<ApiToken> {
     const token = await this.all.get(noCache, place, id);
     if (token.tokenType !== 'pat' || token.createdByUserId !== caller.principal.userId) throw notFound('api_token', id);
-    return this.#revoke(caller, id, 'revoked_by_user');
+    return this.#revoke(caller, place, id, 'revoked_by_user');
   }
 
   /** Revokes any token of the organization. @throws RESOURCE_NOT_FOUND `api_token` */
-  async revokeAny(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+  async revokeAny(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<ApiToken> {
     await this.all.get(noCache, place, id);
-    return this.#revoke(caller, id, 'revoked_by_admin');
+    return this.#revoke(caller, place, id, 'revoked_by_admin');
   }
 
   /** Revokes a token of an app. @throws RESOURCE_NOT_FOUND `app` or `app_token`, FORBIDDEN */
-  async revokeOfApp(caller: Caller, place: Checked<OrganizationPlace>, appId: string, id: string): Promise<boolean> {
+  async revokeOfApp(caller: Caller, place: Checked<OrganizationPlace>, appId: string, id: string): Promise<ApiToken> {
     await this.app(caller, place, appId, 'app_token:revoke');
     const token = await this.all.find(noCache, place, id);
     if (token?.appId !== appId) throw notFound('app_token', id);
     const isOwn = token.createdByUserId === caller.principal.userId;
-    return this.#revoke(caller, id, isOwn ? 'revoked_by_user' : 'revoked_by_admin');
+    return this.#revoke(caller, place, id, isOwn ? 'revoked_by_user' : 'revoked_by_admin');
   }
 
-  async #revoke(caller: Caller, id: string, reason: RevocationReason): Promise<boolean> {
+  /** @returns the token as it is then */
+  async #revoke(
+    caller: Caller,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    reason: RevocationReason,
+  ): Promise<ApiToken> {
     const { changes, authentication } = this.#deps;
-    return changes.run(caller, async (tx) => {
+    await changes.run(caller, async (tx) => {
       await tx.expectVersion({ table: 'api_tokens', key: { id } });
       await revokeTokens(tx, authentication, { id }, reason);
-      return true;
     });
+    return this.all.get(noCache, place, id);
   }
 
   /** An app whose workspace the caller can see. @throws RESOURCE_NOT_FOUND `app`; FORBIDDEN with the permission */

@@ -5,7 +5,7 @@ import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { versionArg } from '../../graphql/versions.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
-import { ApiTokenConnection, CreateApiTokenInput, IssuedApiToken } from './api-token.graph.ts';
+import { ApiToken, ApiTokenConnection, CreateApiTokenInput, IssuedApiToken } from './api-token.graph.ts';
 
 builder.objectField(App, 'tokens', (t) =>
   t.field({
@@ -48,7 +48,8 @@ builder.mutationFields((t) => ({
     resolve: ({ organization }, { appId, input }, { caller, services }) =>
       services.apiTokens.createForApp(caller, organization, appId, input),
   }),
-  revokeAppToken: t.boolean({
+  revokeAppToken: t.field({
+    type: ApiToken,
     description:
       'Revokes a token of an app immediately, together with the tokens it was refreshed from and to and all ' +
       'tokens that these created.',

@@ -174,6 +174,49 @@ const ChangePasswordInput = builder.inputType('ChangePasswordInput', {
   }),
 });
 
+const LogoutPayload = builder.objectRef<{ sessionId: string }>('LogoutPayload').implement({
+  description: 'The session that has ended.',
+  fields: (t) => ({ sessionId: t.exposeID('sessionId', { description: 'Identifier of the session.' }) }),
+});
+
+const VerifyEmailPayload = builder.objectRef<{ userId: string; email: string }>('VerifyEmailPayload').implement({
+  description: 'The address that was verified.',
+  fields: (t) => ({
+    userId: t.exposeID('userId', { description: 'The user who has the address.' }),
+    email: t.exposeString('email', { description: 'The verified address.' }),
+  }),
+});
+
+const asked = 'The address of the request. It does not tell whether there is such an account.';
+
+const ResendVerificationPayload = builder.objectRef<{ email: string }>('ResendVerificationPayload').implement({
+  description: 'A verification link was asked for.',
+  fields: (t) => ({ email: t.exposeString('email', { description: asked }) }),
+});
+
+const ForgotPasswordPayload = builder.objectRef<{ email: string }>('ForgotPasswordPayload').implement({
+  description: 'A link to reset a password was asked for.',
+  fields: (t) => ({ email: t.exposeString('email', { description: asked }) }),
+});
+
+const ResetPasswordPayload = builder.objectRef<{ userId: string }>('ResetPasswordPayload').implement({
+  description: 'The user whose password was set.',
+  fields: (t) => ({ userId: t.exposeID('userId', { description: 'The user.' }) }),
+});
+
+const ChangePasswordPayload = builder.objectRef<object>('ChangePasswordPayload').implement({
+  description: 'The user whose password was changed.',
+  fields: (t) => ({
+    user: t.field({
+      type: User,
+      authorize: 'inherited',
+      description: 'The caller.',
+      resolve: (_row, _args, { caller: { principal }, services }) =>
+        services.users.view(principal.userId, principal.orgId),
+    }),
+  }),
+});
+
 builder.mutationFields((t) => ({
   register: t.field({
     type: SignInResult,
@@ -208,14 +251,12 @@ builder.mutationFields((t) => ({
     args: { input: t.arg({ type: RefreshInput, required: true, description: 'The refresh token.' }) },
     resolve: (_root, { input }, { anyCaller, services }) => services.auth.refresh(anyCaller, input.refreshToken),
   }),
-  logout: t.boolean({
+  logout: t.field({
+    type: LogoutPayload,
     description: "Ends the caller's session. Its tokens stop working at once.",
     authorize: { session: 'user:update' },
     activity: { action: 'logout', resourceType: 'user' },
-    resolve: async (_root, _args, { caller, services }) => {
-      await services.auth.logout(caller);
-      return true;
-    },
+    resolve: async (_root, _args, { caller, services }) => ({ sessionId: await services.auth.logout(caller) }),
   }),
   switchOrganization: t.field({
     type: SwitchOrganizationResult,
@@ -225,7 +266,8 @@ builder.mutationFields((t) => ({
     args: { input: t.arg({ type: SwitchOrganizationInput, required: true, description: 'The organization.' }) },
     resolve: (_root, { input }, { caller, services }) => services.auth.switchOrganization(caller, input.orgId),
   }),
-  verifyEmail: t.boolean({
+  verifyEmail: t.field({
+    type: VerifyEmailPayload,
     description:
       'Verifies an e-mail address with the mailed token: the address that the account was created with, or the one ' +
       'that it changes to. The token works once. The first verification of an account revokes the API tokens that ' +
@@ -235,12 +277,10 @@ builder.mutationFields((t) => ({
     mayEmit: ['api_token.revoked', 'app_token.revoked'],
     isCredential: true,
     args: { input: t.arg({ type: TokenInput, required: true, description: 'The token.' }) },
-    resolve: async (_root, { input }, { anyCaller, services }) => {
-      await services.emailProofs.verify(anyCaller, input.token);
-      return true;
-    },
+    resolve: (_root, { input }, { anyCaller, services }) => services.emailProofs.verify(anyCaller, input.token),
   }),
-  resendVerification: t.boolean({
+  resendVerification: t.field({
+    type: ResendVerificationPayload,
     description:
       'Mails a new verification link if the account exists and needs one. The response never reveals whether it does.',
     authorize: 'public',
@@ -248,10 +288,11 @@ builder.mutationFields((t) => ({
     args: { input: t.arg({ type: EmailInput, required: true, description: 'The address.' }) },
     resolve: async (_root, { input }, { anyCaller, services }) => {
       await services.requestedMails.request(anyCaller, input.email, 'verify_email');
-      return true;
+      return { email: input.email };
     },
   }),
-  forgotPassword: t.boolean({
+  forgotPassword: t.field({
+    type: ForgotPasswordPayload,
     description:
       'Mails a link to reset the password if the account exists. The response never reveals whether it does.',
     authorize: 'public',
@@ -259,10 +300,11 @@ builder.mutationFields((t) => ({
     args: { input: t.arg({ type: EmailInput, required: true, description: 'The address.' }) },
     resolve: async (_root, { input }, { anyCaller, services }) => {
       await services.requestedMails.request(anyCaller, input.email, 'reset_password');
-      return true;
+      return { email: input.email };
     },
   }),
-  resetPassword: t.boolean({
+  resetPassword: t.field({
+    type: ResetPasswordPayload,
     description:
       'Sets a new password with the mailed token and ends all sessions. A mail lists the API tokens that keep ' +
       'working. If the address was never verified before, they are revoked instead.',
@@ -273,12 +315,12 @@ builder.mutationFields((t) => ({
     args: {
       input: t.arg({ type: ResetPasswordInput, required: true, description: 'The token and the new password.' }),
     },
-    resolve: async (_root, { input }, { anyCaller, services }) => {
-      await services.passwordChanges.reset(anyCaller, input);
-      return true;
-    },
+    resolve: async (_root, { input }, { anyCaller, services }) => ({
+      userId: await services.passwordChanges.reset(anyCaller, input),
+    }),
   }),
-  changePassword: t.boolean({
+  changePassword: t.field({
+    type: ChangePasswordPayload,
     description:
       "Sets a new password and ends the caller's other sessions. A mail lists the API tokens that keep working.",
     authorize: { session: 'user:update' },
@@ -290,7 +332,7 @@ builder.mutationFields((t) => ({
     },
     resolve: async (_root, { input }, { caller, services }) => {
       await services.passwordChanges.change(caller, input);
-      return true;
+      return {};
     },
   }),
 }));

@@ -95,14 +95,15 @@ export class AuthService {
     this.#lockedAttempts.flush();
   }
 
-  /** Ends the caller's session. The access token stops working at once. */
-  async logout(caller: Caller): Promise<void> {
+  /** Ends the caller's session. The access token stops working at once. @returns the session */
+  async logout(caller: Caller): Promise<string> {
     const { sessionId, userId, orgId } = sessionOf(caller, 'user:update');
     await this.#deps.changes.run(caller, async (tx) => {
       this.#deps.sessions.revoke(tx, sessionId, 'logout');
       tx.audit({ action: 'logout', resourceType: 'user', resourceId: userId, orgId });
       tx.afterCommit(() => this.#deps.authentication.sessionChanged(sessionId));
     });
+    return sessionId;
   }
 
   /** @throws AUTHENTICATION_FAILED for any fault of the token */

@@ -7,6 +7,9 @@ import type { AuthDeps } from './auth.service.ts';
 import { type UsedEmailToken, useEmailToken } from './email-tokens.ts';
 import { holdAddress } from './held-addresses.ts';
 
+/** An address that was proven, and whose it is. */
+type VerifiedAddress = Pick<UsedEmailToken, 'userId' | 'email'>;
+
 /**
  * Verifies addresses with mailed links: the address that an account was created with, or the one that it changes to.
  */
@@ -25,17 +28,19 @@ export class EmailProofs {
    * to take an account back is to reset its password. An account that does not hold its address, because only an
    * identity provider says it, gets it from somebody who is signed in; a link alone proves it for that account, and
    * leads nobody else there.
+   * @returns the address and its account
    * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired, RESOURCE_ALREADY_EXISTS when another
    * account has taken the address meanwhile
    */
-  async verify(caller: AnyCaller, token: string): Promise<void> {
+  async verify(caller: AnyCaller, token: string): Promise<VerifiedAddress> {
     let address = '';
-    await this.#deps.changes
+    return this.#deps.changes
       .run(caller, async (tx) => {
         const used = await useEmailToken(tx, token, ['verify_email', 'change_email']);
         if (!used) throw unauthenticated();
         address = used.email;
         await this.#prove(tx, caller, used);
+        return used;
       })
       .catch((error: unknown) => {
         throw brokenUnique(error) ? alreadyExists('user', 'email', address) : error;

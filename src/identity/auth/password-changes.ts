@@ -35,6 +35,7 @@ export class PasswordChanges {
   /**
    * Sets a new password and ends all sessions. API tokens stay unless `revokeTokens`. If the address was never verified
    * before, they are always revoked: somebody else may have created them.
+   * @returns the user
    * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired
    */
   async reset(
@@ -44,7 +45,7 @@ export class PasswordChanges {
       newPassword,
       revokeTokens: isAsked,
     }: { token: string; newPassword: string; revokeTokens?: boolean | null },
-  ): Promise<void> {
+  ): Promise<string> {
     const { prisma, sql, changes, passwords, config } = this.#deps;
     const known = await findEmailToken(sql, token, 'reset_password');
     if (!known) throw unauthenticated();
@@ -63,6 +64,7 @@ export class PasswordChanges {
       });
     });
     await this.#lockout.succeeded(known.userId);
+    return known.userId;
   }
 
   /**

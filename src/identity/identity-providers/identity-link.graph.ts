@@ -2,12 +2,14 @@ import type { IdentityLink as LinkRow } from '../../generated/prisma/client.ts';
 import { builder } from '../../graphql/builder.ts';
 import { optionalTime } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 
 const IdentityLink = builder.objectRef<LinkRow>('IdentityLink').implement({
   description: 'Which account somebody at a provider is.',
   fields: (t) => ({
+    id: t.exposeID('id', { description: 'Identifier of the link.' }),
     subject: t.exposeString('subject', { description: 'What the provider knows the user by.' }),
     userId: t.exposeID('userId', { description: 'The account.' }),
     reason: t.exposeString('reason', {
@@ -47,6 +49,11 @@ builder.queryField('identityLink', (t) =>
   }),
 );
 
+const UnlinkIdentityPayload = deletePayload('UnlinkIdentity', {
+  noun: 'link',
+  in: ['orgId', 'identityProviderId', 'userId'],
+});
+
 builder.mutationFields((t) => ({
   linkIdentity: t.field({
     type: IdentityLink,
@@ -60,7 +67,8 @@ builder.mutationFields((t) => ({
     resolve: ({ organization }, { id, input }, { caller, services }) =>
       services.identityLinks.link(caller, organization, id, input),
   }),
-  unlinkIdentity: t.boolean({
+  unlinkIdentity: t.field({
+    type: UnlinkIdentityPayload,
     description: 'Removes the link of a user, and ends the sessions that the provider made for them.',
     authorize: { organization: 'identity_provider:update' },
     emits: ['identity_provider.updated'],

@@ -8,7 +8,7 @@ import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityLink, IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, forbidden, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { asRole, atLeast } from '../../kernel/roles.ts';
@@ -25,6 +25,9 @@ interface IdentityLinkDeps {
   sessions: Sessions;
   authentication: Authentication;
 }
+
+/** A link that was removed. */
+type EndedLink = Deleted<OrganizationPlace & Pick<IdentityLink, 'identityProviderId' | 'userId'>>;
 
 /** Why an account is linked, as its link says it. */
 const BY_HAND = 'administrator';
@@ -104,7 +107,7 @@ export class IdentityLinks implements ContentOwner {
   }
 
   /** Removes the link of a user, and ends the sessions that it made. @throws RESOURCE_NOT_FOUND */
-  async unlink(caller: Caller, { orgId }: Checked<OrganizationPlace>, id: string, userId: string): Promise<boolean> {
+  async unlink(caller: Caller, { orgId }: Checked<OrganizationPlace>, id: string, userId: string): Promise<EndedLink> {
     const { changes, sessions, authentication } = this.#deps;
     return whileTaken(() =>
       changes.run(caller, async (tx) => {
@@ -112,12 +115,14 @@ export class IdentityLinks implements ContentOwner {
         const provider = await tx.lock('identity_providers', { id, orgId }, 'share', () =>
           notFound('identity_provider', id),
         );
-        tx.remove('identity_links', { identityProviderId: id, userId }, () => notFound('user', userId));
+        const [link] = await tx.query<{ id: string }>(statement`delete from identity_links
+          where identity_provider_id = ${id} and user_id = ${userId} returning id`);
+        if (!link) throw notFound('user', userId);
         returnAddresses(tx, [userId]);
         sessions.revokeOfProvider(tx, id, 'identity_unlinked', userId);
         tx.afterCommit(() => authentication.sessionsChanged());
         recordChange(tx, 'update', 'identity_provider', provider, { unlinked: userId });
-        return true;
+        return { id: link.id, orgId, identityProviderId: id, userId };
       }),
     );
   }

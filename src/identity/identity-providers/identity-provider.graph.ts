@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inOrganization, optionalTime, tracked } from '../../graphql/common-fields.ts';
 import { inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -121,6 +122,8 @@ readable(IdentityProvider, {
 
 const target = () => ({ ...organizationArgs(), ...idArg('The provider.') });
 
+const DeleteIdentityProviderPayload = deletePayload('DeleteIdentityProvider', { noun: 'provider', in: ['orgId'] });
+
 builder.mutationFields((t) => ({
   createIdentityProvider: t.field({
     type: IdentityProvider,
@@ -140,7 +143,8 @@ builder.mutationFields((t) => ({
     resolve: ({ organization }, { id, input }, { caller, services }) =>
       services.identityProviders.update(caller, organization, id, input),
   }),
-  deleteIdentityProvider: t.boolean({
+  deleteIdentityProvider: t.field({
+    type: DeleteIdentityProviderPayload,
     description:
       'Deletes a provider with its links to accounts, and ends the sessions that it made. The accounts stay, with ' +
       'the roles that they have, also those that groups have granted: change them at the members if need be.',

@@ -13,7 +13,7 @@ import { whileTaken } from '../../data/while-taken.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, forbidden, InputError, invalidInput, notFound, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Permission } from '../../kernel/resources.ts';
@@ -162,11 +162,11 @@ export class IdentityProviderService {
   }
 
   /** Deletes a provider with its links, and ends the sessions that it made. @throws RESOURCE_NOT_FOUND */
-  async delete(caller: Caller, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, { orgId }: Checked<OrganizationPlace>, id: string): Promise<Deleted<OrganizationPlace>> {
     return whileTaken(() => this.#deps.changes.run(caller, (tx) => this.#delete(tx, { id, orgId })));
   }
 
-  async #delete(tx: Tx, { id, orgId }: ProviderKey): Promise<boolean> {
+  async #delete(tx: Tx, { id, orgId }: ProviderKey): Promise<Deleted<OrganizationPlace>> {
     const linked = statement`t.id in (select user_id from identity_links where identity_provider_id = ${id})`;
     await tx.lockUnread('users', linked, 'no key update');
     await tx.lock('identity_providers', { id, orgId }, 'update', () => notFound('identity_provider', id));
@@ -181,7 +181,7 @@ export class IdentityProviderService {
       links.map(({ userId }) => userId),
     );
     recordChange(tx, 'delete', 'identity_provider', { id, orgId });
-    return true;
+    return { id, orgId };
   }
 
   #endSessions(tx: Tx, id: string, reason: string): void {

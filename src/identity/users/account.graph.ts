@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { aRole, bounds, type InputFields, inputArg } from '../../graphql/inputs.ts';
 import { registerNode } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg } from '../../graphql/place-args.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { versionArg } from '../../graphql/versions.ts';
@@ -127,6 +128,8 @@ const UpdatePreferencesInput = builder.inputType('UpdatePreferencesInput', {
   }),
 });
 
+const DeleteUserPayload = deletePayload('DeleteUser', { noun: 'account' });
+
 builder.mutationFields((t) => ({
   createUser: t.field({
     type: User,
@@ -151,14 +154,12 @@ builder.mutationFields((t) => ({
     args: { ...inputArg(UpdatePreferencesInput, 'The preferences.'), ...versionArg() },
     resolve: (_root, { input }, { caller, services }) => services.users.updatePreferences(caller, input.preferences),
   }),
-  deleteUser: t.boolean({
+  deleteUser: t.field({
+    type: DeleteUserPayload,
     description: 'Deactivates an account at once. Its personal data is purged after 30 days.',
     authorize: { service: 'user:delete' },
     mayEmit: ['organization_member.deleted', 'workspace_member.deleted', 'api_token.revoked', 'app_token.revoked'],
     args: { ...idArg('The user.'), ...versionArg() },
-    resolve: async (_root, { id }, { caller, services }) => {
-      await services.users.delete(caller, id);
-      return true;
-    },
+    resolve: (_root, { id }, { caller, services }) => services.users.delete(caller, id),
   }),
 }));

@@ -176,7 +176,7 @@ export class UserService {
    * Deactivates an account. Its sessions end at once; its personal data is purged after 30 days.
    * @throws RESOURCE_CONFLICT `last_owner`
    */
-  async delete(caller: Caller, id: string): Promise<void> {
+  async delete(caller: Caller, id: string): Promise<{ id: string }> {
     // the account reaches beyond the organization of the token
     if (id === caller.principal.userId) sessionOf(caller, 'user:delete');
     const contextOrgId = await this.#mayManage(caller, id, 'user:delete');
@@ -189,6 +189,7 @@ export class UserService {
       await emitGone(tx, id);
       tx.audit({ action: 'delete', resourceType: 'user', resourceId: id, orgId: contextOrgId });
     });
+    return { id };
   }
 
   #currentOrganization(caller: Caller, permission: Permission): string {

@@ -306,6 +306,13 @@ const NotificationMutesInput = builder.inputType('NotificationMutesInput', {
   }),
 });
 
+const MarkAllNotificationsReadPayload = builder
+  .objectRef<{ count: number }>('MarkAllNotificationsReadPayload')
+  .implement({
+    description: 'What was marked as read.',
+    fields: (t) => ({ count: t.exposeInt('count', { description: 'How many notifications were unread.' }) }),
+  });
+
 builder.mutationFields((t) => ({
   markNotificationRead: t.field({
     type: Notification,
@@ -323,11 +330,12 @@ builder.mutationFields((t) => ({
     args: idArg('The notification.'),
     resolve: (_root, { id }, { caller, services }) => services.notifications.markUnread(caller, id),
   }),
-  markAllNotificationsRead: t.int({
-    description: "Marks all of the caller's unread notifications as read. Returns how many there were.",
+  markAllNotificationsRead: t.field({
+    type: MarkAllNotificationsReadPayload,
+    description: "Marks all of the caller's unread notifications as read.",
     authorize: UPDATE,
     emits: ['notification.read'],
-    resolve: (_root, _args, { caller, services }) => services.notifications.readAll(caller),
+    resolve: async (_root, _args, { caller, services }) => ({ count: await services.notifications.readAll(caller) }),
   }),
   archiveNotification: t.field({
     type: Notification,

@@ -6,6 +6,7 @@ import type { Context } from '../../graphql/context.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, namespaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -246,6 +247,11 @@ const PromoteArtifactResult = builder.objectRef<Promotion>('PromoteArtifactResul
 });
 refersTo(PromoteArtifactResult, { artifactId: 'artifact', promotedToSourceId: 'source' });
 
+const DeleteArtifactPayload = deletePayload('DeleteArtifact', {
+  noun: 'artifact',
+  in: ['orgId', 'workspaceId', 'namespaceId'],
+});
+
 builder.mutationFields((t) => ({
   createArtifact: t.field({
     type: Artifact,
@@ -279,7 +285,8 @@ builder.mutationFields((t) => ({
     resolve: ({ namespace }, { id, input }, { caller, services }) =>
       services.artifacts.restoreVersion(caller, namespace, id, input),
   }),
-  deleteArtifact: t.boolean({
+  deleteArtifact: t.field({
+    type: DeleteArtifactPayload,
     description:
       'Deletes a version; the latest together with all others. Members may delete only the artifacts that they ' +
       'created. An artifact that was promoted takes its source along, which needs `source:delete`. `restoreArtifact` ' +

@@ -10,7 +10,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Artifact as ArtifactRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, NamespacePlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { StorageLimits } from '../../tenancy/storage-limits/storage-limits.ts';
@@ -225,7 +225,7 @@ export class ArtifactService {
     place: Checked<NamespacePlace>,
     id: string,
     { onlyUnused }: { onlyUnused: boolean },
-  ): Promise<boolean> {
+  ): Promise<Deleted<NamespacePlace>> {
     const { promotedToSourceId } = await this.reads.own(caller, place, id);
     if (!onlyUnused && promotedToSourceId)
       await this.#deps.access.requireWorkspace(caller, place.orgId, place.workspaceId, 'source:delete');
@@ -245,7 +245,7 @@ export class ArtifactService {
         tx.update('artifacts', { id }, { ...gone, ...unindexed });
       } else tx.update('artifacts', { id }, gone);
       recordChange(tx, 'delete', 'artifact', { ...place, id }, { version: row.version });
-      return true;
+      return { ...place, id };
     });
   }
 

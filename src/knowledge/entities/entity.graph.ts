@@ -4,6 +4,7 @@ import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs, pageType } from '../../graphql/page-type.ts';
 import { appInNamespace } from '../../graphql/parent-kinds.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { appNamespaceArgs, idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -256,6 +257,16 @@ const UpdateEntityRelationInput = builder.inputType('UpdateEntityRelationInput',
   }),
 });
 
+const UnrelateEntitiesPayload = deletePayload('UnrelateEntities', {
+  noun: 'relation',
+  in: ['orgId', 'workspaceId', 'appId', 'namespaceId', 'sourceEntityId', 'targetEntityId'],
+});
+
+const DeleteEntityPayload = deletePayload('DeleteEntity', {
+  noun: 'entity',
+  in: ['orgId', 'workspaceId', 'appId', 'namespaceId'],
+});
+
 builder.mutationFields((t) => ({
   createEntity: t.field({
     type: Entity,
@@ -275,7 +286,8 @@ builder.mutationFields((t) => ({
     resolve: ({ appNamespace }, { id, input }, { caller, services }) =>
       services.entities.update(caller, appNamespace, id, input),
   }),
-  deleteEntity: t.boolean({
+  deleteEntity: t.field({
+    type: DeleteEntityPayload,
     description: 'Deletes an entity with its relations.',
     authorize: { workspace: 'entity:delete', in: ['app', 'namespace'] },
     emits: ['entity.deleted'],
@@ -310,7 +322,8 @@ builder.mutationFields((t) => ({
     resolve: ({ appNamespace }, { relationId, input }, { caller, services }) =>
       services.entities.updateRelation(caller, appNamespace, relationId, input),
   }),
-  unrelateEntities: t.boolean({
+  unrelateEntities: t.field({
+    type: UnrelateEntitiesPayload,
     description: 'Deletes a relation between two entities.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
     activity: { action: 'unrelate', resourceType: 'entity' },

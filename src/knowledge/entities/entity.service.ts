@@ -11,7 +11,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Entity as EntityRow, EntityRelation as RelationRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { AppNamespacePlace, AppPlace, Checked, NamespacePlace } from '../../kernel/checked-place.ts';
+import type { AppNamespacePlace, AppPlace, Checked, Deleted, NamespacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { linkMemories } from '../memories/memory-links.ts';
@@ -227,7 +227,7 @@ export class EntityService {
   }
 
   /** Deletes an entity with its relations. @throws RESOURCE_NOT_FOUND */
-  async delete(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<Deleted<AppNamespacePlace>> {
     return deleteRow(this.#deps, caller, { kind: 'entity', from: 'entities' }, { id, ...place });
   }
 
@@ -324,7 +324,11 @@ export class EntityService {
   }
 
   /** Deletes a relation. @throws RESOURCE_NOT_FOUND `entity_relation` */
-  async unrelate(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
+  async unrelate(
+    caller: Caller,
+    place: Checked<AppNamespacePlace>,
+    id: string,
+  ): Promise<Deleted<AppNamespacePlace & Related>> {
     const { appId, namespaceId } = place;
     return this.#deps.changes.run(caller, async (tx) => {
       await tx.expectVersion({ table: 'entity_relations', key: { id } });
@@ -333,7 +337,7 @@ export class EntityService {
           source_entity_id as "sourceEntityId", target_entity_id as "targetEntityId", relation_type as "relationType"`);
       if (!relation) throw notFound('entity_relation', id);
       recordRelation(tx, 'unrelate', place, relation);
-      return true;
+      return { ...place, ...relation };
     });
   }
 

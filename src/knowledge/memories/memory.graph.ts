@@ -3,6 +3,7 @@ import { inAppAndNamespace, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { appInNamespace } from '../../graphql/parent-kinds.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { appNamespaceArgs, idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -73,6 +74,11 @@ const UpdateMemoryInput = builder.inputType('UpdateMemoryInput', {
   }),
 });
 
+const DeleteMemoryPayload = deletePayload('DeleteMemory', {
+  noun: 'memory',
+  in: ['orgId', 'workspaceId', 'appId', 'namespaceId'],
+});
+
 builder.mutationFields((t) => ({
   createMemory: t.field({
     type: Memory,
@@ -92,7 +98,8 @@ builder.mutationFields((t) => ({
     resolve: ({ appNamespace }, { id, input }, { caller, services }) =>
       services.memories.update(caller, appNamespace, id, input),
   }),
-  deleteMemory: t.boolean({
+  deleteMemory: t.field({
+    type: DeleteMemoryPayload,
     description: 'Deletes a memory.',
     authorize: { workspace: 'memory:delete', in: ['app', 'namespace'] },
     emits: ['memory.deleted'],

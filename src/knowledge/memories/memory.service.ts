@@ -6,7 +6,7 @@ import { recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
 import { type Memory as MemoryRow, Prisma } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { AppNamespacePlace, AppPlace, Checked, NamespacePlace } from '../../kernel/checked-place.ts';
+import type { AppNamespacePlace, AppPlace, Checked, Deleted, NamespacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { demandPlace } from '../entities/entity-place.ts';
@@ -95,7 +95,7 @@ export class MemoryService {
   }
 
   /** @throws RESOURCE_NOT_FOUND */
-  async delete(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<Deleted<AppNamespacePlace>> {
     return deleteRow(this.#deps, caller, memories, { id, ...place });
   }
 }

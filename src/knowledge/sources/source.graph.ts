@@ -3,6 +3,7 @@ import { inWorkspace, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -88,6 +89,12 @@ const UpdateSourceInput = builder.inputType('UpdateSourceInput', {
   }),
 });
 
+const DeleteSourcePayload = deletePayload('DeleteSource', {
+  noun: 'source',
+  in: ['orgId', 'workspaceId'],
+  maybeIn: ['namespaceId'],
+});
+
 builder.mutationFields((t) => ({
   createSource: t.field({
     type: Source,
@@ -106,7 +113,8 @@ builder.mutationFields((t) => ({
     resolve: ({ workspace }, { id, input }, { caller, services }) =>
       services.sources.update(caller, workspace, id, input),
   }),
-  deleteSource: t.boolean({
+  deleteSource: t.field({
+    type: DeleteSourcePayload,
     description: 'Deletes a source. An artifact that was promoted to it stays, and may be promoted again.',
     authorize: { workspace: 'source:delete' },
     emits: ['source.deleted'],

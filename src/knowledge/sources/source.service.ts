@@ -10,7 +10,7 @@ import { noCache } from '../../data/request-cache.ts';
 import type { Tx } from '../../data/tx.ts';
 import { Prisma, type Source as SourceRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, NamespacePlace, WorkspacePlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, NamespacePlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 
@@ -91,7 +91,11 @@ export class SourceService {
   /**
    * Deletes a source. An artifact that was promoted to it stays, and may be promoted again. @throws RESOURCE_NOT_FOUND
    */
-  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<boolean> {
+  async delete(
+    caller: Caller,
+    place: Checked<WorkspacePlace>,
+    id: string,
+  ): Promise<Deleted<WorkspacePlace & { namespaceId: string | null }>> {
     const before = await this.reads.get(noCache, place, id);
     const rules = async (tx: Tx) => {
       const { artifactId } = before;

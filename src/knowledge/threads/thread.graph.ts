@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inNamespace, tracked } from '../../graphql/common-fields.ts';
 import { inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, namespaceArgs } from '../../graphql/place-args.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
@@ -39,6 +40,11 @@ const UpdateThreadInput = builder.inputType('UpdateThreadInput', {
   }),
 });
 
+const DeleteThreadPayload = deletePayload('DeleteThread', {
+  noun: 'thread',
+  in: ['orgId', 'workspaceId', 'namespaceId'],
+});
+
 builder.mutationFields((t) => ({
   createThread: t.field({
     type: Thread,
@@ -57,7 +63,8 @@ builder.mutationFields((t) => ({
     resolve: ({ namespace }, { id, input }, { caller, services }) =>
       services.threads.update(caller, namespace, id, input),
   }),
-  deleteThread: t.boolean({
+  deleteThread: t.field({
+    type: DeleteThreadPayload,
     description: 'Deletes a thread. Members may delete only the threads that they started.',
     authorize: { workspace: 'thread:delete', in: 'namespace' },
     emits: ['thread.deleted'],

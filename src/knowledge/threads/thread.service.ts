@@ -4,7 +4,7 @@ import { createRow, deleteRow, type FieldsOf, updateRow } from '../../data/plain
 import { Reads } from '../../data/reads.ts';
 import { Prisma, type Thread } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, NamespacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 
@@ -41,7 +41,7 @@ export class ThreadService {
   }
 
   /** @throws as {@link update} */
-  async delete(caller: Caller, place: Checked<NamespacePlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, place: Checked<NamespacePlace>, id: string): Promise<Deleted<NamespacePlace>> {
     await this.reads.own(caller, place, id);
     return deleteRow(this.#deps, caller, threads, { id, ...place });
   }

@@ -3,6 +3,7 @@ import { inOrganization, optionalTime } from '../../graphql/common-fields.ts';
 import { inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -162,6 +163,11 @@ const UpdateModelEntitlementInput = builder.inputType('UpdateModelEntitlementInp
   }),
 });
 
+const DeleteModelEntitlementPayload = deletePayload('DeleteModelEntitlement', {
+  noun: 'entitlement',
+  in: ['orgId', 'workspaceId', 'logicalModelId'],
+});
+
 builder.mutationFields((t) => ({
   createModelEntitlement: t.field({
     type: ModelEntitlement,
@@ -181,7 +187,8 @@ builder.mutationFields((t) => ({
     resolve: ({ workspace }, { logicalModelId, input }, { caller, services }) =>
       services.modelEntitlements.update(caller, workspace, logicalModelId, input),
   }),
-  deleteModelEntitlement: t.boolean({
+  deleteModelEntitlement: t.field({
+    type: DeleteModelEntitlementPayload,
     description: 'Removes a model from a workspace, with its usage counts.',
     authorize: { workspace: 'model_entitlement:delete' },
     emits: ['model_entitlement.deleted'],

@@ -10,7 +10,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ModelEntitlement as EntitlementRow, Prisma } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { storedLimits, type WorkspaceLimits, type WorkspaceLimitsInput } from './workspace-limits.ts';
@@ -109,12 +109,16 @@ export class ModelEntitlementService {
   }
 
   /** Removes the model from the workspace, with its usage counts. @throws RESOURCE_NOT_FOUND */
-  async delete(caller: Caller, place: Checked<WorkspacePlace>, logicalModelId: string): Promise<boolean> {
+  async delete(
+    caller: Caller,
+    place: Checked<WorkspacePlace>,
+    logicalModelId: string,
+  ): Promise<Deleted<WorkspacePlace & { logicalModelId: string }>> {
     return this.#deps.changes.run(caller, async (tx) => {
       const { id } = await lockEntitlement(tx, place, logicalModelId);
       tx.remove('model_entitlements', { id });
       recordChange(tx, 'delete', 'model_entitlement', { id, ...place }, { logical_model_id: logicalModelId });
-      return true;
+      return { ...place, id, logicalModelId };
     });
   }
 }

@@ -3,6 +3,7 @@ import { inOrganization, optionalTime, tracked } from '../../graphql/common-fiel
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -135,6 +136,8 @@ readable(LogicalModel, {
 
 const target = () => ({ ...organizationArgs(), ...modelArg() });
 
+const DeleteLogicalModelPayload = deletePayload('DeleteLogicalModel', { noun: 'model', in: ['orgId'] });
+
 builder.mutationFields((t) => ({
   createLogicalModel: t.field({
     type: LogicalModel,
@@ -153,7 +156,8 @@ builder.mutationFields((t) => ({
     resolve: ({ organization }, { logicalModelId, input }, { caller, services }) =>
       services.models.update(caller, organization, logicalModelId, input),
   }),
-  deleteLogicalModel: t.boolean({
+  deleteLogicalModel: t.field({
+    type: DeleteLogicalModelPayload,
     description:
       'Deletes a model and its entitlements, and removes it from fallback chains. One that steps use is refused: ' +
       '`RESOURCE_CONFLICT`, `in_use`.',

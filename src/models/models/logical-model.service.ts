@@ -11,7 +11,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { LogicalModel as ModelRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { checkFallbackChain, lockModels } from './fallback-chain.ts';
@@ -134,7 +134,7 @@ export class LogicalModelService {
     { orgId }: Checked<OrganizationPlace>,
     logicalModelId: string,
     { force }: { force: boolean },
-  ): Promise<boolean> {
+  ): Promise<Deleted<OrganizationPlace>> {
     const { changes, users } = this.#deps;
     return changes.run(caller, async (tx) => {
       await lockModels(tx, orgId);
@@ -165,7 +165,7 @@ export class LogicalModelService {
       for (const id of chains) emitChange(tx, 'updated', 'model', { id, orgId });
       const metadata = { entitlements: entitlements.map(({ id }) => id), fallback_chains: chains };
       recordChange(tx, 'delete', 'model', { id: logicalModelId, orgId }, metadata);
-      return true;
+      return { id, orgId };
     });
   }
 }

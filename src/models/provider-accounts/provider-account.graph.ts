@@ -3,6 +3,7 @@ import { inOrganization, optionalTime, tracked } from '../../graphql/common-fiel
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
@@ -124,6 +125,8 @@ readable(ProviderAccount, {
 
 const target = () => ({ ...organizationArgs(), ...idArg('The account.') });
 
+const DeleteProviderAccountPayload = deletePayload('DeleteProviderAccount', { noun: 'account', in: ['orgId'] });
+
 builder.mutationFields((t) => ({
   createProviderAccount: t.field({
     type: ProviderAccount,
@@ -144,7 +147,8 @@ builder.mutationFields((t) => ({
     resolve: ({ organization }, { id, input }, { caller, services }) =>
       services.providerAccounts.update(caller, organization, id, input),
   }),
-  deleteProviderAccount: t.boolean({
+  deleteProviderAccount: t.field({
+    type: DeleteProviderAccountPayload,
     description: 'Deletes an account. Fails while a target of a model uses it.',
     authorize: { organization: 'provider_account:delete' },
     emits: ['provider_account.deleted'],

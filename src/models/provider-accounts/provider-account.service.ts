@@ -11,7 +11,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ProviderAccount as AccountRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
@@ -141,7 +141,7 @@ export class ProviderAccountService {
   }
 
   /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at the account */
-  async delete(caller: Caller, { orgId }: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, { orgId }: Checked<OrganizationPlace>, id: string): Promise<Deleted<OrganizationPlace>> {
     const rules = async (tx: Tx) => {
       // Writing a target locks its account, so a new target and a deletion at the same time wait for each other.
       await tx.lock('provider_accounts', { id, orgId }, 'update', () => notFound('provider_account', id));

@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inApp, optionalTime, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { appArgs, idArg } from '../../graphql/place-args.ts';
 import { MASKED, maySeeSecrets } from '../../graphql/plain-secrets.ts';
 import { refersTo } from '../../graphql/references.ts';
@@ -130,6 +131,8 @@ const UpdateActionInput = builder.inputType('UpdateActionInput', {
 
 const target = () => ({ ...appArgs(), ...idArg('The action.') });
 
+const DeleteActionPayload = deletePayload('DeleteAction', { noun: 'action', in: ['orgId', 'workspaceId', 'appId'] });
+
 builder.mutationFields((t) => ({
   createAction: t.field({
     type: Action,
@@ -147,7 +150,8 @@ builder.mutationFields((t) => ({
     args: { ...target(), ...inputArg(UpdateActionInput), ...versionArg() },
     resolve: ({ app }, { id, input }, { caller, services }) => services.actions.update(caller, app, id, input),
   }),
-  deleteAction: t.boolean({
+  deleteAction: t.field({
+    type: DeleteActionPayload,
     description: 'Deletes an action.',
     authorize: { workspace: 'action:delete', in: 'app' },
     emits: ['action.deleted'],

@@ -6,7 +6,7 @@ import { Reads } from '../../data/reads.ts';
 import type { NewRow } from '../../data/tables.ts';
 import { type Action, Prisma } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
+import type { AppPlace, Checked, Deleted } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Owner } from '../../kernel/owner.ts';
@@ -70,7 +70,7 @@ export class ActionService implements Owner {
   }
 
   /** @throws RESOURCE_NOT_FOUND */
-  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<Deleted<AppPlace>> {
     return deleteRow(this.#deps, caller, actions, { id, ...place });
   }
 }

@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inApp, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { appArgs, idArg } from '../../graphql/place-args.ts';
 import { MASKED, maySeeSecrets } from '../../graphql/plain-secrets.ts';
 import { refersTo } from '../../graphql/references.ts';
@@ -193,6 +194,11 @@ const UpdateAugmentationInput = builder.inputType('UpdateAugmentationInput', {
 
 const target = () => ({ ...appArgs(), ...idArg('The augmentation.') });
 
+const DeleteAugmentationPayload = deletePayload('DeleteAugmentation', {
+  noun: 'augmentation',
+  in: ['orgId', 'workspaceId', 'appId'],
+});
+
 builder.mutationFields((t) => ({
   createAugmentation: t.field({
     type: Augmentation,
@@ -210,7 +216,8 @@ builder.mutationFields((t) => ({
     args: { ...target(), ...inputArg(UpdateAugmentationInput), ...versionArg() },
     resolve: ({ app }, { id, input }, { caller, services }) => services.augmentations.update(caller, app, id, input),
   }),
-  deleteAugmentation: t.boolean({
+  deleteAugmentation: t.field({
+    type: DeleteAugmentationPayload,
     description: 'Deletes an augmentation that no endpoint and no action runs, with its stages and steps.',
     authorize: { workspace: 'augmentation:delete', in: 'app' },
     emits: ['augmentation.deleted'],

@@ -8,7 +8,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Augmentation as AugmentationRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
+import type { AppPlace, Checked, Deleted } from '../../kernel/checked-place.ts';
 import { conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { type Augmentation, augmentations } from './augmentation.source.ts';
@@ -75,7 +75,7 @@ export class AugmentationService {
   }
 
   /** @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `in_use` while endpoints or actions run it */
-  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<Deleted<AppPlace>> {
     const { orgId, workspaceId, appId } = place;
     const rules = async (tx: Tx) => {
       // no endpoint and no action can begin to run it

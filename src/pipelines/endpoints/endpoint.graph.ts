@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inApp, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { appArgs, idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -78,6 +79,11 @@ const UpdateEndpointInput = builder.inputType('UpdateEndpointInput', {
 
 const target = () => ({ ...appArgs(), ...idArg('The endpoint.') });
 
+const DeleteEndpointPayload = deletePayload('DeleteEndpoint', {
+  noun: 'endpoint',
+  in: ['orgId', 'workspaceId', 'appId'],
+});
+
 builder.mutationFields((t) => ({
   createEndpoint: t.field({
     type: Endpoint,
@@ -95,7 +101,8 @@ builder.mutationFields((t) => ({
     args: { ...target(), ...inputArg(UpdateEndpointInput), ...versionArg() },
     resolve: ({ app }, { id, input }, { caller, services }) => services.endpoints.update(caller, app, id, input),
   }),
-  deleteEndpoint: t.boolean({
+  deleteEndpoint: t.field({
+    type: DeleteEndpointPayload,
     description: 'Deletes an endpoint.',
     authorize: { workspace: 'endpoint:delete', in: 'app' },
     emits: ['endpoint.deleted'],

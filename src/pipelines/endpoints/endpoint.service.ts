@@ -7,7 +7,7 @@ import type { NewRow } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { type Endpoint, Prisma } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { AppPlace, Checked } from '../../kernel/checked-place.ts';
+import type { AppPlace, Checked, Deleted } from '../../kernel/checked-place.ts';
 import { alreadyExists, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 
@@ -57,7 +57,7 @@ export class EndpointService {
   }
 
   /** @throws RESOURCE_NOT_FOUND */
-  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, place: Checked<AppPlace>, id: string): Promise<Deleted<AppPlace>> {
     return deleteRow(this.#deps, caller, endpoints, { id, ...place });
   }
 }

@@ -3,6 +3,7 @@ import { inOrganization, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs, pageType } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { appArgs, idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -206,6 +207,8 @@ const RecipeMadeOfApp = builder.objectRef<MadeRow>('RecipeMadeOfApp').implement(
   }),
 });
 
+const DeleteOrganizationRecipePayload = deletePayload('DeleteOrganizationRecipe', { noun: 'recipe', in: ['orgId'] });
+
 builder.mutationFields((t) => ({
   createOrganizationRecipe: t.field({
     type: OrganizationRecipe,
@@ -237,7 +240,8 @@ builder.mutationFields((t) => ({
     resolve: ({ organization }, { id, input }, { caller, services }) =>
       services.organizationRecipes.update(caller, organization, id, input),
   }),
-  deleteOrganizationRecipe: t.boolean({
+  deleteOrganizationRecipe: t.field({
+    type: DeleteOrganizationRecipePayload,
     description: 'Deletes a recipe with all its versions. Apps that were made of it stay.',
     authorize: { organization: 'organization_recipe:delete' },
     emits: ['organization_recipe.deleted'],

@@ -13,7 +13,7 @@ import {
   type OrganizationRecipeVersion as VersionRow,
 } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { AppPlace, Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { AppPlace, Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { RecipeService } from '../recipes/recipe.service.ts';
@@ -154,7 +154,7 @@ export class OrganizationRecipeService {
   }
 
   /** Deletes a recipe with all its versions. Apps that were made of it stay. @throws RESOURCE_NOT_FOUND */
-  async delete(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<boolean> {
+  async delete(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<Deleted<OrganizationPlace>> {
     return deleteRow(this.#deps, caller, organizationRecipes, { id, ...place });
   }
 

@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inWorkspace, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -49,6 +50,8 @@ const UpdateAppInput = builder.inputType('UpdateAppInput', {
   }),
 });
 
+const DeleteAppPayload = deletePayload('DeleteApp', { noun: 'app', in: ['orgId', 'workspaceId'] });
+
 builder.mutationFields((t) => ({
   createApp: t.field({
     type: App,
@@ -66,15 +69,13 @@ builder.mutationFields((t) => ({
     args: { ...target(), ...inputArg(UpdateAppInput), ...versionArg() },
     resolve: ({ workspace }, { id, input }, { caller, services }) => services.apps.update(caller, workspace, id, input),
   }),
-  deleteApp: t.boolean({
+  deleteApp: t.field({
+    type: DeleteAppPayload,
     description: 'Deletes an app and its releases.',
     authorize: { workspace: 'app:delete' },
     emits: ['app.deleted'],
     mayEmit: ['deployment.removed'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ workspace }, { id }, { caller, services }) => {
-      await services.apps.delete(caller, workspace, id);
-      return true;
-    },
+    resolve: ({ workspace }, { id }, { caller, services }) => services.apps.delete(caller, workspace, id),
   }),
 }));

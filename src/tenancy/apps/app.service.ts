@@ -6,7 +6,7 @@ import { recordChange } from '../../data/record-change.ts';
 import type { NewRow } from '../../data/tables.ts';
 import { type App, Prisma } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Removals } from '../removals.ts';
@@ -65,7 +65,7 @@ export class AppService {
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `environment_locked` for callers who may not undeploy it from a
    * locked environment
    */
-  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<void> {
+  async delete(caller: Caller, place: Checked<WorkspacePlace>, id: string): Promise<Deleted<WorkspacePlace>> {
     const { orgId, workspaceId } = place;
     const contents = await this.#deps.removals.ofPlace(caller, { kind: 'app', id, orgId, workspaceId });
     await this.#deps.changes.run(caller, async (tx) => {
@@ -76,6 +76,7 @@ export class AppService {
       await contents.after(tx);
       recordChange(tx, 'delete', 'app', { id, orgId, workspaceId, appId: id });
     });
+    return { id, orgId, workspaceId };
   }
 }
 

@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inWorkspace, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -58,6 +59,8 @@ const UpdateNamespaceInput = builder.inputType('UpdateNamespaceInput', {
   }),
 });
 
+const DeleteNamespacePayload = deletePayload('DeleteNamespace', { noun: 'namespace', in: ['orgId', 'workspaceId'] });
+
 builder.mutationFields((t) => ({
   createNamespace: t.field({
     type: Namespace,
@@ -76,10 +79,11 @@ builder.mutationFields((t) => ({
     resolve: ({ workspace }, { id, input }, { caller, services }) =>
       services.namespaces.update(caller, workspace, id, input),
   }),
-  deleteNamespace: t.boolean({
+  deleteNamespace: t.field({
+    type: DeleteNamespacePayload,
     description:
-      'Deletes a namespace with everything in it. The namespace `default` cannot be deleted. One with tool instances ' +
-      'that steps use is refused: `RESOURCE_CONFLICT`, `in_use`.',
+      'Deletes a namespace with everything in it. The namespace `default` cannot be deleted. While steps use tool ' +
+      'instances of the namespace, it fails with `RESOURCE_CONFLICT`, `in_use`.',
     authorize: { workspace: 'namespace:delete' },
     emits: ['namespace.deleted'],
     mayEmit: ['artifact.deleted', 'source.deleted', 'connection.deleted', 'secret.deleted', 'augmentation.updated'],
@@ -89,14 +93,12 @@ builder.mutationFields((t) => ({
         required: true,
         defaultValue: false,
         description:
-          'Deletes a namespace with tool instances that steps use, too, which needs `augmentation:update`. The steps ' +
-          'have none then, and go on naming their tools.',
+          'Deletes the namespace even while steps use its tool instances, which needs `augmentation:update`. The ' +
+          'steps then have no instance, and keep the slugs of their tools.',
       }),
       ...versionArg(),
     },
-    resolve: async ({ workspace }, { id, force }, { caller, services }) => {
-      await services.namespaces.delete(caller, workspace, id, { force });
-      return true;
-    },
+    resolve: ({ workspace }, { id, force }, { caller, services }) =>
+      services.namespaces.delete(caller, workspace, id, { force }),
   }),
 }));

@@ -86,7 +86,7 @@ export class NamespaceService {
     place: Checked<WorkspacePlace>,
     id: string,
     { force }: { force: boolean },
-  ): Promise<void> {
+  ): Promise<Namespace> {
     const namespace = await this.reads.get(noCache, place, id);
     ensureNotDefault(namespace, 'cannot be deleted');
     const { orgId, workspaceId } = namespace;
@@ -105,6 +105,7 @@ export class NamespaceService {
       await contents.after(tx);
       recordChange(tx, 'delete', 'namespace', namespace, { slug: namespace.slug });
     });
+    return namespace;
   }
 
   async #unique<T>(place: Checked<WorkspacePlace>, slug: string, work: () => Promise<T>): Promise<T> {

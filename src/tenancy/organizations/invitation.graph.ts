@@ -116,16 +116,14 @@ builder.mutationFields((t) => ({
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { caller, services }) => services.invitations.resend(caller, organization, id),
   }),
-  revokeInvitation: t.boolean({
+  revokeInvitation: t.field({
+    type: Invitation,
     description: 'Revokes a pending invitation. Its link stops working.',
     authorize: { organization: 'invitation:delete' },
     activity: { action: 'revoke', resourceType: 'invitation' },
     emits: ['invitation.revoked'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ organization }, { id }, { caller, services }) => {
-      await services.invitations.revoke(caller, organization, id);
-      return true;
-    },
+    resolve: ({ organization }, { id }, { caller, services }) => services.invitations.revoke(caller, organization, id),
   }),
   acceptInvitation: t.field({
     type: Organization,

@@ -137,15 +137,17 @@ export class InvitationService {
 
   /**
    * Revokes an invitation. Its link stops working at once.
+   * @returns it as it is then
    * @throws RESOURCE_CONFLICT unless it is pending
    */
-  async revoke(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<void> {
+  async revoke(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<Invitation> {
     const { orgId } = place;
     await this.#pending(place, id);
     await this.#deps.changes.run(caller, async (tx) => {
       await this.#whilePending(tx, orgId, id, { status: 'revoked' });
       recordChange(tx, 'revoke', 'invitation', { id, orgId });
     });
+    return this.reads.get(noCache, place, id);
   }
 
   /**

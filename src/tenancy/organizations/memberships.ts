@@ -7,7 +7,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { User } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound } from '../../kernel/errors.ts';
 import { atLeast, type Role } from '../../kernel/roles.ts';
 import { lockWorkspace } from '../workspaces/workspace.service.ts';
@@ -49,6 +49,9 @@ interface MemberPlace extends OrganizationPlace {
   workspaceId?: string;
 }
 
+/** A membership that has ended. */
+export type EndedMembership<Place extends object> = Deleted<Place & { userId: string }>;
+
 /** The rules that memberships of organizations and of workspaces share. */
 export class Memberships {
   readonly #deps: ServiceDeps;
@@ -65,7 +68,7 @@ export class Memberships {
     await this.#deps.changes.run(caller, async (tx) => {
       // a new owner must not leave the organization or be deactivated meanwhile
       if (role === 'owner' && workspaceId !== undefined) await lockOrganization(tx, orgId, 'share');
-      const before = await this.#lockMember(tx, place, userId);
+      const { role: before } = await this.#lockMember(tx, place, userId);
       await this.mayGrant(tx, caller, place, before, 'update');
       await this.mayGrant(tx, caller, place, role, 'update');
       if (role === 'owner') await lockAccount(tx, userId);
@@ -84,18 +87,19 @@ export class Memberships {
   /**
    * Removes a member. Members may always remove themselves, except the last owner.
    * @param follow makes the changes that belong to the removal, and calls `record` at the right point among them
+   * @returns the membership as it was
    * @throws RESOURCE_CONFLICT `last_owner`
    */
-  async remove(
+  async remove<Place extends MemberPlace>(
     caller: Caller,
-    place: MemberPlace,
+    place: Place,
     userId: string,
     follow: (tx: Tx, record: () => void) => Promise<void> = async (_tx, record) => record(),
-  ): Promise<void> {
+  ): Promise<EndedMembership<Place>> {
     const isSelf = userId === caller.principal.userId;
     await this.#demandRemoval(caller, place, isSelf);
-    await this.#deps.changes.run(caller, async (tx) => {
-      const role = await this.#lockMember(tx, place, userId);
+    return this.#deps.changes.run(caller, async (tx) => {
+      const { id, role } = await this.#lockMember(tx, place, userId);
       if (!isSelf) await this.mayGrant(tx, caller, place, role, 'delete');
       const { orgId, workspaceId } = place;
       if (workspaceId === undefined) await ensureMayLeave(tx, { orgId, userId });
@@ -103,6 +107,7 @@ export class Memberships {
       // leaving the organization at the same moment also deletes the row of the workspace
       tx.remove(`${this.#kind}s`, { ...place, userId }, () => notFound(this.#kind, userId));
       await follow(tx, () => this.record(tx, 'delete', place, userId, { role }));
+      return { ...place, id, userId };
     });
   }
 
@@ -166,20 +171,20 @@ export class Memberships {
   }
 
   /**
-   * Locks the place and returns the member's role.
+   * Locks the place and returns the membership.
    * @throws RESOURCE_NOT_FOUND
    */
-  async #lockMember(tx: Tx, place: MemberPlace, userId: string): Promise<Role> {
+  async #lockMember(tx: Tx, place: MemberPlace, userId: string): Promise<{ id: string; role: Role }> {
     await this.lock(tx, place);
     const table = `${this.#kind}s` as const;
     await tx.expectVersion({ table, key: { ...place, userId } });
     const { orgId, workspaceId } = place;
-    const [member] = await tx.query<{ role: Role }>({
-      text: `select t.role from ${table} t join users u on u.id = t.user_id
+    const [member] = await tx.query<{ id: string; role: Role }>({
+      text: `select t.id, t.role from ${table} t join users u on u.id = t.user_id
         where t.org_id = $1 and t.user_id = $2 and ${IS_KEPT}${workspaceId ? ' and t.workspace_id = $3' : ''}`,
       values: [orgId, userId, ...(workspaceId ? [workspaceId] : [])],
     });
     if (!member) throw notFound(this.#kind, userId);
-    return member.role;
+    return member;
   }
 }

@@ -1,6 +1,7 @@
 import { builder } from '../../graphql/builder.ts';
 import { inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { organizationArgs } from '../../graphql/place-args.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
@@ -31,6 +32,11 @@ const UpdateOrganizationMemberInput = updateMemberInput('UpdateOrganizationMembe
 
 const target = () => ({ ...organizationArgs(), ...memberArg() });
 
+const RemoveOrganizationMemberPayload = deletePayload('RemoveOrganizationMember', {
+  noun: 'membership',
+  in: ['orgId', 'userId'],
+});
+
 builder.mutationFields((t) => ({
   addOrganizationMember: t.field({
     type: OrganizationMember,
@@ -50,7 +56,8 @@ builder.mutationFields((t) => ({
     resolve: ({ organization }, { userId, input }, { caller, services }) =>
       services.organizationMembers.changeRole(caller, organization, userId, input.role),
   }),
-  removeOrganizationMember: t.boolean({
+  removeOrganizationMember: t.field({
+    type: RemoveOrganizationMemberPayload,
     description:
       'Removes a member from an organization and from all its workspaces. All members may remove themselves. ' +
       'The last owner cannot leave.',
@@ -58,9 +65,7 @@ builder.mutationFields((t) => ({
     emits: ['organization_member.deleted'],
     mayEmit: ['workspace_member.deleted', 'api_token.revoked', 'app_token.revoked'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ organization }, { userId }, { caller, services }) => {
-      await services.organizationMembers.remove(caller, organization, userId);
-      return true;
-    },
+    resolve: ({ organization }, { userId }, { caller, services }) =>
+      services.organizationMembers.remove(caller, organization, userId),
   }),
 }));

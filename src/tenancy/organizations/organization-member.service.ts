@@ -12,7 +12,7 @@ import { alreadyExists } from '../../kernel/errors.ts';
 import type { Role } from '../../kernel/roles.ts';
 import type { Removals } from '../removals.ts';
 import { joinOrganization } from './membership.ts';
-import { Memberships, type ShownUser, shownMembers } from './memberships.ts';
+import { type EndedMembership, Memberships, type ShownUser, shownMembers } from './memberships.ts';
 
 /** A membership with the user's fields for lists. */
 export type OrganizationMember = MemberRow & ShownUser;
@@ -75,7 +75,11 @@ export class OrganizationMemberService {
    * last owner of the organization or of a workspace.
    * @throws RESOURCE_CONFLICT `last_owner`
    */
-  async remove(caller: Caller, place: Checked<OrganizationPlace>, userId: string): Promise<void> {
+  async remove(
+    caller: Caller,
+    place: Checked<OrganizationPlace>,
+    userId: string,
+  ): Promise<EndedMembership<OrganizationPlace>> {
     const { orgId } = place;
     const remove = () =>
       this.#members.remove(caller, place, userId, async (tx, record) => {
@@ -90,7 +94,7 @@ export class OrganizationMemberService {
           emitChange(tx, 'deleted', 'workspace_member', row, undefined, { isConsequence: true });
         }
       });
-    await whileTaken(remove);
+    return whileTaken(remove);
   }
 
   /** Removes and records the memberships of a member in workspaces. @returns the workspaces */

@@ -3,6 +3,7 @@ import { builder } from '../../graphql/builder.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node, registerNode } from '../../graphql/node.ts';
 import { pageArgs, pageType } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { anywhere, inside } from '../../graphql/row-places.ts';
@@ -100,6 +101,8 @@ const UpdateOrganizationInput = builder.inputType('UpdateOrganizationInput', {
   }),
 });
 
+const DeleteOrganizationPayload = deletePayload('DeleteOrganization', { noun: 'organization' });
+
 builder.mutationFields((t) => ({
   createOrganization: t.field({
     type: Organization,
@@ -118,16 +121,14 @@ builder.mutationFields((t) => ({
     args: { ...idArg('The organization.'), ...inputArg(UpdateOrganizationInput), ...versionArg() },
     resolve: (_root, { id, input }, { caller, services }) => services.organizations.update(caller, id, input),
   }),
-  deleteOrganization: t.boolean({
+  deleteOrganization: t.field({
+    type: DeleteOrganizationPayload,
     description:
       'Deletes an organization. Its workspaces and everything in them become unreachable at once. Its members keep ' +
       'their accounts.',
     authorize: { organization: 'organization:delete', by: 'id' },
     emits: ['organization.deleted'],
     args: { ...idArg('The organization.'), ...versionArg() },
-    resolve: async (_root, { id }, { caller, services }) => {
-      await services.organizations.delete(caller, id);
-      return true;
-    },
+    resolve: (_root, { id }, { caller, services }) => services.organizations.delete(caller, id),
   }),
 }));

@@ -104,7 +104,7 @@ export class OrganizationService {
    * A soft delete. Access treats nobody as a member any more, so everything in the organization becomes unreachable at
    * once.
    */
-  async delete(caller: Caller, id: string): Promise<void> {
+  async delete(caller: Caller, id: string): Promise<{ id: string }> {
     const remove = async (tx: Tx) => {
       await lockOrganization(tx, id, 'no key update');
       await tx.expectVersion({ table: 'organizations', key: { id } });
@@ -116,5 +116,6 @@ export class OrganizationService {
       tx.afterCommit(() => this.#deps.access.facts.organizationDeleted(id));
     };
     await whileTaken(() => this.#deps.changes.run(caller, remove));
+    return { id };
   }
 }

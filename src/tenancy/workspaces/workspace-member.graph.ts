@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -37,6 +38,11 @@ const UpdateWorkspaceMemberInput = updateMemberInput('UpdateWorkspaceMemberInput
 
 const target = () => ({ ...workspaceArgs(), ...memberArg() });
 
+const RemoveWorkspaceMemberPayload = deletePayload('RemoveWorkspaceMember', {
+  noun: 'membership',
+  in: ['orgId', 'workspaceId', 'userId'],
+});
+
 builder.mutationFields((t) => ({
   addWorkspaceMember: t.field({
     type: WorkspaceMember,
@@ -57,14 +63,13 @@ builder.mutationFields((t) => ({
     resolve: ({ workspace }, { userId, input }, { caller, services }) =>
       services.workspaceMembers.changeRole(caller, workspace, userId, input.role),
   }),
-  removeWorkspaceMember: t.boolean({
+  removeWorkspaceMember: t.field({
+    type: RemoveWorkspaceMemberPayload,
     description: 'Removes a member from a workspace. All members may remove themselves. The last owner cannot leave.',
     authorize: { workspace: 'workspace:read', service: 'workspace_member:delete' },
     emits: ['workspace_member.deleted'],
     args: { ...target(), ...versionArg() },
-    resolve: async ({ workspace }, { userId }, { caller, services }) => {
-      await services.workspaceMembers.remove(caller, workspace, userId);
-      return true;
-    },
+    resolve: ({ workspace }, { userId }, { caller, services }) =>
+      services.workspaceMembers.remove(caller, workspace, userId),
   }),
 }));

@@ -9,7 +9,7 @@ import { alreadyExists } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Role } from '../../kernel/roles.ts';
 import { joinOrganization, lockOrganization } from '../organizations/membership.ts';
-import { Memberships, type ShownUser, shownMembers } from '../organizations/memberships.ts';
+import { type EndedMembership, Memberships, type ShownUser, shownMembers } from '../organizations/memberships.ts';
 
 /** A membership with the user's fields for lists. */
 export type WorkspaceMember = MemberRow & ShownUser;
@@ -71,7 +71,11 @@ export class WorkspaceMemberService {
   }
 
   /** Removes a member. Members may always remove themselves, except the last owner. */
-  async remove(caller: Caller, place: Checked<WorkspacePlace>, userId: string): Promise<void> {
-    await this.#members.remove(caller, place, userId);
+  async remove(
+    caller: Caller,
+    place: Checked<WorkspacePlace>,
+    userId: string,
+  ): Promise<EndedMembership<WorkspacePlace>> {
+    return this.#members.remove(caller, place, userId);
   }
 }

@@ -3,8 +3,8 @@ import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import { Node, registerNode } from '../../graphql/node.ts';
 import { pageArgs, pageType } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { refersTo } from '../../graphql/references.ts';
-import { MessageResult } from '../../graphql/results.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { languages } from '../../kernel/languages.ts';
@@ -143,6 +143,12 @@ const UpdateWorkspaceInput = builder.inputType('UpdateWorkspaceInput', {
   }),
 });
 
+const DeleteWorkspacePayload = deletePayload('DeleteWorkspace', {
+  noun: 'workspace',
+  in: ['orgId'],
+  message: 'Workspace deleted successfully',
+});
+
 builder.mutationFields((t) => ({
   createWorkspace: t.field({
     type: Workspace,
@@ -170,7 +176,7 @@ builder.mutationFields((t) => ({
       services.workspaces.update(caller, orgId, id, input),
   }),
   deleteWorkspace: t.field({
-    type: MessageResult,
+    type: DeleteWorkspacePayload,
     description:
       'Deletes a workspace. Its content becomes unreachable at once. `restoreWorkspace` restores it for 30 days.',
     authorize: { workspace: 'workspace:delete', by: 'id' },

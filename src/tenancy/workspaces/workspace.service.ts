@@ -11,7 +11,7 @@ import type { Tx } from '../../data/tx.ts';
 import type { Written } from '../../data/writes.ts';
 import { Prisma, type Workspace } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Role } from '../../kernel/roles.ts';
@@ -113,7 +113,7 @@ export class WorkspaceService {
   }
 
   /** A soft delete. The workspace can be restored for 30 days; everything in it becomes unreachable at once. */
-  async delete(caller: Caller, orgId: string, id: string): Promise<{ message: string }> {
+  async delete(caller: Caller, orgId: string, id: string): Promise<Deleted<OrganizationPlace>> {
     await this.#deps.changes.run(caller, async (tx) => {
       tx.demand('workspaces', { id, orgId, deletedAt: null }, 'update', () => notFound('workspace', id));
       await tx.expectVersion({ table: 'workspaces', key: { id } });
@@ -123,7 +123,7 @@ export class WorkspaceService {
       recordChange(tx, 'delete', 'workspace', { id, orgId, workspaceId: id });
       tx.afterCommit(() => this.#deps.access.facts.workspaceChanged(orgId, id));
     });
-    return { message: 'Workspace deleted successfully' };
+    return { id, orgId };
   }
 }
 

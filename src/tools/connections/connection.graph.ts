@@ -3,10 +3,10 @@ import { inWorkspace, optionalTime, tracked } from '../../graphql/common-fields.
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { namespaceArgs, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
-import { MessageResult } from '../../graphql/results.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
@@ -20,7 +20,7 @@ import type {
 } from './connection-requirements.ts';
 import { missingScopes } from './missing-scopes.ts';
 
-export const Connection = builder.objectRef<ConnectionRow>('Connection').implement({
+export const ToolAuthorization = builder.objectRef<ConnectionRow>('ToolAuthorization').implement({
   description:
     'What a tool instance uses at its provider: OAuth tokens or an API key, for a namespace or for the whole ' +
     'workspace. In a namespace that has none of its own, the connection of the workspace is used. The tokens and the ' +
@@ -62,16 +62,18 @@ export const Connection = builder.objectRef<ConnectionRow>('Connection').impleme
   }),
 });
 
-inWorkspace(Connection, 'connection');
-tracked(Connection, { by: 'The user who connected it first.' });
-refersTo(Connection, {
+inWorkspace(ToolAuthorization, 'connection');
+tracked(ToolAuthorization, { by: 'The user who connected it first.' });
+refersTo(ToolAuthorization, {
   workspaceId: 'workspace',
   namespaceId: 'namespace',
   toolId: 'tool',
   toolInstanceId: 'tool_instance',
 });
-const ConnectionPage = readable(Connection, {
+const ConnectionPage = readable(ToolAuthorization, {
   kind: 'connection',
+  // a type whose name ends in Connection is a page (Relay)
+  word: 'Connection',
   below: Workspace,
   reads: ({ connections }) => connections.reads,
   // the REST list has no cursor
@@ -145,7 +147,7 @@ const ConnectionRequirements = builder.objectRef<RequirementsRow>('ConnectionReq
 });
 refersTo(ConnectionRequirements, { appId: 'app' });
 
-const InitiatedConnection = builder.objectRef<InitiatedConnectionRow>('InitiatedConnection').implement({
+const InitiatedToolAuthorization = builder.objectRef<InitiatedConnectionRow>('InitiatedToolAuthorization').implement({
   description: 'A started authorization.',
   fields: (t) => ({
     authorizationUrl: t.exposeString('authorizationUrl', {
@@ -159,7 +161,7 @@ const InitiatedConnection = builder.objectRef<InitiatedConnectionRow>('Initiated
     connectionId: t.exposeID('connectionId', { description: 'The connection that the exchange will fill.' }),
   }),
 });
-refersTo(InitiatedConnection, { connectionId: 'connection', toolInstanceId: 'tool_instance' });
+refersTo(InitiatedToolAuthorization, { connectionId: 'connection', toolInstanceId: 'tool_instance' });
 
 const listArgs = () => pageArgs({ min: 1, max: 10_000 });
 
@@ -224,9 +226,21 @@ const DELETE =
   'Its tokens are revoked at the provider, if that is possible. Members may delete only the connections that they ' +
   'created.';
 
+const DeleteWorkspaceConnectionPayload = deletePayload('DeleteWorkspaceConnection', {
+  noun: 'connection',
+  in: ['orgId', 'workspaceId', 'toolInstanceId'],
+  message: 'Connection deleted successfully',
+});
+
+const DeleteNamespaceConnectionPayload = deletePayload('DeleteNamespaceConnection', {
+  noun: 'connection',
+  in: ['orgId', 'workspaceId', 'namespaceId', 'toolInstanceId'],
+  message: 'Connection deleted successfully',
+});
+
 builder.mutationFields((t) => ({
   initiateNamespaceConnection: t.field({
-    type: InitiatedConnection,
+    type: InitiatedToolAuthorization,
     description: `Starts the authorization of a tool instance for a namespace. ${INITIATE}`,
     authorize: { workspace: 'connection:create', in: 'namespace' },
     activity: { action: 'connect', resourceType: 'connection' },
@@ -236,7 +250,7 @@ builder.mutationFields((t) => ({
       services.connections.initiate(caller, namespace, input.toolInstanceId),
   }),
   initiateWorkspaceConnection: t.field({
-    type: InitiatedConnection,
+    type: InitiatedToolAuthorization,
     description: `Starts the authorization of a tool instance for the whole workspace. ${INITIATE}`,
     authorize: { workspace: 'connection:create' },
     activity: { action: 'connect', resourceType: 'connection' },
@@ -246,7 +260,7 @@ builder.mutationFields((t) => ({
       services.connections.initiate(caller, workspace, input.toolInstanceId),
   }),
   exchangeConnection: t.field({
-    type: Connection,
+    type: ToolAuthorization,
     description:
       'Finishes an authorization with the code and the state that the provider sent to the callback page. The state ' +
       'works once, for ten minutes, for the user who started the authorization and may still connect the instance.',
@@ -270,7 +284,7 @@ builder.mutationFields((t) => ({
     resolve: (_root, { code, state }, { caller, services }) => services.connections.exchange(caller, code, state),
   }),
   createNamespaceConnection: t.field({
-    type: Connection,
+    type: ToolAuthorization,
     description: `Connects a tool instance with an API key for a namespace. ${BY_KEY}`,
     authorize: { workspace: 'connection:create', in: 'namespace' },
     activity: { action: 'connect', resourceType: 'connection' },
@@ -280,7 +294,7 @@ builder.mutationFields((t) => ({
       services.connections.createByKey(caller, namespace, input.toolInstanceId, input.apiKey),
   }),
   createWorkspaceConnection: t.field({
-    type: Connection,
+    type: ToolAuthorization,
     description: `Connects a tool instance with an API key for the whole workspace. ${BY_KEY}`,
     authorize: { workspace: 'connection:create' },
     activity: { action: 'connect', resourceType: 'connection' },
@@ -290,7 +304,7 @@ builder.mutationFields((t) => ({
       services.connections.createByKey(caller, workspace, input.toolInstanceId, input.apiKey),
   }),
   deleteNamespaceConnection: t.field({
-    type: MessageResult,
+    type: DeleteNamespaceConnectionPayload,
     description: `Deletes the connection of a tool instance in a namespace. ${DELETE}`,
     authorize: { workspace: 'connection:delete', in: 'namespace' },
     activity: { action: 'disconnect', resourceType: 'connection' },
@@ -300,7 +314,7 @@ builder.mutationFields((t) => ({
       services.connections.delete(caller, namespace, toolInstanceId),
   }),
   deleteWorkspaceConnection: t.field({
-    type: MessageResult,
+    type: DeleteWorkspaceConnectionPayload,
     description: `Deletes the connection of a tool instance for the whole workspace. ${DELETE}`,
     authorize: { workspace: 'connection:delete' },
     activity: { action: 'disconnect', resourceType: 'connection' },

@@ -7,7 +7,7 @@ import { emitChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { type Connection, Prisma, type Tool, type ToolInstance } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, NamespacePlace, WorkspacePlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, NamespacePlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
@@ -214,22 +214,26 @@ export class ConnectionService {
    * a provider that does not answer keeps nothing here.
    * @throws RESOURCE_NOT_FOUND with the instance; FORBIDDEN for a connection of others
    */
-  async delete(caller: Caller, place: ConnectionPlace, instanceId: string): Promise<{ message: string }> {
+  async delete<Place extends ConnectionPlace>(
+    caller: Caller,
+    place: Place,
+    instanceId: string,
+  ): Promise<Deleted<Place & { toolInstanceId: string }>> {
     const { sql, access, changes, removal } = this.#deps;
     const { permission, grant } = place.asked;
     const key = keyOfPlace(place, instanceId);
     const found = await findRow(sql, 'connections', key);
     if (!found) throw notFound('connection', instanceId);
     access.ensureCovers(caller, grant, permission, found.createdBy);
-    await changes.run(caller, async (tx) => {
+    return changes.run(caller, async (tx) => {
       await tx.lock('tool_instances', { id: instanceId }, 'no key update');
       await tx.expectVersion({ table: 'connections', key: { id: found.id } });
       const connection = await tx.lock('connections', key, 'update', () => notFound('connection', instanceId));
       await removal.remove(tx, [connection]);
       showInInstance(tx, connection, 'not_connected');
       tx.audit({ ...recordOf(connection), action: 'disconnect', metadata: { tool_instance_id: instanceId } });
+      return { ...place, id: connection.id, toolInstanceId: instanceId };
     });
-    return { message: 'Connection deleted successfully' };
   }
 
   /** @throws RESOURCE_NOT_FOUND `tool_instance`; FORBIDDEN if the caller may connect only their own */

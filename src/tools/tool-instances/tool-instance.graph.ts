@@ -3,6 +3,7 @@ import { inWorkspace, optionalTime, tracked } from '../../graphql/common-fields.
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
@@ -250,6 +251,12 @@ const UpgradeToolInstanceResult = builder.objectRef<UpgradeResult>('UpgradeToolI
   }),
 });
 
+const DeleteToolInstancePayload = deletePayload('DeleteToolInstance', {
+  noun: 'instance',
+  in: ['orgId', 'workspaceId'],
+  maybeIn: ['namespaceId'],
+});
+
 builder.mutationFields((t) => ({
   createToolInstance: t.field({
     type: ToolInstance,
@@ -269,7 +276,8 @@ builder.mutationFields((t) => ({
     resolve: ({ workspace }, { id, input }, { caller, services }) =>
       services.toolInstances.update(caller, workspace, id, input),
   }),
-  deleteToolInstance: t.boolean({
+  deleteToolInstance: t.field({
+    type: DeleteToolInstancePayload,
     description:
       'Deletes an instance, its connections and its credentials. Members may delete only the instances that they ' +
       'created. One that steps use is refused: `RESOURCE_CONFLICT`, `in_use`.',

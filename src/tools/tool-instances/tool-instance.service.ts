@@ -12,7 +12,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ToolInstance as InstanceRow, Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { conflict, forbidden, InputError, invalidInput, isRefusal, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
@@ -229,7 +229,7 @@ export class ToolInstanceService {
     place: Checked<WorkspacePlace>,
     id: string,
     { force }: { force: boolean },
-  ): Promise<boolean> {
+  ): Promise<Deleted<WorkspacePlace & { namespaceId: string | null }>> {
     const row = await this.reads.own(caller, place, id);
     const { access, changes, users } = this.#deps;
     if (force) await access.requireWorkspace(caller, place.orgId, place.workspaceId, 'augmentation:update');
@@ -243,7 +243,7 @@ export class ToolInstanceService {
       await this.#deps.connections.ofInstance(tx, row);
       tx.remove('tool_instances', { id }, () => notFound('tool_instance', id));
       recordChange(tx, 'delete', 'tool_instance', row);
-      return true;
+      return row;
     });
   }
 

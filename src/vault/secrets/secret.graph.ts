@@ -3,6 +3,7 @@ import { optionalTime, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node, registerNode } from '../../graphql/node.ts';
 import { pageArgs, pageType } from '../../graphql/page-type.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { inside } from '../../graphql/row-places.ts';
@@ -323,6 +324,12 @@ const RotateSecretInput = builder.inputType('RotateSecretInput', {
   }),
 });
 
+const DeleteSecretPayload = deletePayload('DeleteSecret', {
+  noun: 'secret',
+  in: ['orgId'],
+  maybeIn: ['workspaceId', 'namespaceId', 'environmentId'],
+});
+
 builder.mutationFields((t) => ({
   createSecret: t.field({
     type: Secret,
@@ -353,7 +360,8 @@ builder.mutationFields((t) => ({
     resolve: ({ organization }, { id, input }, { caller, services }) =>
       services.secrets.rotate(caller, organization, id, input),
   }),
-  deleteSecret: t.boolean({
+  deleteSecret: t.field({
+    type: DeleteSecretPayload,
     description:
       'Deletes a secret. It can be restored for 30 days, as long as the namespace or environment that it lives ' +
       'in exists. Its name is free at once. References to it find nothing until it is restored.',
@@ -369,10 +377,8 @@ builder.mutationFields((t) => ({
       }),
       ...versionArg(),
     },
-    resolve: async ({ organization }, { id, permanent }, { caller, services: { secrets } }) => {
-      await (permanent ? secrets.destroy(caller, organization, id) : secrets.delete(caller, organization, id));
-      return true;
-    },
+    resolve: ({ organization }, { id, permanent }, { caller, services: { secrets } }) =>
+      permanent ? secrets.destroy(caller, organization, id) : secrets.delete(caller, organization, id),
   }),
   restoreSecret: t.field({
     type: Secret,

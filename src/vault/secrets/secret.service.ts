@@ -8,7 +8,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Secret as SecretRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { ApiError, alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
@@ -38,6 +38,17 @@ export interface SecretDeps extends ServiceDeps {
   vault: Vault;
   onFault: OnVaultFault;
 }
+
+/** A secret that was deleted, without what the row has of its value. */
+type DeletedSecret = Deleted<Pick<SecretRow, 'orgId' | 'workspaceId' | 'namespaceId' | 'environmentId'>>;
+
+const deletedOf = ({ id, orgId, workspaceId, namespaceId, environmentId }: SecretRow): DeletedSecret => ({
+  id,
+  orgId,
+  workspaceId,
+  namespaceId,
+  environmentId,
+});
 
 /** Number of versions whose values are kept. Older versions stay listed without a value (defaults §2). */
 const KEPT_VERSIONS = 20;
@@ -170,14 +181,15 @@ export class SecretService implements ContentOwner {
    * References are therefore not checked: they find nothing until the secret is restored.
    * @throws RESOURCE_NOT_FOUND
    */
-  async delete(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<void> {
+  async delete(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<DeletedSecret> {
     await this.reads.get(caller, place, id, 'secret:delete');
-    await this.#deps.changes.run(caller, async (tx) => {
+    return this.#deps.changes.run(caller, async (tx) => {
       const secret = await lockSecret(tx, id, 'no key update');
       await tx.expectVersion({ table: 'secrets', key: { id } });
       if (secret.status === 'deleted') throw notFound('secret', id);
       tx.update('secrets', { id }, { status: 'deleted', deletedAt: new Date() });
       recordChange(tx, 'delete', 'secret', secret);
+      return deletedOf(secret);
     });
   }
 
@@ -186,15 +198,16 @@ export class SecretService implements ContentOwner {
    * references to it already find nothing.
    * @throws RESOURCE_CONFLICT `in_use` with `references` while something refers to it
    */
-  async destroy(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<void> {
+  async destroy(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<DeletedSecret> {
     await this.reads.getDeletedToo(caller, place, id, 'secret:destroy');
-    await this.#deps.changes.run(caller, async (tx) => {
+    return this.#deps.changes.run(caller, async (tx) => {
       const secret = await lockSecret(tx, id);
       await tx.expectVersion({ table: 'secrets', key: { id } });
       const references = secret.status === 'deleted' ? [] : await this.#deps.vault.usesOf(tx, secret);
       if (references.length > 0) throw inUse(id, 'change what refers to it first', references);
       tx.remove('secrets', { id });
       recordChange(tx, 'destroy', 'secret', secret);
+      return deletedOf(secret);
     });
   }
 

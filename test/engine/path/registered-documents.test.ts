@@ -47,7 +47,7 @@ const stored = async () =>
 const ME = 'query Me { me { id } }';
 const EVENTS = `subscription Events($org: ID!, $workspace: ID!) {
   workspaceEvents(orgId: $org, workspaceId: $workspace) { id } }`;
-const RENAME = 'mutation Out { logout }';
+const RENAME = 'mutation Out { logout { sessionId } }';
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
 const meIs = () => ({ data: { me: { id: world.accounts.owner.userId } } });
 

@@ -281,7 +281,7 @@ describe('a token', () => {
     }
     const input = { currentPassword: owner.password, newPassword: 'something else' };
     const changed = await graphql(
-      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
+      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { user { id } } }',
       { input },
       headers,
     );
@@ -476,11 +476,11 @@ describe('revoking', () => {
     const { headers } = await issueToken(app, owner);
     const input = { currentPassword: owner.password, newPassword: 'a whole new password' };
     const answer = await callsOf(app).graphql(
-      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
+      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { user { id } } }',
       { input },
       owner.headers,
     );
-    expect(answer.json()).toEqual({ data: { changePassword: true } });
+    expect(answer.json()).toEqual({ data: { changePassword: { user: { id: owner.userId } } } });
     expect((await callsOf(app).get('/v1/auth/me', headers)).statusCode).toBe(200);
   });
 });

@@ -144,11 +144,11 @@ describe('a changed password', () => {
   const change = async (more: object = {}) => {
     const input = { currentPassword: user.password, newPassword: 'changed by hand', ...more };
     const answer = await api.graphql(
-      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
+      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { user { id } } }',
       { input },
       user.headers,
     );
-    expect(answer.json()).toEqual({ data: { changePassword: true } });
+    expect(answer.json()).toEqual({ data: { changePassword: { user: { id: user.userId } } } });
     await app.jobsDone();
     return mailTo('Your password was changed').text;
   };

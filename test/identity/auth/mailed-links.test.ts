@@ -238,11 +238,11 @@ describe('resetting a password', () => {
     const user = await register(app);
     const token = await resetToken(user);
     const changed = await api.graphql(
-      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
+      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { user { id } } }',
       { input: { currentPassword: user.password, newPassword: 'changed by hand' } },
       user.headers,
     );
-    expect(changed.json()).toEqual({ data: { changePassword: true } });
+    expect(changed.json()).toEqual({ data: { changePassword: { user: { id: user.userId } } } });
     expect(
       (await api.post('/v1/auth/reset-password', { token, new_password: 'a whole new password' })).statusCode,
     ).toBe(401);
@@ -303,7 +303,7 @@ describe('an invitation', () => {
 describe('changing the own password', () => {
   const change = (user: Person, currentPassword: string, newPassword: string) =>
     api.graphql(
-      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
+      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { user { id } } }',
       { input: { currentPassword, newPassword } },
       user.headers,
     );
@@ -311,7 +311,9 @@ describe('changing the own password', () => {
   it('ends the other sessions, keeps the own one and mails a notice', async () => {
     const user = await register(app);
     const other = (await api.post('/v1/auth/login', { username: user.username, password: user.password })).json();
-    expect((await change(user, user.password, 'changed by hand')).json()).toEqual({ data: { changePassword: true } });
+    expect((await change(user, user.password, 'changed by hand')).json()).toEqual({
+      data: { changePassword: { user: { id: user.userId } } },
+    });
     expect((await api.get('/v1/auth/me', user.headers)).statusCode).toBe(200);
     expect((await api.get('/v1/auth/me', { authorization: other.access_token })).statusCode).toBe(401);
     await mailWith(user.email, 'Your password was changed');

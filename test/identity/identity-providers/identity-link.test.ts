@@ -26,7 +26,7 @@ const newProvider = async (fields: object = {}) => {
   });
   return body.idp_id;
 };
-const LINK = 'subject userId user { id } reason linkedBy createdAt lastSignInAt';
+const LINK = 'id subject userId user { id } reason linkedBy createdAt lastSignInAt';
 interface Answer {
   data: Record<string, unknown> | null;
   errors?: { message: string; extensions: { code: string; details: Record<string, unknown> } }[];
@@ -39,7 +39,8 @@ const link = async (by: Person, id: string, userId: string, subject = unique()) 
   )) as unknown as Answer;
 const unlink = async (by: Person, id: string, userId: string) =>
   (await by.ask(
-    `mutation ($orgId: ID!, $id: ID!, $userId: ID!) { unlinkIdentity(orgId: $orgId, id: $id, userId: $userId) }`,
+    `mutation ($orgId: ID!, $id: ID!, $userId: ID!) { unlinkIdentity(orgId: $orgId, id: $id, userId: $userId) {
+      id orgId identityProvider { id } userId user { id } } }`,
     { orgId: owner.orgId, id, userId },
   )) as unknown as Answer;
 const linkOf = async (id: string, userId: string) =>
@@ -76,6 +77,7 @@ test('an administrator links a member, who is told; to unlink ends what the prov
   await prove(app, [member]);
   const subject = unique();
   const shown = {
+    id: expect.stringMatching(/^idl_/) as string,
     subject,
     userId: member.userId,
     user: { id: member.userId },
@@ -85,7 +87,8 @@ test('an administrator links a member, who is told; to unlink ends what the prov
     lastSignInAt: null,
   };
   expect(await linkOf(id, member.userId)).toBeNull();
-  expect((await link(admin, id, member.userId, subject)).data).toEqual({ linkIdentity: shown });
+  const made = (await link(admin, id, member.userId, subject)).data;
+  expect(made).toEqual({ linkIdentity: shown });
   expect(await linkOf(id, member.userId)).toEqual(shown);
   const told = await member.call<{ notifications: object[] }>('GET', '/v1/notifications');
   expect(told.body.notifications[0]).toMatchObject({
@@ -101,7 +104,15 @@ test('an administrator links a member, who is told; to unlink ends what the prov
   const me = async (token: string) =>
     (await app.server.inject({ url: '/v1/auth/me', headers: { authorization: `Bearer ${token}` } })).statusCode;
   expect([await me(accessToken), await me(member.accessToken)]).toEqual([200, 200]);
-  expect((await unlink(admin, id, member.userId)).data).toEqual({ unlinkIdentity: true });
+  expect((await unlink(admin, id, member.userId)).data).toEqual({
+    unlinkIdentity: {
+      id: (made!.linkIdentity as { id: string }).id,
+      orgId: owner.orgId,
+      identityProvider: { id },
+      userId: member.userId,
+      user: { id: member.userId },
+    },
+  });
   expect([await me(accessToken), await me(member.accessToken)]).toEqual([401, 200]);
   expect(await linkOf(id, member.userId)).toBeNull();
   expect(refusalOf(await unlink(admin, id, member.userId))).toEqual(['RESOURCE_NOT_FOUND', 'user']);

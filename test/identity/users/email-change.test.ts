@@ -145,7 +145,7 @@ describe('a new e-mail address', () => {
     await ask({ email: newEmail });
     const change = { currentPassword: user.password, newPassword: 'changed by its owner' };
     await api.graphql(
-      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
+      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { user { id } } }',
       { input: change },
       user.headers,
     );

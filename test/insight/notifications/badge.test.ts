@@ -158,7 +158,7 @@ it('what is about an account itself is an event of the organization that its use
     url: '/graphql',
     headers: { authorization },
     payload: {
-      query: 'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }',
+      query: 'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { user { id } } }',
       variables: { input: payload },
     },
   });

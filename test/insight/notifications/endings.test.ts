@@ -217,7 +217,9 @@ describe('what ended', () => {
       'workspace_member.deleted',
       'organization_member.created',
     ]);
-    expect((await bob.ask(`mutation { markAllNotificationsRead }`)).data).toEqual({ markAllNotificationsRead: 2 });
+    expect((await bob.ask(`mutation { markAllNotificationsRead { count } }`)).data).toEqual({
+      markAllNotificationsRead: { count: 2 },
+    });
     expect((await bob.ask<{ notification: object }>(one, { id })).data.notification).toMatchObject({
       status: 'unread',
     });

@@ -333,9 +333,12 @@ describe('what is about the account itself', () => {
     ]);
     await issueToken(app, ann, { name: 'nightly' });
     const password = 'another long password';
-    const changed = await ann.ask('mutation ($input: ChangePasswordInput!) { changePassword(input: $input) }', {
-      input: { currentPassword: ann.password, newPassword: password },
-    });
+    const changed = await ann.ask(
+      'mutation ($input: ChangePasswordInput!) { changePassword(input: $input) { user { id } } }',
+      {
+        input: { currentPassword: ann.password, newPassword: password },
+      },
+    );
     expect(changed.errors).toBeUndefined();
     expect(await news(ann)).toMatchObject([
       {

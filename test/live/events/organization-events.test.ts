@@ -345,7 +345,7 @@ it.each(Object.entries(transports))(
       [owner, viewer].map(({ headers }) => subscribe(owner.orgId, headers.authorization)),
     );
     await open(2);
-    const { errors } = await owner.ask(`mutation { deleteOrganization(id: "${owner.orgId}") }`);
+    const { errors } = await owner.ask(`mutation { deleteOrganization(id: "${owner.orgId}") { id } }`);
     expect(errors).toBeUndefined();
     await open(0);
     for (const reader of readers)

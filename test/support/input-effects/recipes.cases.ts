@@ -142,5 +142,7 @@ export const forced =
     const input = { name: 'Uses', stages: [{ name: 'Say', steps: [{ name: 'Ask', stepType: 'llm', ...step }] }] };
     await mutateOk(lab.app, 'createAugmentation', { ...place(lab), input }, token(lab));
     await expect(mutateOk(lab.app, mutation, { ...given, force: false }, token(lab))).rejects.toThrow('in_use');
-    expect(await mutateOk(lab.app, mutation, { ...given, force: true }, token(lab))).toBe(true);
+    expect(await mutateOk(lab.app, mutation, { ...given, force: true }, token(lab))).toMatchObject({
+      id: expect.any(String),
+    });
   };

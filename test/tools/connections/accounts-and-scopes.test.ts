@@ -60,7 +60,10 @@ async function connected(more: Json = {}): Promise<Exchanged & { instanceId: str
 }
 const shown = async (id: string) => {
   const { data } = await ann.ask<{ node: Json }>(
-    '{ node(id: $id) { ... on Connection { status scopes missingScopes accountLabel } } }'.replace('$id', `"${id}"`),
+    '{ node(id: $id) { ... on ToolAuthorization { status scopes missingScopes accountLabel } } }'.replace(
+      '$id',
+      `"${id}"`,
+    ),
   );
   return data!.node;
 };

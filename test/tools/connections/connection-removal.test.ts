@@ -234,8 +234,11 @@ test.each(['workspaces', 'organizations'])('of %s, when they end for good and no
   const deleted =
     table === 'workspaces'
       ? (await ann.call('DELETE', ann.home)).status === 200
-      : (await ann.ask<{ deleteOrganization: boolean }>(`mutation { deleteOrganization(id: "${ann.orgId}") }`)).data
-          .deleteOrganization;
+      : (
+          await ann.ask<{ deleteOrganization: { id: string } }>(
+            `mutation { deleteOrganization(id: "${ann.orgId}") { id } }`,
+          )
+        ).data.deleteOrganization.id === ann.orgId;
   expect(deleted).toBe(true);
   const { pool, prisma } = app.database;
   const sweep = async (days: number) => {

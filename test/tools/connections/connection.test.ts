@@ -509,7 +509,7 @@ test('GraphQL: nested lists, node, and the version for a deletion', async () => 
   const { body } = await ann.call<Connection>('POST', ofNamespace, { tool_instance_id: instanceId, api_key: 'k' });
   const { data } = await ann.ask<{ node: unknown; workspace: unknown }>(
     `query ($orgId: ID!, $workspaceId: ID!, $id: ID!) {
-      node(id: $id) { ... on Connection { status resourceVersion namespace { slug } createdByUser { id } } }
+      node(id: $id) { ... on ToolAuthorization { status resourceVersion namespace { slug } createdByUser { id } } }
       workspace(orgId: $orgId, id: $workspaceId) {
         connections { totalCount nodes { id } }
         namespaces { nodes { slug connections { totalCount nodes { id toolInstanceId } } } } } }`,
