@@ -183,8 +183,8 @@ export const RANK = `with ${WORDS},
     cross join lateral (select workspace_id from namespaces where id = s.space_id offset 0) n
     cross join lateral (select id, embedding_model_id from workspaces
       where id = n.workspace_id and embedding_model_id is not null offset 0) w
-    where exists (select 1 from artifact_chunk_vectors v
-      where v.org_id = $1 and v.namespace_id = s.space_id and v.model_id = w.embedding_model_id)
+    cross join lateral (select 1 from artifact_chunk_vectors
+      where org_id = $1 and namespace_id = s.space_id and model_id = w.embedding_model_id limit 1) v
     group by w.id, w.embedding_model_id),
   hits as (
     select distinct on (c.artifact_id) c.artifact_id, c.position, s.score
