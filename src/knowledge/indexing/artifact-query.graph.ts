@@ -15,8 +15,8 @@ const FoundArtifact = builder.objectRef<Found>('FoundArtifact').implement({
     }),
     score: t.exposeFloat('score', {
       description:
-        'How well it fits, from 0 to 1: its words, or its meaning if that fits better. Of what both find, the order is ' +
-        'that of the ranks in both.',
+        'How well it fits, from 0 to 1: its words, or its meaning if that fits better. Of what both find, the order ' +
+        'is that of the ranks in both.',
     }),
     matchedChunk: t.exposeString('matchedChunk', {
       description:

@@ -14,7 +14,8 @@ export function conditionsOn(numbers: readonly number[]): (artifact: string) => 
     and (${thread}::text is null or ${a}.thread_id = ${thread})
     and (${media}::text[] is null or split_part(lower(${a}.mime_type), ';', 1) = any(${media})
       or split_part(lower(${a}.mime_type), '/', 1) || '/*' = any(${media}))
-    and (${tags}::text[] is null or ${a}.tags @> ${tags}) and (${metadata}::jsonb is null or ${a}.metadata @> ${metadata})
+    and (${tags}::text[] is null or ${a}.tags @> ${tags})
+    and (${metadata}::jsonb is null or ${a}.metadata @> ${metadata})
     and ${within(`${a}.created_at`, createdFrom, createdTo)} and ${within(`${a}.updated_at`, updatedFrom, updatedTo)}`;
 }
 

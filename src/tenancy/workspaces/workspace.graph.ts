@@ -148,9 +148,9 @@ const UpdateWorkspaceInput = builder.inputType('UpdateWorkspaceInput', {
     embeddingModelId: t.string({
       constraints: { minLength: 1, maxLength: 128 },
       description:
-        'A model of the catalogue, of the type `embedding`: the texts of its artifacts and of searches are sent to its ' +
-        'targets at accounts of the type `openai_compatible`, while the workspace is entitled to it. They are embedded ' +
-        'in the background. `null` removes all vectors.',
+        'A model of the catalogue, of the type `embedding`: the texts of its artifacts and of searches are sent to ' +
+        'its targets at accounts of the type `openai_compatible`, while the workspace is entitled to it. They are ' +
+        'embedded in the background. `null` removes all vectors.',
     }),
   }),
 });

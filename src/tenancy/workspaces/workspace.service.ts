@@ -102,7 +102,7 @@ export class WorkspaceService {
     });
   }
 
-  /** Changes the given fields. Omitted fields stay as they are. @throws InputError for an embedding model that is none */
+  /** Changes the given fields; omitted ones stay. @throws InputError for an embedding model that is none */
   async update(caller: Caller, orgId: string, id: string, input: UpdateWorkspace): Promise<Workspace> {
     return this.#deps.changes.run(caller, async (tx) => {
       await tx.expectVersion({ table: 'workspaces', key: { id } });

@@ -29,7 +29,8 @@ async function filled(of: Person, count: number): Promise<void> {
   await app.jobsDone();
   const { pool } = app.database;
   await pool.query(
-    `insert into artifact_chunks (artifact_id, org_id, workspace_id, namespace_id, position, content, token_count, grams)
+    `insert into artifact_chunks
+        (artifact_id, org_id, workspace_id, namespace_id, position, content, token_count, grams)
       select artifact_id, org_id, workspace_id, namespace_id, n, content, token_count, grams
       from artifact_chunks, generate_series(1, $2::int - 1) n where artifact_id = $1`,
     [id, count],
@@ -77,7 +78,7 @@ test.each([{}, { tags: ['lab'] }])(
     expect(scans.length).toBeGreaterThan(0);
     for (const scan of scans) {
       // there are two artifacts in all
-    if (scan['Relation Name'] !== 'artifacts') expect(scan['Node Type'], JSON.stringify(scan)).not.toBe('Seq Scan');
+      if (scan['Relation Name'] !== 'artifacts') expect(scan['Node Type'], JSON.stringify(scan)).not.toBe('Seq Scan');
       expect(readBy(scan), JSON.stringify(scan)).toBeLessThanOrEqual(FEW * 2);
     }
   },

@@ -232,6 +232,72 @@ test('a provider that says when to come back is asked no earlier', async () => {
   });
 });
 
+test('a long text is embedded in several requests, and what was embedded is not sent again', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const { model } = await embedding(ann);
+  await choose(ann, model);
+  const words = ['car', 'soup', 'yard', 'lentil', 'celery', 'stand', 'bread'];
+  const content = Array.from({ length: 40_000 }, (_, n) => `${words[n % 7]}${n % 91}`).join(' ');
+  const { artifact_id: id } = await newArtifact(ann, { content });
+  let sent = 0;
+  provider.refuse = (response) => {
+    sent += 1;
+    if (sent === 1) provider.refuse = null;
+    response.writeHead(500).end();
+  };
+  await waitFor(async () => {
+    await makeDue();
+    expect((await getArtifact(ann, id)).body.embedding_model_id).toBe(model);
+  });
+  const { chunk_count: chunks } = (await getArtifact(ann, id)).body;
+  expect(chunks).toBeGreaterThan(64);
+  expect(await vectorsOf(id)).toHaveLength(chunks);
+  const sizes = provider.requests.map(({ body }) => (JSON.parse(body) as { input: string[] }).input.length);
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
+  const [refused, ...others] = sizes;
+  expect(others.reduce((sum, size) => sum + size, 0)).toBe(chunks);
+  expect(refused).toBe(others[0]);
+});
+
+test('of several accounts that serve a model, the next one answers for one that fails', async () => {
+  const { ann, account, model } = await embedded();
+  const away = await newAccount(app, ann, {
+    provider_type: 'openai_compatible',
+    credentials_ref: 'none',
+    base_url: 'http://127.0.0.1:9/v1',
+  });
+  const targets = [
+    { provider_account_id: away, model_name: 'target-0', priority: 1 },
+    { provider_account_id: account, model_name: 'target-0', priority: 2 },
+    { provider_account_id: account, model_name: 'something-else', priority: 3 },
+  ];
+  const { status } = await ann.call('PATCH', modelUrl(ann, model), { targets });
+  expect(status).toBe(200);
+  await settled();
+  const asked = provider.requests.length;
+  const found = await search(ann, { query: 'automobile' });
+  expect([found.vectorUse, namesOf(found)[0]]).toEqual(['USED', 'A']);
+  expect(provider.requests).toHaveLength(asked + 1);
+});
+
+test('a model that requires an audit log is asked only after its record is written', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const { model } = await embedding(ann);
+  await ann.call('PATCH', modelUrl(ann, model), { constraints: { require_audit_log: true } });
+  await newArtifact(ann, { content: 'The car stands in the yard.' });
+  await choose(ann, model);
+  await settled();
+  const records = await app.database.prisma.activity.findMany({
+    where: { orgId: ann.orgId, resourceType: 'model', resourceId: model, principalType: 'system' },
+    orderBy: { timestamp: 'asc' },
+  });
+  expect(records.map(({ action, metadata }) => [action, (metadata as { purpose?: string }).purpose])).toEqual([
+    ['read', 'embedding'],
+    ['execute', 'embedding'],
+  ]);
+  expect(JSON.stringify(records)).not.toContain(KEY);
+});
+
 test('another model, or another name at the provider, embeds everything again; none removes the vectors', async () => {
   const { ann, car, account, model } = await embedded();
   const { logical_model_id: other } = await newModel(ann, { model_type: 'embedding' }, [
@@ -352,7 +418,7 @@ test('a wide search asks one model, and says what it left to words', async () =>
   expect(namesOf(data.queryOrganizationArtifacts)).toContain('A');
 });
 
-test('what the service does not call is not called: the artifact says why, and a mended account embeds it', async () => {
+test('what the service does not call is not called: the artifact says why, until the account is mended', async () => {
   const ann = await register(app, { name: 'ann' });
   const { account, model } = await embedding(ann, { base_url: 'http://10.1.2.3:11434/v1' });
   const { artifact_id: id } = await newArtifact(ann, { content: 'The car stands in the yard.' });

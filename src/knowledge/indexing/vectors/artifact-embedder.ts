@@ -10,7 +10,7 @@ import type { Task } from '../../../kernel/tasks.ts';
 import { embeddingChangesTask } from './embedding-changes.ts';
 import { arrayOf, HAS_VECTOR, signsOf } from './stored-vectors.ts';
 
-/** Attempts at what is a fault of the service. What the provider is at fault for is tried again in jobs of their own. */
+/** Attempts at what is a fault of the service. For what the provider is at fault, there are jobs of their own. */
 const TRIES = 5;
 /** Jobs that a node runs at once: they wait for others. */
 const AT_ONCE = 2;
@@ -71,7 +71,8 @@ const PENDING = `select k.position, k.content, md5(k.content) as digest from art
 
 /** Says what an artifact is embedded with, once all of its chunks are. */
 const EMBEDDED = `update artifacts a set embedding_model_id = $2, index_error = null
-  where a.id = $1 and a.is_latest and a.is_indexed and (a.embedding_model_id is distinct from $2 or a.index_error is not null)
+  where a.id = $1 and a.is_latest and a.is_indexed
+    and (a.embedding_model_id is distinct from $2 or a.index_error is not null)
     and exists (select 1 from artifact_chunks k where k.artifact_id = a.id)
     and not exists (select 1 from artifact_chunks k where k.artifact_id = a.id and not ${HAS_VECTOR})`;
 
@@ -150,8 +151,8 @@ export class ArtifactEmbedder implements Owner {
       const digests = chunks.map(({ digest }) => digest);
       tx.write(statement`insert into artifact_chunk_vectors
           (artifact_id, position, org_id, namespace_id, model_id, model_name, dimensions, signs, vector)
-        select k.artifact_id, k.position, k.org_id, k.namespace_id, ${modelId}, ${modelName}, ${vectors[0]!.length}::int,
-          u.signs::varbit, u.vector::real[]
+        select k.artifact_id, k.position, k.org_id, k.namespace_id, ${modelId}, ${modelName},
+          ${vectors[0]!.length}::int, u.signs::varbit, u.vector::real[]
         from unnest(${positions}::int[], ${digests}::text[], ${vectors.map(signsOf)}::text[],
             ${vectors.map(arrayOf)}::text[]) u(position, digest, signs, vector)
           join artifact_chunks k on k.artifact_id = ${artifactId} and k.position = u.position

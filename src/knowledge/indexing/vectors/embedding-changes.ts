@@ -36,7 +36,8 @@ const VECTORS = 5_000;
 const DUE = 'from embedding_changes where not is_marked';
 const NEXT = `select c.workspace_id as "workspaceId", w.org_id as "orgId", w.embedding_model_id as "modelId",
     c.changed_at::text as "changedAt"
-  from (select workspace_id, changed_at ${DUE} order by changed_at limit 1) c join workspaces w on w.id = c.workspace_id`;
+  from (select workspace_id, changed_at ${DUE} order by changed_at limit 1) c
+  join workspaces w on w.id = c.workspace_id`;
 // unless something changed again
 const MARKED = `update embedding_changes set is_marked = true
   where workspace_id = $1 and changed_at = $2::timestamptz`;
@@ -45,7 +46,8 @@ const MARKED = `update embedding_changes set is_marked = true
 const OTHERS = `select a.id, a.org_id as "orgId", a.version
   from namespaces n join artifacts a on a.namespace_id = n.id
   where n.workspace_id = $1 and a.id > $2 and a.is_latest and a.deleted_at is null
-    and (not a.is_indexed or a.chunk_count > 0 and (a.embedding_model_id is distinct from $3 or a.index_error is not null
+    and (not a.is_indexed or a.chunk_count > 0 and (
+      a.embedding_model_id is distinct from $3 or a.index_error is not null
       or exists (select 1 from artifact_chunk_vectors v
         where v.artifact_id = a.id and v.model_name is distinct from $4)))
   order by a.id limit ${BATCH}`;

@@ -4,8 +4,8 @@ import type { RankedArtifact } from '../artifact-ranking.ts';
 const K = 60;
 
 /**
- * The artifacts of two lists in one order: each counts `1 / (60 + rank)` in each list that has it. Scores of words and of
- * vectors do not compare, but ranks do. An artifact has the better score of both, and shows what its words found.
+ * The artifacts of two lists in one order: each counts `1 / (60 + rank)` in each list that has it. Scores of words and
+ * of vectors do not compare, but ranks do. An artifact has the better score of both, and shows what its words found.
  */
 export function fusedByRank(
   byWords: readonly RankedArtifact[],

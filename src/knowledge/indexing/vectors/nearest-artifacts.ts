@@ -19,7 +19,7 @@ const EMBED_MS = 2_000;
 const LIMIT_MS = 2_000;
 /** Chunks of a search whose vectors are looked at. */
 export const MOST_SCANNED = 50_000;
-/** Components that are multiplied: so many chunks are compared exactly, those whose signs agree most with the query's. */
+/** Components that are multiplied: so many chunks are compared exactly, those whose signs agree most. */
 const MOST_COMPONENTS = 600_000;
 const FEWEST_COMPARED = 4 * FUSED;
 
@@ -33,7 +33,8 @@ export const NEAREST = `with spaces as materialized (select unnest($2::text[]) a
   scanned as materialized (
     select t.* from spaces s cross join lateral (
       select v.artifact_id, v.position, v.signs from artifact_chunk_vectors v
-      where v.org_id = $1 and v.namespace_id = s.space_id and v.model_id = $3 and v.model_name = $4 and v.dimensions = $5
+      where v.org_id = $1 and v.namespace_id = s.space_id and v.model_id = $3 and v.model_name = $4
+        and v.dimensions = $5
         -- as a value, as in the ranking by words
         and (not $20 or (select ${meets('a')} from artifacts a where a.id = v.artifact_id))
       limit ${MOST_SCANNED + 1}) t limit ${MOST_SCANNED + 1}),
@@ -91,10 +92,10 @@ interface NearestDeps {
 }
 
 /**
- * Ranks by what chunks mean: by the angle between their vectors and that of the query. The query is sent to the model of
- * the workspace once. All vectors of the namespaces are looked at, up to {@link MOST_SCANNED}: by their signs, and those
- * that agree most by all components, which up to 600,000 components are all of them (docs/decisions/0047). A failure is
- * no failure of the search.
+ * Ranks by what chunks mean: by the angle between their vectors and that of the query. The query is sent to the model
+ * of the workspace once. All vectors of the namespaces are looked at, up to {@link MOST_SCANNED}: by their signs, and
+ * those that agree most by all components, which up to 600,000 components are all of them (docs/decisions/0047). A
+ * failure is no failure of the search.
  */
 export class NearestArtifacts {
   readonly #deps: NearestDeps;
