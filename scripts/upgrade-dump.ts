@@ -16,6 +16,7 @@ import { type Recording, record } from '../test/upgrade/record.ts';
 import { dumpRows, tablesOf } from '../test/upgrade/rows.ts';
 import { type Seeded, seed, seedPresence, text } from '../test/upgrade/seed.ts';
 import { seedSignIns } from '../test/upgrade/seed-sign-ins.ts';
+import { seedVectors } from '../test/upgrade/seed-vectors.ts';
 import { withScratchDatabase } from './scratch-database.ts';
 
 const root = path.resolve(process.argv[2] ?? projectRoot);
@@ -53,6 +54,7 @@ async function askService(url: string, db: pg.Client): Promise<Recording> {
       await db.query(`insert into persisted_documents (id, text) values ('me', '{ me { id } }')`);
     await sumActivity(db);
     const answers = await asAnn(anyone, seeded, tables);
+    if (tables.has('artifact_chunk_vectors')) await seedVectors(db);
     return { writtenAt: new Date().toISOString(), migrations, seeded, ...answers };
   } finally {
     service.child.kill('SIGTERM');

@@ -11,7 +11,8 @@ const COLUMNS = `id as artifact_id, workspace_id, namespace_id, thread_id, name,
 const BY_ID = `select ${COLUMNS} from artifacts where org_id = $1 and namespace_id = $2 and id = any($3)`;
 
 interface Ranked {
-  artifactId: string;
+  /** `null` in the one row that there is if nothing is found. */
+  artifactId: string | null;
   score: number;
   chunk: string | null;
   total: number;
@@ -26,7 +27,8 @@ export function addSearch(server: FastifyInstance, pool: pg.Pool): void {
       const { query } = request.body;
       const asked = { text: query, conditions: {}, threadId: null, minScore: 0, includeExpired: false, limit: 10 };
       const values = rankingValues({ orgId: org, namespaceIds: [ns] }, asked);
-      const { rows } = await pool.query<Ranked>({ name: 'rank', text: RANK, values });
+      const ranked = await pool.query<Ranked>({ name: 'rank', text: RANK, values });
+      const rows = ranked.rows.filter((row): row is Ranked & { artifactId: string } => row.artifactId !== null);
       const ids = rows.map(({ artifactId }) => artifactId);
       const found = await pool.query<{ artifact_id: string }>({ name: 'found', text: BY_ID, values: [org, ns, ids] });
       const byId = new Map(found.rows.map((row) => [row.artifact_id, row]));

@@ -390,6 +390,8 @@ export type CreateOrganizationRecipeInput = {
 
 /** A new account at a model provider. */
 export type CreateProviderAccountInput = {
+  /** Where the API of an `openai_compatible` account is, as `https://models.example.com/v1`: the service asks it for embeddings. The credentials are then `none`, or a secret with an `api_key`. */
+  readonly baseUrl?: string | null | undefined;
   /** The endpoint of the bridge. */
   readonly bridgeEndpointName?: string | null | undefined;
   /** Required if the routing mode is `bridge`. */
@@ -1459,6 +1461,8 @@ export type UpdatePreferencesInput = {
 
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateProviderAccountInput = {
+  /** Where the API of an `openai_compatible` account is, as `https://models.example.com/v1`: the service asks it for embeddings. The credentials are then `none`, or a secret with an `api_key`. */
+  readonly baseUrl?: string | null | undefined;
   /** The endpoint of the bridge. */
   readonly bridgeEndpointName?: string | null | undefined;
   /** Required if the routing mode is `bridge`. */
@@ -1637,6 +1641,8 @@ export type UpdateUserInput = {
 export type UpdateWorkspaceInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
+  /** A model of the catalogue, of the type `embedding`: the texts of its artifacts and of searches are sent to its targets at accounts of the type `openai_compatible`, while the workspace is entitled to it. They are embedded in the background. `null` removes all vectors. */
+  readonly embeddingModelId?: string | null | undefined;
   /** Whether the workspace is in use. */
   readonly isActive?: boolean | null | undefined;
   /** The language of its artifacts that say none, as ISO 639-1; they are indexed again in the background. `null` for that of the operator’s setting, or the one that is detected. */

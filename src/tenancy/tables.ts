@@ -31,7 +31,7 @@ export const tables: GroupTables = {
       vault: 'secrets of deleted ones are neither read, opened nor noticed',
       identity: 'where a token works, and where a user starts',
       tools: 'what is of deleted ones is not shown, and not refreshed',
-      knowledge: 'a download ends with its workspace, and artifacts are searched in its language',
+      knowledge: 'a download ends with its workspace, and artifacts are searched in its language and by its model',
       insight: 'names in notifications, and counts',
     },
     workspace_members: {

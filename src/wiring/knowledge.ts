@@ -16,20 +16,25 @@ import { ArtifactSearch } from '../knowledge/indexing/artifact-search.ts';
 import { SearchScopes } from '../knowledge/indexing/search-scopes.ts';
 import { TextExtraction } from '../knowledge/indexing/text/text-extraction.ts';
 import { TextRanking } from '../knowledge/indexing/text-ranking.ts';
+import { ArtifactEmbedder } from '../knowledge/indexing/vectors/artifact-embedder.ts';
+import { NearestArtifacts } from '../knowledge/indexing/vectors/nearest-artifacts.ts';
 import { MemoryService } from '../knowledge/memories/memory.service.ts';
 import { SourceService } from '../knowledge/sources/source.service.ts';
 import { ThreadService } from '../knowledge/threads/thread.service.ts';
 import type { Ground } from './ground.ts';
+import type { Models } from './models.ts';
 import type { Tenancy } from './tenancy.ts';
 
 /** Threads, artifacts with their files and search, sources, and the knowledge graph. */
-export function createKnowledge(ground: Ground, { storageBudget: storageLimits }: Tenancy) {
-  const { config, deps, appSecret, publicUrl, sealFor, closed } = ground;
+export function createKnowledge(ground: Ground, { storageBudget: storageLimits }: Tenancy, models: Models) {
+  const { config, deps, appSecret, publicUrl, sealFor, open, closed } = ground;
   const { sql, changes, access, slowReads } = deps;
   const { storage } = closed;
+  const { embeddings: embedder } = models.closed;
   const { maxUploadBytes } = config;
   const extraction = new TextExtraction();
-  const indexing = new ArtifactIndexer({ sql, changes, storage, extraction, language: config.searchLanguage });
+  const vectors = new ArtifactEmbedder({ sql, changes, embedder });
+  const indexing = new ArtifactIndexer({ sql, changes, storage, extraction, language: config.searchLanguage, vectors });
   const artifacts = new ArtifactService({ ...deps, indexing, storageLimits });
   const threads = new ThreadService(deps);
   const files = new FileService({ sql, storage, storageLimits, maxUploadBytes });
@@ -50,7 +55,8 @@ export function createKnowledge(ground: Ground, { storageBudget: storageLimits }
         artifacts,
         threads,
         scopes: new SearchScopes(sql, access),
-        rankings: [new TextRanking(slowReads)],
+        words: new TextRanking(slowReads),
+        vectors: new NearestArtifacts({ reads: slowReads, embedder, onFault: open.onFault }),
       }),
       sources: new SourceService(deps),
       entities: new EntityService(deps),
@@ -62,6 +68,7 @@ export function createKnowledge(ground: Ground, { storageBudget: storageLimits }
       linkCaller,
       textExtraction: extraction,
       artifactIndexer: indexing,
+      artifactEmbedder: vectors,
       artifactRemoval: new ArtifactRemoval(sql),
       knowledgeGraphRemoval: new KnowledgeGraphRemoval(sql),
     },

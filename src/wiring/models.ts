@@ -1,22 +1,28 @@
+import { Embeddings } from '../models/embeddings/embeddings.ts';
 import { ModelEntitlementService } from '../models/model-entitlements/model-entitlement.service.ts';
 import { LogicalModelService } from '../models/models/logical-model.service.ts';
 import { ModelRoutingService } from '../models/models/model-routing.service.ts';
 import { ModelUsageService } from '../models/models/model-usage.service.ts';
 import { ProviderAccountService } from '../models/provider-accounts/provider-account.service.ts';
 import { modelUsers } from '../pipelines/augmentations/step-users.ts';
+import { embeddingModelUsers } from '../tenancy/workspaces/embedding-model-users.ts';
 import type { Ground } from './ground.ts';
 import type { VaultGroup } from './vault.ts';
 
+export type Models = ReturnType<typeof createModels>;
+
 /** The catalogue of models, the accounts at their providers, and who may use them. */
-export function createModels({ deps, open: { activity } }: Ground, { closed: { vault } }: VaultGroup) {
+export function createModels({ deps, open, closed: { outbound } }: Ground, { closed: { vault } }: VaultGroup) {
+  const { activity } = open;
+  const usage = new ModelUsageService(deps);
   return {
     open: {
-      models: new LogicalModelService({ ...deps, users: modelUsers }),
+      models: new LogicalModelService({ ...deps, users: [modelUsers, embeddingModelUsers] }),
       modelEntitlements: new ModelEntitlementService(deps),
       modelRouting: new ModelRoutingService({ ...deps, activity }),
-      modelUsage: new ModelUsageService(deps),
+      modelUsage: usage,
       providerAccounts: new ProviderAccountService({ ...deps, vault }),
     },
-    closed: {},
+    closed: { embeddings: new Embeddings({ sql: deps.sql, activity, vault, outbound, usage }) },
   };
 }

@@ -49,8 +49,8 @@ export function createServices(process: ProcessDeps) {
   const vault = createVault(ground);
   const identity = createIdentity(ground, tenancy, vault);
   const tools = createTools(ground, vault);
-  const knowledge = createKnowledge(ground, tenancy);
   const models = createModels(ground, vault);
+  const knowledge = createKnowledge(ground, tenancy, models);
   const delivery = createDelivery(ground, vault);
   const pipelines = createPipelines(ground, vault);
   const insight = createInsight(ground, { pages, unsubscribeLinks });

@@ -1,3 +1,4 @@
+import { demandEmbeddingModel } from '../models/embeddings/embedding-choice.ts';
 import { AppService } from '../tenancy/apps/app.service.ts';
 import { NamespaceService } from '../tenancy/namespaces/namespace.service.ts';
 import { InvitationService } from '../tenancy/organizations/invitation.service.ts';
@@ -23,7 +24,7 @@ export function createTenancy({ config, deps, removals, mailBudgets, closed: { s
       organizationMembers: new OrganizationMemberService({ ...deps, removals }),
       invitations: new InvitationService({ ...deps, mail, mailBudgets }),
       userReads: new UserReads(deps),
-      workspaces: new WorkspaceService(deps),
+      workspaces: new WorkspaceService({ ...deps, demandEmbeddingModel }),
       deletedWorkspaces: new DeletedWorkspaceService(deps),
       workspaceMembers: new WorkspaceMemberService(deps),
       namespaces: new NamespaceService({ ...deps, removals }),

@@ -11,6 +11,7 @@ import { createWorld, type World } from '../support/world.ts';
 const alone: Record<string, string> = {
   'LogicalModel.logicalModelId': 'It is what the model itself is known by.',
   'Workspace.subscriptionPlanId': 'Plans are words, no resources.',
+  'Workspace.embeddingModelId': 'It names a model, which may be gone or made later.',
   'ProviderAccount.bridgeId': 'Bridges are no resources.',
   'RouteTarget.bridgeId': 'Bridges are no resources.',
   'ProviderAccount.credentialsRef': 'A reference may be any text; to read an account is not to read its secret.',

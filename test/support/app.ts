@@ -139,11 +139,12 @@ async function start(options: TestAppOptions): Promise<TestApp> {
   return test;
 }
 
-/** Besides jobs that are there: what a change of language makes a job of a moment later. */
+/** Besides jobs that are there: what a change of language or of models makes a job of a moment later. */
 async function jobsDone(pool: Database['pool']): Promise<void> {
   const text = `select 1 from jobs._private_jobs
     where attempts < max_attempts and (locked_at is not null or run_at <= now() and attempts = 0)
     union all select 1 from search_language_changes where not is_marked
+    union all select 1 from embedding_changes where not is_marked
     union all select 1 from artifacts where index_version = 0 and is_latest and deleted_at is null limit 1`;
   await waitUntil(async () => (await fromOutside(() => pool.query(text))).rowCount === 0);
 }

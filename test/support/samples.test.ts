@@ -100,6 +100,7 @@ const LEFT_OUT: readonly string[] = [
   'UpdateLogicalModelInput.fallbackChain',
   'UpdateToolInstanceInput.customActions',
   'UpdateUserInput.isActive',
+  'UpdateWorkspaceInput.embeddingModelId',
 ];
 
 /** Texts without the marker: credentials, and words and names that mean something to the service. */

@@ -56,6 +56,8 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'CreateUserInput.role': () => 'viewer',
   // a model of the organization, without a chain: others would have to be made first
   'CreateModelEntitlementInput.logicalModelId': ({ ids }) => ids.logical_model_id,
+  // one of another type: it would have to be made first
+  'UpdateWorkspaceInput.embeddingModelId': () => absent,
   'CreateLogicalModelInput.fallbackChain': () => absent,
   'UpdateLogicalModelInput.fallbackChain': () => absent,
   'UpdateLogicalModelInput.status': () => 'active',

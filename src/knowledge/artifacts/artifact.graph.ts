@@ -106,7 +106,10 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
     isIndexed: t.exposeBoolean('isIndexed', { description: 'Whether the search knows this version.' }),
     indexedAt: t.expose('indexedAt', optionalTime('When it was indexed.')),
     indexCollection: t.exposeString('indexCollection', { nullable: true, description: 'The index that it is in.' }),
-    indexError: t.exposeString('indexError', { nullable: true, description: 'Why it is not indexed, in short.' }),
+    indexError: t.exposeString('indexError', {
+      nullable: true,
+      description: 'Why it is not indexed, or is found by its words alone, in short.',
+    }),
     indexAttempts: t.exposeInt('indexAttempts', { description: 'How often this version was tried to be indexed.' }),
     chunkCount: t.exposeInt('chunkCount', { description: 'Into how many parts its text is cut.' }),
     embeddingModelId: t.exposeString('embeddingModelId', {

@@ -18,6 +18,7 @@ import type { ExtractedText } from './text/extraction-messages.ts';
 import type { TextExtraction } from './text/text-extraction.ts';
 import { isContainer, type TextKind, textKindOf } from './text/text-kinds.ts';
 import { limits } from './text/text-limits.ts';
+import type { ArtifactEmbedder } from './vectors/artifact-embedder.ts';
 import { forgettingTask, holdVocabulary, vocabularyOf } from './vocabulary.ts';
 
 /** Attempts at one content (defaults §5); their waits add up to two minutes. */
@@ -57,10 +58,13 @@ interface IndexerDeps {
   extraction: TextExtraction;
   /** The language of what says none, nor does its workspace. */
   language?: string | null | undefined;
+  /** Whoever embeds what was indexed. */
+  vectors: Pick<ArtifactEmbedder, 'follow'>;
 }
 
 const CLAIMED = `a.content, a.mime_type as "mimeType", f.storage_key as "storageKey",
-  a.size_bytes::float8 as "sizeBytes"`;
+  a.size_bytes::float8 as "sizeBytes",
+  (select w.embedding_model_id is not null from workspaces w where w.id = a.workspace_id) as "isEmbedded"`;
 
 /** What is read of an artifact before its content is. */
 interface Claimed {
@@ -68,6 +72,8 @@ interface Claimed {
   mimeType: string | null;
   storageKey: string | null;
   sizeBytes: number;
+  /** Whether the workspace has an embedding model. */
+  isEmbedded: boolean;
 }
 
 /**
@@ -144,11 +150,12 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
     const found = hasText ? await this.#textOf(claimed) : null;
     await this.#change(job, async (tx, artifact) => {
       const { id } = artifact;
-      if (found) this.#writeChunks(tx, artifact, found);
+      if (found) this.#writeChunks(tx, artifact, claimed, found);
       // the labels, too, by their trigger
       tx.write(statement`update artifacts set index_version = ${INDEX_VERSION},
           index_language = coalesce(${found && languageOf(found)}, index_language),
-          chunk_count = ${found?.chunks.length ?? artifact.chunkCount}
+          chunk_count = ${found?.chunks.length ?? artifact.chunkCount},
+          embedding_model_id = ${found ? null : artifact.embeddingModelId}
         where id = ${id}`);
       if (found && found.chunks.length !== artifact.chunkCount) followArtifact(tx, id, sizeOf(found));
     });
@@ -207,7 +214,7 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
     const { text, chunks } = found;
     await this.#change(job, async (tx, artifact) => {
       const { id } = artifact;
-      this.#writeChunks(tx, artifact, found);
+      this.#writeChunks(tx, artifact, claimed, found);
       tx.update(
         'artifacts',
         { id },
@@ -220,6 +227,7 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
           indexLanguage: languageOf(found),
           indexVersion: INDEX_VERSION,
           chunkCount: chunks.length,
+          embeddingModelId: null,
         },
       );
       followArtifact(tx, id, { status: 'ready', ...sizeOf(found) });
@@ -227,8 +235,11 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
     });
   }
 
-  /** Writes the chunks of an artifact in place of those that it has, and the words in them. */
-  #writeChunks(tx: Tx, artifact: Artifact, found: ExtractedText): void {
+  /**
+   * Writes the chunks of an artifact in place of those that it has, and the words in them. The vectors of those that it
+   * has go with them: it is embedded again.
+   */
+  #writeChunks(tx: Tx, artifact: Artifact, { isEmbedded }: Claimed, found: ExtractedText): void {
     const { text, chunks } = found;
     const { id, orgId, workspaceId, namespaceId, language } = artifact;
     tx.write(statement`delete from artifact_chunks where artifact_id = ${id}`);
@@ -246,6 +257,9 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
           search_config(artifact_language(${language}, ${workspaceId}, ${detected})) l(config)`);
     tx.write(holdVocabulary(namespaceId));
     tx.write(vocabularyOf(artifact, contents));
+    // one that was embedded after this job read its workspace shows that there is a model by now
+    if (chunks.length > 0 && (isEmbedded || artifact.embeddingModelId !== null))
+      this.#deps.vectors.follow(tx, artifact);
   }
 
   /** @param isOver no attempt follows */

@@ -13,13 +13,27 @@ const FoundArtifact = builder.objectRef<Found>('FoundArtifact').implement({
       authorize: 'inherited',
       description: 'The latest version of the artifact.',
     }),
-    score: t.exposeFloat('score', { description: 'How well it fits: from 0 to 1.' }),
+    score: t.exposeFloat('score', {
+      description:
+        'How well it fits, from 0 to 1: its words, or its meaning if that fits better. Of what both find, the order ' +
+        'is that of the ranks in both.',
+    }),
     matchedChunk: t.exposeString('matchedChunk', {
       description:
         'The part of the text that fits best, at most 500 characters; the beginning of the artifact, if only its ' +
         'name, tags or other labels fit.',
     }),
   }),
+});
+
+const VectorUse = builder.enumType('VectorUse', {
+  description: 'How far vectors took part in a search.',
+  values: {
+    NONE: { description: 'Nothing there is embedded, or the query has operators: words alone decide.' },
+    USED: { description: 'All vectors took part.' },
+    PARTIAL: { description: 'Some vectors took part; all artifacts were searched by their words.' },
+    UNAVAILABLE: { description: 'The embedding model could not be asked, so words alone decided.' },
+  },
 });
 
 const ArtifactQueryResult = builder.objectRef<Result>('ArtifactQueryResult').implement({
@@ -36,6 +50,14 @@ const ArtifactQueryResult = builder.objectRef<Result>('ArtifactQueryResult').imp
     }),
     totalResults: t.exposeInt('totalResults', { description: 'Number of artifacts found, before the limit.' }),
     query: t.exposeString('query', { description: 'The query.' }),
+    vectorUse: t.expose('vectorUse', {
+      type: VectorUse,
+      description: 'Whether artifacts were found by what they mean, and not by their words alone.',
+    }),
+    vectorReason: t.exposeString('vectorReason', {
+      nullable: true,
+      description: 'Why vectors that are there took no part, or not all of them.',
+    }),
   }),
 });
 
@@ -120,8 +142,10 @@ const QueryOrganizationArtifactsInput = builder.inputType('QueryOrganizationArti
   }),
 });
 
-const BY = 'what is indexed of their content, and their names, file names, tags, keywords, descriptions and summaries.';
-const extensions = { cost: 1_000 }; // it may take the database a second
+const BY =
+  'what is indexed of their content, and their names, file names, tags, keywords, descriptions and summaries; where ' +
+  'the workspace has an embedding model, also what they mean.';
+const extensions = { cost: 1_000 }; // it may take the database seconds, and a provider
 
 builder.queryFields((t) => ({
   queryArtifacts: t.field({

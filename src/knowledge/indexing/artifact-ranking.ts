@@ -51,7 +51,25 @@ export interface SearchedPlaces {
   namespaceIds: readonly string[];
 }
 
-/** One way to rank the artifacts of namespaces. Vectors would be another: the search takes the best of all. */
-export interface ArtifactRanking {
-  rank(places: SearchedPlaces, query: RankingQuery): Promise<RankedList>;
+/** Namespaces of a workspace with artifacts that a model embedded, and the model that the workspace has now. */
+export interface EmbeddedPlaces {
+  workspaceId: string;
+  modelId: string;
+  namespaceIds: readonly string[];
+}
+
+/** What words find, and where vectors may find more. */
+export interface WordRanking extends RankedList {
+  embedded: readonly EmbeddedPlaces[];
+}
+
+/** How far vectors took part in a search. */
+export type VectorUse = 'NONE' | 'USED' | 'PARTIAL' | 'UNAVAILABLE';
+
+/** What vectors find, the best first, or why they find nothing. */
+export interface VectorRanking {
+  artifacts: readonly RankedArtifact[];
+  use: VectorUse;
+  /** Why not all vectors that are there took part; `null` if they did, or if there are none. */
+  reason: string | null;
 }

@@ -5,16 +5,13 @@ import type { Artifact } from '../artifacts/artifact.reads.ts';
 import type { ArtifactService } from '../artifacts/artifact.service.ts';
 import { startOf } from '../artifacts/artifact-content.ts';
 import type { ThreadService } from '../threads/thread.service.ts';
-import type {
-  ArtifactConditions,
-  ArtifactRanking,
-  RankedArtifact,
-  RankedList,
-  SearchedPlaces,
-} from './artifact-ranking.ts';
+import type { ArtifactConditions, RankedArtifact, SearchedPlaces, VectorUse } from './artifact-ranking.ts';
 import { excerptOf } from './excerpt.ts';
 import type { SearchScopes } from './search-scopes.ts';
 import { partOf } from './text/grams.ts';
+import type { TextRanking } from './text-ranking.ts';
+import { fusedByRank } from './vectors/fused-ranks.ts';
+import type { NearestArtifacts } from './vectors/nearest-artifacts.ts';
 
 /** Sizes of an answer in characters (defaults §5). */
 const EXCERPT = 500;
@@ -57,14 +54,16 @@ export interface ArtifactQueryResult {
   combinedContext: string;
   totalResults: number;
   query: string;
+  vectorUse: VectorUse;
+  vectorReason: string | null;
 }
 
 interface SearchDeps {
   artifacts: Pick<ArtifactService, 'reads'>;
   threads: Pick<ThreadService, 'reads'>;
   scopes: SearchScopes;
-  /** One or more; an artifact has the best score that one gives it. */
-  rankings: readonly ArtifactRanking[];
+  words: Pick<TextRanking, 'rank'>;
+  vectors: Pick<NearestArtifacts, 'rank'>;
 }
 
 /** Searches the heads of artifacts, by what is indexed of their content and by their labels. */
@@ -85,7 +84,7 @@ export class ArtifactSearch {
     const { threadId = null } = input;
     if (threadId !== null) await threads.reads.get(context, place, threadId);
     const places = { orgId: place.orgId, namespaceIds: [place.namespaceId] };
-    return this.#found(places, input, threadId, (id) => artifacts.reads.find(context, place, id));
+    return this.#found(context, places, input, threadId, (id) => artifacts.reads.find(context, place, id));
   }
 
   /** Searches the namespaces of a workspace that the caller may read. */
@@ -108,10 +107,11 @@ export class ArtifactSearch {
 
   #wide(context: CallerContext, places: SearchedPlaces, input: WideQuery): Promise<ArtifactQueryResult> {
     const { reads } = this.#deps.artifacts;
-    return this.#found(places, input, null, (id) => reads.findInTenant(context, places.orgId, id));
+    return this.#found(context, places, input, null, (id) => reads.findInTenant(context, places.orgId, id));
   }
 
   async #found(
+    { caller }: CallerContext,
     places: SearchedPlaces,
     input: ArtifactQuery,
     threadId: string | null,
@@ -128,8 +128,13 @@ export class ArtifactSearch {
       includeExpired: includeExpired ?? false,
       limit,
     };
-    const lists = await Promise.all(this.#deps.rankings.map((each) => each.rank(places, asked)));
-    const { artifacts: best, total } = fused(lists, limit);
+    const { words, vectors } = this.#deps;
+    const byWords = await words.rank(places, asked);
+    const byVectors = await vectors.rank(places, asked, byWords.embedded, caller.request.traceId);
+    const fused =
+      byVectors.artifacts.length > 0 ? fusedByRank(byWords.artifacts, byVectors.artifacts) : byWords.artifacts;
+    const best = fused.slice(0, limit);
+    const total = Math.max(fused.length, byWords.total);
     const found = await Promise.all(
       best.map(async (ranked) => {
         const artifact = await find(ranked.artifactId);
@@ -137,7 +142,8 @@ export class ArtifactSearch {
       }),
     );
     const results = found.filter((each) => each !== null);
-    return { results, combinedContext: contextOf(results), totalResults: total, query };
+    const { use: vectorUse, reason: vectorReason } = byVectors;
+    return { results, combinedContext: contextOf(results), totalResults: total, query, vectorUse, vectorReason };
   }
 }
 
@@ -165,17 +171,6 @@ function demandMeaningful({ metadata, createdFrom, createdTo, updatedFrom, updat
     ];
   });
   if (issues.length > 0) throw new InputError(issues);
-}
-
-/** One list of several. How many were found by all together is at least how many the longest has. */
-function fused(lists: readonly RankedList[], limit: number): RankedList {
-  const best = new Map<string, RankedArtifact>();
-  for (const ranked of lists.flatMap(({ artifacts }) => artifacts)) {
-    const other = best.get(ranked.artifactId);
-    if (!other || other.score < ranked.score) best.set(ranked.artifactId, ranked);
-  }
-  const artifacts = [...best.values()].sort((a, b) => b.score - a.score).slice(0, limit);
-  return { artifacts, total: Math.max(best.size, ...lists.map(({ total }) => total)) };
 }
 
 /** Of an artifact that only its labels found, the beginning is shown. */

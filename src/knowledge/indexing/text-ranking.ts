@@ -1,6 +1,7 @@
 import type { SlowReads } from '../../data/slow-reads.ts';
 import { DAYS_AFTER_EXPIRY } from '../artifacts/artifact.reads.ts';
-import type { ArtifactRanking, RankedArtifact, RankedList, RankingQuery, SearchedPlaces } from './artifact-ranking.ts';
+import type { EmbeddedPlaces, RankedArtifact, RankingQuery, SearchedPlaces, WordRanking } from './artifact-ranking.ts';
+import { conditionsOn, conditionValues, hasConditions } from './ranking-conditions.ts';
 import { partOf } from './text/grams.ts';
 import { UNSPACED } from './text/unspaced.ts';
 
@@ -16,6 +17,9 @@ const MOST_FOUND = 20_000;
  * at most fifty artifacts.
  */
 const MOST_RANKED = 2_000;
+
+/** How many of the best that words find are fused with as many that vectors find: the most that a search answers. */
+export const FUSED = 50;
 
 /** A search that takes longer is refused. */
 const LIMIT_MS = 2_000;
@@ -112,13 +116,7 @@ const WORDS = `spaces as materialized (select unnest($2::text[]) as space_id),
     select name, search_formula(config, $3) as formula from configs where $5)`;
 
 /** What an artifact has to be besides what it says. */
-const meets = (a: string): string => `($7::text[] is null or ${a}.artifact_type = any($7))
-    and ($8::text is null or ${a}.thread_id = $8)
-    and ($14::text[] is null or split_part(lower(${a}.mime_type), ';', 1) = any($14)
-      or split_part(lower(${a}.mime_type), '/', 1) || '/*' = any($14))
-    and ($15::text[] is null or ${a}.tags @> $15) and ($16::jsonb is null or ${a}.metadata @> $16)
-    and ($17::timestamptz is null or ${a}.created_at >= $17) and ($18::timestamptz is null or ${a}.created_at < $18)
-    and ($19::timestamptz is null or ${a}.updated_at >= $19) and ($20::timestamptz is null or ${a}.updated_at < $20)`;
+const meets = conditionsOn([7, 8, 14, 15, 16, 17, 18, 19, 20]);
 
 /** What has the words that are asked for, and fits the operators of the query if it has some: in its own language. */
 const fitting = (columns: string, table: string, has: string, fits: string, most: number): string =>
@@ -178,6 +176,16 @@ export const RANK = `with ${WORDS},
     (select id, null, null, false from (${LABELS}) l limit ${MOST_RANKED})
     union all
     (select id, null, null, true from (${NAMES}) n)),
+  -- in the statement that is sent anyway: searches without an embedding model cost nothing more
+  embedded as materialized (
+    select w.id as workspace_id, w.embedding_model_id as model_id, array_agg(s.space_id order by s.space_id) as spaces
+    from spaces s
+    cross join lateral (select workspace_id from namespaces where id = s.space_id offset 0) n
+    cross join lateral (select id, embedding_model_id from workspaces
+      where id = n.workspace_id and embedding_model_id is not null offset 0) w
+    cross join lateral (select 1 from artifact_chunk_vectors
+      where org_id = $1 and namespace_id = s.space_id and model_id = w.embedding_model_id limit 1) v
+    group by w.id, w.embedding_model_id),
   hits as (
     select distinct on (c.artifact_id) c.artifact_id, c.position, s.score
     from candidates c join artifacts a on a.id = c.artifact_id
@@ -187,7 +195,8 @@ export const RANK = `with ${WORDS},
         select max(w.weight * (0.1 + 0.9 * ts_rank(${WEIGHTS}, d.words, w.asked))) as best
         from weighted w where d.words @@ w.asked group by w.term) b) b
     cross join lateral (select case when c.is_exact then found + (1 - found) * ${EXACT} else found end as score) s
-    order by c.artifact_id, s.score desc, c.position)
+    order by c.artifact_id, s.score desc, c.position),
+  ranked as (
   select a.id as "artifactId", round(h.score::numeric, 4)::float8 as score, k.content as chunk,
     array(select lexeme from weighted) as lexemes, count(*) over ()::int as total
   from hits h
@@ -198,7 +207,16 @@ export const RANK = `with ${WORDS},
     and (a.expires_at is null or a.expires_at > now()
       or $6 and a.expires_at > now() - interval '${DAYS_AFTER_EXPIRY} days')
     and ${meets('a')} and h.score >= $9
-  order by h.score desc, a.id desc limit $10`;
+  order by h.score desc, a.id desc
+  -- what is fused by rank is the same for every limit
+  limit (select case when exists (select from embedded) then greatest($10::int, ${FUSED}) else $10::int end))
+  select r.*, e.embedded from (select (select json_agg(json_build_object('workspaceId', workspace_id,
+      'modelId', model_id, 'namespaceIds', spaces) order by workspace_id) from embedded) as embedded) e
+    left join ranked r on true
+  order by r.score desc, r."artifactId" desc`;
+
+/** A query that says what must be in a text. */
+export const hasOperators = (text: string): boolean => OPERATORS.test(text);
 
 // in a question, `or` is a word like others
 const OPERATORS = /"|(^|\s)-\S|(^|\s)OR(\s|$)/;
@@ -215,23 +233,13 @@ function quotedRun(found: string, at: number, query: string): string {
 /** The parameters of {@link RANK}. */
 export function rankingValues({ orgId, namespaceIds }: SearchedPlaces, query: RankingQuery): unknown[] {
   const part = partOf(query.text);
-  const { threadId, conditions } = query;
-  const types = some(conditions.artifactTypes);
-  const others = [
-    some(conditions.mimeTypes?.map((type) => type.toLowerCase())),
-    some(conditions.tags),
-    conditions.metadata && Object.keys(conditions.metadata).length > 0 ? JSON.stringify(conditions.metadata) : null,
-    conditions.createdFrom ?? null,
-    conditions.createdTo ?? null,
-    conditions.updatedFrom ?? null,
-    conditions.updatedTo ?? null,
-  ];
+  const [types, threadId, ...others] = conditionValues(query);
   return [
     orgId,
     namespaceIds,
     query.text.replace(QUOTED_OR_RUN, quotedRun),
     query.text.replace(EXCLUDED, ' '),
-    OPERATORS.test(query.text),
+    hasOperators(query.text),
     query.includeExpired,
     types,
     threadId,
@@ -241,12 +249,16 @@ export function rankingValues({ orgId, namespaceIds }: SearchedPlaces, query: Ra
     part?.text ?? null,
     part && `%${part.text.replace(/[\\%_]/g, '\\$&')}%`,
     ...others,
-    [types, threadId, ...others].some((condition) => condition !== null),
+    hasConditions(query),
   ];
 }
 
-const some = (list: readonly string[] | null | undefined): readonly string[] | null =>
-  list && list.length > 0 ? list : null;
+/** A found artifact; or one row without, if nothing is found. */
+interface RankedRow extends Omit<RankedArtifact, 'artifactId'> {
+  artifactId: string | null;
+  total: number;
+  embedded: EmbeddedPlaces[] | null;
+}
 
 /**
  * Ranks by words, as the text search configurations of PostgreSQL know them for the language of each artifact: those of
@@ -255,16 +267,17 @@ const some = (list: readonly string[] | null | undefined): readonly string[] | n
  * a chunk or name by its grams (docs/decisions/0036). A query with `"…"`, `OR` or `-` finds only what fits all of it;
  * of any other, each word that is found counts.
  */
-export class TextRanking implements ArtifactRanking {
+export class TextRanking {
   readonly #reads: SlowReads;
 
   constructor(reads: SlowReads) {
     this.#reads = reads;
   }
 
-  async rank(places: SearchedPlaces, query: RankingQuery): Promise<RankedList> {
+  async rank(places: SearchedPlaces, query: RankingQuery): Promise<WordRanking> {
     const reads = this.#reads.of(places.orgId, { limitMs: LIMIT_MS });
-    const rows = await reads.read<RankedArtifact & { total: number }>(RANK, rankingValues(places, query));
-    return { artifacts: rows, total: rows[0]?.total ?? 0 };
+    const rows = await reads.read<RankedRow>(RANK, rankingValues(places, query));
+    const artifacts = rows.filter((row): row is RankedRow & RankedArtifact => row.artifactId !== null);
+    return { artifacts, total: artifacts[0]?.total ?? 0, embedded: rows[0]?.embedded ?? [] };
   }
 }

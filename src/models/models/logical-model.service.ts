@@ -34,7 +34,7 @@ type CreateLogicalModel = Omit<UpdateLogicalModel, 'status'> & Pick<ModelRow, 'l
 
 interface ModelDeps extends ServiceDeps {
   /** What uses models. */
-  users: Pick<RowUsers<OrganizationPlace & { logicalModelId: string }>, 'find'>;
+  users: readonly Pick<RowUsers<OrganizationPlace & { logicalModelId: string }>, 'find'>[];
 }
 
 /** The model catalogue of an organization. A model is identified by the identifier that its organization gave it. */
@@ -126,8 +126,8 @@ export class LogicalModelService {
   /**
    * Deletes a model with its entitlements and removes it from all fallback chains, in one transaction and with an event
    * for each.
-   * @param options.force also one that steps use
-   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `in_use` with `references` while steps use it
+   * @param options.force also one that is in use
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `in_use` with `references` while steps or workspaces use it
    */
   async delete(
     caller: Caller,
@@ -147,13 +147,15 @@ export class LogicalModelService {
       );
       const { id } = await tx.lock('logical_models', { orgId, logicalModelId }, 'update', missing(logicalModelId));
       await tx.expectVersion({ table: 'logical_models', key: { orgId, logicalModelId } });
-      const references = force ? [] : await users.find(tx, { orgId, logicalModelId });
+      const references = [];
+      if (!force) for (const user of users) references.push(...(await user.find(tx, { orgId, logicalModelId })));
       if (references.length > 0)
         throw conflict(
           'model',
           logicalModelId,
           'in_use',
-          'Steps of augmentations use the model: change them first, or delete it with `force`.',
+          'Steps of augmentations use the model, or workspaces embed with it: change them first, or delete it with ' +
+            '`force`.',
           { references },
         );
       const entitlements = await tx.query<{ id: string; workspaceId: string }>(statement`

@@ -18,10 +18,14 @@ const ofTarget = columnsOf(
   ),
   'm',
 );
-const ofAccount = columnsOf(words('providerType region dataResidency routingMode bridgeId bridgeEndpointName'), 'a');
+const ofAccount = columnsOf(
+  words('providerType region dataResidency routingMode bridgeId bridgeEndpointName credentialsRef baseUrl'),
+  'a',
+);
 const ofModel = columnsOf(
   words(
-    'logicalModelId enabled statusByHand fallbackChain constraints defaultTemperature defaultTopP defaultMaxTokens',
+    'logicalModelId modelType enabled statusByHand fallbackChain constraints defaultTemperature defaultTopP',
+    'defaultMaxTokens',
   ),
 );
 const ofEntitlement = columnsOf(words('id enabled allowedStepTypes allowedEndpoints allowedPurposes'), 'e');

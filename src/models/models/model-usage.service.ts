@@ -5,7 +5,7 @@ import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { ProviderAccount } from '../../generated/prisma/client.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
 import { atLeast } from '../../kernel/roles.ts';
@@ -90,12 +90,34 @@ export class ModelUsageService {
     logicalModelId: string,
     report: UsageReport,
   ): Promise<UsageSummary> {
+    const { orgId, workspaceId, asked } = checked;
+    return this.#count(caller, { orgId, workspaceId }, logicalModelId, report, atLeast(asked.role, 'editor'));
+  }
+
+  /**
+   * A report of the service about a request of its own, for a workspace.
+   * @throws RESOURCE_NOT_FOUND, InputError like {@link report}
+   */
+  reportOwn(
+    caller: AnyCaller,
+    { orgId, workspaceId }: WorkspacePlace,
+    logicalModelId: string,
+    report: UsageReport,
+  ): Promise<UsageSummary> {
+    return this.#count(caller, { orgId, workspaceId }, logicalModelId, report, true);
+  }
+
+  async #count(
+    caller: AnyCaller,
+    place: UsagePlace,
+    logicalModelId: string,
+    report: UsageReport,
+    isTrusted: boolean,
+  ): Promise<UsageSummary> {
     const input = report.inputTokens ?? 0;
     const output = report.outputTokens ?? 0;
     const tokens = input + output;
-    const { orgId, workspaceId, asked } = checked;
-    const place = { orgId, workspaceId };
-    const isTrusted = atLeast(asked.role, 'editor');
+    const { orgId } = place;
     return this.#deps.changes.run(caller, async (tx) => {
       const entitlement = await countEntitlement(tx, place, logicalModelId, tokens);
       const windows = await countWindows(tx, entitlement.id, tokens);

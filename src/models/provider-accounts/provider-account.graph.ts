@@ -39,8 +39,8 @@ const QuotaPolicy = builder.objectRef<QuotaPolicyRow>('QuotaPolicy').implement({
 
 const RateLimitPolicy = builder.objectRef<RateLimitPolicyRow>('RateLimitPolicy').implement({
   description:
-    'How clients should pace requests to an account. The service passes these limits to the clients; it ' +
-    'sends no requests itself.',
+    'How clients should pace requests to an account. The service passes these limits to the clients; its own ' +
+    'requests for embeddings are few, and keep to what the provider answers.',
   fields: (t) => ({
     requestsPerSecond: t.exposeInt('requestsPerSecond', { description: 'Requests per second.' }),
     requestsPerMinute: t.exposeInt('requestsPerMinute', { description: 'Requests per minute.' }),
@@ -65,6 +65,10 @@ export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAc
     region: t.exposeString('region', { nullable: true, description: 'Where the account is served.' }),
     dataResidency: t.exposeString('dataResidency', { nullable: true, description: 'Where the account keeps data.' }),
     credentialsRef: t.exposeString('credentialsRef', { description: 'A reference to the credentials.' }),
+    baseUrl: t.exposeString('baseUrl', {
+      nullable: true,
+      description: 'Where the API of an `openai_compatible` account is, for what the service itself sends: embeddings.',
+    }),
     status: t.exposeString('status', {
       description:
         '`pending` until the first request succeeds, then `active`. `degraded` after failures, `error` after ' +

@@ -5,6 +5,7 @@ import { tagMapBounds } from '../models/logical-model.inputs.ts';
 
 const place = { minLength: 1, maxLength: 64 } as const satisfies Constraints;
 const credentials = { minLength: 1, maxLength: 512 } as const satisfies Constraints;
+const baseUrl = { format: 'uri', maxLength: 2_048 } as const satisfies Constraints;
 const bridge = { minLength: 1, maxLength: 128 } as const satisfies Constraints;
 const quota = { min: 1, max: Number.MAX_SAFE_INTEGER } as const satisfies Constraints;
 
@@ -58,6 +59,12 @@ export const CreateProviderAccountInput = builder.inputType('CreateProviderAccou
         'itself, `sec_…` for any secret in the organization, or any text that the client sending the requests ' +
         'understands.',
     }),
+    baseUrl: t.string({
+      constraints: baseUrl,
+      description:
+        'Where the API of an `openai_compatible` account is, as `https://models.example.com/v1`: the service asks it ' +
+        'for embeddings. The credentials are then `none`, or a secret with an `api_key`.',
+    }),
     routingMode: t.string({
       constraints: bounds.open,
       description: '`direct` (default), `bridge` through the bridge `bridgeId`, or another word.',
@@ -88,6 +95,12 @@ export const UpdateProviderAccountInput = builder.inputType('UpdateProviderAccou
     credentialsRef: t.string({
       constraints: { ...credentials, notNull: true },
       description: 'A reference to the credentials. New ones give an account in `error` another chance.',
+    }),
+    baseUrl: t.string({
+      constraints: baseUrl,
+      description:
+        'Where the API of an `openai_compatible` account is, as `https://models.example.com/v1`: the service asks it ' +
+        'for embeddings. The credentials are then `none`, or a secret with an `api_key`.',
     }),
     routingMode: t.string({
       constraints: { ...bounds.open, notNull: true },

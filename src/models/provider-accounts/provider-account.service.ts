@@ -34,7 +34,7 @@ export interface UpdateProviderAccount extends Given<AccountRow, Changeable> {
 
 type Changeable =
   | Words<'name providerType credentialsRef'>
-  | Words<'description region dataResidency routingMode bridgeId bridgeEndpointName enabled tags'>;
+  | Words<'description region dataResidency baseUrl routingMode bridgeId bridgeEndpointName enabled tags'>;
 
 type CreateProviderAccount = UpdateProviderAccount & Pick<AccountRow, 'name' | 'providerType' | 'credentialsRef'>;
 
@@ -65,6 +65,7 @@ export class ProviderAccountService {
     const id = newId('provider_account');
     const routingMode = input.routingMode ?? 'direct';
     ensureBridge(routingMode, input.bridgeId ?? null);
+    ensureBase(input.baseUrl);
     await this.#deps.changes.run(caller, async (tx) => {
       await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
       tx.insert('provider_accounts', {
@@ -76,6 +77,7 @@ export class ProviderAccountService {
         region: input.region ?? null,
         dataResidency: input.dataResidency ?? null,
         credentialsRef: input.credentialsRef,
+        baseUrl: input.baseUrl ?? null,
         routingMode,
         bridgeId: input.bridgeId ?? null,
         bridgeEndpointName: input.bridgeEndpointName ?? null,
@@ -101,6 +103,7 @@ export class ProviderAccountService {
     id: string,
     input: UpdateProviderAccount,
   ): Promise<ProviderAccount> {
+    ensureBase(input.baseUrl);
     await this.#deps.changes.run(caller, async (tx) => {
       const missing = () => notFound('provider_account', id);
       // This lock lets others add new targets at the account meanwhile.
@@ -119,6 +122,7 @@ export class ProviderAccountService {
         region: input.region,
         dataResidency: input.dataResidency,
         credentialsRef: input.credentialsRef ?? undefined,
+        baseUrl: input.baseUrl,
         routingMode: input.routingMode ?? undefined,
         bridgeId: input.bridgeId,
         bridgeEndpointName: input.bridgeEndpointName,
@@ -175,6 +179,16 @@ const inUse = (id: string, models: readonly { id: string }[]) =>
 function ensureBridge(routingMode: string, bridgeId: string | null): void {
   if (routingMode === 'bridge' && !bridgeId)
     throw invalidInput(['input', 'bridgeId'], "it is required where the routing mode is 'bridge'");
+}
+
+/** What is appended to the path must be what is asked, and a URL is shown to everybody who reads the account. */
+function ensureBase(baseUrl: string | null | undefined): void {
+  const url = baseUrl && URL.canParse(baseUrl) ? new URL(baseUrl) : null;
+  if (url && (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash))
+    throw invalidInput(
+      ['input', 'baseUrl'],
+      'it must be an http(s) URL without user name, password, query and fragment',
+    );
 }
 
 const quotaOf = (limit: number | null | undefined): bigint | null => (typeof limit === 'number' ? BigInt(limit) : null);

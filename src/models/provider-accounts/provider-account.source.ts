@@ -16,7 +16,7 @@ export const defaultRateLimits = {
   queueTimeoutSeconds: 300,
 };
 
-/** How clients should pace requests to an account. The service passes this on to them; it sends no requests itself. */
+/** How clients should pace requests to an account. The service passes this on to them. */
 export type RateLimitPolicy = typeof defaultRateLimits;
 
 /** Monthly limits of an account (UTC), and its usage in the current month. */
@@ -31,7 +31,7 @@ export interface QuotaPolicy {
 
 const plain = columnsOf(
   words(
-    'id orgId name description providerType region dataResidency credentialsRef routingMode bridgeId',
+    'id orgId name description providerType region dataResidency credentialsRef baseUrl routingMode bridgeId',
     'bridgeEndpointName enabled lastHealthCheck tags rateLimitPolicy createdBy createdAt updatedAt resourceVersion',
   ),
 );

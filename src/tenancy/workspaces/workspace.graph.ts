@@ -36,6 +36,11 @@ export const Workspace = builder.prismaObject('Workspace', {
         'The language of its artifacts that say none, as ISO 639-1; `null` for that of the operator’s setting, or ' +
         'the one that is detected.',
     }),
+    embeddingModelId: t.exposeString('embeddingModelId', {
+      nullable: true,
+      description:
+        'The model of the catalogue that embeds its artifacts, so that searches find what they mean; `null` for none.',
+    }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the workspace was created.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the workspace last changed.' }),
   }),
@@ -139,6 +144,13 @@ const UpdateWorkspaceInput = builder.inputType('UpdateWorkspaceInput', {
       description:
         'The language of its artifacts that say none, as ISO 639-1; they are indexed again in the background. `null` ' +
         'for that of the operator’s setting, or the one that is detected.',
+    }),
+    embeddingModelId: t.string({
+      constraints: { minLength: 1, maxLength: 128 },
+      description:
+        'A model of the catalogue, of the type `embedding`: the texts of its artifacts and of searches are sent to ' +
+        'its targets at accounts of the type `openai_compatible`, while the workspace is entitled to it. They are ' +
+        'embedded in the background. `null` removes all vectors.',
     }),
   }),
 });

@@ -33,6 +33,12 @@ export interface UpdateWorkspace {
   isActive?: boolean | null;
   tags?: string[] | null;
   language?: string | null;
+  embeddingModelId?: string | null;
+}
+
+interface WorkspaceDeps extends ServiceDeps {
+  /** Checks the embedding model of a workspace. @throws InputError */
+  demandEmbeddingModel: (tx: Tx, orgId: string, logicalModelId: string) => Promise<void>;
 }
 
 const workspaces: ReadsOptions<Workspace, OrganizationPlace, PageArgs> = {
@@ -54,9 +60,9 @@ export class WorkspaceService {
   readonly reads: Reads<Workspace, OrganizationPlace>;
   /** The workspaces of an organization that the caller is a member of. */
   readonly own: Reads<Workspace, OrganizationPlace>;
-  readonly #deps: ServiceDeps;
+  readonly #deps: WorkspaceDeps;
 
-  constructor(deps: ServiceDeps) {
+  constructor(deps: WorkspaceDeps) {
     this.#deps = deps;
     this.reads = new Reads(deps, { ...workspaces, count: { kept: 'workspace' } });
     this.own = new Reads(deps, {
@@ -96,16 +102,18 @@ export class WorkspaceService {
     });
   }
 
-  /** Changes the given fields. Omitted fields stay as they are. */
+  /** Changes the given fields; omitted ones stay. @throws InputError for an embedding model that is none */
   async update(caller: Caller, orgId: string, id: string, input: UpdateWorkspace): Promise<Workspace> {
     return this.#deps.changes.run(caller, async (tx) => {
       await tx.expectVersion({ table: 'workspaces', key: { id } });
+      if (input.embeddingModelId) await this.#deps.demandEmbeddingModel(tx, orgId, input.embeddingModelId);
       const set = {
         name: input.name ?? undefined,
         description: input.description,
         isActive: input.isActive ?? undefined,
         tags: input.tags ?? undefined,
         language: input.language,
+        embeddingModelId: input.embeddingModelId,
       };
       recordChange(tx, 'update', 'workspace', { id, orgId, workspaceId: id }, { fields: Object.keys(input) });
       return tx.change('workspaces', { orgId, id, deletedAt: null }, set, () => notFound('workspace', id));

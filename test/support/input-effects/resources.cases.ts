@@ -180,6 +180,19 @@ export const resourceCases: Readonly<Record<string, InputCase>> = {
       },
     },
   },
+  updateWorkspace: {
+    effects: {
+      'input.embeddingModelId': async (lab) => {
+        const { org_id: orgId, workspace_id: id } = lab.world.ids;
+        const embeds = async (embeddingModelId: string | null) =>
+          mutateOk(lab.app, 'updateWorkspace', { orgId, id, input: { embeddingModelId } }, token(lab));
+        const given = { orgId, input: { logicalModelId: 'embeds', name: 'Embeds', modelType: 'embedding' } };
+        await mutateOk(lab.app, 'createLogicalModel', given, token(lab));
+        expect(await embeds('embeds')).toMatchObject({ embeddingModelId: 'embeds' });
+        expect(await embeds(null)).toMatchObject({ embeddingModelId: null });
+      },
+    },
+  },
   createEnvironment: { variants: () => [{ 'input.isDefault': true }] },
   updateEnvironment: {
     // the default environment cannot be archived, and an archived one not be changed

@@ -1,0 +1,163 @@
+import type { SlowReads } from '../../../data/slow-reads.ts';
+import { type Embedder, EmbeddingUnavailable, type Vector } from '../../../kernel/embedding.ts';
+import { ApiError } from '../../../kernel/errors.ts';
+import { DAYS_AFTER_EXPIRY } from '../../artifacts/artifact.reads.ts';
+import type {
+  EmbeddedPlaces,
+  RankedArtifact,
+  RankingQuery,
+  SearchedPlaces,
+  VectorRanking,
+} from '../artifact-ranking.ts';
+import { conditionsOn, conditionValues, hasConditions } from '../ranking-conditions.ts';
+import { FUSED, hasOperators } from '../text-ranking.ts';
+import { arrayOf, signsOf } from './stored-vectors.ts';
+
+/** How long the provider may take to embed a query: words have been found by then. */
+const EMBED_MS = 2_000;
+/** Vectors that take longer are left out. */
+const LIMIT_MS = 2_000;
+/** Chunks of a search whose vectors are looked at. */
+export const MOST_SCANNED = 50_000;
+/** Components that are multiplied: so many chunks are compared exactly, those whose signs agree most. */
+const MOST_COMPONENTS = 600_000;
+const FEWEST_COMPARED = 4 * FUSED;
+
+const meets = conditionsOn([11, 12, 13, 14, 15, 16, 17, 18, 19]);
+
+/**
+ * Parameters: organization, namespaces, model, its name at the provider, components, signs and components of the query,
+ * chunks that are compared exactly, least score, whether expired artifacts count, the conditions, whether there is any.
+ */
+export const NEAREST = `with spaces as materialized (select unnest($2::text[]) as space_id),
+  scanned as materialized (
+    select t.* from spaces s cross join lateral (
+      select v.artifact_id, v.position, v.signs from artifact_chunk_vectors v
+      where v.org_id = $1 and v.namespace_id = s.space_id and v.model_id = $3 and v.model_name = $4
+        and v.dimensions = $5
+        -- as a value, as in the ranking by words
+        and (not $20 or (select ${meets('a')} from artifacts a where a.id = v.artifact_id))
+      limit ${MOST_SCANNED + 1}) t limit ${MOST_SCANNED + 1}),
+  alike as materialized (
+    select artifact_id, position from scanned
+    order by bit_count(signs # $6::varbit), artifact_id, position limit $8),
+  compared as (
+    select v.artifact_id, v.position,
+      (select sum(x * y) from unnest(v.vector, $7::float8[]) u(x, y)) as likeness
+    from alike k cross join lateral (select * from artifact_chunk_vectors
+      where artifact_id = k.artifact_id and position = k.position offset 0) v),
+  best as (
+    select distinct on (artifact_id) artifact_id, position, likeness from compared
+    order by artifact_id, likeness desc, position)
+  select a.id as "artifactId", round(least(1, b.likeness)::numeric, 4)::float8 as score, k.content as chunk,
+    (select count(*) > ${MOST_SCANNED} from scanned) as "isCut"
+  from best b
+  cross join lateral (select * from artifacts where id = b.artifact_id offset 0) a
+  join artifact_chunks k on k.artifact_id = a.id and k.position = b.position
+  where a.org_id = $1 and a.namespace_id = any($2) and a.is_latest and a.deleted_at is null
+    and (a.expires_at is null or a.expires_at > now()
+      or $10 and a.expires_at > now() - interval '${DAYS_AFTER_EXPIRY} days')
+    and ${meets('a')} and b.likeness > 0 and b.likeness >= $9
+  order by b.likeness desc, a.id desc limit ${FUSED}`;
+
+/** The parameters of {@link NEAREST}. */
+export function nearestValues(
+  orgId: string,
+  { modelId, namespaceIds }: Pick<EmbeddedPlaces, 'modelId' | 'namespaceIds'>,
+  modelName: string,
+  vector: Vector,
+  query: RankingQuery,
+): unknown[] {
+  const compared = Math.max(FEWEST_COMPARED, Math.floor(MOST_COMPONENTS / vector.length));
+  return [
+    orgId,
+    namespaceIds,
+    modelId,
+    modelName,
+    vector.length,
+    signsOf(vector),
+    arrayOf(vector),
+    compared,
+    query.minScore,
+    query.includeExpired,
+    ...conditionValues(query),
+    hasConditions(query),
+  ];
+}
+
+interface NearestDeps {
+  reads: SlowReads;
+  embedder: Embedder;
+  onFault: (error: unknown, what: string) => void;
+}
+
+/**
+ * Ranks by what chunks mean: by the angle between their vectors and that of the query. The query is sent to the model
+ * of the workspace once. All vectors of the namespaces are looked at, up to {@link MOST_SCANNED}: by their signs, and
+ * those that agree most by all components, which up to 600,000 components are all of them (docs/decisions/0047). A
+ * failure is no failure of the search.
+ */
+export class NearestArtifacts {
+  readonly #deps: NearestDeps;
+
+  constructor(deps: NearestDeps) {
+    this.#deps = deps;
+  }
+
+  async rank(
+    { orgId }: Pick<SearchedPlaces, 'orgId'>,
+    query: RankingQuery,
+    embedded: readonly EmbeddedPlaces[],
+    traceId: string,
+  ): Promise<VectorRanking> {
+    // a query that says what must be in a text finds nothing else
+    if (embedded.length === 0 || hasOperators(query.text)) return { artifacts: [], use: 'NONE', reason: null };
+    try {
+      return await this.#rank(orgId, query, embedded, traceId);
+    } catch (error) {
+      if (error instanceof EmbeddingUnavailable) return unavailable(error.message);
+      if (!(error instanceof ApiError)) this.#deps.onFault(error, 'vectors could not be searched');
+      return unavailable('The vectors could not be searched in time.');
+    }
+  }
+
+  async #rank(
+    orgId: string,
+    query: RankingQuery,
+    embedded: readonly EmbeddedPlaces[],
+    traceId: string,
+  ): Promise<VectorRanking> {
+    const { embedder, reads } = this.#deps;
+    const { workspaceId, modelId, namespaceIds } = mostOf(embedded);
+    const model = await embedder.open({ orgId, workspaceId }, modelId, { timeoutMs: EMBED_MS, traceId });
+    const [vector] = await model.embed([query.text]);
+    const values = nearestValues(orgId, { modelId, namespaceIds }, model.modelName, vector!, query);
+    const rows = await reads
+      .of(orgId, { limitMs: LIMIT_MS })
+      .read<RankedArtifact & { isCut: boolean }>(NEAREST, values);
+    const artifacts = rows.map((row) => ({ ...row, lexemes: [] }));
+    const isWhole = embedded.every((places) => places.modelId === modelId);
+    if (!isWhole) return { artifacts, use: 'PARTIAL', reason: 'Some namespaces were embedded with other models.' };
+    if (rows[0]?.isCut)
+      return { artifacts, use: 'PARTIAL', reason: `Of the chunks, ${MOST_SCANNED} were compared with the query.` };
+    return { artifacts, use: 'USED', reason: null };
+  }
+}
+
+const unavailable = (reason: string): VectorRanking => ({ artifacts: [], use: 'UNAVAILABLE', reason });
+
+/** The model that most of the namespaces have, with those, as one of their workspaces may use it. */
+function mostOf(embedded: readonly EmbeddedPlaces[]): EmbeddedPlaces {
+  const byModel = new Map<string, EmbeddedPlaces>();
+  for (const { workspaceId, modelId, namespaceIds } of embedded) {
+    const same = byModel.get(modelId);
+    byModel.set(modelId, {
+      workspaceId: same?.workspaceId ?? workspaceId,
+      modelId,
+      namespaceIds: [...(same?.namespaceIds ?? []), ...namespaceIds],
+    });
+  }
+  return [...byModel.values()].reduce((most, each) =>
+    each.namespaceIds.length > most.namespaceIds.length ? each : most,
+  );
+}
