@@ -120,6 +120,7 @@ const UNMARKED: readonly string[] = [
   'TokenInput.token',
   'UpdateActionInput.timezone',
   'UpdateUserInput.currentPassword',
+  'UpdateUserInput.timezone',
 ];
 
 describe.each([

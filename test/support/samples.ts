@@ -118,6 +118,7 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   '*.cron': () => '30 8 1 1 *',
   'CreateActionInput.timezone': () => 'Europe/Berlin',
   'UpdateActionInput.timezone': () => 'Europe/Rome',
+  'UpdateUserInput.timezone': () => 'Europe/Rome',
   // a run that goes on, of what the augmentation of the world has
   'ReportExecutionInput.status': () => 'running',
   'ReportExecutionInput.stagesCompleted': () => 0,

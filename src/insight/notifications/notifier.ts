@@ -17,6 +17,7 @@ import type {
 } from './notification.words.ts';
 import { RETENTION_DAYS } from './notification.words.ts';
 import { type NotificationRule, type NotifiedOccasion, named, type Recipients, rules } from './rules.ts';
+import { digestsDue, frequencyOf } from './schedules.ts';
 import type { UnsubscribeLinks } from './unsubscribe-links.ts';
 
 /** A notification before it is known who gets it: a row of {@link MAKE}. */
@@ -85,7 +86,8 @@ const nameOf = (column: string): string => `coalesce(one_line(${column}, ${NAME_
 /**
  * Makes the notifications of all drafts of a change, each with its event, in one statement. `$1`: the drafts; `$2`: the
  * time in their identifiers; `$3` and `$4`: the actor and the trace of the events. A user who mutes the category, or
- * whose account is suspended or deleted, gets none; one who mutes it in the place by one channel gets the other. An
+ * whose account is suspended or deleted, gets none; one who mutes it in the place by one channel gets the other. One
+ * who wants a digest finds it there, and no mail of its own, unless it is muted in the lists that a digest is made of. An
  * event about an account itself is in the organization that its user works in: that of the newest session, else that of
  * the oldest membership.
  */
@@ -106,8 +108,11 @@ const MAKE = `with drafts as (
   ), chosen as materialized (
     select d.stem || lpad(row_number() over (partition by d.stem order by u.id)::text, ${DIGITS}, '0') as id,
       u.id as recipient_id, u.email, u.username, d.*, ${filled('d.title', 200)} as full_title,
-      ${filled('d.message', 2_000)} as full_message, not ${isMuted(DRAFT, 'in_app')} as is_shown,
-      d.is_mailed and not ${isMuted(DRAFT, 'mail')} as is_sent
+      ${filled('d.message', 2_000)} as full_message, m.is_shown,
+      d.is_mailed and m.is_by_mail and (f.frequency = 'immediate' or f.frequency <> 'never' and not m.is_shown)
+        as is_sent,
+      case when m.is_shown and m.is_by_mail and d.category <> 'security' and f.frequency in ('hourly', 'daily')
+        then f.frequency end as digest
     from drafts d join recipients r using (stem)
     join users u on u.id = r.user_id and ${isActiveAccount('u')}
     cross join lateral (select
@@ -117,16 +122,19 @@ const MAKE = `with drafts as (
       ${nameOf('(select e.name from environments e where e.id = d.environment_id)')} as environment,
       ${nameOf('(select l.version from releases l where l.id = d.release_id)')} as release,
       ${nameOf('(select p.username from users p where p.id = d.named_user)')} as user) n
+    cross join lateral (select not ${isMuted(DRAFT, 'in_app')} as is_shown, not ${isMuted(DRAFT, 'mail')} as is_by_mail) m
+    cross join lateral (select ${frequencyOf(DRAFT)} as frequency) f
     where r.user_id is distinct from d.not_user and (d.category = 'security' or not exists (
       select from notification_preferences p where p.user_id = u.id and d.category = any(p.muted_categories)))
   ), made as (
     insert into notifications (id, recipient_id, scope, org_id, workspace_id, namespace_id, environment_id, app_id,
       type, priority, category, title, message, action_url, action_label, source_service, source_event, metadata,
-      created_at, expires_at)
+      created_at, expires_at, digest)
     select id, recipient_id, scope, org_id, workspace_id, namespace_id, environment_id, app_id, type, priority,
-      category, full_title, full_message, action_url, action_label, source_service, source_event, metadata, $2,
-      expires_at
+      category, full_title, full_message, action_url, action_label, source_service, source_event, metadata,
+      $2::timestamptz, expires_at, digest
     from chosen where is_shown
+  ), collected as (${digestsDue('chosen', '$2::timestamptz')}
   ), announced as (
     insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, recipient_id, type, actor,
       resource_type, resource_id, data, trace_id)
