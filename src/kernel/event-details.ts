@@ -92,7 +92,10 @@ export const eventDetails = {
     type: text('The kind of message.'),
     priority: text('The priority.'),
   },
-  'notification.updated': { status: text('The state of the notification.') },
+  'notification.updated': {
+    status: text('The state of the notification.'),
+    count: optional(number('How many are told again together in the place, which was restored.')),
+  },
   'notification.read': {
     status: text('The state of the notification.'),
     count: optional(number('How many were marked as read together in the place: the event names the newest one.')),

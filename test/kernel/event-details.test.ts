@@ -67,7 +67,7 @@ describe('the data of an event', () => {
         'entity.unrelated': related,
         'recipe.applied': { app_id: 'string', namespace_id: 'string' },
         'notification.created': { category: 'string', type: 'string', priority: 'string' },
-        'notification.updated': { status: 'string' },
+        'notification.updated': { status: 'string', count: 'integer, optional' },
         'notification.read': { status: 'string', count: 'integer, optional' },
         'notification.resolved': { count: 'integer' },
         'presence.joined': someone,

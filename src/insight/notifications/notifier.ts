@@ -3,9 +3,10 @@ import { eventActor } from '../../data/outbox.ts';
 import { organizationOfUser } from '../../identity/views.ts';
 import type { AnyCaller } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
+import { oneLine } from '../../kernel/wording.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import { isActiveAccount, organizationAdministrators, workspaceAdministrators } from '../../tenancy/views.ts';
-import { type Endings, endingsOf, replacedBy, resolution } from './endings.ts';
+import { type Endings, endingsOf, reopening, replacedBy, resolution, restoredBy } from './endings.ts';
 import { isMuted } from './mutes.ts';
 import type { LinkedNotification, NotificationPages } from './notification.pages.ts';
 import type {
@@ -54,6 +55,8 @@ interface Draft {
 interface MadeAndEnded {
   drafts: readonly Draft[] | null;
   endings: Endings | null;
+  /** The workspaces that it restores. */
+  restored: readonly string[];
   at: Date;
   caller: AnyCaller;
 }
@@ -169,22 +172,29 @@ export class Notifier {
     for (const occasion of occasions) {
       const rule = rules.get(occasion.type);
       if (!rule) continue;
-      const notified: NotifiedOccasion = { ...occasion, facts: occasion.facts ?? {}, by: nameOfActor(caller) };
+      const notified: NotifiedOccasion = {
+        ...occasion,
+        facts: occasion.facts ?? {},
+        by: nameOfActor(caller, occasion),
+      };
       if (rule.when?.(notified) === false) continue;
       const draft = draftOf(rule, notified, caller, at);
       if (!concernsOthers(draft)) continue;
       (drafts ??= []).push(draft);
       endings = replacedBy(rule, notified, endings);
     }
-    return drafts || endings ? this.#write(tx, { drafts, endings, at, caller }) : null;
+    const restored = restoredBy(occasions);
+    if (!drafts && !endings && restored.length === 0) return null;
+    return this.#write(tx, { drafts, endings, restored, at, caller });
   };
 
   /** What ended first: what is new may say the same of a later moment. */
-  async #write(tx: Notifying, { drafts, endings, at, caller }: MadeAndEnded): Promise<void> {
+  async #write(tx: Notifying, { drafts, endings, restored, at, caller }: MadeAndEnded): Promise<void> {
     const shownActor = JSON.stringify(eventActor(caller));
     const { traceId } = caller.request;
-    if (endings)
-      await tx.query(resolution(endings, { at, stem: newId('event').slice(0, -DIGITS), actor: shownActor, traceId }));
+    const own = () => ({ at, stem: newId('event').slice(0, -DIGITS), actor: shownActor, traceId });
+    if (endings) await tx.query(resolution(endings, own()));
+    if (restored.length > 0) await tx.query(reopening(restored, own()));
     if (!drafts) return;
     const values = [JSON.stringify(drafts), at, shownActor, traceId];
     for (const mailed of await tx.query<Mailed>({ text: MAKE, values }))
@@ -202,7 +212,10 @@ const concernsOthers = ({ audience, user_ids, not_user }: Draft): boolean =>
   audience.endsWith('administrators') || user_ids.some((id) => id !== not_user);
 
 const whoActs = ({ principal, signedInAs }: AnyCaller) => principal ?? signedInAs;
-const nameOfActor = (caller: AnyCaller): string => whoActs(caller)?.username ?? 'The service';
+const nameOfActor = (caller: AnyCaller, { facts }: Occasion): string =>
+  facts?.provider === undefined
+    ? (whoActs(caller)?.username ?? 'The service')
+    : `The identity provider '${oneLine(facts.provider)}'`;
 
 /** The users that a draft names; administrators are found by the statement. */
 const usersOf = ({ to }: NotificationRule, { resourceId, facts }: NotifiedOccasion): readonly string[] => {
@@ -220,7 +233,7 @@ function draftOf(rule: NotificationRule, notified: NotifiedOccasion, caller: Any
     stem: newId('notification').slice(0, -DIGITS),
     audience: rule.to,
     user_ids: usersOf(rule, notified),
-    not_user: rule.isOwnToo ? null : (whoActs(caller)?.userId ?? null),
+    not_user: rule.isOwnToo || facts.provider !== undefined ? null : (whoActs(caller)?.userId ?? null),
     scope: workspaceId ? 'workspace' : orgId ? 'organization' : 'user',
     org_id: orgId,
     workspace_id: workspaceId ?? null,
