@@ -86,6 +86,7 @@ export const eventDetails = {
     relations_created: number('Relations that were created.'),
     relations_updated: number('Relations that were changed.'),
   },
+  'entity.merged': { into_entity_id: text('The entity that it was merged into: its id leads there.') },
   'recipe.applied': { app_id: text('The app that was made.'), namespace_id: text('Its namespace.') },
   'notification.created': {
     category: text('The category.'),

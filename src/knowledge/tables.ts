@@ -14,6 +14,7 @@ export const tables: GroupTables = {
     'sources',
     'entities',
     'entity_relations',
+    'entity_merges',
     'memories',
     'memory_entities',
   ],

@@ -65,6 +65,7 @@ describe('the data of an event', () => {
         'connection.needs_reauth': { tool_instance_id: 'string' },
         'entity.related': related,
         'entity.unrelated': related,
+        'entity.merged': { into_entity_id: 'string' },
         'recipe.applied': { app_id: 'string', namespace_id: 'string' },
         'notification.created': { category: 'string', type: 'string', priority: 'string' },
         'notification.updated': { status: 'string', count: 'integer, optional' },

@@ -356,8 +356,8 @@ const NotificationScheduleInput = builder.inputType('NotificationScheduleInput',
       required: true,
       constraints: { oneOf: [...frequencies] },
       description:
-        '`immediate`: what is mailed comes at once. `hourly`, `daily`: one mail about all notifications that are new, ' +
-        'unread and still true. `never`: no mails.',
+        '`immediate`: what is mailed comes at once. `hourly`, `daily`: one mail about all notifications that are ' +
+        'new, unread and still true. `never`: no mails.',
     }),
     orgId: t.id({ constraints: bounds.id, description: 'Only in this organization. Default: everywhere.' }),
     workspaceId: t.id({

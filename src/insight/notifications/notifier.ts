@@ -90,8 +90,8 @@ const nameOf = (column: string): string => `coalesce(one_line(${column}, ${NAME_
  * Makes the notifications of all drafts of a change, each with its event, in one statement. `$1`: the drafts; `$2`: the
  * time in their identifiers; `$3` and `$4`: the actor and the trace of the events. A user who mutes the category, or
  * whose account is suspended or deleted, gets none; one who mutes it in the place by one channel gets the other. One
- * who wants a digest finds it there, and no mail of its own, unless it is muted in the lists that a digest is made of. An
- * event about an account itself is in the organization that its user works in: that of the newest session, else that of
+ * who wants a digest finds it there, and no mail of its own, unless it is muted in the lists that a digest is made of.
+ * An event about an account itself is in the organization that its user works in: that of the newest session, else that of
  * the oldest membership.
  */
 const MAKE = `with drafts as (
@@ -125,7 +125,8 @@ const MAKE = `with drafts as (
       ${nameOf('(select e.name from environments e where e.id = d.environment_id)')} as environment,
       ${nameOf('(select l.version from releases l where l.id = d.release_id)')} as release,
       ${nameOf('(select p.username from users p where p.id = d.named_user)')} as user) n
-    cross join lateral (select not ${isMuted(DRAFT, 'in_app')} as is_shown, not ${isMuted(DRAFT, 'mail')} as is_by_mail) m
+    cross join lateral (select not ${isMuted(DRAFT, 'in_app')} as is_shown,
+      not ${isMuted(DRAFT, 'mail')} as is_by_mail) m
     cross join lateral (select ${frequencyOf(DRAFT)} as frequency) f
     where r.user_id is distinct from d.not_user and (d.category = 'security' or not exists (
       select from notification_preferences p where p.user_id = u.id and d.category = any(p.muted_categories)))

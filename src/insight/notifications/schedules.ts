@@ -28,13 +28,14 @@ const dueAt = (frequency: string, since: string): string =>
   `next_digest('${frequency}', coalesce(u.timezone, 'UTC'), coalesce(p.digest_hour, ${DIGEST_HOUR}), ${since})`;
 
 /**
- * SQL that says when the digests are due that new notifications wait for. A digest that is due already stays so. The row
- * is locked: a digest that is being made ends first, and this one is another.
+ * SQL that says when the digests are due that new notifications wait for. A digest that is due already stays so. The
+ * row is locked: a digest that is being made ends first, and this one is another.
  * @param rows a table of notifications with `recipient_id` and `digest`
  */
 export const digestsDue = (rows: string, since: string): string =>
   `insert into notification_digests as g (user_id, hourly_at, daily_at)
-    select u.id, case when c.hourly then ${dueAt('hourly', since)} end, case when c.daily then ${dueAt('daily', since)} end
+    select u.id, case when c.hourly then ${dueAt('hourly', since)} end,
+      case when c.daily then ${dueAt('daily', since)} end
     from (select recipient_id, bool_or(digest = 'hourly') as hourly, bool_or(digest = 'daily') as daily
       from ${rows} where digest is not null group by recipient_id) c
     join users u on u.id = c.recipient_id left join notification_preferences p on p.user_id = u.id order by u.id

@@ -192,7 +192,8 @@ describe('a digest', () => {
     await addToWorkspaceAgain();
     await changeRole(bob, 'member', ann.home);
     await bob.ask(`mutation { updateNotificationMutes(input: { mutes: [
-      { category: "member", channel: "mail", orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}" }] }) { timeZone } }`);
+      { category: "member", channel: "mail", orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}" }
+    ] }) { timeZone } }`);
     await comesDue(bob);
     await send();
     expect(mailsTo(bob)).toEqual([]);
@@ -247,7 +248,8 @@ describe('a digest', () => {
   it('is not made of what is muted in the lists: that is mailed at once', async () => {
     await set(ann, [{ frequency: 'daily' }]);
     await ann.ask(
-      `mutation { updateNotificationMutes(input: { mutes: [{ category: "secret", channel: "in_app" }] }) { timeZone } }`,
+      `mutation { updateNotificationMutes(input: { mutes: [{ category: "secret", channel: "in_app" }] })
+        { timeZone } }`,
     );
     await expire(ann);
     expect(mailsTo(ann).map(({ subject }) => subject.slice(0, 16))).toEqual(['A secret expires']);
