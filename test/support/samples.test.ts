@@ -120,7 +120,6 @@ const UNMARKED: readonly string[] = [
   'TokenInput.token',
   'UpdateActionInput.timezone',
   'UpdateUserInput.currentPassword',
-  'UpdateUserInput.timezone',
 ];
 
 describe.each([

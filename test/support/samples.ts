@@ -127,7 +127,7 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ReportExecutionInput.endedAt': () => absent,
   // the first entity of a world is there before its memory
   '*.sourceMemoryIds': ({ ids }) => (ids.memory_id ? [ids.memory_id] : absent),
-  'MergeEntitiesInput.mergedEntityIds': ({ ids }) => [ids.merged_entity_id],
+  'MergeEntitiesInput.mergedEntityIds': ({ ids }) => [ids.merged_entity_id ?? 'ent_none'],
   // entities are told apart by their keys; the relation is between those of the world
   'ImportedEntityInput.id': () => absent,
   'EntityReferenceInput.id': ({ ids }) => ids.entity_id,

@@ -91,8 +91,8 @@ const nameOf = (column: string): string => `coalesce(one_line(${column}, ${NAME_
  * time in their identifiers; `$3` and `$4`: the actor and the trace of the events. A user who mutes the category, or
  * whose account is suspended or deleted, gets none; one who mutes it in the place by one channel gets the other. One
  * who wants a digest finds it there, and no mail of its own, unless it is muted in the lists that a digest is made of.
- * An event about an account itself is in the organization that its user works in: that of the newest session, else that of
- * the oldest membership.
+ * An event about an account itself is in the organization that its user works in: that of the newest session, else that
+ * of the oldest membership.
  */
 const MAKE = `with drafts as (
     select * from jsonb_to_recordset($1::jsonb) d(stem text, audience text, user_ids text[], not_user text, scope text,
