@@ -36,6 +36,7 @@ export async function entities(
   await agree(servers, token, path, [hub, ...roots.slice(0, 8)]);
   print('list of 50 entities with their relations', await compare(servers, `${path}?limit=50`, token, rounds));
   await imports(servers, token, path, rounds);
+  await merges(servers, product, token, path, rounds);
   const few = { ...rounds, connections: 4 };
   for (const depth of [2, 3])
     print(
@@ -94,6 +95,53 @@ async function imports(
       const ms = quantile(times.get(server)![kind], 0.5);
       console.log(`  ${kind}, ${server.name}: median ${ms.toFixed(0)} ms, ratio ${(byHand / ms).toFixed(2)}`);
     }
+  }
+}
+
+/**
+ * Merges of ten entities, each with an alias and 20 relations, into another one, beside the same by hand: statements
+ * that move the rows, and nothing recorded.
+ */
+async function merges(
+  servers: readonly ServerProcess[],
+  product: ServerProcess,
+  token: string,
+  path: string,
+  { count }: Rounds,
+): Promise<void> {
+  const same = (round: string) => ({
+    entities: Array.from({ length: 31 }, (_, n) => ({
+      key: `${n}`,
+      name: `${round} ${n}`,
+      aliases: [`${round} alias ${n}`],
+    })),
+    // of the first ten, and the one that is left, to the last twenty
+    relations: Array.from({ length: 220 }, (_, n) => ({
+      source: { key: `${n % 11}` },
+      target: { key: `${11 + Math.floor(n / 11)}` },
+      relation_type: n % 2 === 0 ? 'knows' : `knows ${n % 11}`,
+    })),
+  });
+  const times = new Map(servers.map((server) => [server, [] as number[]]));
+  for (let round = 0; round <= count * 10; round++)
+    for (const server of round % 2 ? [...servers].reverse() : servers) {
+      const made = await call<{ entities: { entity_id: string }[] }>(
+        product,
+        token,
+        'POST',
+        `${path}/import`,
+        same(`Merge ${round} of ${server.name}`),
+      );
+      const [id, ...merged_entity_ids] = made.entities.slice(0, 11).map(({ entity_id }) => entity_id);
+      const start = performance.now();
+      await call(server, token, 'POST', `${path}/${id}/merge`, { merged_entity_ids });
+      if (round > 0) times.get(server)!.push(performance.now() - start);
+    }
+  console.log('\nmerge of ten entities with 20 relations each, one at a time');
+  const byHand = quantile(times.get(servers[0]!)!, 0.5);
+  for (const server of servers) {
+    const ms = quantile(times.get(server)!, 0.5);
+    console.log(`  ${server.name}: median ${ms.toFixed(1)} ms, ratio ${(byHand / ms).toFixed(2)}`);
   }
 }
 

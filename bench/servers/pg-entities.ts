@@ -88,6 +88,28 @@ const UPSERT_RELATIONS = `with made as (
   from (select id, count(*) as n from (select source_entity_id as id from made union all
     select target_entity_id from made) u group by id) m where e.id = m.id`;
 
+const MOVED = `select r.id, r.relation_type,
+    case when r.source_entity_id = any($2) then $1 else r.source_entity_id end as source,
+    case when r.target_entity_id = any($2) then $1 else r.target_entity_id end as target
+  from entity_relations r where r.source_entity_id = any($2) or r.target_entity_id = any($2)`;
+const END_RELATIONS = `with moved as (${MOVED}) delete from entity_relations e using (
+    select m.id from (select m.*, row_number() over (partition by source, target, relation_type order by id) as n
+      from moved m) m
+    where m.source = m.target or m.n > 1 or exists (select from entity_relations k where k.source_entity_id = m.source
+      and k.target_entity_id = m.target and k.relation_type = m.relation_type)) o
+  where e.id = o.id`;
+const MOVE_RELATIONS = `update entity_relations e set source_entity_id = r.source, target_entity_id = r.target
+  from (${MOVED}) r where e.id = r.id`;
+const MOVE_LINKS = `with linked as (
+    insert into memory_entities (memory_id, entity_id, namespace_id, app_id)
+    select distinct memory_id, $1, $4, $3 from memory_entities where entity_id = any($5) on conflict do nothing),
+  led as (update entity_merges set entity_id = $1 where entity_id = any($5))
+  insert into entity_merges (id, org_id, app_id, namespace_id, entity_id)
+  select o, $2, $3, $4, $1 from unnest($5::text[]) o`;
+const END_ENTITIES = 'delete from entities where id = any($1) returning name, aliases, mention_count';
+const ADD_NAMES = `update entities set aliases = array(select distinct unnest(aliases || $2::text[])),
+  mention_count = mention_count + $3, updated_at = now() where id = $1`;
+
 /** The hand-written list and the breadth-first search of entities: one statement for each level and kind of row. */
 export function addEntities(server: FastifyInstance, pool: Pool): void {
   const query = async <Row extends object>(name: string, text: string, values: unknown[]): Promise<Row[]> =>
@@ -153,6 +175,39 @@ export function addEntities(server: FastifyInstance, pool: Pool): void {
       client.release();
     }
     return { entities: body.entities.length, relations: body.relations.length };
+  });
+
+  server.post<{ Params: Params; Body: { merged_entity_ids: string[] } }>(`${E}/:id/merge`, async ({ params, body }) => {
+    const { org, app, namespace, id } = params;
+    const others = body.merged_entity_ids;
+    const client = await pool.connect();
+    const write = <Row extends object>(name: string, text: string, values: unknown[]) =>
+      client.query<Row>({ name, text, values });
+    try {
+      await client.query('begin');
+      await write('lock merged', 'select id from entities where id = any($1) order by id for update', [
+        [id, ...others],
+      ]);
+      await write('end relations', END_RELATIONS, [id, others]);
+      await write('move relations', MOVE_RELATIONS, [id, others]);
+      await write('move links', MOVE_LINKS, [id, org, app, namespace, others]);
+      const ended = await write<{ name: string; aliases: string[]; mention_count: number }>(
+        'end entities',
+        END_ENTITIES,
+        [others],
+      );
+      const names = ended.rows.flatMap(({ name, aliases }) => [name, ...aliases]);
+      const mentions = ended.rows.reduce((sum, row) => sum + row.mention_count, 0);
+      await write('add names', ADD_NAMES, [id, names, mentions]);
+      await client.query('commit');
+    } catch (error) {
+      await client.query('rollback');
+      throw error;
+    } finally {
+      client.release();
+    }
+    const [entity] = await withRelations(await query<EntityRow>('some', SOME, [[id], app, namespace]));
+    return entity;
   });
 
   server.post<{ Params: Params; Querystring: { depth?: string } }>(`${E}/:id/traverse`, async (request, reply) => {

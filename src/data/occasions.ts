@@ -17,6 +17,8 @@ export interface Facts {
   /** The role before and after. */
   before?: string;
   after?: string;
+  /** The identity provider that did it at a sign-in: its user did not. */
+  provider?: string;
   /** Why it happened. */
   reason?: string;
   expiresAt?: Date | null;

@@ -10,6 +10,8 @@ export const tables: GroupTables = {
     'notifications',
     'notification_preferences',
     'notification_mutes',
+    'notification_schedules',
+    'notification_digests',
   ],
   lends: {},
 };

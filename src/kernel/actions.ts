@@ -13,6 +13,7 @@ export const eventNames = {
   relate: 'related',
   unrelate: 'unrelated',
   import: 'imported',
+  merge: 'merged',
   promote: 'promoted',
   apply: 'applied',
 } as const;

@@ -94,13 +94,17 @@ export const eventDetails = {
     entitlements: number('Models that were granted.'),
     apps: number('Apps that were created.'),
   },
+  'entity.merged': { into_entity_id: text('The entity that it was merged into: its id leads there.') },
   'recipe.applied': { app_id: text('The app that was made.'), namespace_id: text('Its namespace.') },
   'notification.created': {
     category: text('The category.'),
     type: text('The kind of message.'),
     priority: text('The priority.'),
   },
-  'notification.updated': { status: text('The state of the notification.') },
+  'notification.updated': {
+    status: text('The state of the notification.'),
+    count: optional(number('How many are told again together in the place, which was restored.')),
+  },
   'notification.read': {
     status: text('The state of the notification.'),
     count: optional(number('How many were marked as read together in the place: the event names the newest one.')),

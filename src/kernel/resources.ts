@@ -297,7 +297,7 @@ export const resources = {
     prefix: 'ent',
     in: ['namespace', 'app'],
     may: { read: 'viewer', create: 'member', update: 'member', delete: 'editor' },
-    events: [...editable, 'related', 'unrelated', 'imported'],
+    events: [...editable, 'related', 'unrelated', 'imported', 'merged'],
   },
   memory: {
     prefix: 'mem',

@@ -16,6 +16,7 @@ export const tables: GroupTables = {
     'sources',
     'entities',
     'entity_relations',
+    'entity_merges',
     'memories',
     'memory_entities',
   ],

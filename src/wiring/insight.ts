@@ -2,21 +2,26 @@ import { ActivityService } from '../insight/activity/activity.service.ts';
 import { AnalyticsService } from '../insight/analytics/analytics.service.ts';
 import { HistoryRetention } from '../insight/analytics/history-retention.ts';
 import { SeriesService } from '../insight/analytics/series.service.ts';
+import { NotificationDigests } from '../insight/notifications/digests.ts';
 import { NotificationMutes } from '../insight/notifications/mutes.ts';
 import type { NotificationPages } from '../insight/notifications/notification.pages.ts';
 import { NotificationService } from '../insight/notifications/notification.service.ts';
+import { NotificationSchedules } from '../insight/notifications/schedules.ts';
 import type { UnsubscribeLinks } from '../insight/notifications/unsubscribe-links.ts';
 import { Unsubscribing } from '../insight/notifications/unsubscribing.ts';
+import type { AccountMail } from '../platform/mail/account-mail.ts';
 import type { Ground } from './ground.ts';
 
-/** What notifications and their mails lead to: made before the groups, because changes make notifications. */
+/** What notifications and their mails need: made before the groups, because changes make notifications. */
 export interface NotificationLinks {
+  mail: AccountMail;
   pages: NotificationPages;
   unsubscribeLinks: UnsubscribeLinks;
 }
 
 /** Activity, analytics and notifications. */
-export function createInsight({ deps }: Ground, { pages, unsubscribeLinks }: NotificationLinks) {
+export function createInsight({ deps }: Ground, links: NotificationLinks) {
+  const { pages, unsubscribeLinks } = links;
   return {
     open: {
       activityLog: new ActivityService(deps),
@@ -26,7 +31,11 @@ export function createInsight({ deps }: Ground, { pages, unsubscribeLinks }: Not
       notificationPages: pages,
       unsubscribing: new Unsubscribing(deps, unsubscribeLinks),
       notificationMutes: new NotificationMutes(deps),
+      notificationSchedules: new NotificationSchedules(deps),
     },
-    closed: { historyRetention: new HistoryRetention(deps.sql) },
+    closed: {
+      historyRetention: new HistoryRetention(deps.sql),
+      notificationDigests: new NotificationDigests(deps, links),
+    },
   };
 }

@@ -53,7 +53,7 @@ export function createServices(process: ProcessDeps) {
   const knowledge = createKnowledge(ground, tenancy, models);
   const delivery = createDelivery(ground, vault);
   const pipelines = createPipelines(ground, vault);
-  const insight = createInsight(ground, { pages, unsubscribeLinks });
+  const insight = createInsight(ground, { mail, pages, unsubscribeLinks });
   const live = createLive(ground, tail);
   const groups = { tenancy, vault, identity, tools, knowledge, models, delivery, pipelines, insight, live };
   refuseSameNames([ground, ...Object.values(groups)].flatMap(({ open, closed }) => [open, closed]));

@@ -120,6 +120,7 @@ describe('an action', () => {
       promote: 'promoted',
       apply: 'applied',
       import: 'imported',
+      merge: 'merged',
     });
   });
 });

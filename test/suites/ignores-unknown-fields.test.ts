@@ -58,6 +58,8 @@ const asked = [
   // where the caller does not want them
   'NotificationMuteInput.orgId',
   'NotificationMuteInput.workspaceId',
+  'NotificationScheduleInput.orgId',
+  'NotificationScheduleInput.workspaceId',
   'SwitchOrganizationInput.orgId',
 ];
 

@@ -37,6 +37,7 @@ const alone: Record<string, string> = {
   'Execution.executionId': 'It names the execution itself.',
   'FoundEntity.matchedBy': 'A word for how it was found.',
   'ResolvedEntity.matchedBy': 'A word for how it was found.',
+  'Entity.mergedIds': 'They lead to the entity itself.',
   'EntityRelation.relationId': 'A relation is what its entities show of it.',
   'DownloadLink.artifactId': 'Whoever asks for a link has named the artifact.',
   'DownloadLink.downloadUrl': 'An address.',

@@ -188,6 +188,7 @@ const rootsAboutOneself = [
   'Mutation.markAllNotificationsRead',
   // its places are of a list; those of others are refused in mutes.test.ts
   'Mutation.updateNotificationMutes',
+  'Mutation.updateNotificationSchedules',
   'Mutation.updateNotificationPreferences',
   'Mutation.updatePreferences',
   'Query.me',

@@ -73,6 +73,7 @@ const withoutVersion: Record<string, string> = {
   unarchiveNotification: 'moves what nobody else sees; repeating it changes nothing',
   unlinkIdentity: 'a link has no version: it is there or it is not',
   updateNotificationMutes: "replaces the caller's own list",
+  updateNotificationSchedules: "replaces the caller's own list",
   updateNotificationPreferences: "replaces the caller's own list",
   viewResource: 'who is present is no resource with a version',
   verifyEmail: 'about the session or the sign-in of the account',

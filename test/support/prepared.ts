@@ -125,6 +125,12 @@ export const prepared: Record<string, Prepare> = {
     });
     inBody(parts, { tools: { [tool_slug]: instance_id } });
   },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/apps/{app_id}/namespaces/{namespace_id}/entities/{entity_id}/merge':
+    async (app, world, parts) => {
+      const entities = '/v1/orgs/{org_id}/workspaces/{workspace_id}/apps/{app_id}/namespaces/{namespace_id}/entities';
+      const made = await makeOne(app, world, operationAt('POST', entities));
+      inBody(parts, { merged_entity_ids: [made.entity_id] });
+    },
   'POST /v1/connections/oauth/exchange': async (app, world, parts) => {
     const server = keepOpen(await startOAuthServer());
     const body = { access_token: 'access', refresh_token: 'refresh', token_type: 'bearer', expires_in: 3_600 };

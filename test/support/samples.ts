@@ -126,6 +126,7 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   '*.cron': () => '30 8 1 1 *',
   'CreateActionInput.timezone': () => 'Europe/Berlin',
   'UpdateActionInput.timezone': () => 'Europe/Rome',
+  'UpdateUserInput.timezone': () => 'Europe/Rome',
   // a run that goes on, of what the augmentation of the world has
   'ReportExecutionInput.status': () => 'running',
   'ReportExecutionInput.stagesCompleted': () => 0,
@@ -134,6 +135,7 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ReportExecutionInput.endedAt': () => absent,
   // the first entity of a world is there before its memory
   '*.sourceMemoryIds': ({ ids }) => (ids.memory_id ? [ids.memory_id] : absent),
+  'MergeEntitiesInput.mergedEntityIds': ({ ids }) => [ids.merged_entity_id ?? 'ent_none'],
   // entities are told apart by their keys; the relation is between those of the world
   'ImportedEntityInput.id': () => absent,
   'EntityReferenceInput.id': ({ ids }) => ids.entity_id,

@@ -183,6 +183,13 @@ export async function makeRelation(app: TestApp, world: World): Promise<string> 
   ids.target_entity_id ??= findKey(await makeOne(app, world, entities), ['entity_id'])!;
   await makeId(app, world, 'entity_id');
   await makeOne(app, world, operationAt('POST', `${graph}/entities/relations`));
+  // what is merged already can be merged again, and nothing is lost
+  ids.merged_entity_id ??= newId('entity');
+  await app.database.pool.query(
+    `insert into entity_merges (id, org_id, app_id, namespace_id, entity_id)
+     select $1, org_id, app_id, namespace_id, id from entities where id = $2 on conflict do nothing`,
+    [ids.merged_entity_id, ids.entity_id],
+  );
   const { rows } = await app.database.pool.query<{ id: string }>(
     'select id from entity_relations where source_entity_id = $1 order by id desc limit 1',
     [ids.entity_id],

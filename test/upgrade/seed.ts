@@ -49,12 +49,16 @@ export async function seed(
   if (tables.has('secrets')) seeded.reveals = await seedSecrets(ann, org, ids);
   if (tables.has('logical_models')) await seedModels(ann, org, ids);
   if (tables.has('tools')) await seedTools(ann, org, ids);
-  if (tables.has('entities')) await seedGraph(ann, org, ids);
+  if (tables.has('entities')) await seedGraph(ann, org, ids, tables);
   if (tables.has('artifacts')) await seedArtifacts(ann, org, ids);
   if (tables.has('tool_instances')) await seedConnections(ann, org, ids);
   if (tables.has('augmentations')) await seedPipelines(ann, org, ids, tables);
   if (tables.has('organization_recipes')) await seedRecipes(ann, org, ids);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
+  // before what ann is told
+  if (tables.has('notification_schedules'))
+    await ann.query(`mutation { updateNotificationSchedules(input: { digestHour: 7, schedules: [
+      { frequency: "daily" }, { category: "token", frequency: "immediate" }] }) { timeZone } }`);
   if (tables.has('notifications')) await seedNotifications(ann, anyone, org, ids);
   if (tables.has('notification_mutes'))
     await ann.query(`mutation { updateNotificationMutes(input: { mutes: [{ category: "model", channel: "mail",
@@ -142,7 +146,7 @@ async function seedWorkspaces(ann: Client, first: Json, org: string, ids: Json):
   ids.release_id = text(await ann.post(releases, { version: '1.1.0', notes: 'Better.' }), 'release_id');
 }
 
-async function seedGraph(ann: Client, org: string, ids: Json): Promise<void> {
+async function seedGraph(ann: Client, org: string, ids: Json, tables: ReadonlySet<string>): Promise<void> {
   const app = `${org}/workspaces/${String(ids.workspace_id)}/apps/${String(ids.app_id)}`;
   const graph = `${app}/namespaces/${String(ids.namespace_id)}`;
   const metadata = { external_id: 17, deep: { er: [true, 1.5] } };
@@ -158,6 +162,9 @@ async function seedGraph(ann: Client, org: string, ids: Json): Promise<void> {
   });
   const memory = await ann.post(`${graph}/memories`, { content: 'The first.', entity_ids: [ids.entity_id, other] });
   ids.memory_id = text(memory, 'memory_id');
+  if (!tables.has('entity_merges')) return;
+  const same = text(await ann.post(`${graph}/entities`, { name: 'Ada of old' }), 'entity_id');
+  await ann.must('POST', `${graph}/entities/${String(ids.entity_id)}/merge`, { merged_entity_ids: [same] });
 }
 
 async function seedPipelines(ann: Client, org: string, ids: Json, tables: ReadonlySet<string>): Promise<void> {

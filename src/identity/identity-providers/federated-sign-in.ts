@@ -252,7 +252,7 @@ export class FederatedSignIn {
       metadata.linked = admission.kind === 'create' ? 'created' : admission.why;
       this.#link(tx, provider, identity, { userId, reason: metadata.linked as string });
     }
-    const roles = await applyRoles(tx, access, { provider, userId, plans: now });
+    const roles = await applyRoles(tx, access, { provider, userId, plans: now, isTold: !made });
     if (roles.length > 0) metadata.roles = roles;
     const isVerified = admission.isProven || (admission.kind !== 'create' && admission.account.isVerified);
     return { userId, isVerified, metadata };

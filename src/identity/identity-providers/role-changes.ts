@@ -1,4 +1,5 @@
 import type { Access } from '../../access/access.ts';
+import type { Facts } from '../../data/occasions.ts';
 import { recordChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
@@ -46,6 +47,15 @@ export const changeOf = ({ workspaceId, before, after, kept }: Awaited<ReturnTyp
   ...(kept && { kept }),
 });
 
+/** Whose roles a provider changes. */
+interface RoleChanges {
+  provider: ProviderRow;
+  userId: string;
+  plans: readonly RolePlan[];
+  /** Whether the account was there before: nobody is told of the roles of an account that they have just made. */
+  isTold: boolean;
+}
+
 /**
  * Gives a member the roles of a plan, and keeps what it granted. The places are locked.
  * @returns what changed, and what could not
@@ -53,7 +63,7 @@ export const changeOf = ({ workspaceId, before, after, kept }: Awaited<ReturnTyp
 export async function applyRoles(
   tx: Tx,
   access: Access,
-  { provider, userId, plans }: { provider: ProviderRow; userId: string; plans: readonly RolePlan[] },
+  { provider, userId, plans, isTold }: RoleChanges,
 ): Promise<RoleChange[]> {
   const { id, orgId } = provider;
   const changes: RoleChange[] = [];
@@ -71,7 +81,7 @@ export async function applyRoles(
         values (${id}, ${userId}, ${placeId}, ${orgId}, ${workspaceId}, ${grant}, ${own})
         on conflict (identity_provider_id, user_id, place_id)
         do update set role = excluded.role, own_role = excluded.own_role, updated_at = now()`);
-    if (before !== after) writeRole(tx, access, { provider, userId, plan });
+    if (before !== after) writeRole(tx, access, { provider, userId, plan, isTold });
     if (before !== after || plan.kept) changes.push(changeOf(plan));
   }
   return changes;
@@ -80,12 +90,16 @@ export async function applyRoles(
 function writeRole(
   tx: Tx,
   access: Access,
-  { provider, userId, plan }: { provider: ProviderRow; userId: string; plan: RolePlan },
+  { provider, userId, plan, isTold }: Omit<RoleChanges, 'plans'> & { plan: RolePlan },
 ): void {
   const { orgId } = provider;
   const { workspaceId, before, after } = plan;
   const by = { identity_provider_id: provider.id };
-  const facts = { before: before ?? undefined, after: after ?? undefined };
+  const facts: Facts = {
+    ...(before !== null && { before }),
+    ...(after !== null && { after }),
+    ...(isTold && { provider: provider.name }),
+  };
   if (workspaceId === null) {
     tx.update('organization_members', { orgId, userId }, { role: after! });
     const metadata = { before: { role: before }, after: { role: after }, ...by };
@@ -97,10 +111,10 @@ function writeRole(
   const where = { orgId, workspaceId, userId };
   if (after === null) {
     tx.remove('workspace_members', where);
-    recordChange(tx, 'delete', 'workspace_member', row, { role: before, ...by });
+    recordChange(tx, 'delete', 'workspace_member', row, { role: before, ...by }, facts);
   } else if (before === null) {
     tx.insert('workspace_members', { id: newId('workspace_member'), ...where, role: after, addedBy: null });
-    recordChange(tx, 'create', 'workspace_member', row, { role: after, ...by });
+    recordChange(tx, 'create', 'workspace_member', row, { role: after, ...by }, facts);
   } else {
     tx.update('workspace_members', where, { role: after });
     const metadata = { before: { role: before }, after: { role: after }, ...by };

@@ -16,6 +16,7 @@ import { alreadyExists, forbidden, invalidInput, notFound, unauthenticated } fro
 import { sessionOf } from '../../kernel/principal.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import { atLeast, type Role, roles } from '../../kernel/roles.ts';
+import { isTimezone } from '../../kernel/time-zone.ts';
 import { ensureMayDeactivate } from '../../tenancy/organizations/last-owner.ts';
 import {
   colleagues,
@@ -134,6 +135,8 @@ export class UserService {
     const isSelf = id === caller.principal.userId;
     if (isSelf && input.isActive === false)
       throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
+    if (input.timezone && !isTimezone(input.timezone))
+      throw invalidInput(['input', 'timezone'], `'${input.timezone}' is no time zone of the IANA database`);
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
     const newEmail = await this.#newEmail(caller, id, input);
     await this.#deps.changes

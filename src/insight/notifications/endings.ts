@@ -20,6 +20,15 @@ export interface Endings {
   replaced: Set<string>;
 }
 
+/** The values of a change that its statements share: its time, the actor and the trace of its events. */
+export interface ChangeValues {
+  at: Date;
+  /** The identifiers of the events, without the last six digits. */
+  stem: string;
+  actor: string;
+  traceId: string | null;
+}
+
 type PlaceColumn = 'org_id' | 'workspace_id' | 'namespace_id' | 'environment_id' | 'app_id';
 
 const placeColumns: Partial<Record<string, PlaceColumn>> = {
@@ -38,6 +47,12 @@ const statefulWords: ReadonlySet<string> = new Set(
     .map(([type]) => type.slice(0, type.indexOf('.')))
     .filter((word) => isResourceWord(word) && !memberWords.has(word)),
 );
+
+/** SQL: whether a notification `n` tells of the state of a resource, and not of what happened or of a membership. */
+const IS_OF_STATE = `n.source_event in (${conditions
+  .filter(([type]) => statefulWords.has(type.slice(0, type.indexOf('.'))))
+  .map(([type]) => `'${type}'`)
+  .join(', ')})`;
 
 /**
  * Whether a notification `n` is still true: its recipient can open its place, or it says that they cannot; and what it
@@ -91,15 +106,48 @@ export function replacedBy(rule: NotificationRule, occasion: Occasion, endings: 
   return all;
 }
 
+/** The workspaces that a change restores. */
+export const restoredBy = (occasions: readonly Occasion[]): readonly string[] =>
+  occasions.filter(({ type }) => type === 'workspace.restored').map(({ resourceId }) => resourceId);
+
+/**
+ * Takes back what the deletion of workspaces has resolved, as far as it is true again and no newer one says the same,
+ * with an event for each recipient, place and status. What tells of a state is new again: it is unread, also if it was
+ * read before. What happened, and who is a member, is as it was left.
+ */
+export const reopening = (workspaceIds: readonly string[], { at: _, ...own }: ChangeValues): Statement => ({
+  text: REOPEN,
+  values: [workspaceIds, own.stem, own.actor, own.traceId],
+});
+
+const REOPEN = `with again as materialized (
+    select n.id from notifications n
+    where n.workspace_id = any($1::text[]) and n.resolved_with = n.workspace_id and n.expires_at > now() and ${HOLDS}
+      and not exists (select from notifications o where o.recipient_id = n.recipient_id and o.id > n.id
+        and o.workspace_id = n.workspace_id and o.source_event = n.source_event and o.resolved_at is null
+        and o.metadata->>'resource_id' = ${RESOURCE})
+    order by n.id for no key update
+  ), reopened as (
+    update notifications n set resolved_at = null, resolved_with = null,
+      status = case when n.status = 'read' and ${IS_OF_STATE} then 'unread' else n.status end,
+      read_at = case when n.status = 'read' and ${IS_OF_STATE} then null else n.read_at end
+    from again a where n.id = a.id
+    returning n.id, n.recipient_id, n.org_id, n.workspace_id, n.namespace_id, n.environment_id, n.app_id, n.status
+  )
+  insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, recipient_id, type, actor,
+    resource_type, resource_id, data, trace_id)
+  select $2 || lpad(row_number() over (order by max(r.id))::text, 6, '0'), r.org_id, r.workspace_id, r.namespace_id,
+    r.environment_id, r.app_id, r.recipient_id, 'notification.updated', $3::jsonb, 'notification', max(r.id),
+    jsonb_build_object('status', r.status, 'count', count(*)), $4
+  from reopened r
+  group by r.org_id, r.workspace_id, r.namespace_id, r.environment_id, r.app_id, r.recipient_id, r.status
+  order by max(r.id)`;
+
 /**
  * Resolves the notifications that are not true any more, with an event for each recipient and place. Whatever tells of
  * the security of an account is left: it happened, and nobody may take the warning away by ending what it warns of.
- * @param own the values that end the parameters: the time, a stem of identifiers, the actor and the trace of the events
  */
-export function resolution(
-  endings: Endings,
-  own: { at: Date; stem: string; actor: string; traceId: string | null },
-): Statement {
+export function resolution(endings: Endings, own: ChangeValues): Statement {
   const values: unknown[] = [own.at, own.stem, own.actor, own.traceId];
   const listed = (some: ReadonlySet<string>) => `any($${values.push([...some])}::text[])`;
   const parts: string[] = [];
@@ -117,7 +165,10 @@ export function resolution(
     parts.push(`${RESOURCE} = ${known}
       and concat_ws(' ', n.source_event, ${RESOURCE}, coalesce(n.workspace_id, n.org_id)) = ${listed(replaced)}`);
   }
-  return { text: RESOLVE.replace('$parts', () => parts.map((part) => `(${part})`).join(' or ')), values };
+  const gone = places.workspace_id;
+  const deleted = gone ? `case when n.workspace_id = ${listed(gone)} then n.workspace_id end` : 'null';
+  const where = parts.map((part) => `(${part})`).join(' or ');
+  return { text: RESOLVE.replace('$parts', () => where).replace('$deleted', () => deleted), values };
 }
 
 const RESOLVE = `with ended as materialized (
@@ -125,7 +176,7 @@ const RESOLVE = `with ended as materialized (
     where n.resolved_at is null and n.category <> 'security' and n.expires_at > now() and ($parts)
     order by n.id for no key update
   ), resolved as (
-    update notifications n set resolved_at = $1 from ended e where n.id = e.id
+    update notifications n set resolved_at = $1, resolved_with = $deleted from ended e where n.id = e.id
     returning n.id, n.recipient_id, n.org_id, n.workspace_id, n.namespace_id, n.environment_id, n.app_id
   )
   insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, recipient_id, type, actor,

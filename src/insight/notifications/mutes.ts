@@ -1,25 +1,19 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import type { QueryRunner } from '../../data/find-row.ts';
 import { type Statement, statement } from '../../data/writes.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { invalidInput } from '../../kernel/errors.ts';
-import { reaches } from '../../tenancy/views.ts';
 import type { NotificationChannel } from './notification.words.ts';
+import { demandPlaces, type GivenPlace, type PreferencePlace, placeOf } from './places.ts';
 
 /** What a user does not want: a category, in a place or everywhere, by a channel. */
-export interface NotificationMute {
+export interface NotificationMute extends PreferencePlace {
   category: string;
   channel: NotificationChannel;
-  orgId: string | null;
-  workspaceId: string | null;
 }
 
-/** The same as it is given: without an organization, everywhere. */
-export interface GivenMute {
+/** The same as it is given. */
+export interface GivenMute extends GivenPlace {
   category: string;
   channel: NotificationChannel;
-  orgId?: string | null;
-  workspaceId?: string | null;
 }
 
 /** SQL: whether a user does not want a category by a channel, in an organization or a workspace of it. */
@@ -60,7 +54,7 @@ export class NotificationMutes {
     await this.#deps.changes.run(caller, async (tx) => {
       // one after the other, or the lists of two would become one
       await tx.lock('users', { id: userId }, 'no key update');
-      await demandPlaces(tx, userId, mutes);
+      await demandPlaces(tx, userId, 'mutes', mutes);
       tx.remove('notification_mutes', { userId });
       await tx.query(insertion(userId, mutes));
       tx.audit({
@@ -75,11 +69,11 @@ export class NotificationMutes {
 }
 
 function distinct(given: readonly GivenMute[]): NotificationMute[] {
-  const mutes = given.map(({ category, channel, orgId = null, workspaceId = null }, at) => {
-    if (workspaceId !== null && orgId === null)
-      throw invalidInput(['input', 'mutes', at, 'orgId'], 'the organization of the workspace is missing');
-    return { category, channel, orgId, workspaceId };
-  });
+  const mutes = given.map(({ category, channel, ...place }, at) => ({
+    category,
+    channel,
+    ...placeOf(place, 'mutes', at),
+  }));
   return [...new Map(mutes.map((mute) => [JSON.stringify(mute), mute])).values()];
 }
 
@@ -89,22 +83,3 @@ const insertion = (userId: string, mutes: readonly NotificationMute[]): Statemen
     from jsonb_to_recordset($2::jsonb) g(category text, channel text, "orgId" text, "workspaceId" text)`,
   values: [userId, JSON.stringify(mutes)],
 });
-
-/** Each place is one that its user can open. */
-async function demandPlaces(tx: QueryRunner, userId: string, mutes: readonly NotificationMute[]): Promise<void> {
-  const [wrong] = await tx.query<{ at: number; isWorkspace: boolean }>({
-    text: `select (g.at - 1)::int as at, g.workspace_id is not null as "isWorkspace"
-      from unnest($2::text[], $3::text[]) with ordinality g(org_id, workspace_id, at)
-      where g.org_id is not null and not (${reaches('g.org_id', 'g.workspace_id', '$1')}
-        and (g.workspace_id is null or exists (select from workspaces w
-          where w.id = g.workspace_id and w.org_id = g.org_id and w.deleted_at is null)))
-      order by g.at limit 1`,
-    values: [userId, mutes.map(({ orgId }) => orgId), mutes.map(({ workspaceId }) => workspaceId)],
-  });
-  if (!wrong) return;
-  const place = wrong.isWorkspace ? 'workspaceId' : 'orgId';
-  throw invalidInput(
-    ['input', 'mutes', wrong.at, place],
-    `it is no ${wrong.isWorkspace ? 'workspace' : 'organization'} of yours`,
-  );
-}

@@ -16,12 +16,16 @@ import type {
 } from './notification.service.ts';
 import {
   channels,
+  DIGEST_HOUR,
+  frequencies,
+  type MailFrequency,
   mutableCategories,
   type NotificationCategory,
   type NotificationChannel,
   type NotificationStatus,
   statuses,
 } from './notification.words.ts';
+import type { NotificationSchedule as ScheduleRow } from './schedules.ts';
 
 const scopeIdOf = ({ scope, recipientId, orgId, workspaceId }: NotificationRow): string | null =>
   scope === 'workspace' ? workspaceId : scope === 'organization' ? orgId : scope === 'user' ? recipientId : null;
@@ -139,6 +143,25 @@ refersTo(NotificationMute, {
   workspaceId: { kind: 'workspace', anywhere: true },
 });
 
+const NotificationSchedule = builder.objectRef<ScheduleRow>('NotificationSchedule').implement({
+  description: 'How often mails about a category come, somewhere or everywhere.',
+  fields: (t) => ({
+    category: t.exposeString('category', { nullable: true, description: 'The category. `null` for all of them.' }),
+    frequency: t.exposeString('frequency', {
+      description: '`immediate`: each at once. `hourly`, `daily`: one mail about all that is new. `never`: no mails.',
+    }),
+    orgId: t.exposeID('orgId', { nullable: true, description: 'The organization. `null` for everywhere.' }),
+    workspaceId: t.exposeID('workspaceId', {
+      nullable: true,
+      description: 'The workspace. `null` for the whole organization.',
+    }),
+  }),
+});
+refersTo(NotificationSchedule, {
+  orgId: { kind: 'organization', anywhere: true },
+  workspaceId: { kind: 'workspace', anywhere: true },
+});
+
 const NotificationPreferences = builder.objectRef<PreferencesRow>('NotificationPreferences').implement({
   description: 'Which notifications the caller does not want.',
   fields: (t) => ({
@@ -157,6 +180,20 @@ const NotificationPreferences = builder.objectRef<PreferencesRow>('NotificationP
       authorize: 'inherited',
       description: 'What is muted by place and channel, besides the muted categories.',
       resolve: ({ mutes }) => [...mutes],
+    }),
+    schedules: t.field({
+      type: [NotificationSchedule],
+      authorize: 'inherited',
+      description:
+        'How often mails come. For a notification, the schedule of the narrowest place counts, and there the one of ' +
+        'its category before the one of all; without a schedule: at once. What is muted is not mailed at all.',
+      resolve: ({ schedules }) => [...schedules],
+    }),
+    digestHour: t.exposeInt('digestHour', {
+      description: `The hour of the day at which daily digests come, 0 to 23. Default ${DIGEST_HOUR}.`,
+    }),
+    timeZone: t.exposeString('timeZone', {
+      description: 'The time zone of that hour: the `timezone` of the account, or else `UTC`.',
     }),
   }),
 });
@@ -313,6 +350,46 @@ const MarkAllNotificationsReadPayload = builder
     fields: (t) => ({ count: t.exposeInt('count', { description: 'How many notifications were unread.' }) }),
   });
 
+const NotificationScheduleInput = builder.inputType('NotificationScheduleInput', {
+  description: 'How often mails come: of a category or of all, in a place or everywhere.',
+  fields: (t) => ({
+    category: t.field({
+      type: 'String' as unknown as InputRef<NotificationCategory>,
+      constraints: { oneOf: [...mutableCategories] },
+      description: 'The category. Default: all of them.',
+    }),
+    frequency: t.field({
+      type: 'String' as unknown as InputRef<MailFrequency>,
+      required: true,
+      constraints: { oneOf: [...frequencies] },
+      description:
+        '`immediate`: what is mailed comes at once. `hourly`, `daily`: one mail about all notifications that are ' +
+        'new, unread and still true. `never`: no mails.',
+    }),
+    orgId: t.id({ constraints: bounds.id, description: 'Only in this organization. Default: everywhere.' }),
+    workspaceId: t.id({
+      constraints: bounds.id,
+      description: 'Only in this workspace of the organization. Default: in all of it.',
+    }),
+  }),
+});
+
+const NotificationSchedulesInput = builder.inputType('NotificationSchedulesInput', {
+  description: 'How often mails come to the caller.',
+  fields: (t) => ({
+    schedules: t.field({
+      type: [NotificationScheduleInput],
+      required: true,
+      constraints: { maxItems: 200 },
+      description: 'All schedules of the caller: these replace the ones that were set before.',
+    }),
+    digestHour: t.int({
+      constraints: { min: 0, max: 23, notNull: true },
+      description: 'The hour of the day, in the time zone of the account, at which daily digests come.',
+    }),
+  }),
+});
+
 builder.mutationFields((t) => ({
   markNotificationRead: t.field({
     type: Notification,
@@ -373,6 +450,19 @@ builder.mutationFields((t) => ({
     args: inputArg(NotificationMutesInput, 'The mutes.'),
     resolve: async (_root, { input }, { caller, services }) => {
       await services.notificationMutes.replace(caller, input.mutes);
+      return services.notifications.preferences(caller);
+    },
+  }),
+  updateNotificationSchedules: t.field({
+    type: NotificationPreferences,
+    description:
+      'Says how often mails come: exactly this, by place and category. What waits for a digest still comes with it. ' +
+      'What is muted in the lists is in no digest: it is mailed at once unless mails are muted too.',
+    authorize: { session: 'notification:update' },
+    activity: { action: 'update', resourceType: 'notification' },
+    args: inputArg(NotificationSchedulesInput, 'The schedules.'),
+    resolve: async (_root, { input: { schedules, digestHour } }, { caller, services }) => {
+      await services.notificationSchedules.replace(caller, schedules, digestHour ?? undefined);
       return services.notifications.preferences(caller);
     },
   }),

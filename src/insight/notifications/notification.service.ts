@@ -18,7 +18,13 @@ import type { EventName } from '../../kernel/resources.ts';
 import { StateStream } from '../../kernel/state-stream.ts';
 import { restrictionsOf } from '../../kernel/token-grant.ts';
 import { mutesOf, type NotificationMute } from './mutes.ts';
-import { mutableCategories, type NotificationCategory, type NotificationStatus } from './notification.words.ts';
+import {
+  DIGEST_HOUR,
+  mutableCategories,
+  type NotificationCategory,
+  type NotificationStatus,
+} from './notification.words.ts';
+import { type NotificationSchedule, schedulesOf } from './schedules.ts';
 
 /** The filters of a list. Without a status: everything that is not archived. */
 export interface NotificationListArgs extends PageArgs {
@@ -48,6 +54,11 @@ export interface NotificationPreferences {
   availableCategories: readonly string[];
   /** What the user does not want by place and channel. */
   mutes: readonly NotificationMute[];
+  /** How often mails come, by place and category. */
+  schedules: readonly NotificationSchedule[];
+  /** When daily digests come: the hour in the time zone. */
+  digestHour: number;
+  timeZone: string;
 }
 
 const isAboutOne = ({ resourceType }: StreamEvent): boolean => resourceType === 'notification';
@@ -218,16 +229,15 @@ export class NotificationService {
 
   /** What the caller has muted. */
   async preferences({ principal }: Caller): Promise<NotificationPreferences> {
-    const [row] = await this.#deps.sql.read<{ muted: string[] | null; mutes: NotificationMute[] }>(
-      `select (select p.muted_categories from notification_preferences p where p.user_id = $1) as muted,
-        ${mutesOf('$1')} as mutes`,
+    const [row] = await this.#deps.sql.read<Omit<NotificationPreferences, 'availableCategories'>>(
+      `select coalesce(p.muted_categories, '{}') as "mutedCategories", ${mutesOf('u.id')} as mutes,
+        ${schedulesOf('u.id')} as schedules, coalesce(p.digest_hour, ${DIGEST_HOUR}) as "digestHour",
+        coalesce(u.timezone, 'UTC') as "timeZone"
+      from users u left join notification_preferences p on p.user_id = u.id where u.id = $1`,
       [principal.userId],
     );
-    return {
-      mutedCategories: row?.muted ?? [],
-      availableCategories: mutableCategories,
-      mutes: row?.mutes ?? [],
-    };
+    if (!row) throw new Error('the account of the caller is gone');
+    return { ...row, availableCategories: mutableCategories };
   }
 
   /** Mutes exactly these categories: of them, nothing new is told. What was told stays, and stays counted. */

@@ -37,6 +37,13 @@ export type NotificationSource =
 export const channels = ['in_app', 'mail'] as const;
 export type NotificationChannel = (typeof channels)[number];
 
+/** How often mails come: each at once, as one digest an hour or a day, or not at all. */
+export const frequencies = ['immediate', 'hourly', 'daily', 'never'] as const;
+export type MailFrequency = (typeof frequencies)[number];
+
+/** The hour at which daily digests come, unless a user says otherwise: as the column has it. */
+export const DIGEST_HOUR = 8;
+
 export const statuses = ['unread', 'read', 'archived'] as const;
 /** `unread → read → archived`, `unread → archived`; over GraphQL also back. */
 export type NotificationStatus = (typeof statuses)[number];

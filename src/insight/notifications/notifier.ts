@@ -3,9 +3,10 @@ import { eventActor } from '../../data/outbox.ts';
 import { organizationOfUser } from '../../identity/views.ts';
 import type { AnyCaller } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
+import { oneLine } from '../../kernel/wording.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import { isActiveAccount, organizationAdministrators, workspaceAdministrators } from '../../tenancy/views.ts';
-import { type Endings, endingsOf, replacedBy, resolution } from './endings.ts';
+import { type Endings, endingsOf, reopening, replacedBy, resolution, restoredBy } from './endings.ts';
 import { isMuted } from './mutes.ts';
 import type { LinkedNotification, NotificationPages } from './notification.pages.ts';
 import type {
@@ -17,6 +18,7 @@ import type {
 } from './notification.words.ts';
 import { RETENTION_DAYS } from './notification.words.ts';
 import { type NotificationRule, type NotifiedOccasion, named, type Recipients, rules } from './rules.ts';
+import { digestsDue, frequencyOf } from './schedules.ts';
 import type { UnsubscribeLinks } from './unsubscribe-links.ts';
 
 /** A notification before it is known who gets it: a row of {@link MAKE}. */
@@ -53,6 +55,8 @@ interface Draft {
 interface MadeAndEnded {
   drafts: readonly Draft[] | null;
   endings: Endings | null;
+  /** The workspaces that it restores. */
+  restored: readonly string[];
   at: Date;
   caller: AnyCaller;
 }
@@ -85,9 +89,10 @@ const nameOf = (column: string): string => `coalesce(one_line(${column}, ${NAME_
 /**
  * Makes the notifications of all drafts of a change, each with its event, in one statement. `$1`: the drafts; `$2`: the
  * time in their identifiers; `$3` and `$4`: the actor and the trace of the events. A user who mutes the category, or
- * whose account is suspended or deleted, gets none; one who mutes it in the place by one channel gets the other. An
- * event about an account itself is in the organization that its user works in: that of the newest session, else that of
- * the oldest membership.
+ * whose account is suspended or deleted, gets none; one who mutes it in the place by one channel gets the other. One
+ * who wants a digest finds it there, and no mail of its own, unless it is muted in the lists that a digest is made of.
+ * An event about an account itself is in the organization that its user works in: that of the newest session, else that
+ * of the oldest membership.
  */
 const MAKE = `with drafts as (
     select * from jsonb_to_recordset($1::jsonb) d(stem text, audience text, user_ids text[], not_user text, scope text,
@@ -106,8 +111,11 @@ const MAKE = `with drafts as (
   ), chosen as materialized (
     select d.stem || lpad(row_number() over (partition by d.stem order by u.id)::text, ${DIGITS}, '0') as id,
       u.id as recipient_id, u.email, u.username, d.*, ${filled('d.title', 200)} as full_title,
-      ${filled('d.message', 2_000)} as full_message, not ${isMuted(DRAFT, 'in_app')} as is_shown,
-      d.is_mailed and not ${isMuted(DRAFT, 'mail')} as is_sent
+      ${filled('d.message', 2_000)} as full_message, m.is_shown,
+      d.is_mailed and m.is_by_mail and (f.frequency = 'immediate' or f.frequency <> 'never' and not m.is_shown)
+        as is_sent,
+      case when m.is_shown and m.is_by_mail and d.category <> 'security' and f.frequency in ('hourly', 'daily')
+        then f.frequency end as digest
     from drafts d join recipients r using (stem)
     join users u on u.id = r.user_id and ${isActiveAccount('u')}
     cross join lateral (select
@@ -117,16 +125,20 @@ const MAKE = `with drafts as (
       ${nameOf('(select e.name from environments e where e.id = d.environment_id)')} as environment,
       ${nameOf('(select l.version from releases l where l.id = d.release_id)')} as release,
       ${nameOf('(select p.username from users p where p.id = d.named_user)')} as user) n
+    cross join lateral (select not ${isMuted(DRAFT, 'in_app')} as is_shown,
+      not ${isMuted(DRAFT, 'mail')} as is_by_mail) m
+    cross join lateral (select ${frequencyOf(DRAFT)} as frequency) f
     where r.user_id is distinct from d.not_user and (d.category = 'security' or not exists (
       select from notification_preferences p where p.user_id = u.id and d.category = any(p.muted_categories)))
   ), made as (
     insert into notifications (id, recipient_id, scope, org_id, workspace_id, namespace_id, environment_id, app_id,
       type, priority, category, title, message, action_url, action_label, source_service, source_event, metadata,
-      created_at, expires_at)
+      created_at, expires_at, digest)
     select id, recipient_id, scope, org_id, workspace_id, namespace_id, environment_id, app_id, type, priority,
-      category, full_title, full_message, action_url, action_label, source_service, source_event, metadata, $2,
-      expires_at
+      category, full_title, full_message, action_url, action_label, source_service, source_event, metadata,
+      $2::timestamptz, expires_at, digest
     from chosen where is_shown
+  ), collected as (${digestsDue('chosen', '$2::timestamptz')}
   ), announced as (
     insert into events (id, org_id, workspace_id, namespace_id, environment_id, app_id, recipient_id, type, actor,
       resource_type, resource_id, data, trace_id)
@@ -161,22 +173,29 @@ export class Notifier {
     for (const occasion of occasions) {
       const rule = rules.get(occasion.type);
       if (!rule) continue;
-      const notified: NotifiedOccasion = { ...occasion, facts: occasion.facts ?? {}, by: nameOfActor(caller) };
+      const notified: NotifiedOccasion = {
+        ...occasion,
+        facts: occasion.facts ?? {},
+        by: nameOfActor(caller, occasion),
+      };
       if (rule.when?.(notified) === false) continue;
       const draft = draftOf(rule, notified, caller, at);
       if (!concernsOthers(draft)) continue;
       (drafts ??= []).push(draft);
       endings = replacedBy(rule, notified, endings);
     }
-    return drafts || endings ? this.#write(tx, { drafts, endings, at, caller }) : null;
+    const restored = restoredBy(occasions);
+    if (!drafts && !endings && restored.length === 0) return null;
+    return this.#write(tx, { drafts, endings, restored, at, caller });
   };
 
   /** What ended first: what is new may say the same of a later moment. */
-  async #write(tx: Notifying, { drafts, endings, at, caller }: MadeAndEnded): Promise<void> {
+  async #write(tx: Notifying, { drafts, endings, restored, at, caller }: MadeAndEnded): Promise<void> {
     const shownActor = JSON.stringify(eventActor(caller));
     const { traceId } = caller.request;
-    if (endings)
-      await tx.query(resolution(endings, { at, stem: newId('event').slice(0, -DIGITS), actor: shownActor, traceId }));
+    const own = () => ({ at, stem: newId('event').slice(0, -DIGITS), actor: shownActor, traceId });
+    if (endings) await tx.query(resolution(endings, own()));
+    if (restored.length > 0) await tx.query(reopening(restored, own()));
     if (!drafts) return;
     const values = [JSON.stringify(drafts), at, shownActor, traceId];
     for (const mailed of await tx.query<Mailed>({ text: MAKE, values }))
@@ -194,7 +213,10 @@ const concernsOthers = ({ audience, user_ids, not_user }: Draft): boolean =>
   audience.endsWith('administrators') || user_ids.some((id) => id !== not_user);
 
 const whoActs = ({ principal, signedInAs }: AnyCaller) => principal ?? signedInAs;
-const nameOfActor = (caller: AnyCaller): string => whoActs(caller)?.username ?? 'The service';
+const nameOfActor = (caller: AnyCaller, { facts }: Occasion): string =>
+  facts?.provider === undefined
+    ? (whoActs(caller)?.username ?? 'The service')
+    : `The identity provider '${oneLine(facts.provider)}'`;
 
 /** The users that a draft names; administrators are found by the statement. */
 const usersOf = ({ to }: NotificationRule, { resourceId, facts }: NotifiedOccasion): readonly string[] => {
@@ -212,7 +234,7 @@ function draftOf(rule: NotificationRule, notified: NotifiedOccasion, caller: Any
     stem: newId('notification').slice(0, -DIGITS),
     audience: rule.to,
     user_ids: usersOf(rule, notified),
-    not_user: rule.isOwnToo ? null : (whoActs(caller)?.userId ?? null),
+    not_user: rule.isOwnToo || facts.provider !== undefined ? null : (whoActs(caller)?.userId ?? null),
     scope: workspaceId ? 'workspace' : orgId ? 'organization' : 'user',
     org_id: orgId,
     workspace_id: workspaceId ?? null,

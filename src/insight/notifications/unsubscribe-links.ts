@@ -9,6 +9,9 @@ export interface MailedCategory {
 
 const CONTEXT = 'unsubscribe';
 
+/** Stands in for a category in the links of digests. */
+export const DIGEST = 'digest';
+
 /** Links in mails that end mails of their kind. Nobody else can make one, and they tell nothing of whose they are. */
 export class UnsubscribeLinks {
   readonly #seals: readonly [Seal, ...Seal[]];

@@ -2,7 +2,8 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { AnyCaller } from '../../kernel/caller.ts';
 import { isActiveAccount } from '../../tenancy/views.ts';
 import { addMute } from './mutes.ts';
-import type { UnsubscribeLinks } from './unsubscribe-links.ts';
+import { endDigests } from './schedules.ts';
+import { DIGEST, type UnsubscribeLinks } from './unsubscribe-links.ts';
 
 /** Ends mails by a link, without a sign-in: whoever has the mail may do so. */
 export class Unsubscribing {
@@ -28,7 +29,8 @@ export class Unsubscribing {
     // whoever has the link acts for its user
     const acting: AnyCaller = { principal: null, signedInAs: { userId, ...user }, request: caller.request };
     await this.#deps.changes.run(acting, async (tx) => {
-      tx.write(addMute(userId, { category, channel: 'mail', orgId, workspaceId: null }));
+      if (category === DIGEST) tx.write(endDigests(userId));
+      else tx.write(addMute(userId, { category, channel: 'mail', orgId, workspaceId: null }));
       tx.audit({
         action: 'update',
         resourceType: 'notification',

@@ -18,6 +18,7 @@ import {
   identityOfGiven,
   planImport,
 } from './import-plan.ts';
+import { leadingFrom } from './merged-entities.ts';
 
 /** Most issues that one answer lists. */
 const SHOWN = 50;
@@ -72,13 +73,14 @@ async function importInto(
   tx: Tx,
   caller: Caller,
   place: Checked<AppNamespacePlace>,
-  entities: readonly GivenEntity[],
-  relations: readonly GivenRelation[],
+  givenEntities: readonly GivenEntity[],
+  givenRelations: readonly GivenRelation[],
 ): Promise<EntityImportResult> {
   await lockImports(tx, place);
   demandPlace(tx, place);
-  const ends = relations.flatMap(({ source, target }) => [source, target]);
-  const ids = [...entities, ...ends].flatMap(({ id }) => id ?? []);
+  const [entities, relations] = await led(tx, place, givenEntities, givenRelations);
+  const ends = endsOf(relations);
+  const ids = idsOf([...entities, ...ends]);
   const names = ends.flatMap(({ name }) => name ?? []);
   const known = await tx.lockAll(
     'entities',
@@ -109,6 +111,25 @@ async function importInto(
   };
   recordImport(tx, place, plan, result);
   return result;
+}
+
+const endsOf = (relations: readonly GivenRelation[]) => relations.flatMap(({ source, target }) => [source, target]);
+const idsOf = (named: readonly { id?: string | null }[]): string[] => named.flatMap(({ id }) => id ?? []);
+
+/** The same with the ids that given ones lead to, where entities were merged. No statement if none is given. */
+async function led(
+  tx: Tx,
+  place: AppNamespacePlace,
+  entities: readonly GivenEntity[],
+  relations: readonly GivenRelation[],
+): Promise<[readonly GivenEntity[], readonly GivenRelation[]]> {
+  const ids = [...new Set(idsOf([...entities, ...endsOf(relations)]))];
+  const leading = ids.length > 0 ? await leadingFrom(tx, place, ids) : new Map<string, string>();
+  if (leading.size === 0) return [entities, relations];
+  const leads = <Named extends { id?: string | null }>(named: Named): Named =>
+    named.id ? { ...named, id: leading.get(named.id) ?? named.id } : named;
+  const moved = relations.map((of) => ({ ...of, source: leads(of.source), target: leads(of.target) }));
+  return [entities.map(leads), moved];
 }
 
 function recordImport(tx: Tx, place: AppNamespacePlace, plan: ImportPlan, result: EntityImportResult): void {

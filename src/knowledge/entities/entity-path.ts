@@ -1,7 +1,6 @@
 import { selectList } from '../../data/paging.ts';
 import type { ReadRunner } from '../../data/sql.ts';
 import type { AppNamespacePlace, Checked } from '../../kernel/checked-place.ts';
-import { notFound } from '../../kernel/errors.ts';
 import { type Entity, entityColumns } from './entity.source.ts';
 import { type SeenRelation, seenRelations } from './entity-relation.reads.ts';
 import { MAX_LOOKED_AT, valuesOf, type WalkFilters, writeWalk } from './walk-filters.ts';
@@ -77,15 +76,15 @@ const levelOf = writeWalk(
  * The shortest path between two entities. Both ends are searched from, level by level, the one with the fewer entities
  * first: so a path of six relations is found by two walks of three. Of paths of the same length it is one through the
  * most important entity where the two meet.
- * @throws RESOURCE_NOT_FOUND with the end that is missing
+ * @returns `null` if an end is not in the place
  */
 export async function findPath(
   reads: ReadRunner,
   place: Checked<AppNamespacePlace>,
   from: string,
   { targetEntityId: to, maxDepth, ...filters }: PathArgs,
-): Promise<EntityPathResult> {
-  await demandEnds(reads, place, [from, to]);
+): Promise<EntityPathResult | null> {
+  if (!(await areThere(reads, place, [from, to]))) return null;
   const ends: [Side, Side] = [
     sideOf(from, to, filters),
     sideOf(to, from, { ...filters, direction: reversed(filters) }),
@@ -151,18 +150,16 @@ function stepsThrough(meeting: string, [from, to]: readonly [Side, Side]): PathS
   return [...before, ...after];
 }
 
-/** @throws RESOURCE_NOT_FOUND */
-async function demandEnds(
+async function areThere(
   reads: ReadRunner,
   { orgId, appId, namespaceId }: AppNamespacePlace,
   ends: string[],
-): Promise<void> {
+): Promise<boolean> {
   const found = await reads.read<{ id: string }>(
     'select id from entities where id = any($4) and org_id = $1 and app_id = $2 and namespace_id = $3',
     [orgId, appId, namespaceId, ends],
   );
-  const missing = ends.find((end) => !found.some(({ id }) => id === end));
-  if (missing !== undefined) throw notFound('entity', missing);
+  return ends.every((end) => found.some(({ id }) => id === end));
 }
 
 const READ_ENTITIES = `select ${selectList(entityColumns)} from entities t

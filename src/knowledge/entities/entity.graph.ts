@@ -13,7 +13,9 @@ import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
 import { type Entity as EntityRow, MAX_MEMORIES } from './entity.source.ts';
+import { MAX_MERGES } from './entity-merge.ts';
 import { MAX_NEWEST, type SeenRelation } from './entity-relation.reads.ts';
+import { MAX_MERGED } from './merged-entities.ts';
 
 export const Entity = builder.objectRef<EntityRow>('Entity').implement({
   description: 'What an app knows in a namespace: a person, a product, a concept. Relations connect entities.',
@@ -107,6 +109,11 @@ export const firstArg = (max: number, description: string) =>
   }));
 
 builder.objectFields(Entity, (t) => ({
+  mergedIds: t.idList({
+    authorize: 'inherited',
+    description: `The ids of entities that were merged into it, newest first, at most ${MAX_MERGED}: they lead to it.`,
+    resolve: (row, _args, context) => context.services.entities.reads.mergedInto(context, row.id),
+  }),
   relations: t.field({
     type: EntityRelationConnection,
     description: 'The relations of the entity in both directions, newest first.',
@@ -206,6 +213,17 @@ const UpdateEntityInput = builder.inputType('UpdateEntityInput', {
   }),
 });
 
+const MergeEntitiesInput = builder.inputType('MergeEntitiesInput', {
+  description: 'Entities that are the same as another one.',
+  fields: (t) => ({
+    mergedEntityIds: t.idList({
+      required: true,
+      constraints: { minItems: 1, maxItems: MAX_MERGES, item: bounds.id },
+      description: 'The entities to merge: they end, and their ids lead to the one that is left.',
+    }),
+  }),
+});
+
 const RelateEntitiesInput = builder.inputType('RelateEntitiesInput', {
   description: 'A relation between two entities of the app and namespace.',
   fields: (t) => ({
@@ -293,6 +311,25 @@ builder.mutationFields((t) => ({
     emits: ['entity.deleted'],
     args: { ...appNamespaceArgs(), ...idArg('The entity.'), ...versionArg() },
     resolve: ({ appNamespace }, { id }, { caller, services }) => services.entities.delete(caller, appNamespace, id),
+  }),
+  mergeEntities: t.field({
+    type: Entity,
+    description:
+      'Merges entities into another one. Their relations and memories are its own, their names and aliases its ' +
+      'aliases; what it does not say itself is said by them. Their ids lead to it from then on, wherever an entity ' +
+      'is named but in `deleteEntity`. Of relations that become the same, its own is left, or else the oldest; ' +
+      'relations between them end. Moves 20,000 relations at most. Also needs `entity:delete`.',
+    authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
+    activity: { action: 'merge', resourceType: 'entity' },
+    emits: ['entity.updated', 'entity.merged'],
+    args: {
+      ...appNamespaceArgs(),
+      ...idArg('The entity that is left.'),
+      ...inputArg(MergeEntitiesInput, 'The entities to merge into it.'),
+      ...versionArg(),
+    },
+    resolve: ({ appNamespace }, { id, input }, { caller, services }) =>
+      services.entities.merge(caller, appNamespace, id, input.mergedEntityIds),
   }),
   relateEntities: t.field({
     type: EntityRelation,

@@ -18,6 +18,7 @@ import { linkMemories } from '../memories/memory-links.ts';
 import { type Entity, type EntityFilters, entityReads } from './entity.source.ts';
 import { type EntityTraversal, type TraversalArgs, traverse } from './entity.traversal.ts';
 import { type EntityImport, type EntityImportResult, importEntities } from './entity-import.ts';
+import { mergeEntities } from './entity-merge.ts';
 import { withCleanNames } from './entity-name.ts';
 import { type EntityPathResult, findPath, type PathArgs } from './entity-path.ts';
 import { demandPlace, lockImports } from './entity-place.ts';
@@ -32,6 +33,7 @@ import { findOrCreate, matchOf, type ResolvedEntity } from './entity-resolution.
 import { type EntityQuery, type FoundEntity, searchEntities } from './entity-search.ts';
 import { identityKeyOf } from './identity-key.ts';
 import { identityOfGiven } from './import-plan.ts';
+import { askLeading, type LeadingReads, lockLeading } from './merged-entities.ts';
 
 type Changeable =
   | 'name'
@@ -71,7 +73,7 @@ export type UpdateRelation = Partial<Omit<RelateEntities, 'sourceEntityId' | 'ta
  * within the two: reads, uniqueness, both ends of a relation and traversals (docs/decisions/0016).
  */
 export class EntityService {
-  readonly reads: Reads<Entity, AppNamespacePlace, PageArgs & EntityFilters>;
+  readonly reads: LeadingReads;
   /** The entities of an app in all namespaces. */
   readonly ofApp: Reads<Entity, AppPlace, PageArgs & EntityFilters>;
   /** The entities of a namespace in all apps. */
@@ -96,12 +98,17 @@ export class EntityService {
 
   /** Walks the relations of an entity. @throws RESOURCE_NOT_FOUND */
   traverse(place: Checked<AppNamespacePlace>, id: string, args: TraversalArgs): Promise<EntityTraversal> {
-    return traverse(this.#deps.slowReads.of(place.orgId), place, id, args);
+    const reads = this.#deps.slowReads.of(place.orgId);
+    return askLeading(reads, place, [id], ([root]) => traverse(reads, place, root!, args));
   }
 
   /** The shortest path between two entities. @throws RESOURCE_NOT_FOUND */
   path(place: Checked<AppNamespacePlace>, from: string, args: PathArgs): Promise<EntityPathResult> {
-    return findPath(this.#deps.slowReads.of(place.orgId), place, from, args);
+    const reads = this.#deps.slowReads.of(place.orgId);
+    const { targetEntityId, ...filters } = args;
+    return askLeading(reads, place, [from, targetEntityId], ([source, target]) =>
+      findPath(reads, place, source!, { ...filters, targetEntityId: target! }),
+    );
   }
 
   /** Searches by name, alias, tag and external id. @throws InputError for a blank query */
@@ -156,6 +163,17 @@ export class EntityService {
     return importEntities(this.#deps, caller, place, input);
   }
 
+  /** Merges entities into another one, which their ids lead to from then on: see {@link mergeEntities}. */
+  async merge(
+    caller: Caller,
+    place: Checked<AppNamespacePlace>,
+    id: string,
+    merged: readonly string[],
+  ): Promise<Entity> {
+    const survivor = await mergeEntities(this.#deps, caller, place, id, merged);
+    return this.reads.get(noCache, place, survivor);
+  }
+
   async #insert(
     tx: Tx,
     caller: Caller,
@@ -187,11 +205,17 @@ export class EntityService {
    * `lastReferencedAt`, it was referenced now.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS like {@link create}
    */
-  async update(caller: Caller, place: Checked<AppNamespacePlace>, id: string, given: UpdateEntity): Promise<Entity> {
+  async update(
+    caller: Caller,
+    place: Checked<AppNamespacePlace>,
+    givenId: string,
+    given: UpdateEntity,
+  ): Promise<Entity> {
     const { appId, namespaceId } = place;
     const input = withCleanNames(given);
     const { sourceMemoryIds } = input;
-    const known = await this.reads.get(noCache, place, id);
+    const known = await this.reads.get(noCache, place, givenId);
+    const { id } = known;
     const name = input.name ?? known.name;
     await this.#unique(place, { ...identityOf(known, input), name }, () =>
       this.#deps.changes.run(caller, async (tx) => {
@@ -226,7 +250,11 @@ export class EntityService {
     return this.reads.get(noCache, place, id);
   }
 
-  /** Deletes an entity with its relations. @throws RESOURCE_NOT_FOUND */
+  /**
+   * Deletes an entity with its relations. The id of a merged entity deletes nothing: a caller who has it does not know
+   * what else the surviving entity stands for.
+   * @throws RESOURCE_NOT_FOUND
+   */
   async delete(caller: Caller, place: Checked<AppNamespacePlace>, id: string): Promise<Deleted<AppNamespacePlace>> {
     return deleteRow(this.#deps, caller, { kind: 'entity', from: 'entities' }, { id, ...place });
   }
@@ -238,19 +266,15 @@ export class EntityService {
    * @throws RESOURCE_NOT_FOUND with the end that is missing; InputError for a relation of an entity to itself
    */
   async relate(caller: Caller, place: Checked<AppNamespacePlace>, input: RelateEntities): Promise<SeenRelation> {
-    const { appId, namespaceId } = place;
-    const { sourceEntityId, targetEntityId, relationType } = input;
-    if (sourceEntityId === targetEntityId)
-      throw invalidInput(['input', 'targetEntityId'], 'must be another entity than the source');
+    const { relationType } = input;
+    const demandTwo = (source: string, target: string) => {
+      if (source === target) throw invalidInput(['input', 'targetEntityId'], 'must be another entity than the source');
+    };
+    demandTwo(input.sourceEntityId, input.targetEntityId);
     const id = await this.#deps.changes.run(caller, async (tx) => {
-      const ends = [sourceEntityId, targetEntityId];
-      const found = await tx.lockAll(
-        'entities',
-        statement`t.id = any(${ends}) and t.app_id = ${appId} and t.namespace_id = ${namespaceId}`,
-        'no key update',
-      );
-      const missing = ends.find((end) => !found.some((entity) => entity.id === end));
-      if (missing !== undefined) throw notFound('entity', missing);
+      const ends = await lockLeading(tx, place, [input.sourceEntityId, input.targetEntityId], 'no key update');
+      const [sourceEntityId, targetEntityId] = ends as [string, string];
+      demandTwo(sourceEntityId, targetEntityId);
       // both ends are locked: a relation between them cannot be created meanwhile
       const [same] = await tx.query<SameRelation>(statement`select id, weight, metadata, valid_from as "validFrom",
           valid_to as "validTo"

@@ -3,7 +3,8 @@ import type { PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { type Entity as EntityRow, Prisma } from '../../generated/prisma/client.ts';
-import type { AppNamespacePlace, AppPlace, NamespacePlace } from '../../kernel/checked-place.ts';
+import type { AppPlace, NamespacePlace } from '../../kernel/checked-place.ts';
+import { LeadingReads } from './merged-entities.ts';
 
 /** Most memories that an entity shows. */
 export const MAX_MEMORIES = 100;
@@ -58,11 +59,11 @@ const entities = {
 export const entityReads = (
   deps: ServiceDeps,
 ): {
-  reads: Reads<Entity, AppNamespacePlace, PageArgs & EntityFilters>;
+  reads: LeadingReads;
   ofApp: Reads<Entity, AppPlace, PageArgs & EntityFilters>;
   ofNamespace: Reads<Entity, NamespacePlace, PageArgs & EntityFilters>;
 } => ({
-  reads: new Reads(deps, { ...entities, below: ['orgId', 'workspaceId', 'appId', 'namespaceId'] }),
+  reads: new LeadingReads(deps, { ...entities, below: ['orgId', 'workspaceId', 'appId', 'namespaceId'] }),
   ofApp: new Reads(deps, { ...entities, name: 'entities_of_app', below: ['orgId', 'workspaceId', 'appId'] }),
   ofNamespace: new Reads(deps, {
     ...entities,

@@ -1,7 +1,6 @@
 import { selectList } from '../../data/paging.ts';
 import type { ReadRunner } from '../../data/sql.ts';
 import type { AppNamespacePlace, Checked } from '../../kernel/checked-place.ts';
-import { notFound } from '../../kernel/errors.ts';
 import { type Entity, entityColumns } from './entity.source.ts';
 import { MAX_LOOKED_AT, valuesOf, type WalkFilters, writeWalk } from './walk-filters.ts';
 
@@ -117,18 +116,18 @@ const traversalOf = writeWalk(
 /**
  * Walks the relations of an entity, breadth first (defaults §7). What the filters leave out is not walked through; the
  * root is always there.
- * @throws RESOURCE_NOT_FOUND for a root that is not in the place
+ * @returns `null` for a root that is not in the place
  */
 export async function traverse(
   reads: ReadRunner,
   place: Checked<AppNamespacePlace>,
   id: string,
   { depth, includeMemories, ...filters }: TraversalArgs,
-): Promise<EntityTraversal> {
+): Promise<EntityTraversal | null> {
   const { orgId, appId, namespaceId } = place;
   const values = [orgId, appId, namespaceId, id, depth, ...valuesOf(filters)];
   const [first, ...others] = await reads.read<TraversalRow>(traversalOf(filters), values);
-  if (!first) throw notFound('entity', id);
+  if (!first) return null;
   const { entity: root } = foundIn(first);
   const connectedEntities = others.map(foundIn);
   const entities = [root, ...connectedEntities.map(({ entity }) => entity)];

@@ -2,6 +2,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { AppNamespacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
+import { lockLeading } from '../entities/merged-entities.ts';
 
 /**
  * Links an entity to memories of its app and namespace.
@@ -44,17 +45,10 @@ export function linkEntities(
     select ${memoryId}, id, ${namespaceId}, ${appId} from unnest(${[...new Set(entityIds)]}::text[]) id`);
 }
 
-/** Locks entities of an app and namespace against being deleted. @throws RESOURCE_NOT_FOUND `entity` */
-export async function demandEntities(
-  tx: Tx,
-  { appId, namespaceId }: AppNamespacePlace,
-  entityIds: readonly string[],
-): Promise<void> {
-  const found = await tx.lockAll(
-    'entities',
-    statement`t.id = any(${[...entityIds]}) and t.app_id = ${appId} and t.namespace_id = ${namespaceId}`,
-    'key share',
-  );
-  const missing = entityIds.find((id) => !found.some((entity) => entity.id === id));
-  if (missing !== undefined) throw notFound('entity', missing);
-}
+/**
+ * Locks entities of an app and namespace against being deleted.
+ * @returns their ids: others than the given ones where entities were merged
+ * @throws RESOURCE_NOT_FOUND `entity`
+ */
+export const demandEntities = (tx: Tx, place: AppNamespacePlace, entityIds: readonly string[]): Promise<string[]> =>
+  lockLeading(tx, place, entityIds, 'key share');

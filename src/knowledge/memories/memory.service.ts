@@ -68,9 +68,9 @@ export class MemoryService {
     const entityIds = linked ?? [];
     await this.#deps.changes.run(caller, async (tx) => {
       demandPlace(tx, place);
-      if (entityIds.length > 0) await demandEntities(tx, place, entityIds);
+      const about = entityIds.length > 0 ? await demandEntities(tx, place, entityIds) : [];
       tx.insert('memories', { ...newRow('memories', values), ...row, createdBy: caller.principal.userId });
-      if (entityIds.length > 0) linkEntities(tx, place, id, entityIds);
+      if (about.length > 0) linkEntities(tx, place, id, about);
       recordChange(tx, 'create', 'memory', row);
     });
     return this.reads.get(noCache, place, id);
@@ -84,10 +84,10 @@ export class MemoryService {
     if (entityIds?.length) await this.reads.get(noCache, place, id);
     await updateRow(this.#deps, caller, memories, { id, ...place }, input, async (tx) => {
       if (!entityIds) return values;
-      if (entityIds.length > 0) await demandEntities(tx, place, entityIds);
+      const about = entityIds.length > 0 ? await demandEntities(tx, place, entityIds) : [];
       const key = { id, appId, namespaceId };
       const { resourceVersion } = await tx.lock('memories', key, 'no key update', () => notFound('memory', id));
-      linkEntities(tx, place, id, entityIds, { replaces: true });
+      linkEntities(tx, place, id, about, { replaces: true });
       // what it is about is part of it
       return { ...values, resourceVersion: resourceVersion + 1 };
     });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Task } from '../../kernel/tasks.ts';
 import { minuteOf, nameInMail, oneLine, withoutAddresses } from '../../kernel/wording.ts';
 import type { Seal } from '../keys/seal.ts';
+import { type Digest, digestMail } from './digest-mail.ts';
 import type { Mail, Mailer } from './mail.ts';
 
 interface Recipient {
@@ -182,15 +183,26 @@ export class AccountMail {
     this.#send(tx, { to: to.email, subject: title, text, ...(link === null ? {} : { link }), unsubscribe });
   }
 
+  /** What is new for a user, since the digest before. */
+  digest(tx: Mailing, to: Recipient, { unsubscribe, ...digest }: Digest & { unsubscribe: string }): void {
+    this.#send(tx, { to: to.email, ...digestMail(to.username, to.email, digest), unsubscribe });
+  }
+
   #enqueue(tx: Mailing, to: string, subject: string, text: string, path?: string): void {
     this.#send(tx, { to, subject, text, ...(path ? { link: `${this.#publicUrl()}${path}` } : {}) });
   }
 
-  #send(tx: Mailing, { text, ...given }: Omit<Mail, 'id'>): void {
+  #send(tx: Mailing, { text, html, ...given }: Omit<Mail, 'id'>): void {
     const { link, unsubscribe } = given;
     const id = randomUUID();
     const ending = unsubscribe === undefined ? '' : `\n-- \nTo get no more mails of this kind: ${unsubscribe}\n`;
-    const mail: Mail = { id, ...given, text: `${[text, ...(link ? [link] : [])].join('\n\n')}\n${ending}` };
+    const end = unsubscribe === undefined ? '' : `\n<p><a href="${unsubscribe}">Get no more mails of this kind</a></p>`;
+    const mail: Mail = {
+      id,
+      ...given,
+      text: `${[text, ...(link ? [link] : [])].join('\n\n')}\n${ending}`,
+      ...(html === undefined ? {} : { html: `${html}${end}\n` }),
+    };
     tx.enqueue(this.#sending, { id, sealed: this.#seal.seal(JSON.stringify(mail), id).toString('base64') });
   }
 

@@ -376,6 +376,46 @@ test('a linked account stays out once it has left, is deactivated, or administer
   expect(await refusalOf(provider, identity)).toBe('account_not_linked');
 });
 
+test('who has other roles by groups is told of each, and by which provider', async () => {
+  const of = await company();
+  const { owner, domain, provider } = of;
+  const group_mappings = [
+    { group: 'leads', role_id: 'admin' },
+    { group: 'staff', role_id: 'viewer', workspace_id: owner.workspaceId },
+    { group: 'leads', role_id: 'editor', workspace_id: owner.workspaceId },
+  ];
+  await owner.call('PUT', of.url, { group_mappings });
+  const identity = identityIn(domain);
+  const { userId } = await signIn(provider, { ...identity, groups: [] });
+  /** What a sign-in with these groups tells its user. */
+  const told = async (...groups: string[]) => {
+    await db().notification.deleteMany({ where: { recipientId: userId } });
+    await signIn(provider, { ...identity, groups });
+    const rows = await db().notification.findMany({ where: { recipientId: userId }, orderBy: { sourceEvent: 'asc' } });
+    return rows.map(({ title, message }) => [title, message]);
+  };
+  const { rows } = await app.database.pool.query<{ organization: string; workspace: string }>(
+    `select o.name as organization, w.name as workspace from workspaces w join organizations o on o.id = w.org_id
+     where w.id = $1`,
+    [owner.workspaceId],
+  );
+  const organization = `the organization '${rows[0]!.organization}'`;
+  const workspace = `the workspace '${rows[0]!.workspace}' of '${rows[0]!.organization}'`;
+  const by = `The identity provider '${provider.name}'`;
+  expect(await told('staff')).toEqual([
+    [`You were added to ${workspace}`, `${by} added you to ${workspace}. You may leave at any time.`],
+  ]);
+  expect(await told('leads')).toEqual([
+    [`Your role in ${organization} changed`, `${by} changed your role in ${organization} from member to admin.`],
+    [`Your role in ${workspace} changed`, `${by} changed your role in ${workspace} from viewer to editor.`],
+  ]);
+  expect(await told('leads')).toEqual([]);
+  expect(await told()).toEqual([
+    [`Your role in ${organization} changed`, `${by} changed your role in ${organization} from admin to member.`],
+    [`You were removed from ${workspace}`, `${by} removed you from ${workspace}.`],
+  ]);
+});
+
 test('groups grant the highest role, take away only what they granted, and leave what was given by hand', async () => {
   const of = await company();
   const { owner, domain, provider } = of;

@@ -269,6 +269,26 @@ export const resourceCases: Readonly<Record<string, InputCase>> = {
       ].map((path) => [`input.${path}`, 'The answer names the entities; the test of imports reads them.']),
     ),
   },
+  mergeEntities: {
+    effects: {
+      'input.mergedEntityIds': async (lab) => {
+        const { ids } = lab.world;
+        const { entity_id: merged } = await made(lab, ENTITIES);
+        const place = { orgId: ids.org_id, workspaceId: ids.workspace_id, appId: ids.app_id };
+        const given = {
+          ...place,
+          namespaceId: ids.namespace_id,
+          id: ids.entity_id,
+          input: { mergedEntityIds: [merged] },
+        };
+        await mutateOk(lab.app, 'mergeEntities', given, token(lab));
+        const { rows } = await lab.app.database.pool.query('select entity_id from entity_merges where id = $1', [
+          merged,
+        ]);
+        expect(rows).toEqual([{ entity_id: ids.entity_id }]);
+      },
+    },
+  },
   relateEntities: {
     prepare: async (lab) => {
       const [source, target] = [await made(lab, ENTITIES), await made(lab, ENTITIES)];
