@@ -21,6 +21,7 @@ export default defineConfig({
     vault: 'dist/src/commands/vault.js',
     files: 'dist/src/commands/files.js',
     documents: 'dist/src/commands/documents.js',
+    doctor: 'dist/src/commands/doctor.js',
     'keys-rotate': 'dist/src/commands/keys-rotate.js',
   },
   platform: 'node',

@@ -69,6 +69,27 @@ export async function migrate(
 }
 
 /**
+ * How many migrations the database has, and which it lacks. It changes nothing.
+ * @throws Error when {@link migrate} would for the same reason
+ */
+export async function migrationState(url: string, dir: string): Promise<{ applied: number; pending: string[] }> {
+  const migrations = readMigrations(dir);
+  const client = new pg.Client({ connectionString: url, application_name: 'migrate', connectionTimeoutMillis: 10_000 });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ there: boolean }>(
+      `select to_regclass('_prisma_migrations') is not null as there`,
+    );
+    const applied = rows[0]?.there ? await readHistory(client) : new Map<string, string>();
+    refuseNewer(applied, migrations);
+    const pending = migrations.filter((migration) => !isApplied(migration, applied)).map(({ name }) => name);
+    return { applied: applied.size, pending };
+  } finally {
+    await client.end();
+  }
+}
+
+/**
  * How long a script waits for a table that others use. Everything else that needs the table waits behind it, so it then
  * pauses for a while.
  */
