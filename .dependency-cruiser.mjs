@@ -32,7 +32,7 @@ export const GROUPS = LEVELS.slice(
   LEVELS.findIndex((units) => units.includes('wiring')),
 ).flat();
 /** Files beside the folders that anybody may import: they import the kernel and the platform. */
-export const ROOT_FILES = ['config', 'setting', 'paths', 'shutdown'];
+export const ROOT_FILES = ['config', 'setting', 'paths', 'shutdown', 'start-fault'];
 const RESOURCES = `^src/(${GROUPS.join('|')})/`;
 
 /** @type {import('dependency-cruiser').IForbiddenRuleType[]} */

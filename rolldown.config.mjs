@@ -31,6 +31,7 @@ export default defineConfig({
     vault: 'dist/src/commands/vault.js',
     files: 'dist/src/commands/files.js',
     documents: 'dist/src/commands/documents.js',
+    doctor: 'dist/src/commands/doctor.js',
     'keys-rotate': 'dist/src/commands/keys-rotate.js',
     // what runs in processes and threads of its own
     'extraction-process': 'dist/src/knowledge/indexing/text/extraction-process.js',

@@ -17,10 +17,11 @@ const target = path.join(root, 'public', 'docs', 'pages');
  * @typedef {{ id: string, page: string, title: string, text: string }} Part what the search finds
  */
 
-/** Renders the pages, unless nothing changed. */
-export function docsIfChanged() {
-  return makeIfChanged({
+/** Renders the pages, unless nothing changed. @param {import('./stamp.mjs').OnStep} [onStep] */
+export function docsIfChanged(onStep) {
+  const pages = {
     name: 'docs',
+    doing: 'building: rendering the documentation',
     inputs: [
       'docs',
       ...['page.html', 'docs.css', 'docs.js'].map((file) => `public/docs/${file}`),
@@ -29,7 +30,8 @@ export function docsIfChanged() {
     ],
     outputs: ['public/docs/pages/index.html', 'public/docs/pages/search.json', 'public/docs/pages/llms.txt'],
     make: build,
-  });
+  };
+  return makeIfChanged(pages, onStep);
 }
 
 function build() {

@@ -24,7 +24,7 @@ const built = {
   ],
   outputs: [
     'dist/src/main.js',
-    ...['main', 'vault', 'files', 'documents', 'keys-rotate'].map((name) => `dist/service/${name}.js`),
+    ...['main', 'vault', 'files', 'documents', 'doctor', 'keys-rotate'].map((name) => `dist/service/${name}.js`),
     ...['extraction-process', 'extraction-guard', 'check-thread'].map((name) => `dist/service/${name}.js`),
     'dist/service/checks.json',
   ],
@@ -36,18 +36,22 @@ export const isBuilt = () => isCurrent(built);
 /**
  * Runs the generators, renders the documentation, compiles `src` and `rest` to `dist`, bundles the service and checks
  * its data files, unless nothing changed.
+ * @param {import('./stamp.mjs').OnStep} [onStep]
  * @returns {boolean} whether it built
  */
-export function buildIfChanged() {
-  generateIfChanged();
-  docsIfChanged();
-  return makeIfChanged({ ...built, make: build });
+export function buildIfChanged(onStep = () => undefined) {
+  generateIfChanged(onStep);
+  docsIfChanged(onStep);
+  return makeIfChanged({ ...built, doing: 'building: compiling', make: () => build(onStep) }, onStep);
 }
 
-function build() {
+/** @param {import('./stamp.mjs').OnStep} onStep */
+function build(onStep) {
   rmSync(path.join(root, 'dist'), { recursive: true, force: true }); // it may have modules of deleted sources
   run('tsc', ['-p', 'tsconfig.build.json']);
+  onStep('building: bundling');
   run('rolldown', ['-c', 'rolldown.config.mjs', '--logLevel', 'warn']);
+  onStep('building: checking the bundle');
   runToEnd(process.execPath, [path.join('scripts', 'check-built.mjs')]);
 }
 

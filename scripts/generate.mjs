@@ -5,11 +5,13 @@ import { makeIfChanged, root } from './stamp.mjs';
 
 /**
  * Generates the Prisma client and the Pothos types from `prisma/schema`, unless nothing changed. Needs no network.
+ * @param {import('./stamp.mjs').OnStep} [onStep]
  * @returns {boolean} whether it generated
  */
-export function generateIfChanged() {
-  return makeIfChanged({
+export function generateIfChanged(onStep) {
+  const generated = {
     name: 'generate',
+    doing: 'building: generating the database client',
     inputs: [
       'prisma/schema',
       'prisma.config.ts',
@@ -19,7 +21,8 @@ export function generateIfChanged() {
     ],
     outputs: ['src/generated/prisma/client.ts', 'src/generated/pothos-prisma.ts', 'src/generated/tables.ts'],
     make: prismaGenerate,
-  });
+  };
+  return makeIfChanged(generated, onStep);
 }
 
 function prismaGenerate() {

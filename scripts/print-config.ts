@@ -18,5 +18,9 @@ if (start < 0 || end < start)
 const rows = configVariables.map(
   ({ name, default: value, description }) => `| \`${name}\` | ${value} | ${description} |`,
 );
+const files = [
+  'Each of them can also be read from a file, as Docker and Kubernetes give secrets: `NAME_FILE` is the path of the',
+  'file that holds the value of `NAME`. Line feeds at its end do not count, and only one of the two may be set.',
+].join('\n');
 const table = ['| Variable | Default | Meaning |', '| --- | --- | --- |', ...rows].join('\n');
-writeOrCheck(file, `${page.slice(0, start + START.length)}\n\n${table}\n\n${page.slice(end)}`);
+writeOrCheck(file, `${page.slice(0, start + START.length)}\n\n${files}\n\n${table}\n\n${page.slice(end)}`);

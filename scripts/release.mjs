@@ -89,8 +89,8 @@ function writeManifest() {
   const { name, version, description, license, type, engines, scripts } = manifestOf(root);
   const commands = /** @type {Record<string, string>} */ (scripts);
   const runs = Object.entries(commands).flatMap(([command, line]) => {
-    const entry = /node scripts\/run-built\.mjs (\S+)$/.exec(line)?.[1];
-    return entry ? [[command, `exec node dist/service/${entry}.js`]] : [];
+    const entry = /node -- scripts\/run-built\.mjs (\S+)$/.exec(line)?.[1];
+    return entry ? [[command, `exec node -- dist/service/${entry}.js`]] : [];
   });
   const dependencies = Object.fromEntries(
     packages.map((name) => [name, manifestOf(path.join(root, 'node_modules', name)).version]),

@@ -60,13 +60,20 @@ export function isCurrent({ name, inputs, outputs }, hash = hashOf(inputs)) {
 }
 
 /**
+ * Is told what is done, like "compiling", before it is.
+ * @typedef {(step: string) => void} OnStep
+ */
+
+/**
  * Runs `make` unless its outputs are current.
- * @param {Made & { make: () => void }} step
+ * @param {Made & { make: () => void, doing: string }} step
+ * @param {OnStep} [onStep]
  * @returns {boolean} whether it ran
  */
-export function makeIfChanged({ make, ...made }) {
+export function makeIfChanged({ make, doing, ...made }, onStep = () => undefined) {
   const hash = hashOf(made.inputs);
   if (isCurrent(made, hash)) return false;
+  onStep(doing);
   const stamp = stampOf(made.name);
   rmSync(stamp, { force: true }); // so that a `make` that fails half-way never counts as done
   make();

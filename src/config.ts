@@ -1,10 +1,13 @@
 import path from 'node:path';
 import type { z } from 'zod';
 import { accountSettings } from './platform/settings/account-settings.ts';
+import { takeEnvFile } from './platform/settings/env-file.ts';
 import { graphqlSettings } from './platform/settings/graphql-settings.ts';
 import { limitSettings } from './platform/settings/limit-settings.ts';
+import { misspeltVariables } from './platform/settings/misspelt.ts';
 import { outboundSettings } from './platform/settings/outbound-settings.ts';
 import { serverSettings } from './platform/settings/server-settings.ts';
+import { withSettingFiles } from './platform/settings/setting-files.ts';
 import { storageSettings } from './platform/settings/storage-settings.ts';
 import type { Setting } from './setting.ts';
 
@@ -27,7 +30,9 @@ type Read = {
 };
 
 /** Settings whose default depends on other settings. They always have a value. */
-type Derived = { readonly [K in 'passwordBlocklist' | 'graphiql' | 'keysDir']: NonNullable<Read[K]> } & {
+type Derived = {
+  readonly [K in 'passwordBlocklist' | 'graphiql' | 'keysDir' | 'logFormat']: NonNullable<Read[K]>;
+} & {
   readonly isProduction: boolean;
   /** The store for files; `null` when they are kept in `DATA_DIR/files`. */
   readonly s3: S3Config | null;
@@ -95,11 +100,28 @@ function readAll(env: NodeJS.ProcessEnv): { values: Read; problems: string[] } {
 }
 
 /**
- * Reads and checks all variables; an empty one counts as unset.
+ * The arguments of the command line. The file that `--env-file` names is taken into the environment.
+ * @throws Error when it cannot be read
+ */
+export const commandLine = (): string[] => takeEnvFile(process.argv.slice(2), process.env);
+
+const variables: readonly string[] = configVariables.map(({ name }) => name);
+
+/** How the log is written, told also when other settings are wrong. */
+export const logFormatOf = (env: NodeJS.ProcessEnv = process.env): Config['logFormat'] => {
+  const { values } = readAll(withSettingFiles(env, variables).env);
+  return values.logFormat ?? (values.environment === 'production' ? 'json' : 'text');
+};
+
+/**
+ * Reads and checks all variables; an empty one counts as unset, and the file of `NAME_FILE` may hold the value of
+ * `NAME`. A variable that looks like a misspelt one is refused, because it would have no effect.
  * @throws ConfigError naming every variable that is wrong
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
-  const { values, problems } = readAll(env);
+  const files = withSettingFiles(env, variables);
+  const { values, problems } = readAll(files.env);
+  problems.push(...files.problems, ...misspeltVariables(env, variables, values.foreignVariables ?? []));
   if (values.refreshTokenAbsoluteDays < values.refreshTokenIdleDays) {
     problems.push(
       `REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (${values.refreshTokenIdleDays}).`,
@@ -116,6 +138,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
     keysDir: values.keysDir ? path.resolve(values.keysDir) : path.join(dataDir, 'keys'),
     passwordBlocklist: values.passwordBlocklist ?? isProduction,
     graphiql: values.graphiql ?? !isProduction,
+    logFormat: values.logFormat ?? (isProduction ? 'json' : 'text'),
     s3: storeOf(values),
   };
 }

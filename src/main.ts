@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { type Config, ConfigError, loadConfig } from './config.ts';
+import { type Config, commandLine, loadConfig, logFormatOf } from './config.ts';
 import { baseUrl } from './http/base-url.ts';
 import { migrationsDir } from './paths.ts';
 import { tuneGarbageCollector } from './platform/garbage-collector.ts';
@@ -10,8 +10,12 @@ import { LogOutput } from './platform/log-output.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { migrate } from './platform/postgres/migrate.ts';
 import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
+import { hasDatabase } from './platform/postgres/postgres-folder.ts';
 import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
+import { ReadableLog } from './platform/readable-log.ts';
+import { StartSteps } from './platform/start-steps.ts';
 import { Shutdown } from './shutdown.ts';
+import { settingFaults, startFault } from './start-fault.ts';
 
 const STEP_TIMEOUT_SECONDS = 15;
 /** What the log has said at the end is written within this time, or lost. */
@@ -20,23 +24,51 @@ const DATABASE_STOP_TIMEOUT_SECONDS = 60;
 
 function readConfig(): Config {
   try {
+    commandLine();
     return loadConfig();
   } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    for (const problem of error.problems) console.error(problem);
+    for (const problem of settingFaults(error)) sayFault(problem, logFormatOf());
     process.exit(1);
   }
 }
 
+/** The last words of a start that failed, on the other output and at once: the log may have lines that still wait. */
+function sayFault(sentence: string, format: Config['logFormat']): void {
+  const line = { level: 'fatal', time: new Date().toISOString(), msg: sentence };
+  console.error(format === 'json' ? JSON.stringify(line) : sentence);
+}
+
+/** What a start tells while it goes on, and what it hands over. */
+interface Start {
+  config: Config;
+  logger: Logger;
+  shutdown: Shutdown;
+  steps: StartSteps;
+  lostLogLines: () => number;
+}
+
 /** @returns the connection URL */
-async function provideDatabase(config: Config, logger: Logger, shutdown: Shutdown): Promise<string> {
+async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<string> {
   if (config.databaseUrl) {
+    steps.begin('connecting to the database');
     await waitForDatabase(config.databaseUrl, logger);
     return config.databaseUrl;
   }
-  const embedded = await startEmbeddedPostgres({ dir: path.join(config.dataDir, 'postgres'), logger });
+  const dir = path.join(config.dataDir, 'postgres');
+  if (hasDatabase(dir)) steps.begin('starting the database', { folder: dir });
+  else steps.begin('creating a database', { folder: dir });
+  const embedded = await startEmbeddedPostgres({ dir, logger });
   shutdown.add('the embedded PostgreSQL', () => embedded.stop(), DATABASE_STOP_TIMEOUT_SECONDS);
   return embedded.url;
+}
+
+async function migrateDatabase(url: string, { steps }: Start): Promise<void> {
+  let isTold = false;
+  await migrate(url, migrationsDir, (progress) => {
+    if (!isTold) steps.begin('migrating the database', progress);
+    isTold = true;
+    steps.progress(progress);
+  });
 }
 
 /** Stops accepting at once. Requests in flight get a grace period, then their connections are closed. */
@@ -55,7 +87,8 @@ async function closeServer(server: FastifyInstance, graceSeconds: number): Promi
   await cut;
 }
 
-async function start(config: Config, logger: Logger, shutdown: Shutdown, lostLogLines: () => number): Promise<void> {
+async function start(given: Start): Promise<string> {
+  const { config, logger, shutdown, steps, lostLogLines } = given;
   // the modules of the service, most of the time of a start, load while the database starts
   const modules = Promise.all([
     import('./app.ts'),
@@ -63,12 +96,13 @@ async function start(config: Config, logger: Logger, shutdown: Shutdown, lostLog
     import('./platform/mail/mail.ts'),
   ]);
   modules.catch(() => undefined); // reported where it is awaited
-  const url = await provideDatabase(config, logger, shutdown);
+  const url = await provideDatabase(given);
+  steps.begin('loading the service');
   // a service that is not installed whole must not migrate a database
   const [{ buildApp }, { openDatabase }, { createMailer }] = await modules;
-  const applied = await migrate(url, migrationsDir);
-  if (applied.length > 0) logger.info({ migrations: applied }, 'migrations applied');
+  await migrateDatabase(url, given);
 
+  steps.begin('preparing the routes');
   const database = openDatabase({ url, poolSize: config.databasePoolSize, logger });
   shutdown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });
@@ -82,26 +116,24 @@ async function start(config: Config, logger: Logger, shutdown: Shutdown, lostLog
   );
 
   await app.server.listen({ host: config.host, port: config.port });
-  announce(config, app.server.server.address() as AddressInfo);
+  const { port } = app.server.server.address() as AddressInfo;
+  return config.publicUrl ?? baseUrl(config.host, port);
 }
 
-function announce({ host, publicUrl }: Config, { port }: AddressInfo): void {
-  const base = publicUrl ?? baseUrl(host, port);
+function announce(base: string, { config: { publicUrl, host, port, logFormat }, logger }: Start, output: LogOutput) {
+  const addresses = {
+    rest: `${base}/v1`,
+    graphql: `${base}/graphql`,
+    reference: `${base}/docs/api`,
+    guides: `${base}/docs/`,
+  };
+  if (logFormat === 'json') return logger.info(addresses, 'ready');
   const listening = publicUrl ? ` (listening on ${host}, port ${port})` : '';
-  console.log(
+  output.write(
     `Platform management API is ready${listening}.\n` +
-      `  REST       ${base}/v1\n  GraphQL    ${base}/graphql\n` +
-      `  Reference  ${base}/docs/api\n  Guides     ${base}/docs/`,
+      `  REST       ${addresses.rest}\n  GraphQL    ${addresses.graphql}\n` +
+      `  Reference  ${addresses.reference}\n  Guides     ${addresses.guides}\n`,
   );
-}
-
-function explain(error: unknown, { host, port }: Config): string {
-  if (!(error instanceof Error)) return String(error);
-  const code = 'code' in error ? error.code : undefined;
-  if (code === 'EADDRINUSE') return `Port ${port} of ${host} is in use. Stop the other process, or set PORT.`;
-  if (code === 'EACCES' && 'syscall' in error && error.syscall === 'listen')
-    return `This user may not listen on port ${port}. Set PORT to 1024 or higher.`;
-  return error.message;
 }
 
 /**
@@ -112,8 +144,11 @@ async function main(): Promise<void> {
   tuneGarbageCollector();
   const config = readConfig();
   const output = new LogOutput(process.stdout.fd);
-  const logger = createLogger(config, output);
+  const readable = config.logFormat === 'text' ? new ReadableLog(output) : undefined;
+  const logger = createLogger(config, readable ?? output);
   const shutdown = new Shutdown();
+  const showBelow = process.stdout.isTTY && readable ? (text: string) => readable.showBelow(text) : undefined;
+  const steps = new StartSteps(logger, showBelow);
   let isStopping = false;
 
   const stop = async (exitCode: number): Promise<void> => {
@@ -136,7 +171,8 @@ async function main(): Promise<void> {
     logger.fatal({ err: error }, 'a fault that nothing handled');
     if (!isStopping) void stop(1);
   };
-  const starting = start(config, logger, shutdown, () => output.lost);
+  const given: Start = { config, logger, shutdown, steps, lostLogLines: () => output.lost };
+  const starting = start(given).finally(() => steps.end());
   process
     .on('SIGTERM', onSignal)
     .on('SIGINT', onSignal)
@@ -144,9 +180,9 @@ async function main(): Promise<void> {
     .on('unhandledRejection', onFault);
 
   try {
-    await starting;
+    announce(await starting, given, output);
   } catch (error) {
-    console.error(`The service could not start. ${explain(error, config)}`);
+    sayFault(`The service could not start. ${startFault(error, config)}`, config.logFormat);
     logger.debug({ err: error }, 'the service could not start');
     if (!isStopping) await stop(1);
   }

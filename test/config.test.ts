@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { type ConfigError, configVariables, loadConfig } from '../src/config.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ConfigError, configVariables, loadConfig, logFormatOf } from '../src/config.ts';
+import { takeEnvFile } from '../src/platform/settings/env-file.ts';
+import { OWN_PREFIXES } from '../src/platform/settings/misspelt.ts';
 
 function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
   try {
@@ -171,5 +175,143 @@ describe('loadConfig', () => {
     expect(new Set(names).size).toBe(names.length);
     for (const { name, description } of configVariables)
       expect(`${name}: ${description}`).toMatch(/^[A-Z0-9_]+: .+\.$|NODE_ENV/);
+  });
+});
+
+describe('a variable that looks like a setting', () => {
+  const meant = (name: string, value = '5'): string | undefined =>
+    / Did you mean (\w+)\?/.exec(problemsOf({ [name]: value })[0] ?? '')?.[1];
+
+  it.each([
+    ['RATE_LIMT_RPS', 'RATE_LIMIT_RPS'],
+    ['DATABSE_URL', 'DATABASE_URL'],
+    ['DATABASE_URI', 'DATABASE_URL'],
+    ['DATABASE_HOST', 'DATABASE_URL'],
+    ['DATABASE_PASSWORD_FILE', 'DATABASE_URL_FILE'],
+    ['DATABSE_URL_FILE', 'DATABASE_URL_FILE'],
+    ['DATABASE_URL_FIEL', 'DATABASE_URL_FILE'],
+    ['SMTP_HOST', 'SMTP_URL'],
+    ['CORS_ORIGIN', 'CORS_ORIGINS'],
+    ['S3_BUKET', 'S3_BUCKET'],
+    ['S3_SECRET_KEY', 'S3_SECRET_ACCESS_KEY'],
+    ['LOGLEVEL', 'LOG_LEVEL'],
+    ['PROT', 'PORT'],
+    ['ROOT_KEY', 'ROOT_KEYS'],
+    ['KEYS_DRI', 'KEYS_DIR'],
+    ['public_url', 'PUBLIC_URL'],
+  ])('%s stops the start, because %s was meant', (name, setting) => {
+    expect(meant(name)).toBe(setting);
+  });
+
+  it('is named in one sentence with what to do, and without its value', () => {
+    expect(problemsOf({ DATABSE_URL: 'postgres://u:hunter2@h/d' })).toEqual([
+      'DATABSE_URL is not a setting. Did you mean DATABASE_URL? ' +
+        'If it belongs to another program, name it in FOREIGN_VARIABLES.',
+    ]);
+    expect(problemsOf({ DATABASE_HOST: 'h', SMTP_HOST: 'h', FOREIGN_VARIABLES: 'DATABASE_HOST, SMTP_HOST' })).toEqual(
+      [],
+    );
+    expect(problemsOf({ DATABSE_URL: '' })).toEqual([]);
+  });
+
+  it.each([
+    'HOSTNAME HOME PATH PORTS HOSTS POST SORT HOST_IP PORT_RANGE NODE_OPTIONS NODE_PATH NODE_VERSION',
+    'PGHOST PGPORT PGDATA PGUSER PGPASSWORD POSTGRES_URL REDIS_URL MAIL MAILER LOGNAME LOG_FILE LOG_DIR LANG USER',
+    'API_URL API_KEY API_SECRET AWS_SECRET AWS_REGION APP_NAME APP_ENV APP_KEY APP_HOME APP_VERSION APP_DIR BASE_URL',
+    'XDG_DATA_DIRS XDG_DATA_HOME HTTP_PROXY HTTPS_PROXY NO_PROXY TMPDIR EDITOR SHELL SHLVL MAX_PATH CI DEBUG',
+    'ROOT_DIR ROOT_URL KEY_FILE HOSTS_FILE ENV_FILE PID_FILE LOGIN_URL EVENT_NAME PUBLIC_DIR PUBLIC_KEY ACCESS_TOKEN',
+    'host port home npm_config_cache npm_package_version KUBERNETES_SERVICE_HOST KUBERNETES_PORT_443_TCP_ADDR',
+    'DATABASE_SERVICE_HOST DATABASE_SERVICE_PORT DATABASE_SERVICE_PORT_POSTGRES DATABASE_PORT_5432_TCP S3_PORT_80_TCP',
+  ])('%s: those of others do not stop it', (names) => {
+    const env = Object.fromEntries(names.split(' ').map((name) => [name, 'x']));
+    expect(problemsOf(env)).toEqual([]);
+  });
+
+  it('is none if Kubernetes made it for a service of that name', () => {
+    expect(meant('DATABASE_PORT', 'tcp://10.0.0.7:5432')).toBeUndefined();
+    expect(meant('DATABASE_PORT', '5432')).toBe('DATABASE_URL');
+  });
+
+  it('is looked for by prefixes that settings have', () => {
+    for (const prefix of OWN_PREFIXES)
+      expect(configVariables.filter(({ name }) => name.startsWith(prefix)).length, prefix).toBeGreaterThan(0);
+  });
+});
+
+describe('a setting in a file', () => {
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(path.join(tmpdir(), 'config-'));
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const fileOf = (name: string, text: string): string => {
+    const file = path.join(folder, name);
+    writeFileSync(file, text);
+    return file;
+  };
+
+  it('is read as it stands there, without the line feed at its end, for every setting', () => {
+    const env = { PORT_FILE: fileOf('port', '8080\n'), APP_SECRET_FILE: fileOf('secret', `${' x'.repeat(20)}\r\n`) };
+    expect(loadConfig(env)).toMatchObject({ port: 8080, appSecret: ' x'.repeat(20) });
+    expect(logFormatOf({ LOG_FORMAT_FILE: fileOf('format', 'json') })).toBe('json');
+    for (const { name } of configVariables)
+      expect(problemsOf({ [`${name}_FILE`]: path.join(folder, 'none') }), name).toContain(
+        `${name}_FILE names '${path.join(folder, 'none')}', but there is no such file.`,
+      );
+  });
+
+  it('is refused beside the setting itself, and when it cannot be read, is empty or wrong', () => {
+    const [good, empty, wrong] = [fileOf('good', '1'), fileOf('empty', '\n'), fileOf('wrong', 'hunter2')];
+    expect(
+      problemsOf({
+        PORT: '1',
+        PORT_FILE: good,
+        DATABASE_URL_FILE: empty,
+        SMTP_URL_FILE: wrong,
+        LOG_LEVEL_FILE: wrong,
+        APP_SECRET_FILE: folder,
+        ROOT_KEYS_FILE: fileOf('large', 'x'.repeat(70_000)),
+      }),
+    ).toEqual([
+      expect.stringMatching(/^LOG_LEVEL must be one of .*, not 'hunter2'\.$/),
+      'SMTP_URL must be a URL that starts with smtp:// or smtps://.',
+      'PORT and PORT_FILE are both set. Set one of them.',
+      `DATABASE_URL_FILE names '${empty}', but it is empty.`,
+      `APP_SECRET_FILE names '${folder}', but it is a folder.`,
+      `ROOT_KEYS_FILE names '${path.join(folder, 'large')}', but it is larger than 64 KiB.`,
+    ]);
+  });
+
+  it('may be in the file of --env-file, over which the environment wins', () => {
+    const file = fileOf(
+      '.env',
+      `# ours\nPORT=8080\nMAIL_FROM="A <a@b.test>"\nAPP_SECRET_FILE=${folder}/none\nHOST=::1\n`,
+    );
+    const env: NodeJS.ProcessEnv = { HOST: '0.0.0.0', APP_SECRET: 'x'.repeat(32) };
+    expect(takeEnvFile(['add', '--env-file', file, 'more'], env)).toEqual(['add', 'more']);
+    expect(env).toEqual({ HOST: '0.0.0.0', APP_SECRET: 'x'.repeat(32), PORT: '8080', MAIL_FROM: 'A <a@b.test>' });
+    const same: NodeJS.ProcessEnv = {};
+    expect(takeEnvFile([`--env-file=${file}`], same)).toEqual([]);
+    expect(same).toMatchObject({ PORT: '8080', HOST: '::1' });
+    expect(() => takeEnvFile(['--env-file', path.join(folder, 'none')], {})).toThrow(
+      `The file '${path.join(folder, 'none')}' of --env-file cannot be read: ENOENT.`,
+    );
+    expect(() => takeEnvFile(['--env-file'], {})).toThrow('--env-file needs the path of a file.');
+  });
+});
+
+describe('NODE_ENV and LOG_FORMAT', () => {
+  it('NODE_ENV is one of three words', () => {
+    expect(problemsOf({ NODE_ENV: 'prod' })).toEqual([
+      "NODE_ENV must be one of development, test, production, not 'prod'.",
+    ]);
+  });
+
+  it('the log is JSON in production, and text for people elsewhere, unless it is said', () => {
+    const formatOf = (env: NodeJS.ProcessEnv) => [loadConfig(env).logFormat, logFormatOf(env)];
+    expect(formatOf({})).toEqual(['text', 'text']);
+    expect(formatOf({ NODE_ENV: 'production' })).toEqual(['json', 'json']);
+    expect(formatOf({ NODE_ENV: 'production', LOG_FORMAT: 'text' })).toEqual(['text', 'text']);
+    expect(logFormatOf({ NODE_ENV: 'production', PORT: 'wrong' })).toBe('json');
   });
 });

@@ -1,7 +1,7 @@
 // own process: starts processes, which is slow from a large process
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -120,6 +120,8 @@ describe('the process with a database of its own', () => {
 
   it('starts from nothing, prints its URLs and answers', async () => {
     expect(service.output()).toContain(`GraphQL    ${url}/graphql`);
+    const told = ['creating a database', 'loading the service', 'migrating the database', 'preparing the routes'];
+    expect(service.output()).toMatch(new RegExp(`^[0-9:.]+ ${told.join('(?:.|\\n)*\\n[0-9:.]+ ')}`));
     expect(service.output()).toContain(`Reference  ${url}/docs/api\n  Guides     ${url}/docs/`);
     expect(await isHealthy(url)).toBe(true);
   });
@@ -151,7 +153,29 @@ describe('the process with a database of its own', () => {
     service.child.kill('SIGTERM');
     expect(await service.exited()).toBe(0);
     expect(isRunning(pid)).toBe(false);
-    expect(service.output()).not.toContain('an idle database connection broke');
+    expect(service.output()).not.toMatch(/ (WARN|ERROR|FATAL) /);
+  });
+});
+
+describe('the process with a database of its own, stopped after its first start', () => {
+  beforeAll(begin);
+  afterAll(end);
+
+  it('logs JSON from the first byte to the last one, and no warning', async () => {
+    const service = start({ LOG_FORMAT: 'json', NODE_ENV: 'production' });
+    await waitUntil(() => /"msg":"ready"/.test(service.output()));
+    service.child.kill('SIGTERM');
+    expect(await service.exited()).toBe(0);
+    const lines = service
+      .output()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { level: string; msg: string; rest?: string });
+    expect(lines.filter(({ level }) => level !== 'info')).toEqual([]);
+    expect(lines.map(({ msg }) => msg)).toEqual(
+      expect.arrayContaining(['creating a database', 'migrating the database', 'ready', 'stopping']),
+    );
+    expect(lines.find(({ msg }) => msg === 'ready')?.rest).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/);
   });
 });
 
@@ -277,6 +301,68 @@ describe('the process', () => {
       "PORT must be an integer from 0 to 65535, not 'abc'.",
       expect.stringMatching(/^LOG_LEVEL must be one of .*, not 'loud'\.$/),
     ]);
+  });
+
+  it('takes settings from files, and refuses those that look misspelt, as JSON in production', async () => {
+    const file = path.join(base, '.env');
+    await writeFile(file, `NODE_ENV=production\nDATABSE_URL=x\nAPP_SECRET_FILE=${base}/none\n`);
+    const service = start({ NODE_ENV: '' }, { args: ['--env-file', file] });
+    // the environment has NODE_ENV, although it is empty
+    expect(await service.exited()).toBe(1);
+    expect(service.output()).toBe(
+      `APP_SECRET_FILE names '${base}/none', but there is no such file.\n` +
+        'DATABSE_URL is not a setting. Did you mean DATABASE_URL? ' +
+        'If it belongs to another program, name it in FOREIGN_VARIABLES.\n',
+    );
+    const strict = start({ NODE_ENV: 'production', PORT: 'x' });
+    expect(await strict.exited()).toBe(1);
+    expect(JSON.parse(strict.output())).toMatchObject({
+      level: 'fatal',
+      msg: "PORT must be an integer from 0 to 65535, not 'x'.",
+    });
+  });
+
+  it('says in one sentence what the machine refuses, and what to do', async () => {
+    const database = await createTestDatabase();
+    await writeFile(path.join(base, 'file'), '');
+    const refusals = [
+      [{ HOST: '192.0.2.1' }, "HOST is '192.0.2.1', which is no address of this machine. Set HOST to one of them, or"],
+      [
+        { DATABASE_URL: '', DATA_DIR: path.join(base, 'file', 'below') },
+        `${base}/file/below cannot be made, because a part`,
+      ],
+    ] as const;
+    for (const [env, said] of refusals) {
+      const service = start({ DATABASE_URL: database.url, LOG_LEVEL: 'error', ...env });
+      expect(await service.exited()).toBe(1);
+      expect(service.output()).toContain(`The service could not start. ${said}`);
+      expect(service.output().trim().split('\n')).toHaveLength(1);
+    }
+    await database.drop();
+  });
+
+  it('says what a role lacks that may not create anything', async () => {
+    const database = await createTestDatabase({ template: 'template0' });
+    const admin = new pg.Client({ connectionString: database.url });
+    await admin.connect();
+    const role = `poor_${randomBytes(6).toString('hex')}`;
+    await admin.query(`create role ${role} login password 'poor'`);
+    try {
+      const url = new URL(database.url);
+      url.username = role;
+      url.password = 'poor';
+      const service = start({ DATABASE_URL: url.href, LOG_LEVEL: 'error' });
+      expect(await service.exited()).toBe(1);
+      expect(service.output()).toBe(
+        'The service could not start. The database refuses the role of DATABASE_URL: permission denied for schema ' +
+          'public. Make the role the owner of the database (`alter database … owner to …`), or grant it `create` on ' +
+          'the database and on its schema public.\n',
+      );
+    } finally {
+      await admin.query(`drop role ${role}`);
+      await admin.end();
+      await database.drop();
+    }
   });
 
   it('uses the database of DATABASE_URL, and starts none of its own', async () => {

@@ -1,7 +1,7 @@
 // Looks after the documents of front ends, with or without a running service: `add` registers those of a manifest,
 // `check` lists those that the schema does not accept any more.
 import { readFile } from 'node:fs/promises';
-import { type Config, loadConfig } from '../config.ts';
+import { type Config, commandLine, loadConfig } from '../config.ts';
 import { Sql } from '../data/sql.ts';
 import { documentsOf } from '../engine/path/document-manifest.ts';
 import { Documents } from '../engine/path/documents.ts';
@@ -54,7 +54,7 @@ async function check(config: Config): Promise<void> {
 }
 
 try {
-  const [command, manifest, ...more] = process.argv.slice(2);
+  const [command, manifest, ...more] = commandLine();
   if (command === 'add' && manifest !== undefined && more.length === 0) await add(loadConfig(), manifest);
   else if (command === 'check' && manifest === undefined) await check(loadConfig());
   else throw new Error(USAGE);

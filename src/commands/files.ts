@@ -1,6 +1,6 @@
 // Looks after the files of artifacts, with or without a running service: `doctor` lists rows without their bytes, and
 // bytes without their row.
-import { type Config, loadConfig } from '../config.ts';
+import { type Config, commandLine, loadConfig } from '../config.ts';
 import { Sql } from '../data/sql.ts';
 import { examineFiles } from '../knowledge/files/doctor.ts';
 import { Storage } from '../platform/storage/storage.ts';
@@ -26,7 +26,7 @@ async function runDoctor(config: Config): Promise<void> {
 }
 
 try {
-  const [command, ...more] = process.argv.slice(2);
+  const [command, ...more] = commandLine();
   if (command !== 'doctor' || more.length > 0) throw new Error(USAGE);
   await runDoctor(loadConfig());
 } catch (error) {

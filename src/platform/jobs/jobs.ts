@@ -28,6 +28,30 @@ const TAKE_DEAD = `update jobs._private_jobs j set locked_at = now(), locked_by 
   returning t.identifier as task, j.id::text as job, attempts as attempt, payload`;
 const REMOVE_DEAD = 'delete from jobs._private_jobs where id = $1';
 
+const TROUBLED = `select t.identifier as task, s.state, count(*)::int as count
+  from jobs._private_jobs j join jobs._private_tasks t on t.id = j.task_id,
+  lateral (select case when j.locked_at > now() - $1 * interval '1 second' then null
+    when j.attempts >= j.max_attempts then 'dead'
+    when j.run_at < now() - $2 * interval '1 second' then 'late'
+    when j.attempts > 0 then 'retrying' end as state) s
+  where s.state is not null group by 1, 2 order by 1, 2`;
+/** A job that could run and was not taken for so long waits for a node. */
+const LATE_SECONDS = 120;
+
+/** Jobs of a task that do not go on as they should. */
+export interface TroubledJobs {
+  task: string;
+  /** `dead`: given up by a killed node; `late`: nobody takes them; `retrying`: they failed before. */
+  state: 'dead' | 'late' | 'retrying';
+  count: number;
+}
+
+/** Counts the jobs that are stuck or have failed, also while no node runs. */
+export async function troubledJobs(pool: pg.Pool): Promise<TroubledJobs[]> {
+  const { rows } = await pool.query<TroubledJobs>(TROUBLED, [LEASE_SECONDS, LATE_SECONDS]);
+  return rows;
+}
+
 /** A job that ended with its node in its last try. */
 interface DeadJob {
   task: string;

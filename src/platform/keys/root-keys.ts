@@ -15,6 +15,7 @@ const KEY_TEXT = /^[A-Za-z0-9_-]{43}\n?$/;
 const CANARY = Buffer.from('this root key is the right one');
 const contextOf = (id: string) => `canary|${id}`;
 
+const CANARIES = 'select id, canary from root_keys order by id';
 const OPENING_LOCK = 7_206_002;
 
 /** Runs a statement within the caller's transaction. */
@@ -72,11 +73,8 @@ export class RootKeys {
       };
       // starts run one after another: each sees what the previous one has written, and a refused start is rolled back
       await ask('select pg_advisory_xact_lock($1)', [OPENING_LOCK]);
-      const rows = await ask<CanaryRow>('select id, canary from root_keys order by id', []);
-      const missing = rows.filter(({ id }) => !keys.find(id));
-      if (missing.length > 0) throw new Error(missingSentence(missing, config));
-      const wrong = rows.filter((row) => !isRight(keys.find(row.id)!, row));
-      if (wrong.length > 0) throw new Error(wrongSentence(wrong, config));
+      const [fault] = keys.#faults(await ask<CanaryRow>(CANARIES, []), config);
+      if (fault !== undefined) throw new Error(fault);
       if (keys.#keys.length === 0) {
         makeRootKeyFile(config.keysDir);
         keys.#refresh();
@@ -85,6 +83,32 @@ export class RootKeys {
       await transaction.commit([]);
     });
     return keys;
+  }
+
+  /**
+   * Compares the keys with those that the database needs, and changes nothing.
+   * @returns how many it needs, and a sentence for each way in which they are missing or wrong
+   */
+  static async compare(
+    config: Pick<Config, 'rootKeys' | 'keysDir'>,
+    pool: Database['pool'],
+  ): Promise<{ needed: number; faults: string[] }> {
+    const keys = new RootKeys(config);
+    const { rows } = await pool.query<CanaryRow>(CANARIES);
+    return { needed: rows.length, faults: keys.#faults(rows, config) };
+  }
+
+  /** A sentence for the keys that are missing, and one for those that are others. */
+  #faults(rows: readonly CanaryRow[], config: Pick<Config, 'rootKeys' | 'keysDir'>): string[] {
+    const missing = rows.filter(({ id }) => !this.find(id));
+    const wrong = rows.filter((row) => {
+      const key = this.find(row.id);
+      return key !== null && !isRight(key, row);
+    });
+    return [
+      ...(missing.length > 0 ? [missingSentence(missing, config)] : []),
+      ...(wrong.length > 0 ? [wrongSentence(wrong, config)] : []),
+    ];
   }
 
   /** The key that wraps. */

@@ -8,6 +8,7 @@ import type { Logger } from '../logger.ts';
 
 const CONNECTIONS = 4;
 const SMTP_TIMEOUT_MS = 20_000;
+const CHECK_TIMEOUT_MS = 5_000;
 
 /** One mail to one person. */
 export interface Mail {
@@ -62,6 +63,19 @@ function smtpMailer(url: string, from: string): Mailer {
     },
     close: () => transport.close(),
   };
+}
+
+/**
+ * Connects to the mail server, greets it and signs in, and sends nothing.
+ * @throws Error with what it answered
+ */
+export async function checkMailServer(url: string): Promise<void> {
+  const transport = createTransport({ url, connectionTimeout: CHECK_TIMEOUT_MS, greetingTimeout: CHECK_TIMEOUT_MS });
+  try {
+    await transport.verify();
+  } finally {
+    transport.close();
+  }
 }
 
 function fileMailer(dir: string, from: string, logger: Logger): Mailer {

@@ -56,6 +56,26 @@ export class DnsNames implements Names {
   }
 }
 
+/** Answers that say that there is nothing: the server is there. */
+const IS_ANSWER = new Set(['ENODATA', 'ENOTFOUND', 'ESERVFAIL', 'EREFUSED', 'ENOTIMP']);
+
+/**
+ * The DNS servers, after one of them has answered.
+ * @param servers like those of {@link DnsNames}
+ * @throws Error when none does
+ */
+export async function dnsAnswers(servers: readonly string[]): Promise<string[]> {
+  const resolver = new Resolver({ timeout: TRY_TIMEOUT_MS, tries: TRIES });
+  if (servers.length > 0) resolver.setServers(servers);
+  const asked = resolver.getServers();
+  if (asked.length === 0) throw new Error('No DNS server is set.');
+  await resolver.resolveNs('.').catch((error: unknown) => {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (!IS_ANSWER.has(code)) throw new Error(`${asked.join(', ')} did not answer (${code}).`, { cause: error });
+  });
+  return asked;
+}
+
 async function fromSystem(host: string, signal: AbortSignal): Promise<string[]> {
   const found = await Promise.race([
     lookup(host, { all: true }).catch(() => []), // an unknown name: nothing was found

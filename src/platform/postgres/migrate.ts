@@ -43,23 +43,49 @@ export function readMigrations(dir: string): Migration[] {
 /**
  * Applies the migrations that the database has not seen. Several processes may call this at once: one works, the others
  * wait. Each script commits together with its row in the history, so a killed run leaves either both or neither.
+ * @param onNext is told of each one before it is applied: how many the database has, of how many
  * @returns the names of those applied now
  * @throws Error when a migration was changed after it was applied, its script fails (named in the message), or the
  * database has one that the folder lacks, so it belongs to a newer version
  */
-export async function migrate(url: string, dir: string): Promise<string[]> {
+export async function migrate(
+  url: string,
+  dir: string,
+  onNext: (progress: { done: number; total: number }) => void = () => undefined,
+): Promise<string[]> {
   const migrations = readMigrations(dir);
   const client = new pg.Client({ connectionString: url, application_name: 'migrate', connectionTimeoutMillis: 10_000 });
   await client.connect();
   try {
     const done: string[] = [];
     for (;;) {
-      const name = await patiently(client, () => applyNext(client, migrations));
+      const name = await patiently(client, () => applyNext(client, migrations, onNext));
       if (name === undefined) return done;
       done.push(name);
     }
   } finally {
     await client.end(); // also ends a failed transaction
+  }
+}
+
+/**
+ * How many migrations the database has, and which it lacks. It changes nothing.
+ * @throws Error when {@link migrate} would for the same reason
+ */
+export async function migrationState(url: string, dir: string): Promise<{ applied: number; pending: string[] }> {
+  const migrations = readMigrations(dir);
+  const client = new pg.Client({ connectionString: url, application_name: 'migrate', connectionTimeoutMillis: 10_000 });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ there: boolean }>(
+      `select to_regclass('_prisma_migrations') is not null as there`,
+    );
+    const applied = rows[0]?.there ? await readHistory(client) : new Map<string, string>();
+    refuseNewer(applied, migrations);
+    const pending = migrations.filter((migration) => !isApplied(migration, applied)).map(({ name }) => name);
+    return { applied: applied.size, pending };
+  } finally {
+    await client.end();
   }
 }
 
@@ -89,7 +115,11 @@ async function patiently<T>(client: pg.Client, work: () => Promise<T>): Promise<
 /**
  * The lock ends with the transaction, not with the session: this works through a transaction pooler, and after a kill.
  */
-async function applyNext(client: pg.Client, migrations: readonly Migration[]): Promise<string | undefined> {
+async function applyNext(
+  client: pg.Client,
+  migrations: readonly Migration[],
+  onNext: (progress: { done: number; total: number }) => void,
+): Promise<string | undefined> {
   await client.query('begin');
   // the server notices within a second when this process is killed, even while a statement runs
   await client.query(`set local client_connection_check_interval = '1s'`);
@@ -97,8 +127,12 @@ async function applyNext(client: pg.Client, migrations: readonly Migration[]): P
   await client.query(HISTORY_TABLE);
   const applied = await readHistory(client);
   refuseNewer(applied, migrations);
-  const next = migrations.filter((migration) => !isApplied(migration, applied))[0];
-  if (next) await apply(client, next);
+  const pending = migrations.filter((migration) => !isApplied(migration, applied));
+  const [next] = pending;
+  if (next) {
+    onNext({ done: migrations.length - pending.length, total: migrations.length });
+    await apply(client, next);
+  }
   await client.query('commit');
   return next?.name;
 }

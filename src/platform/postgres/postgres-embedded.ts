@@ -65,7 +65,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   try {
     const binaries = await findBinaries();
     const user = serverUser();
-    initialise(dir, binaries, user);
+    await initialise(dir, binaries, user);
     await stopLeftover(dir);
     const server = new Server(options, binaries, user, lock);
     await server.start();

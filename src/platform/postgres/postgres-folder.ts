@@ -1,4 +1,5 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,8 +11,12 @@ const STOP_TIMEOUT_MS = 30_000;
  * Creates the files of a new database next to the folder and moves them in at the end: a killed run leaves no partial
  * database.
  */
-export function initialise(dir: string, { initdb, postgres }: Binaries, user: SystemUser | undefined): void {
-  if (existsSync(path.join(dir, 'PG_VERSION'))) return;
+export async function initialise(
+  dir: string,
+  { initdb, postgres }: Binaries,
+  user: SystemUser | undefined,
+): Promise<void> {
+  if (hasDatabase(dir)) return;
   if (existsSync(dir)) {
     if (readdirSync(dir).length > 0)
       throw new Error(`The folder ${dir} is not empty, but holds no PostgreSQL database.`);
@@ -30,11 +35,19 @@ export function initialise(dir: string, { initdb, postgres }: Binaries, user: Sy
     '--auth=trust',
     ...locale,
   ]);
-  const run = spawnSync(command.file, command.args, { ...command.options, encoding: 'utf8' });
-  if (run.error) throw run.error;
-  if (run.status !== 0) throw new Error(`The embedded PostgreSQL could not be initialised:\n${run.stderr}`);
+  // not synchronously: the start goes on telling what it does
+  const run = spawn(command.file, command.args, { ...command.options, stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  run.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    said += chunk;
+  });
+  const [status] = (await once(run, 'close')) as [number | null];
+  if (status !== 0) throw new Error(`The embedded PostgreSQL could not be initialised:\n${said}`);
   renameSync(draft, dir);
 }
+
+/** Whether the folder holds a database. */
+export const hasDatabase = (dir: string): boolean => existsSync(path.join(dir, 'PG_VERSION'));
 
 /** Process id of the server that runs on the folder; undefined if none does. */
 export function serverPid(dir: string): number | undefined {

@@ -3,9 +3,12 @@ import { appPages } from './app-pages.ts';
 
 /** The process, its address and its database. */
 export const serverSettings = {
-  environment: setting('NODE_ENV', text, '`production` switches to safer defaults (marked below).', {
-    default: 'development',
-  }),
+  environment: setting(
+    'NODE_ENV',
+    choice(['development', 'test', 'production']),
+    '`development`, `test` or `production`, which switches to safer defaults (marked below).',
+    { default: 'development' },
+  ),
 
   host: setting('HOST', text, 'Address to listen on.', { default: '127.0.0.1' }),
   port: setting('PORT', integer(0, 65_535), 'Port to listen on; 0 takes a free one and prints it.', {
@@ -81,5 +84,17 @@ export const serverSettings = {
     {
       default: 'info',
     },
+  ),
+  logFormat: setting(
+    'LOG_FORMAT',
+    choice(['json', 'text']),
+    '`json` for one object a line, `text` for people at a terminal.',
+    { defaultText: '`json` when `NODE_ENV=production`, else `text`' },
+  ),
+  foreignVariables: setting(
+    'FOREIGN_VARIABLES',
+    list('names of variables between commas', (item) => /^\w+$/.test(item)),
+    'Variables of other programs that the service would take for misspelt settings of its own, and not start.',
+    { default: '', defaultText: 'none' },
   ),
 } as const;

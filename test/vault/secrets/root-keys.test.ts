@@ -22,7 +22,7 @@ async function stop(service: Service): Promise<void> {
 
 /** What a start says that must fail. */
 async function refusal(env: Record<string, string> = {}): Promise<string> {
-  const service = own.service(env);
+  const service = own.service({ LOG_LEVEL: 'error', ...env });
   expect(await service.exited()).toBe(1);
   return service.output().trim();
 }

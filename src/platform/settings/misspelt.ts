@@ -1,0 +1,113 @@
+import { fileVariable } from './setting-files.ts';
+
+/**
+ * How names begin that are meant for this service, whatever follows. Words that many programs use (`APP_`, `LOG_`,
+ * `DATA_`, `NODE_` …) are not among them.
+ */
+export const OWN_PREFIXES: readonly string[] = [
+  'ACCESS_TOKEN_',
+  'CORS_',
+  'DATABASE_',
+  'GRAPHQL_',
+  'MAX_STORAGE_',
+  'MAX_STREAMS_',
+  'MAX_TOKENS_',
+  'MAX_UPLOAD_',
+  'OUTBOUND_',
+  'RATE_LIMIT_',
+  'REFRESH_TOKEN_',
+  'S3_',
+  'SMTP_',
+  'SSO_',
+];
+
+/** Names of other programs that are one letter from one of ours. */
+const OTHERS = new Set(['API_URL', 'API_SECRET', 'APP_URI', 'APP_URLS']);
+
+/** What Kubernetes and Docker add for a service that is called like one of our prefixes: `DATABASE_PORT=tcp://…`. */
+const isServiceLink = (name: string, value: string): boolean =>
+  /_SERVICE_(HOST|PORT(_\w+)?)$/.test(name) ||
+  /_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/.test(name) ||
+  /^(tcp|udp|sctp):\/\//.test(value);
+
+/** How many letters may differ: the shorter a name is, the more names of others are like it. */
+const toleranceOf = ({ length }: string): number => (length >= 12 ? 2 : length >= 6 ? 1 : 0);
+
+/**
+ * One sentence for each variable that was probably meant as a setting: it begins like ours, or differs in a letter or
+ * two. An empty one counts as unset.
+ * @param variables the names of the settings
+ * @param foreign names that the operator says are of other programs
+ */
+export function misspeltVariables(
+  env: NodeJS.ProcessEnv,
+  variables: readonly string[],
+  foreign: readonly string[],
+): string[] {
+  const known = new Set([...variables, ...variables.map(fileVariable), ...foreign, ...OTHERS]);
+  return Object.entries(env).flatMap(([name, value]) => {
+    if (!value || known.has(name) || isServiceLink(name, value)) return [];
+    const meant = meantBy(name, variables);
+    if (meant === undefined) return [];
+    const remedy = 'If it belongs to another program, name it in FOREIGN_VARIABLES.';
+    return [`${name} is not a setting. Did you mean ${meant}? ${remedy}`];
+  });
+}
+
+function meantBy(name: string, variables: readonly string[]): string | undefined {
+  const suffix = fileVariable('');
+  const isFile = name.endsWith(suffix);
+  const stem = isFile ? name.slice(0, -suffix.length) : name;
+  const full = (variable: string): string => (isFile ? fileVariable(variable) : variable);
+  const near = nearest(stem, variables);
+  if (near && isSlip(stem, near.variable, near.distance)) return full(near.variable);
+  // `DATABASE_URL_FIEL`
+  const nearFile = nearest(name, variables.map(fileVariable));
+  if (nearFile && nearFile.distance <= 1 && nearFile.variable.length >= 12) return nearFile.variable;
+  const prefix = OWN_PREFIXES.find((own) => name.startsWith(own));
+  if (prefix === undefined) return undefined;
+  const own = variables.filter((variable) => variable.startsWith(prefix));
+  const most = Math.max(...own.map((variable) => commonWords(stem, variable)));
+  return full(
+    nearest(
+      stem,
+      own.filter((variable) => commonWords(stem, variable) === most),
+    )!.variable,
+  );
+}
+
+const commonWords = (a: string, b: string): number => {
+  const words = new Set(a.split('_'));
+  return b.split('_').filter((word) => words.has(word)).length;
+};
+
+function isSlip(name: string, variable: string, distance: number): boolean {
+  const tolerance = toleranceOf(variable);
+  return tolerance > 0 ? distance <= tolerance : distance === 1 && isSwapped(name, variable);
+}
+
+/** Whether they have the same letters, as `PROT` and `PORT`. */
+const isSwapped = (a: string, b: string): boolean => [...a].sort().join('') === [...b].sort().join('');
+
+function nearest(name: string, variables: readonly string[]): { variable: string; distance: number } | undefined {
+  return variables
+    .map((variable) => ({ variable, distance: distanceBetween(name.toUpperCase(), variable) }))
+    .sort((a, b) => a.distance - b.distance)[0];
+}
+
+/** Letters that were added, left out, replaced or swapped with their neighbour (Damerau and Levenshtein). */
+export function distanceBetween(a: string, b: string): number {
+  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, column) => column)];
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const isSame = a[i - 1] === b[j - 1];
+      let least = Math.min(rows[i - 1]![j]! + 1, row[j - 1]! + 1, rows[i - 1]![j - 1]! + (isSame ? 0 : 1));
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        least = Math.min(least, rows[i - 2]![j - 2]! + 1);
+      row.push(least);
+    }
+    rows.push(row);
+  }
+  return rows[a.length]![b.length]!;
+}
