@@ -1,9 +1,10 @@
 import { builder } from '../../graphql/builder.ts';
-import { aRole, bounds, type InputFields, inputArg } from '../../graphql/inputs.ts';
+import { bounds, type InputFields, inputArg } from '../../graphql/inputs.ts';
 import { registerNode } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
 import { idArg } from '../../graphql/place-args.ts';
 import { inside } from '../../graphql/row-places.ts';
+import { RoleEnum } from '../../graphql/shared-enums.ts';
 import { versionArg } from '../../graphql/versions.ts';
 import { emailBounds, User, UserConnection } from '../../tenancy/users/user.graph.ts';
 import { passwordBounds } from '../auth/password-policy.ts';
@@ -80,7 +81,7 @@ const CreateUserInput = builder.inputType('CreateUserInput', {
   fields: (t) => ({
     ...newAccount(t),
     role: t.field({
-      ...aRole,
+      type: RoleEnum,
       description: "The role in the organization. Default `member`. Never above the caller's own role.",
     }),
   }),
