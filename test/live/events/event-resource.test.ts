@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
-import { addToWorkspace, colleague, type Person, register } from '../../support/person.ts';
+import { colleague, type Person, register } from '../../support/person.ts';
 import { logQueries } from '../../support/query-log.ts';
 import { openAcknowledged, openEvents } from '../../support/sockets.ts';
 import { issueToken } from '../../support/tokens.ts';
@@ -113,7 +113,6 @@ it('the events of an organization have theirs', async () => {
 describe('a reader sees of it what they may see', () => {
   it('a viewer hears nothing of secrets, and of the workspace as others do', async () => {
     const viewer = await colleague(app, ann, 'viewer');
-    await addToWorkspace(app, ann, viewer.userId, 'viewer');
     const read = await overSse(viewer, inWorkspace(['secret.*', 'workspace.*']));
     await readers(1);
     await createSecret();
