@@ -1,6 +1,7 @@
 import type { GraphQLInputObjectType, GraphQLInputType } from 'graphql';
 import {
   GraphQLInt,
+  GraphQLString,
   getNullableType,
   isEnumType,
   isInputObjectType,
@@ -12,7 +13,7 @@ import type { Constraints } from '../src/kernel/constraints.ts';
 import { checkConstraints, constraintsOf, expectation } from '../src/kernel/constraints.ts';
 import { jsonTypeOf } from '../src/kernel/json-type.ts';
 import { at, type ValueReader } from './issues.ts';
-import { fieldOfUnknownKeys, restFields, restValues } from './names.ts';
+import { fieldOfUnknownKeys, isWords, restFields, restValues } from './names.ts';
 import { readScalar } from './scalars.ts';
 
 /** The reader of a type. It reads texts of the URL and values of a body alike: pydantic's lax mode. */
@@ -28,7 +29,11 @@ function nonNullReaderOf(type: GraphQLInputType, constraints: Constraints): Valu
   if (isListType(type))
     return listReader(readerOf(type.ofType as GraphQLInputType, constraints.item ?? {}), constraints);
   if (isInputObjectType(type)) return objectReader(type);
-  if (isEnumType(type)) return literalReader(restValues(type));
+  if (isEnumType(type)) {
+    const values = restValues(type);
+    if (!isWords(type)) return literalReader(values);
+    return bounded(readScalar(GraphQLString), { oneOf: [...values.keys()], ...constraints });
+  }
   return bounded(readScalar(type), withinType(type, constraints));
 }
 

@@ -15,6 +15,7 @@ import {
 } from 'graphql';
 import { type Constraints, checkConstraints, constraintsOf } from '../src/kernel/constraints.ts';
 import { jsonTypeOf } from '../src/kernel/json-type.ts';
+import { isWords } from './names.ts';
 import type { Parameters } from './parameters.ts';
 
 type Element = GraphQLArgument | GraphQLInputField;
@@ -66,6 +67,7 @@ function isFine(value: unknown, element: Element): boolean {
 /** The constraints that the readers of `coerce.ts` check, of types that have not all of them. */
 const OF_LISTS = new Set(['minItems', 'maxItems', 'item', 'notNull']);
 const OF_OTHERS = new Set(['notNull']);
+const OF_WORDS = new Set([...OF_OTHERS, 'oneOf']);
 /** They are no bounds: `sameAs` is compared by the schema, before the operation runs. */
 const NO_BOUNDS = new Set(['sensitive', 'sameAs']);
 
@@ -80,7 +82,7 @@ function isReadWhole(type: GraphQLInputType, constraints: Constraints): boolean 
       has(OF_OTHERS) &&
       Object.values(nullable.getFields()).every((field) => isReadWhole(field.type, constraintsOf(field)))
     );
-  if (isEnumType(nullable)) return has(OF_OTHERS);
+  if (isEnumType(nullable)) return has(isWords(nullable) ? OF_WORDS : OF_OTHERS);
   // a scalar that reads texts in its own way would be checked before it does
   return jsonTypeOf(nullable) !== 'string' || ['ID', 'String'].includes(nullable.name);
 }

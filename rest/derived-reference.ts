@@ -45,7 +45,7 @@ function exampleOf(name: string, type: GraphQLInputType, constraints: Constraint
     const item = exampleOf(name.replace(/s$/, ''), nullable.ofType, constraints.item ?? {});
     return item === undefined ? undefined : [item];
   }
-  if (isEnumType(nullable)) return [...restValues(nullable).keys()][0];
+  if (isEnumType(nullable)) return (constraints.oneOf ?? [...restValues(nullable).keys()])[0];
   if (!isScalarType(nullable)) return undefined;
   switch (nullable.name) {
     case 'String':

@@ -50,7 +50,7 @@ export class JsonSchemas {
       return { type: 'array', items, ...bounds({ minItems: constraints.minItems, maxItems: constraints.maxItems }) };
     }
     if (isInputObjectType(type)) return this.inputObject(type);
-    if (isEnumType(type)) return { type: 'string', enum: [...restValues(type).keys()] };
+    if (isEnumType(type)) return { type: 'string', enum: constraints.oneOf ?? [...restValues(type).keys()] };
     const schema: JsonSchema = {
       ...scalarSchema(type),
       ...(type.specifiedByURL ? { externalDocs: { url: type.specifiedByURL } } : {}),

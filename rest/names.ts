@@ -34,11 +34,16 @@ export function restFields<Field extends { name: string }>(owner: TypeWithFields
   return byRestName;
 }
 
+/** Whether an enum is a set of words, which are texts in REST: `extensions.isWords`. */
+export const isWords = ({ extensions }: GraphQLEnumType): boolean => extensions.isWords === true;
+
 /**
- * REST name -> value of an enum: `RATE_LIMITED` is `rate_limited`. Throws when two values have the same REST name.
+ * REST name -> value of an enum: `RATE_LIMITED` is `rate_limited`, and words stay as they are. Throws when two values
+ * have the same REST name.
  */
 export function restValues(type: GraphQLEnumType): Map<string, string> {
-  const byRestName = new Map(type.getValues().map(({ name }) => [snakeCase(name), name]));
+  const nameOf = isWords(type) ? (name: string) => name : snakeCase;
+  const byRestName = new Map(type.getValues().map(({ name }) => [nameOf(name), name]));
   if (byRestName.size < type.getValues().length) throw new Error(`two values of ${type.name} are the same in REST`);
   return byRestName;
 }

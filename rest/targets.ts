@@ -12,6 +12,7 @@ import {
 } from 'graphql';
 import { type Constraints, constraintsOf } from '../src/kernel/constraints.ts';
 import { snakeCase } from '../src/kernel/snake-case.ts';
+import { isWords } from './names.ts';
 
 /** The schema's data on the argument or input field that a variable feeds. */
 export interface VariableTarget {
@@ -79,7 +80,10 @@ function external(value: unknown, type: GraphQLInputType): unknown {
   const nullable = getNullableType(type);
   if (value === null) return null;
   if (isListType(nullable)) return [value].flat().map((item) => external(item, nullable.ofType as GraphQLInputType));
-  if (isEnumType(nullable)) return snakeCase(String(nullable.serialize(value)));
+  if (isEnumType(nullable)) {
+    const name = String(nullable.serialize(value));
+    return isWords(nullable) ? name : snakeCase(name);
+  }
   if (!isInputObjectType(nullable)) return isScalarType(nullable) ? nullable.serialize(value) : value;
   const given = value as Record<string, unknown>;
   const fields = Object.values(nullable.getFields()).filter((field) => given[field.name] !== undefined);

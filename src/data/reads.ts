@@ -153,9 +153,10 @@ export class Reads<
   }
 
   #row(context: RequestCache, name: string, source: PageSource<Stored>, key: ParentKey): Promise<Row | null> {
-    return loaderOf<Row | null>(context, name, async (keys) => {
+    const cache = context.rows ?? context;
+    return loaderOf<Row | null>(cache, name, async (keys) => {
       const read = readPages(this.#deps.sql, source, keys, { values: [], after: null, limit: 1 });
-      const pages = await this.#completed(context, read);
+      const pages = await this.#completed(cache, read);
       return pages.map((page) => page.rows[0] ?? null);
     }).load(key);
   }

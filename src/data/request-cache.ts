@@ -3,6 +3,8 @@ import type { AnyCaller, Caller } from '../kernel/caller.ts';
 /** Keeps what a request needs once, such as a loader. */
 export interface RequestCache {
   once<T>(key: string, make: () => T): T;
+  /** Where loaders of single rows are kept instead, which do not depend on who asks: shared with other requests. */
+  readonly rows?: RequestCache | undefined;
 }
 
 /** A request that reads, with its caller. */

@@ -4,6 +4,7 @@ import {
   type GraphQLInputType,
   type GraphQLSchema,
   getNullableType,
+  isEnumType,
   isInputObjectType,
   isIntrospectionType,
   isListType,
@@ -16,7 +17,8 @@ import { jsonTypeOf } from '../kernel/json-type.ts';
 type Input = GraphQLArgument | GraphQLInputField;
 
 /**
- * Gives identifiers and JSON values the bounds of their types where an argument or input field states none.
+ * Gives identifiers, JSON values and words of a set the bounds of their types where an argument or input field states
+ * none.
  * @throws Error for a text, a map or a list without a bound: it would admit megabytes
  */
 export function addDefaultBounds(schema: GraphQLSchema): void {
@@ -50,6 +52,8 @@ function boundedBy(type: GraphQLInputType, stated: Constraints): Constraints | n
     if (!item || stated.maxItems === undefined) return null;
     return item === given ? stated : { ...stated, item };
   }
+  if (isEnumType(type) && type.extensions.isWords)
+    return { oneOf: type.getValues().map(({ value }) => value as string), ...stated };
   if (!isScalarType(type)) return stated;
   if (type.name === 'ID') return { maxLength: MAX_ID_LENGTH, ...stated };
   const json = jsonTypeOf(type);

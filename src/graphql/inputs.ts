@@ -1,6 +1,5 @@
 import type { InputRef } from '@pothos/core';
 import { type Constraints, MAX_ID_LENGTH, OPEN_WORD } from '../kernel/constraints.ts';
-import type { Role } from '../kernel/roles.ts';
 import { builder } from './builder.ts';
 
 /** Bounds that many inputs share (defaults §0.5). */
@@ -22,12 +21,6 @@ export const bounds = {
 
 /** What declares the fields of an input type: for fields that several have. */
 export type InputFields = PothosSchemaTypes.InputFieldBuilder<typeof builder.$inferSchemaTypes, 'InputObject'>;
-
-/** A string that must be a role. */
-export const aRole = {
-  type: 'String' as unknown as InputRef<Role>,
-  constraints: { oneOf: ['owner', 'admin', 'editor', 'member', 'viewer'] },
-} as const;
 
 /** The `input` argument of a mutation. */
 export const inputArg = <Shape>(type: InputRef<Shape>, description = 'The changes.') =>

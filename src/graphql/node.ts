@@ -92,6 +92,12 @@ builder.queryFields((t) => ({
 export const visibleNode = (context: Context, kind: IdKind, id: string, orgId: string): Promise<Identified | null> =>
   visible(nodeKindOf(kind).load(context, id, orgId));
 
+/** The same for an id of any kind; `null`, too, for what is no node. */
+export function visibleResource(context: Context, id: string, orgId: string): Promise<Identified | null> | null {
+  const kind = kindOfId(id);
+  return kind && registered.has(kind) ? visibleNode(context, kind, id, orgId) : null;
+}
+
 /** Hidden and missing objects give the same answer: `null`. */
 async function visible<Row>(row: Promise<Row | null>): Promise<Row | null> {
   try {

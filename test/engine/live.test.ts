@@ -200,6 +200,24 @@ describe('a live stream', () => {
     expect(await endless.return()).toEqual({ done: true, value: undefined });
   });
 
+  it('of a state is sent only when what is selected of it has changed', async () => {
+    const events = ['1', '1', '2', '1'].map((id, at) => ({ events: { id, type: `${at}` } }));
+    const open = async (text: string, showsChanges: boolean) => {
+      const schema = eventSchema(() => listed(events));
+      schema.getSubscriptionType()!.getFields().events!.extensions = { showsChanges };
+      const args = { schema, document: parse(text), contextValue: {} };
+      return (await subscribeLive(args, (result) => result)) as LiveStream;
+    };
+    const idsOf = async (stream: LiveStream) => {
+      const ids: unknown[] = [];
+      for await (const { data } of stream) ids.push((data!.events as { id: string }).id);
+      return ids;
+    };
+    expect(await idsOf(await open('subscription { events { id } }', true))).toEqual(['1', '2', '1']);
+    expect(await idsOf(await open('subscription { events { id type } }', true))).toEqual(['1', '1', '2', '1']);
+    expect(await idsOf(await open('subscription { events { id } }', false))).toEqual(['1', '1', '2', '1']);
+  });
+
   describe('that shows the event alone', () => {
     const event = { events: { id: '1' } };
     const reading = (events: unknown[], resolve?: (context: Context) => string) => {

@@ -1,4 +1,5 @@
 import {
+  GraphQLEnumType,
   GraphQLID,
   GraphQLInputObjectType,
   type GraphQLInputType,
@@ -61,6 +62,16 @@ describe('an input without a bound', () => {
   ])('%s has that of its type', (_title, type, constraints, expected) => {
     expect(boundsOf(type, constraints)).toEqual([expected, expected]);
   });
+});
+
+test('a word of a set is held to the set, or to the part of it that is stated', () => {
+  const Words = new GraphQLEnumType({ name: 'Words', values: { a: {}, b: {} }, extensions: { isWords: true } });
+  expect(boundsOf(Words)[0]).toEqual({ oneOf: ['a', 'b'] });
+  expect(boundsOf(Words, { notNull: true })[0]).toEqual({ oneOf: ['a', 'b'], notNull: true });
+  expect(boundsOf(Words, { oneOf: ['b'] })[0]).toEqual({ oneOf: ['b'] });
+  expect(boundsOf(list(Words), { maxItems: 2 })[0]).toEqual({ maxItems: 2, item: { oneOf: ['a', 'b'] } });
+  const Others = new GraphQLEnumType({ name: 'Others', values: { A: {} } });
+  expect(boundsOf(Others)[0]).toBeUndefined();
 });
 
 test.each<[string, GraphQLInputType, Constraints | undefined]>([

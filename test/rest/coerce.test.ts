@@ -1,6 +1,7 @@
 import {
   buildSchema,
   GraphQLBoolean,
+  GraphQLEnumType,
   GraphQLFloat,
   GraphQLID,
   type GraphQLInputType,
@@ -137,6 +138,34 @@ describe('enumerations', () => {
           ctx: { expected: "'red' or 'dark_blue'" },
         }),
       );
+  });
+});
+
+describe('words', () => {
+  const Words = new GraphQLEnumType({
+    name: 'Words',
+    values: { GET: {}, not_yet: {}, PUT: {} },
+    extensions: { isWords: true },
+  });
+  const text = (wrong: unknown) => refused('string_type', 'Input should be a valid string', wrong);
+  const literal = (expected: string, wrong: string) =>
+    refused('literal_error', `Input should be ${expected}`, wrong, { ctx: { expected } });
+
+  it('are read as they are spelled in the schema, and refused as texts of a set are', () => {
+    for (const word of ['GET', 'not_yet']) expect(read(Words, word)).toBe(word);
+    for (const wrong of ['get', 'NOT_YET', '']) {
+      expect(read(Words, wrong)).toEqual(literal("'GET', 'not_yet' or 'PUT'", wrong));
+      expect(read(GraphQLString, wrong, { oneOf: ['GET', 'not_yet', 'PUT'] })).toEqual(read(Words, wrong));
+    }
+    for (const wrong of [1, true, {}, ['GET']]) expect(read(Words, wrong)).toEqual(text(wrong));
+    expect(read(Words, null)).toBeNull();
+    expect(read(Words, null, { notNull: true })).toEqual(text(null));
+    expect(read(new GraphQLNonNull(Words), null)).toEqual(text(null));
+  });
+
+  it('may be fewer of the set', () => {
+    expect(read(Words, 'PUT', { oneOf: ['GET', 'PUT'] })).toBe('PUT');
+    expect(read(Words, 'not_yet', { oneOf: ['GET', 'PUT'] })).toEqual(literal("'GET' or 'PUT'", 'not_yet'));
   });
 });
 

@@ -132,3 +132,14 @@ it('an order, and an object as a whole, have no bounds that the façade would re
   for (const bounds of [{ notNull: true }, { maxBytes: 3 }])
     expect(isCovered(inner, { 'list.one': bounds })).toBe(false);
 });
+
+it('words are held to their bounds, as they are read', () => {
+  const isRead = (bounds: Constraints) => {
+    const schema = schemaWith({ 'list.order': bounds });
+    schema.getType('Order')!.extensions = { isWords: true };
+    return covers(schema, compileOperations(schema, folderOf(list('$o: Order', '(order: $o)')))[0]!);
+  };
+  expect(isRead({ oneOf: ['rising'] })).toBe(true);
+  expect(isRead({ oneOf: ['rising'], notNull: true })).toBe(true);
+  expect(isRead({ maxBytes: 3 })).toBe(false);
+});

@@ -1,6 +1,6 @@
-import { buildSchema, type GraphQLEnumType, isInputObjectType } from 'graphql';
+import { buildSchema, GraphQLEnumType, isInputObjectType } from 'graphql';
 import { describe, expect, it } from 'vitest';
-import { fieldOfUnknownKeys, restFields, restValues } from '../../rest/names.ts';
+import { fieldOfUnknownKeys, isWords, restFields, restValues } from '../../rest/names.ts';
 import { snakeCase } from '../../src/kernel/snake-case.ts';
 
 describe('REST names', () => {
@@ -78,4 +78,13 @@ describe('the values of an enum in REST', () => {
   it('are different', () => {
     expect(() => valuesOf('Same')).toThrow('two values of Same are the same in REST');
   });
+});
+
+it('words have the same name in REST', () => {
+  const Words = new GraphQLEnumType({ name: 'Words', values: { GET: {}, ok: {} }, extensions: { isWords: true } });
+  expect([...restValues(Words)]).toEqual([
+    ['GET', 'GET'],
+    ['ok', 'ok'],
+  ]);
+  expect([isWords(Words), isWords(schema.getType('Status') as GraphQLEnumType)]).toEqual([true, false]);
 });

@@ -8,6 +8,7 @@ import {
   isNonNullType,
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isWords } from '../../rest/names.ts';
 import type { CompiledOperation } from '../../rest/operation.ts';
 import type { Constraints } from '../../src/kernel/constraints.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -45,6 +46,12 @@ interface Bad {
 
 const long = (length: number) => 'x'.repeat(length);
 
+/** Whether it is an enum whose values have other names in REST. */
+function isTranslated(type: GraphQLInputType): boolean {
+  const nullable = getNullableType(type);
+  return isEnumType(nullable) && !isWords(nullable);
+}
+
 /** Values of a wrong type, as JSON. */
 function wrongTypes(type: GraphQLInputType): Bad[] {
   const nullable = getNullableType(type);
@@ -60,7 +67,7 @@ function wrongTypes(type: GraphQLInputType): Bad[] {
       },
     ];
   const bad = (what: string, value: unknown, code: RegExp, msg: RegExp): Bad => ({ what, value, type: code, msg });
-  switch ('name' in nullable ? nullable.name : '') {
+  switch (isEnumType(nullable) && isWords(nullable) ? 'String' : 'name' in nullable ? nullable.name : '') {
     case 'String':
     case 'ID':
       return [
@@ -257,7 +264,7 @@ function casesOf(operation: CompiledOperation): Case[] {
           title: `${key} is null`,
           parts: withValue(null),
           loc: ['body', key],
-          bad: isEnumType(getNullableType(field.type))
+          bad: isTranslated(field.type)
             ? { type: /^literal_error$/, msg: /^Input should be '/ }
             : { type: /_type$/, msg: /^Input should be a valid/ },
         });

@@ -119,8 +119,8 @@ export const toRest = (value: unknown, type: GraphQLInputObjectType): unknown =>
 export const toGraphQL = (value: unknown, type: GraphQLInputObjectType): unknown => renamed(value, type, false);
 
 /**
- * Values of enums are upper-case words in GraphQL, lower-case ones in REST. Keys that a type does not know stand beside
- * the others in REST.
+ * Values of enums are upper-case words in GraphQL, lower-case ones in REST, unless they are words in both. Keys that a
+ * type does not know stand beside the others in REST.
  */
 function renamed(value: unknown, type: GraphQLInputObjectType, toRest: boolean): unknown {
   if (typeof value !== 'object' || value === null) return value;
@@ -144,7 +144,8 @@ function renamed(value: unknown, type: GraphQLInputObjectType, toRest: boolean):
 
 function renamedValue(value: unknown, type: GraphQLInputType, toRest: boolean): unknown {
   const named = getNamedType(type);
-  if (isEnumType(named) && typeof value === 'string') return toRest ? value.toLowerCase() : value.toUpperCase();
+  if (isEnumType(named) && !named.extensions.isWords && typeof value === 'string')
+    return toRest ? value.toLowerCase() : value.toUpperCase();
   return isInputObjectType(named) ? renamed(value, named, toRest) : value;
 }
 

@@ -311,7 +311,7 @@ function sampleOf(
     );
   }
   if (isInputObjectType(nullable)) return sampleInput(nullable, source, { requiredOnly });
-  if (isEnumType(nullable)) return nullable.getValues().at(-1)!.name;
+  if (isEnumType(nullable)) return constraints.oneOf?.at(-1) ?? nullable.getValues().at(-1)!.name;
   switch (nullable.name) {
     case 'ID':
       return (

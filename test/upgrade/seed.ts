@@ -61,7 +61,7 @@ export async function seed(
       { frequency: "daily" }, { category: "token", frequency: "immediate" }] }) { timeZone } }`);
   if (tables.has('notifications')) await seedNotifications(ann, anyone, org, ids);
   if (tables.has('notification_mutes'))
-    await ann.query(`mutation { updateNotificationMutes(input: { mutes: [{ category: "model", channel: "mail",
+    await ann.query(`mutation { updateNotificationMutes(input: { mutes: [{ category: model, channel: mail,
       orgId: "${ids.org_id!}" }] }) { mutes { category } } }`);
   await seedPlain(ann, ids);
   const refreshed = await anyone.post('/v1/auth/refresh', { refresh_token: text(first, 'refresh_token') });

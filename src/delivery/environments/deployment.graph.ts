@@ -7,8 +7,19 @@ import { environmentArgs, idArg, workspaceArgs } from '../../graphql/place-args.
 import { refersTo } from '../../graphql/references.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
+import type { DeploymentAction as Action } from './deployment.records.ts';
 import { Environment } from './environment.graph.ts';
+
+const DeploymentAction = wordEnum<Action>('DeploymentAction', 'What was done to an app in an environment.', {
+  deploy: 'A release was deployed.',
+  undeploy: 'The release that was deployed was removed.',
+  rollback:
+    'A release that was deployed there before replaced another one. Where nothing was deployed, this is a `deploy`: ' +
+    'there was nothing to roll back from.',
+  promote: 'A release came from another environment.',
+});
 
 export const Deployment = builder.prismaObject('Deployment', {
   description:
@@ -20,12 +31,7 @@ export const Deployment = builder.prismaObject('Deployment', {
     number: t.exposeInt('number', {
       description: 'Number of the record within the app and the environment: from 1, without gaps.',
     }),
-    action: t.exposeString('action', {
-      description:
-        '`deploy`, `undeploy`, `rollback` or `promote`. `rollback`: a release that was deployed there before ' +
-        'replaced another one (where nothing was deployed, this is a `deploy`: there was nothing to roll back from). ' +
-        '`promote`: the release came from another environment.',
-    }),
+    action: t.expose('action', { type: DeploymentAction, description: 'What was done.' }),
     releaseId: t.exposeID('releaseId', { description: 'The release that was deployed or removed.' }),
     previousReleaseId: t.exposeID('previousReleaseId', {
       nullable: true,

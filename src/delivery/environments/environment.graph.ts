@@ -7,11 +7,16 @@ import { idArg, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { restrictionsOf } from '../../kernel/token-grant.ts';
 import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
 import type { Environment as EnvironmentView } from './environment.reads.ts';
 
-const status = { oneOf: ['active', 'locked', 'archived'] };
+const EnvironmentStatus = wordEnum('EnvironmentStatus', 'Status of an environment.', {
+  active: 'Releases can be deployed to it.',
+  locked: 'Only callers who may update it can deploy and undeploy.',
+  archived: 'It accepts nothing but activation.',
+});
 
 export const Environment = builder.objectRef<EnvironmentView>('Environment').implement({
   description: 'A named environment of a workspace. Releases of apps are deployed to it.',
@@ -23,11 +28,7 @@ export const Environment = builder.objectRef<EnvironmentView>('Environment').imp
     }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     isDefault: t.exposeBoolean('isDefault', { description: 'Whether it is the default environment of the workspace.' }),
-    status: t.exposeString('status', {
-      description:
-        '`active`, `locked` or `archived`. In a `locked` environment, only callers who may update it can deploy and ' +
-        'undeploy. An `archived` environment accepts nothing but activation.',
-    }),
+    status: t.expose('status', { type: EnvironmentStatus, description: 'Its status.' }),
     activeDeployments: t.field({
       type: 'StringMap',
       authorize: 'inherited',
@@ -49,7 +50,7 @@ readable(Environment, {
   reads: ({ environments }) => environments.reads,
   filters: () =>
     builder.args((t) => ({
-      status: t.string({ constraints: status, description: 'Only environments with this status.' }),
+      status: t.field({ type: EnvironmentStatus, description: 'Only environments with this status.' }),
     })),
 });
 
@@ -82,8 +83,9 @@ const UpdateEnvironmentInput = builder.inputType('UpdateEnvironmentInput', {
       description:
         'Makes it the default environment of the workspace. To change this, make another environment the default.',
     }),
-    status: t.string({
-      constraints: { ...status, notNull: true },
+    status: t.field({
+      type: EnvironmentStatus,
+      constraints: { notNull: true },
       description:
         '`archived` is accepted only while nothing is deployed. An archived environment must become `active` before ' +
         'any other change.',

@@ -11,6 +11,7 @@ import {
   GraphQLString,
   getArgumentValues,
   getNullableType,
+  isEnumType,
   isInputType,
   isNonNullType,
   Kind,
@@ -35,8 +36,13 @@ const PLAIN: ReadonlyMap<unknown, (value: unknown) => boolean> = new Map<unknown
 ]);
 
 /** Tells whether a value other than null is already as graphql-js would coerce it; `null` for types that convert. */
-export const plainCheckOf = (type: GraphQLInputType): ((value: unknown) => boolean) | null =>
-  PLAIN.get(getNullableType(type)) ?? null;
+export function plainCheckOf(type: GraphQLInputType): ((value: unknown) => boolean) | null {
+  const nullable = getNullableType(type);
+  if (!isEnumType(nullable)) return PLAIN.get(nullable) ?? null;
+  const values = nullable.getValues();
+  const names = new Set<unknown>(values.map(({ name }) => name));
+  return values.every(({ name, value }) => name === value) ? (value) => names.has(value) : null;
+}
 
 /** Reads the variables of an operation, if all of them are plain scalars. */
 export function plainVariables(schema: GraphQLSchema, { variableDefinitions = [] }: OperationDefinitionNode): Read {

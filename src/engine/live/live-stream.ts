@@ -1,4 +1,12 @@
-import { createSourceEventStream, type DocumentNode, type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
+import {
+  createSourceEventStream,
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  execute,
+  getOperationAST,
+  Kind,
+} from 'graphql';
 import { showsEventOnly } from './event-selection.ts';
 import { Frame } from './frames.ts';
 
@@ -39,6 +47,13 @@ function sharedFramesOf({ schema, document, operationName, contextValue }: LiveA
   return frames;
 }
 
+/** Whether the one root field of a subscription shows a state, which is sent only when what is selected has changed. */
+function showsChanges({ schema, document, operationName }: LiveArgs): boolean {
+  const [field] = getOperationAST(document, operationName)?.selectionSet.selections ?? [];
+  const root = schema.getSubscriptionType()?.getFields();
+  return field?.kind === Kind.FIELD && root?.[field.name.value]?.extensions.showsChanges === true;
+}
+
 /**
  * Subscribes as graphql-js does. @returns the stream, or the one result of a subscription that could not start
  */
@@ -56,6 +71,8 @@ export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, un
   readonly #events: AsyncIterator<unknown, unknown>;
   readonly #mask: Mask;
   readonly #shared: SharedFrames | null;
+  /** Of a field with `extensions.showsChanges`: the text of the last frame, which is not sent twice. */
+  #last: string | null;
 
   constructor(args: LiveArgs, source: LiveSource, mask: Mask) {
     this.#args = args;
@@ -63,10 +80,19 @@ export class LiveStream implements AsyncGenerator<ExecutionResult, undefined, un
     this.#events = source[Symbol.asyncIterator]();
     this.#mask = mask;
     this.#shared = sharedFramesOf(args);
+    this.#last = showsChanges(args) ? '' : null;
   }
 
-  /** The frame of the next event; `null` when there are no more. */
+  /** The frame of the next event that shows something else; `null` when there are no more. */
   async take(): Promise<Frame | null> {
+    if (this.#last === null) return this.#nextFrame();
+    let frame = await this.#nextFrame();
+    while (frame && frame.text === this.#last) frame = await this.#nextFrame();
+    if (frame) this.#last = frame.text;
+    return frame;
+  }
+
+  async #nextFrame(): Promise<Frame | null> {
     const step = await this.#events.next();
     if (step.done) return null;
     const event: unknown = step.value;

@@ -10,6 +10,7 @@ import {
   type GraphQLResolveInfo,
   type GraphQLSchema,
   getNullableType,
+  isEnumType,
   isInputObjectType,
   isListType,
   isScalarType,
@@ -146,7 +147,13 @@ function check(
 }
 
 function nullIssue(type: GraphQLInputType, path: (string | number)[]): InputIssue {
-  const word = isListType(type) ? 'list' : isScalarType(type) ? typeWords[jsonTypeOf(type)] : 'value';
+  const word = isListType(type)
+    ? 'list'
+    : isScalarType(type)
+      ? typeWords[jsonTypeOf(type)]
+      : isEnumType(type)
+        ? 'string'
+        : 'value';
   return {
     path,
     type: `${shortWords[word] ?? word}_type`,

@@ -6,13 +6,35 @@ import { pageArgs, pageType } from '../../graphql/page-type.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { inside } from '../../graphql/row-places.ts';
+import { ApiTokenTypeEnum } from '../../graphql/shared-enums.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { Organization } from '../../tenancy/organizations/organization.graph.ts';
 import type { ApiToken as ApiTokenRow } from './api-token.reads.ts';
+import type { RevocationReason } from './api-token.revocation.ts';
 import type { IssuedToken } from './api-token.service.ts';
 
 /** Maximum number of places of one kind that a token can be restricted to. */
 const MAX_PLACES = 100;
+
+const ApiTokenOwner = wordEnum('ApiTokenOwner', 'What owns a token.', {
+  user: 'A user.',
+  app: 'An app.',
+});
+
+const RevokedReason = wordEnum<RevocationReason | 'rotated'>('RevokedReason', 'Why a token is refused.', {
+  revoked_by_user: 'The user who created it revoked it.',
+  revoked_by_admin: 'An administrator revoked it.',
+  owner_deactivated: 'The account of its user was deactivated.',
+  owner_left: 'Its user left the organization.',
+  maker_revoked: 'The token that created it was revoked.',
+  password_reset: 'Its user reset the password.',
+  password_changed: 'Its user changed the password.',
+  address_confirmed: 'Its user confirmed the e-mail address of the account.',
+  identity_linked: 'The account of its user was linked to an identity provider.',
+  rotated: 'It was refreshed: another token took its place.',
+  refresh_token_reuse: 'A refresh token of its family was used twice.',
+});
 
 export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
   description:
@@ -23,8 +45,8 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `tok_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The only organization the token works in.' }),
-    tokenType: t.exposeString('tokenType', { description: '`pat` or `app`.' }),
-    ownerType: t.exposeString('ownerType', { description: '`user` or `app`.' }),
+    tokenType: t.expose('tokenType', { type: ApiTokenTypeEnum, description: 'What kind of token it is.' }),
+    ownerType: t.expose('ownerType', { type: ApiTokenOwner, description: 'What owns it.' }),
     ownerId: t.exposeID('ownerId', { description: 'The user or app that owns the token.' }),
     createdByUserId: t.exposeID('createdByUserId', {
       description: 'The user who created the token and whose permissions apply.',
@@ -63,12 +85,10 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
           'its grace period, which may be in the future: the token works until then.',
       ),
     ),
-    revokedReason: t.exposeString('revokedReason', {
+    revokedReason: t.expose('revokedReason', {
+      type: RevokedReason,
       nullable: true,
-      description:
-        '`revoked_by_user`, `revoked_by_admin`, `owner_deactivated`, `owner_left`, `maker_revoked`, ' +
-        '`password_reset`, `password_changed`, `address_confirmed`, `identity_linked`, `rotated` or ' +
-        '`refresh_token_reuse`.',
+      description: 'Why it is refused from then on. `null` for a token that was not revoked.',
     }),
   }),
 });

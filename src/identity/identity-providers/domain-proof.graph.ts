@@ -5,13 +5,29 @@ import { inputArg } from '../../graphql/inputs.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { type ProofMethod, postmasterOf, proofMethods, recordNameOf, recordValueOf } from './domain-proofs.ts';
 import { IdentityProvider } from './identity-provider.graph.ts';
+
+const DomainProofMethod = wordEnum<ProofMethod>(
+  'DomainProofMethod',
+  'How an organization proves a domain.',
+  {
+    dns: 'With a TXT record, within 30 days.',
+    mail: 'With a code that is mailed to `postmaster@` the domain, within a day; at most 3 mails an hour.',
+  },
+  proofMethods,
+);
+
+const DomainState = wordEnum('IdentityProviderDomainState', 'What is known of a domain of a provider.', {
+  claimed: 'Users are sent to the provider.',
+  proven: 'The organization has shown that the domain is its own, and accounts with such an address are linked.',
+});
 
 const DomainProof = builder.objectRef<DomainRow>('DomainProof').implement({
   description: 'A proof that is under way.',
   fields: (t) => ({
-    method: t.exposeString('proofMethod', { nullable: true, description: '`dns` or `mail`.' }),
+    method: t.expose('proofMethod', { type: DomainProofMethod, nullable: true, description: 'How.' }),
     startedAt: t.expose('proofStartedAt', optionalTime('When it was started.')),
     recordName: t.string({
       authorize: 'inherited',
@@ -38,11 +54,7 @@ const IdentityProviderDomain = builder.objectRef<DomainRow>('IdentityProviderDom
   description: 'A mail domain whose users sign in at a provider.',
   fields: (t) => ({
     domain: t.exposeString('domain', { description: 'In lower case; international ones in their ASCII form.' }),
-    state: t.exposeString('state', {
-      description:
-        '`claimed`: users are sent to the provider. `proven`: the organization has shown that the domain is its own, ' +
-        'and accounts with such an address are linked.',
-    }),
+    state: t.expose('state', { type: DomainState, description: 'Whether it was proven.' }),
     provenAt: t.expose('provenAt', optionalTime('When it was proven.')),
     provenBy: t.exposeID('provenBy', { nullable: true, description: 'The user who proved it.' }),
     proof: t.field({
@@ -71,13 +83,7 @@ const StartDomainProofInput = builder.inputType('StartDomainProofInput', {
   description: 'The domain to prove, and how.',
   fields: (t) => ({
     domain: t.string({ required: true, constraints: domain, description: "One of the provider's domains." }),
-    method: t.string({
-      required: true,
-      constraints: { oneOf: proofMethods },
-      description:
-        '`dns`: with a TXT record, within 30 days. `mail`: with a code that is mailed to `postmaster@` the domain, ' +
-        'within a day; at most 3 mails an hour.',
-    }),
+    method: t.field({ type: DomainProofMethod, required: true, description: 'How to prove it.' }),
   }),
 });
 

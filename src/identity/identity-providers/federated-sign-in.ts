@@ -27,7 +27,8 @@ import { freeUsername, newProfile, newsOf } from './profile.ts';
 import { type RefusalReason, signInRefused } from './refusals.ts';
 import { applyRoles, changeOf, feasible, type RoleChange } from './role-changes.ts';
 import { planRoles, type RolePlan } from './role-plan.ts';
-import { admissionOf, type LinkReason, type SignInAdmission } from './sign-in-admission.ts';
+import { admissionOf, type SignInAdmission } from './sign-in-admission.ts';
+import type { LinkReason } from './sign-in-admission.words.ts';
 
 interface FederatedSignInDeps {
   sql: Sql;

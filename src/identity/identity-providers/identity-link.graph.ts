@@ -5,6 +5,14 @@ import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
+import { linkReasons } from './sign-in-admission.words.ts';
+
+const IdentityLinkReason = wordEnum('IdentityLinkReason', 'Why an identity is linked to an account.', {
+  created: 'The sign-in made the account.',
+  ...linkReasons,
+  administrator: 'An administrator linked them.',
+});
 
 const IdentityLink = builder.objectRef<LinkRow>('IdentityLink').implement({
   description: 'Which account somebody at a provider is.',
@@ -12,9 +20,7 @@ const IdentityLink = builder.objectRef<LinkRow>('IdentityLink').implement({
     id: t.exposeID('id', { description: 'Identifier of the link.' }),
     subject: t.exposeString('subject', { description: 'What the provider knows the user by.' }),
     userId: t.exposeID('userId', { description: 'The account.' }),
-    reason: t.exposeString('reason', {
-      description: 'Why: `created`, `proven_domain`, `verified_email`, `managed_account` or `administrator`.',
-    }),
+    reason: t.expose('reason', { type: IdentityLinkReason, description: 'Why they are linked.' }),
     linkedBy: t.exposeID('linkedBy', { nullable: true, description: 'The administrator who linked them.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'Since when.' }),
     lastSignInAt: t.expose('lastSignInAt', optionalTime('When the user last signed in at the provider.')),

@@ -3,10 +3,39 @@ import { builder } from '../../graphql/builder.ts';
 import { optionalTime } from '../../graphql/common-fields.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { RoleEnum } from '../../graphql/shared-enums.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
+import type { Evaluation } from './federated-sign-in.ts';
 import type { ProviderTestResult } from './identity-provider-tests.ts';
+import { refusalReasons } from './refusals.ts';
 import type { RoleChange } from './role-changes.ts';
+import { linkReasons } from './sign-in-admission.words.ts';
 
 const resultOf = ({ result }: TestRow): ProviderTestResult | null => result as unknown as ProviderTestResult | null;
+
+const KeptRoleReason = wordEnum<NonNullable<RoleChange['kept']>>(
+  'KeptRoleReason',
+  'Why a role stays although no group grants it any more.',
+  { last_owner: 'Somebody has to be owner.' },
+);
+
+const TestStatus = wordEnum('IdentityProviderTestStatus', 'Status of a test.', {
+  pending: 'The provider has not answered yet.',
+  succeeded: 'The provider said who somebody is.',
+  failed: 'The sign-in failed.',
+});
+
+const TestOutcome = wordEnum<Evaluation['outcome']>('IdentityProviderTestOutcome', 'What a sign-in would do.', {
+  sign_in: 'Sign in to an account that is linked.',
+  link: 'Link an account that is there.',
+  create: 'Make an account.',
+  refused: 'Nothing: it would be refused.',
+});
+
+const SignInReason = wordEnum('SignInReason', 'Why an account would be linked, or a sign-in is refused.', {
+  ...linkReasons,
+  ...refusalReasons,
+});
 
 const IdentityRoleChange = builder.objectRef<RoleChange & { orgId: string }>('IdentityRoleChange').implement({
   description: 'What a sign-in does to a role.',
@@ -17,12 +46,21 @@ const IdentityRoleChange = builder.objectRef<RoleChange & { orgId: string }>('Id
       description: 'The workspace; `null` for the organization.',
       resolve: (change) => change.workspace_id,
     }),
-    before: t.exposeString('before', { nullable: true, description: 'The role before; `null` for no member.' }),
-    after: t.exposeString('after', { nullable: true, description: 'The role afterwards; `null` for no member.' }),
-    kept: t.string({
+    before: t.expose('before', {
+      type: RoleEnum,
+      nullable: true,
+      description: 'The role before; `null` for no member.',
+    }),
+    after: t.expose('after', {
+      type: RoleEnum,
+      nullable: true,
+      description: 'The role afterwards; `null` for no member.',
+    }),
+    kept: t.field({
+      type: KeptRoleReason,
       authorize: 'inherited',
       nullable: true,
-      description: '`last_owner` if the role stays although no group grants it any more.',
+      description: 'Why the role stays although no group grants it any more; `null` if it does not.',
       resolve: ({ kept }) => kept ?? null,
     }),
   }),
@@ -32,7 +70,7 @@ export const IdentityProviderTest = builder.objectRef<TestRow>('IdentityProvider
   description: 'A sign-in that an administrator tried: what the provider said, and what would happen. Kept for a day.',
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `idt_…`.' }),
-    status: t.exposeString('status', { description: '`pending`, `succeeded` or `failed`.' }),
+    status: t.expose('status', { type: TestStatus, description: 'Its status.' }),
     failure: t.exposeString('failure', { nullable: true, description: 'Why it failed.' }),
     startedBy: t.exposeID('startedBy', { description: 'The administrator.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was started.' }),
@@ -66,15 +104,15 @@ export const IdentityProviderTest = builder.objectRef<TestRow>('IdentityProvider
       description: 'Everything that the provider said.',
       resolve: (row) => resultOf(row)?.claims ?? {},
     }),
-    outcome: t.string({
+    outcome: t.field({
+      type: TestOutcome,
       authorize: 'inherited',
       nullable: true,
-      description:
-        'What would happen: `sign_in` to an account that is linked, `link` to one that is there, `create` one, or ' +
-        '`refused`.',
+      description: 'What would happen.',
       resolve: (row) => resultOf(row)?.evaluation.outcome ?? null,
     }),
-    reason: t.string({
+    reason: t.field({
+      type: SignInReason,
       authorize: 'inherited',
       nullable: true,
       description: 'Why it would be linked, or is refused.',

@@ -6,8 +6,10 @@ import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
+import { RoleEnum } from '../../graphql/shared-enums.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { Organization } from '../../tenancy/organizations/organization.graph.ts';
+import { SsoProtocol } from './identity-provider.enums.ts';
 import { CreateIdentityProviderInput, UpdateIdentityProviderInput } from './identity-provider.inputs.ts';
 import type { GroupMapping, IdentityProvider as ProviderRow } from './identity-provider.source.ts';
 
@@ -58,7 +60,7 @@ const IdentityGroupMapping = builder.objectRef<GroupMapping & { orgId: string }>
   description: 'The role of whoever is in a group at the provider.',
   fields: (t) => ({
     group: t.exposeString('group', { description: 'The name of the group.' }),
-    roleId: t.exposeString('roleId', { description: '`owner`, `admin`, `editor`, `member` or `viewer`.' }),
+    roleId: t.expose('roleId', { type: RoleEnum, description: 'The role.' }),
     workspaceId: t.exposeID('workspaceId', {
       nullable: true,
       description: 'The workspace that the role is for; `null` for the organization.',
@@ -72,7 +74,7 @@ export const IdentityProvider = builder.objectRef<ProviderRow>('IdentityProvider
   interfaces: [Node, Versioned],
   fields: (t) => ({
     name: t.exposeString('name', { description: 'What people call it; names may repeat.' }),
-    protocol: t.exposeString('protocol', { description: '`saml` or `oidc`.' }),
+    protocol: t.expose('protocol', { type: SsoProtocol, description: 'How it signs users in.' }),
     samlConfig: t.field({
       type: SamlConfig,
       nullable: true,
@@ -97,7 +99,10 @@ export const IdentityProvider = builder.objectRef<ProviderRow>('IdentityProvider
       resolve: ({ groupMappings, orgId }) => groupMappings.map((mapping) => ({ ...mapping, orgId })),
     }),
     groupAttribute: t.exposeString('groupAttribute', { description: 'The claim or attribute that has the groups.' }),
-    defaultRoleId: t.exposeString('defaultRoleId', { description: 'The role of new users in the organization.' }),
+    defaultRoleId: t.expose('defaultRoleId', {
+      type: RoleEnum,
+      description: 'The role of new users in the organization.',
+    }),
     autoCreateUsers: t.exposeBoolean('autoCreateUsers', { description: 'Whether users without an account get one.' }),
     autoUpdateProfile: t.exposeBoolean('autoUpdateProfile', {
       description: 'Whether each sign-in updates name, picture and locale of accounts of the organization.',

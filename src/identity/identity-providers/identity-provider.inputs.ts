@@ -1,7 +1,8 @@
 import { builder } from '../../graphql/builder.ts';
-import { aRole, bounds } from '../../graphql/inputs.ts';
+import { bounds } from '../../graphql/inputs.ts';
+import { RoleEnum } from '../../graphql/shared-enums.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
-import { protocols } from './identity-provider.source.ts';
+import { SsoProtocol } from './identity-provider.enums.ts';
 
 const address = { maxLength: 2_048, format: 'uri' } as const satisfies Constraints;
 const word = { minLength: 1, maxLength: 255 } as const satisfies Constraints;
@@ -73,7 +74,7 @@ const IdentityGroupMappingInput = builder.inputType('IdentityGroupMappingInput',
   fields: (t) => ({
     group: t.string({ required: true, constraints: word, description: 'The name of the group, exactly.' }),
     roleId: t.field({
-      ...aRole,
+      type: RoleEnum,
       required: true,
       description: "The role. Never above the caller's own role in the organization.",
     }),
@@ -101,7 +102,7 @@ export const CreateIdentityProviderInput = builder.inputType('CreateIdentityProv
   description: 'A new provider. Without the configuration of its protocol nobody signs in with it yet.',
   fields: (t) => ({
     name: t.string({ required: true, constraints: bounds.name, description: text.name }),
-    protocol: t.string({ required: true, constraints: { oneOf: protocols }, description: '`saml` or `oidc`.' }),
+    protocol: t.field({ type: SsoProtocol, required: true, description: 'How it signs users in.' }),
     samlConfig: t.field({ type: SamlConfigInput, description: 'Only for the protocol `saml`.' }),
     oidcConfig: t.field({ type: OidcConfigInput, description: 'Only for the protocol `oidc`.' }),
     verifiedDomains: t.stringList({ constraints: domains, description: text.verifiedDomains }),
@@ -111,7 +112,7 @@ export const CreateIdentityProviderInput = builder.inputType('CreateIdentityProv
       description: text.groupMappings,
     }),
     groupAttribute: t.string({ constraints: word, description: `${text.groupAttribute} Default \`groups\`.` }),
-    defaultRoleId: t.field({ ...aRole, description: `${text.defaultRoleId} Default \`member\`.` }),
+    defaultRoleId: t.field({ type: RoleEnum, description: `${text.defaultRoleId} Default \`member\`.` }),
     autoCreateUsers: t.boolean({ description: `${text.autoCreateUsers} Default true.` }),
     autoUpdateProfile: t.boolean({ description: `${text.autoUpdateProfile} Default true.` }),
     isActive: t.boolean({ description: `${text.isActive} Default true.` }),
@@ -122,8 +123,9 @@ export const UpdateIdentityProviderInput = builder.inputType('UpdateIdentityProv
   description: 'The fields to change. Omitted fields stay as they are.',
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: text.name }),
-    protocol: t.string({
-      constraints: { oneOf: protocols, notNull: true },
+    protocol: t.field({
+      type: SsoProtocol,
+      constraints: { notNull: true },
       description: 'It cannot change: make another provider instead.',
     }),
     samlConfig: t.field({ type: SamlConfigInput, description: 'Replaces the configuration; `null` removes it.' }),
@@ -139,8 +141,8 @@ export const UpdateIdentityProviderInput = builder.inputType('UpdateIdentityProv
     }),
     groupAttribute: t.string({ constraints: kept(word), description: text.groupAttribute }),
     defaultRoleId: t.field({
-      type: aRole.type,
-      constraints: kept(aRole.constraints),
+      type: RoleEnum,
+      constraints: { notNull: true },
       description: text.defaultRoleId,
     }),
     autoCreateUsers: t.boolean({ constraints: { notNull: true }, description: text.autoCreateUsers }),

@@ -1,7 +1,7 @@
 import { ApiError } from '../../kernel/errors.ts';
 
-/** Why a provider's user is not signed in, in the words of `details.reason`. */
-const messages = {
+/** Why a provider's user is not signed in, in the words of `details.reason`, with what is said of each. */
+export const refusalReasons = {
   provider_disabled: 'The identity provider is switched off.',
   email_missing: 'The identity provider gave no usable e-mail address: its administrator has to add one.',
   domain_not_claimed:
@@ -21,8 +21,8 @@ const messages = {
 } as const;
 
 /** A reason of a refusal. */
-export type RefusalReason = keyof typeof messages;
+export type RefusalReason = keyof typeof refusalReasons;
 
 /** 403, with the reason (defaults §1). It says nothing of accounts of other organizations. */
 export const signInRefused = (reason: RefusalReason): ApiError =>
-  new ApiError('FORBIDDEN', { required_permission: 'organization:access', reason }, messages[reason]);
+  new ApiError('FORBIDDEN', { required_permission: 'organization:access', reason }, refusalReasons[reason]);

@@ -8,6 +8,7 @@ import { isActiveAccount } from '../../tenancy/views.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
 import { domainOfEmail } from './domain-name.ts';
 import type { RefusalReason } from './refusals.ts';
+import type { LinkReason } from './sign-in-admission.words.ts';
 
 /** An account, as far as it decides whether somebody is signed in to it. */
 export interface KnownAccount {
@@ -31,9 +32,6 @@ export interface KnownAccount {
   /** Whether the link has ended: the account had left, or its organization was deleted. */
   isEnded: boolean;
 }
-
-/** Why an account may be linked to an identity without anybody's help. */
-export type LinkReason = 'proven_domain' | 'verified_email' | 'managed_account';
 
 /**
  * What becomes of somebody whom a provider vouches for. `isProven`: the organization has proven the domain of the

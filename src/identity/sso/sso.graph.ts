@@ -1,6 +1,7 @@
 import { builder } from '../../graphql/builder.ts';
 import { emailBounds, User } from '../../tenancy/users/user.graph.ts';
 import { SignInResult } from '../auth/auth.graph.ts';
+import { SsoProtocol } from '../identity-providers/identity-provider.enums.ts';
 import type { DiscoveredDomain, Finished, Initiated } from './sso.service.ts';
 
 const SsoDiscovery = builder.objectRef<DiscoveredDomain>('SsoDiscovery').implement({
@@ -8,7 +9,11 @@ const SsoDiscovery = builder.objectRef<DiscoveredDomain>('SsoDiscovery').impleme
   fields: (t) => ({
     ssoAvailable: t.exposeBoolean('ssoAvailable', { description: 'Whether they sign in at an identity provider.' }),
     providerName: t.exposeString('providerName', { nullable: true, description: 'Its name. `null` without one.' }),
-    protocol: t.exposeString('protocol', { nullable: true, description: '`saml` or `oidc`. `null` without one.' }),
+    protocol: t.expose('protocol', {
+      type: SsoProtocol,
+      nullable: true,
+      description: 'Its protocol. `null` without one.',
+    }),
   }),
 });
 
@@ -18,7 +23,7 @@ const SsoInitiation = builder.objectRef<Initiated>('SsoInitiation').implement({
     redirectUrl: t.exposeString('redirectUrl', {
       description: 'The page of the identity provider, to open in a browser within ten minutes.',
     }),
-    protocol: t.exposeString('protocol', { description: '`saml` or `oidc`.' }),
+    protocol: t.expose('protocol', { type: SsoProtocol, description: 'The protocol of the provider.' }),
   }),
 });
 

@@ -1,10 +1,11 @@
 import { builder } from '../../graphql/builder.ts';
-import { aRole, bounds, type InputFields, inputArg } from '../../graphql/inputs.ts';
+import { bounds, type InputFields, inputArg } from '../../graphql/inputs.ts';
 import { registerNode } from '../../graphql/node.ts';
 import { pageArgs } from '../../graphql/page-type.ts';
 import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg } from '../../graphql/place-args.ts';
 import { inside } from '../../graphql/row-places.ts';
+import { RoleEnum } from '../../graphql/shared-enums.ts';
 import { versionArg } from '../../graphql/versions.ts';
 import { emailBounds, User, UserConnection } from '../../tenancy/users/user.graph.ts';
 import { passwordBounds } from '../auth/password-policy.ts';
@@ -81,7 +82,7 @@ const CreateUserInput = builder.inputType('CreateUserInput', {
   fields: (t) => ({
     ...newAccount(t),
     role: t.field({
-      ...aRole,
+      type: RoleEnum,
       description: "The role in the organization. Default `member`. Never above the caller's own role.",
     }),
   }),

@@ -5,6 +5,7 @@ import { isNodeKind } from '../../graphql/node.ts';
 import { pageArgs, pageType } from '../../graphql/page-type.ts';
 import { appArgs, organizationArgs, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { ApiTokenTypeEnum, PrincipalTypeEnum } from '../../graphql/shared-enums.ts';
 import { kindOfId } from '../../kernel/ids.ts';
 import type { ActivitySummary as ActivitySummaryRow } from './activity.service.ts';
 
@@ -24,17 +25,17 @@ const Activity = builder.objectRef<ActivityRow>('Activity').implement({
     }),
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace, if it named one.' }),
     appId: t.exposeID('appId', { nullable: true, description: 'The app, if it named one.' }),
-    principalType: t.exposeString('principalType', {
-      description:
-        'Who acted: `user`, `api_token`, `app_token`, `service_account`, `system` or `anonymous` (for example, a ' +
-        'mailed link).',
-    }),
+    principalType: t.expose('principalType', { type: PrincipalTypeEnum, description: 'Who acted.' }),
     principalId: t.exposeString('principalId', {
       nullable: true,
       description: 'The token if one was used, otherwise the user.',
     }),
     tokenId: t.exposeString('tokenId', { nullable: true, description: 'The token, if one was used.' }),
-    tokenType: t.exposeString('tokenType', { nullable: true, description: '`pat` or `app`.' }),
+    tokenType: t.expose('tokenType', {
+      type: ApiTokenTypeEnum,
+      nullable: true,
+      description: 'What kind of token it was, if one was used.',
+    }),
     method: t.exposeString('method', { nullable: true, description: 'HTTP method; `WS` over a WebSocket.' }),
     path: t.exposeString('path', { nullable: true, description: 'Path of the request, without its query.' }),
     resourceType: t.exposeString('resourceType', {
@@ -45,7 +46,9 @@ const Activity = builder.objectRef<ActivityRow>('Activity').implement({
       nullable: true,
       description: 'What the operation was about. `null` for lists, and if nothing was created.',
     }),
-    action: t.exposeString('action', { description: 'What was done: `create`, `read`, `list`, `rotate`, `deploy`, …' }),
+    action: t.exposeString('action', {
+      description: 'What was done: `create`, `read`, `list`, `rotate`, `deploy`, … or another word.',
+    }),
     statusCode: t.exposeInt('statusCode', { description: 'HTTP status of the answer.' }),
     success: t.exposeBoolean('success', {
       description:

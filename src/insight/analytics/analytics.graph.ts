@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import { appArgs, namespaceArgs, organizationArgs, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import type { ResourceCounts as ResourceCountsRow } from './kept-counts.ts';
 import type {
   ActionAnalytics as ActionAnalyticsRow,
@@ -110,11 +111,16 @@ export const SeriesPoint = builder.objectRef<Point>('SeriesPoint').implement({
   }),
 });
 
+const SeriesPeriod = wordEnum<ExecutionSeriesRow['period']>('SeriesPeriod', 'How long each span of a series is.', {
+  hourly: 'An hour.',
+  daily: 'A day.',
+});
+
 const ExecutionSeries = builder.objectRef<ExecutionSeriesRow>('ExecutionSeries').implement({
   description: 'How many executions began in each hour or day of a time zone.',
   fields: (t) => ({
-    metric: t.exposeString('metric', { description: '`executions`.' }),
-    period: t.exposeString('period', { description: '`hourly` or `daily`.' }),
+    metric: t.exposeString('metric', { description: 'Always `executions`.' }),
+    period: t.expose('period', { type: SeriesPeriod, description: 'How long each span is.' }),
     data: t.field({
       type: [SeriesPoint],
       authorize: 'inherited',

@@ -1,4 +1,3 @@
-import type { InputRef } from '@pothos/core';
 import type { Notification as NotificationRow } from '../../generated/prisma/client.ts';
 import { builder } from '../../graphql/builder.ts';
 import { optionalTime } from '../../graphql/common-fields.ts';
@@ -8,6 +7,7 @@ import { pageArgs, pageType } from '../../graphql/page-type.ts';
 import { idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { anywhere } from '../../graphql/row-places.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import type { NotificationMute as MuteRow } from './mutes.ts';
 import type {
   NotificationChange as ChangeRow,
@@ -21,11 +21,92 @@ import {
   type MailFrequency,
   mutableCategories,
   type NotificationCategory,
-  type NotificationChannel,
-  type NotificationStatus,
+  type NotificationScope,
+  type NotificationSource,
+  type NotificationType,
+  type Priority,
   statuses,
 } from './notification.words.ts';
 import type { NotificationSchedule as ScheduleRow } from './schedules.ts';
+
+const Scope = wordEnum<NotificationScope>('NotificationScope', 'What a notification concerns.', {
+  user: 'The account of its recipient.',
+  workspace: 'A workspace.',
+  organization: 'An organization.',
+  system: 'The whole service.',
+});
+
+const Type = wordEnum<NotificationType>('NotificationType', 'What kind of message a notification is.', {
+  info: 'Something that is good to know.',
+  success: 'Something went well.',
+  warning: 'Something will go wrong unless somebody looks at it.',
+  error: 'Something went wrong.',
+  action_required: 'Somebody has to do something.',
+});
+
+const PriorityEnum = wordEnum<Priority>('NotificationPriority', 'How urgent a notification is.', {
+  low: 'It can wait.',
+  normal: 'It is read in its turn.',
+  high: 'It should be read soon.',
+  urgent: 'It should be read at once.',
+});
+
+const Category = wordEnum<NotificationCategory>(
+  'NotificationCategory',
+  'What a notification is about.',
+  {
+    workspace: 'Workspaces.',
+    member: 'Members and invitations.',
+    deployment: 'Deployments.',
+    artifact: 'Artifacts and their index.',
+    connection: 'Connections of tools.',
+    secret: 'Secrets.',
+    model: 'Models and provider accounts.',
+    token: 'Tokens.',
+    system: 'The service itself.',
+    security: 'The security of the account. It is always delivered, and cannot be muted.',
+  },
+  [...mutableCategories, 'security'],
+);
+
+const Source = wordEnum<NotificationSource>(
+  'NotificationSource',
+  'The part of the service that a notification comes from.',
+  {
+    auth: 'Sign-in and accounts.',
+    workspaces: 'Workspaces, organizations and members.',
+    tools: 'Tools and their instances.',
+    connections: 'Connections of tools.',
+    artifacts: 'Artifacts.',
+    environments: 'Environments and deployments.',
+    secrets: 'Secrets.',
+    tokens: 'Tokens.',
+    models: 'Models and provider accounts.',
+    recipes: 'Recipes.',
+    system: 'The service itself.',
+  },
+);
+
+const Channel = wordEnum(
+  'NotificationChannel',
+  'How a notification reaches its recipient.',
+  { in_app: 'In the lists and counts.', mail: 'By mail.' },
+  channels,
+);
+
+const Status = wordEnum(
+  'NotificationStatus',
+  'Status of a notification.',
+  { unread: 'It was not read.', read: 'It was read.', archived: 'It is only in the list of archived ones.' },
+  statuses,
+);
+
+const Change = wordEnum('NotificationChangeKind', 'What happened to a notification.', {
+  created: 'It is new.',
+  read: 'It was read.',
+  updated: 'It has another status.',
+  resolved: 'It is not true any more.',
+});
 
 const scopeIdOf = ({ scope, recipientId, orgId, workspaceId }: NotificationRow): string | null =>
   scope === 'workspace' ? workspaceId : scope === 'organization' ? orgId : scope === 'user' ? recipientId : null;
@@ -35,9 +116,7 @@ export const Notification = builder.prismaObject('Notification', {
   interfaces: [Node],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `ntf_…`.' }),
-    scope: t.exposeString('scope', {
-      description: 'What it concerns: `user`, `workspace`, `organization` or `system`.',
-    }),
+    scope: t.expose('scope', { type: Scope, description: 'What it concerns.' }),
     scopeId: t.id({
       nullable: true,
       authorize: 'inherited',
@@ -50,13 +129,9 @@ export const Notification = builder.prismaObject('Notification', {
       description: 'The organization where it happened. `null` for what is about the account itself.',
     }),
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace where it happened.' }),
-    type: t.exposeString('type', {
-      description: '`info`, `success`, `warning`, `error` or `action_required`.',
-    }),
-    priority: t.exposeString('priority', { description: '`low`, `normal`, `high` or `urgent`.' }),
-    category: t.exposeString('category', {
-      description: 'One of the `availableCategories` of the preferences, or `security`.',
-    }),
+    type: t.expose('type', { type: Type, description: 'What kind of message it is.' }),
+    priority: t.expose('priority', { type: PriorityEnum, description: 'How urgent it is.' }),
+    category: t.expose('category', { type: Category, description: 'What it is about.' }),
     title: t.exposeString('title', { description: 'One line, at most 200 characters.' }),
     message: t.exposeString('message', { description: 'A few sentences, at most 2,000 characters.' }),
     actionUrl: t.string({
@@ -72,12 +147,13 @@ export const Notification = builder.prismaObject('Notification', {
       description: 'The REST path of the same, for programs. `null` if there is none.',
     }),
     actionLabel: t.exposeString('actionLabel', { nullable: true, description: 'The label of that link.' }),
-    status: t.exposeString('status', { description: '`unread`, `read` or `archived`.' }),
-    sourceService: t.exposeString('sourceService', {
-      description: 'The part of the service that it comes from, such as `secrets`.',
+    status: t.expose('status', { type: Status, description: 'Its status.' }),
+    sourceService: t.expose('sourceService', {
+      type: Source,
+      description: 'The part of the service that it comes from.',
     }),
     sourceEvent: t.exposeString('sourceEvent', {
-      description: 'What happened, as the event stream names it: `secret.expiring`.',
+      description: 'What happened, as the event stream names it: `secret.expiring`. An open set, as types of events.',
     }),
     metadata: t.field({
       type: 'JSONObject',
@@ -129,8 +205,8 @@ const UnreadNotifications = builder.objectRef<CountsRow>('UnreadNotifications').
 const NotificationMute = builder.objectRef<MuteRow>('NotificationMute').implement({
   description: 'What a user does not want: a category, somewhere or everywhere, by one channel.',
   fields: (t) => ({
-    category: t.exposeString('category', { description: 'The category.' }),
-    channel: t.exposeString('channel', { description: '`in_app` or `mail`.' }),
+    category: t.expose('category', { type: Category, description: 'The category.' }),
+    channel: t.expose('channel', { type: Channel, description: 'How it would reach the user.' }),
     orgId: t.exposeID('orgId', { nullable: true, description: 'The organization. `null` for everywhere.' }),
     workspaceId: t.exposeID('workspaceId', {
       nullable: true,
@@ -165,12 +241,14 @@ refersTo(NotificationSchedule, {
 const NotificationPreferences = builder.objectRef<PreferencesRow>('NotificationPreferences').implement({
   description: 'Which notifications the caller does not want.',
   fields: (t) => ({
-    mutedCategories: t.stringList({
+    mutedCategories: t.field({
+      type: [Category],
       authorize: 'inherited',
       description: 'Categories of which nothing new is told, neither here nor by mail.',
       resolve: ({ mutedCategories }) => [...mutedCategories],
     }),
-    availableCategories: t.stringList({
+    availableCategories: t.field({
+      type: [Category],
       authorize: 'inherited',
       description: 'Categories that may be muted. `security` is always delivered.',
       resolve: ({ availableCategories }) => [...availableCategories],
@@ -216,9 +294,8 @@ builder.queryFields((t) => ({
     authorize: READ,
     args: {
       status: t.arg({
-        type: 'String' as unknown as InputRef<NotificationStatus>,
-        constraints: { oneOf: [...statuses] },
-        description: '`unread`, `read` or `archived`. Default: all that are not archived.',
+        type: Status,
+        description: 'Only notifications with this status. Default: all that are not archived.',
       }),
       category: t.arg.string({ constraints: bounds.open, description: 'Only of this category.' }),
       isResolved: t.arg.boolean({
@@ -245,11 +322,11 @@ builder.queryFields((t) => ({
 const NotificationChange = builder.objectRef<ChangeRow>('NotificationChange').implement({
   description: 'What happened to notifications of the caller.',
   fields: (t) => ({
-    change: t.string({
+    change: t.field({
+      type: Change,
       nullable: true,
       authorize: 'inherited',
-      description:
-        '`created`, `read`, `updated` (another status) or `resolved` (not true any more). `null` at the beginning.',
+      description: 'What happened. `null` at the beginning.',
       resolve: ({ event }) => event?.type.slice('notification.'.length) ?? null,
     }),
     notification: t.field({
@@ -278,6 +355,7 @@ builder.subscriptionFields((t) => ({
       'A token follows those of its own.',
     authorize: READ,
     activity: FOLLOWED,
+    extensions: { showsChanges: true },
     subscribe: async (_root, _args, { caller, services }) =>
       services.notifications.followUnread(caller, await services.events.subscribeToOwn(caller)),
     resolve: (counts: CountsRow) => counts,
@@ -300,7 +378,7 @@ const NotificationPreferencesInput = builder.inputType('NotificationPreferencesI
   description: 'Which notifications the caller does not want.',
   fields: (t) => ({
     mutedCategories: t.field({
-      type: ['String'] as unknown as [InputRef<NotificationCategory>],
+      type: [Category],
       required: true,
       constraints: { maxItems: 50, item: { oneOf: [...mutableCategories] } },
       description: 'Replaces the muted categories. `security` cannot be muted.',
@@ -312,16 +390,15 @@ const NotificationMuteInput = builder.inputType('NotificationMuteInput', {
   description: 'One mute: a category, in a place or everywhere, on one channel.',
   fields: (t) => ({
     category: t.field({
-      type: 'String' as unknown as InputRef<NotificationCategory>,
+      type: Category,
       required: true,
       constraints: { oneOf: [...mutableCategories] },
       description: 'The category. `security` cannot be muted.',
     }),
     channel: t.field({
-      type: 'String' as unknown as InputRef<NotificationChannel>,
+      type: Channel,
       required: true,
-      constraints: { oneOf: [...channels] },
-      description: '`in_app`: not in the lists and counts. `mail`: no mails.',
+      description: 'How it would reach the user: it does not any more.',
     }),
     orgId: t.id({ constraints: bounds.id, description: 'Only in this organization. Default: everywhere.' }),
     workspaceId: t.id({

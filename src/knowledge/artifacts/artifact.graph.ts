@@ -11,10 +11,12 @@ import { idArg, namespaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { inside } from '../../graphql/row-places.ts';
+import { TextLanguageEnum } from '../../graphql/shared-enums.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
 import { Thread } from '../threads/thread.graph.ts';
+import { ArtifactScope, ArtifactStatus } from './artifact.enums.ts';
 import {
   CreateArtifactInput,
   PromoteArtifactInput,
@@ -70,11 +72,13 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
     keywords: t.exposeStringList('keywords', { description: 'Words that it is about.' }),
     tags: t.exposeStringList('tags', { description: 'Free labels.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
-    language: t.exposeString('language', {
+    language: t.expose('language', {
+      type: TextLanguageEnum,
       nullable: true,
       description: 'The language that its text was said to be in, as ISO 639-1; `null` if nobody said one.',
     }),
-    indexLanguage: t.exposeString('indexLanguage', {
+    indexLanguage: t.expose('indexLanguage', {
+      type: TextLanguageEnum,
       nullable: true,
       description:
         'The language that its text is indexed in, as ISO 639-1: its own, that of the workspace, of the operator’s ' +
@@ -89,14 +93,8 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
     }),
     sourceStepId: t.exposeString('sourceStepId', { nullable: true, description: 'The step that produced it.' }),
     sourceTool: t.exposeString('sourceTool', { nullable: true, description: 'The tool that produced it.' }),
-    scope: t.exposeString('scope', {
-      description:
-        '`thread` if it belongs to one, else `namespace`; `workspace` once it was promoted. An artifact outlives its ' +
-        'thread.',
-    }),
-    status: t.exposeString('status', {
-      description: '`active`, `archived`, `superseded` by a later version, or `expired`.',
-    }),
+    scope: t.expose('scope', { type: ArtifactScope, description: 'Where it belongs.' }),
+    status: t.expose('status', { type: ArtifactStatus, description: 'Its status.' }),
     ttlSeconds: t.exposeInt('ttlSeconds', { nullable: true, description: 'Its lifetime in seconds.' }),
     expiresAt: t.expose('expiresAt', optionalTime('The end of its lifetime; `null` while it is pinned.')),
     isPinned: t.exposeBoolean('isPinned', { description: 'Whether it is kept in spite of its lifetime.' }),

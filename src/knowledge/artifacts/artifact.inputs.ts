@@ -1,7 +1,8 @@
 import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
+import { TextLanguageEnum } from '../../graphql/shared-enums.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
-import { languages } from '../../kernel/languages.ts';
+import { ArtifactStatus } from './artifact.enums.ts';
 
 /** The largest text of an artifact, in bytes of UTF-8. Larger ones are files. */
 const MAX_CONTENT_BYTES = 1024 * 1024;
@@ -14,7 +15,6 @@ const mime = {
   maxLength: 255,
 } as const satisfies Constraints;
 const reference = { minLength: 1, maxLength: 255 } as const satisfies Constraints;
-const language = { oneOf: languages } as const satisfies Constraints;
 const labels = { maxItems: 50, item: { minLength: 1, maxLength: 64 } } as const satisfies Constraints;
 const kept = <Bounds extends Constraints>(constraints: Bounds) => ({ ...constraints, notNull: true }) as const;
 
@@ -46,7 +46,7 @@ export const CreateArtifactInput = builder.inputType('CreateArtifactInput', {
     keywords: t.stringList({ constraints: labels, description: 'Words that it is about.' }),
     tags: t.stringList({ constraints: labels, description: 'Free labels.' }),
     metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
-    language: t.string({ constraints: language, description: `${LANGUAGE} ${DETECTED}` }),
+    language: t.field({ type: TextLanguageEnum, description: `${LANGUAGE} ${DETECTED}` }),
     source: t.string({
       constraints: bounds.open,
       description: 'Where it comes from: `api` (default), `user`, `agent`, `tool`, `workflow` or another word.',
@@ -72,7 +72,7 @@ export const UploadArtifactInput = builder.inputType('UploadArtifactInput', {
     threadId: t.id({ constraints: bounds.id, description: 'The thread that it belongs to.' }),
     tags: t.stringList({ constraints: labels, description: 'Free labels.' }),
     metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
-    language: t.string({ constraints: language, description: `${LANGUAGE} ${DETECTED}` }),
+    language: t.field({ type: TextLanguageEnum, description: `${LANGUAGE} ${DETECTED}` }),
     ttlSeconds: t.int({ constraints: ttl, description: `${TTL} Without one, it does not expire.` }),
     rootArtifactId: t.id({
       constraints: bounds.id,
@@ -101,11 +101,12 @@ export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
       constraints: { notNull: true },
       description: 'Replaces the free-form data.',
     }),
-    language: t.string({
-      constraints: language,
+    language: t.field({
+      type: TextLanguageEnum,
       description: `${LANGUAGE} \`null\` for that of the workspace, of the setting, or the one that is detected.`,
     }),
-    status: t.string({
+    status: t.field({
+      type: ArtifactStatus,
       constraints: { oneOf: ['active', 'archived'], notNull: true },
       description: '`active` or `archived`.',
     }),

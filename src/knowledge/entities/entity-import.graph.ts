@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { appNamespaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { EntityImportOutcome, EntityMatch } from './entity.enums.ts';
 import { CreateEntityInput, Entity, entityBounds, relationBounds } from './entity.graph.ts';
 import type { EntityImportResult as Result } from './entity-import.ts';
 import type { ResolvedEntity as Resolved } from './entity-resolution.ts';
@@ -15,9 +16,10 @@ const ResolvedEntity = builder.objectRef<Resolved>('ResolvedEntity').implement({
   fields: (t) => ({
     entity: t.expose('entity', { type: Entity, authorize: 'inherited', description: 'The entity.' }),
     created: t.exposeBoolean('created', { description: 'Whether the entity was created by this request.' }),
-    matchedBy: t.exposeString('matchedBy', {
+    matchedBy: t.expose('matchedBy', {
+      type: EntityMatch,
       nullable: true,
-      description: 'How the entity was found: `external_id`, `name` or `alias`; `null` if it was created.',
+      description: 'How the entity was found; `null` if it was created.',
     }),
   }),
 });
@@ -107,7 +109,7 @@ const ImportedEntity = builder.objectRef<Result['entities'][number]>('ImportedEn
   fields: (t) => ({
     key: t.exposeString('key', { nullable: true, description: 'The key that it was given.' }),
     entityId: t.exposeID('entityId', { description: 'The entity.' }),
-    outcome: t.exposeString('outcome', { description: '`created`, `updated` or `unchanged`.' }),
+    outcome: t.expose('outcome', { type: EntityImportOutcome, description: 'What became of it.' }),
   }),
 });
 refersTo(ImportedEntity, { entityId: { kind: 'entity', required: true } });

@@ -1,6 +1,7 @@
 import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import { appNamespaceArgs } from '../../graphql/place-args.ts';
+import { EntitySearchMatch } from './entity.enums.ts';
 import { Entity } from './entity.graph.ts';
 import type { FoundEntity as Found } from './entity-search.ts';
 
@@ -9,11 +10,7 @@ const FoundEntity = builder.objectRef<Found>('FoundEntity').implement({
   fields: (t) => ({
     entity: t.expose('entity', { type: Entity, authorize: 'inherited', description: 'The entity.' }),
     score: t.exposeFloat('score', { description: 'How well the entity fits, from 0 to 1.' }),
-    matchedBy: t.exposeString('matchedBy', {
-      description:
-        'How the entity was found: `name`, `external_id`, `name_prefix` (the name begins with the query), `alias`, ' +
-        '`tag`, `part` (a name, alias, tag or external id contains the query) or `similar`.',
-    }),
+    matchedBy: t.expose('matchedBy', { type: EntitySearchMatch, description: 'How the entity was found.' }),
   }),
 });
 

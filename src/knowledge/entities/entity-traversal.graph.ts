@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import { appNamespaceArgs, idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { RelationDirection, WalkDirection } from './entity.enums.ts';
 import { Entity, EntityRelation, entityBounds, firstArg, relationBounds } from './entity.graph.ts';
 import {
   type ConnectedEntity as Connected,
@@ -10,7 +11,6 @@ import {
   type EntityTraversal as Traversal,
 } from './entity.traversal.ts';
 import type { EntityPathResult as FoundPath, EntityPath as Path } from './entity-path.ts';
-import { directions } from './walk-filters.ts';
 
 /** The filters of a walk. */
 const walkArgs = () =>
@@ -19,10 +19,7 @@ const walkArgs = () =>
       constraints: { maxItems: 50, item: relationBounds.relationType },
       description: 'Only relations of these types. Default: all.',
     }),
-    direction: t.string({
-      constraints: { oneOf: directions },
-      description: '`outgoing` follows relations from source to target, `incoming` the other way. Default `both`.',
-    }),
+    direction: t.field({ type: WalkDirection, description: 'Which way relations are followed. Default `both`.' }),
     asOf: t.field({
       type: 'DateTime',
       description: 'Only relations that hold at this time: from `validFrom` on, and before `validTo`. Default: all.',
@@ -48,7 +45,8 @@ const ConnectedEntity = builder.objectRef<Connected>('ConnectedEntity').implemen
     }),
     depth: t.exposeInt('depth', { description: 'The least number of relations between the root and the entity.' }),
     relationType: t.exposeString('relationType', { description: 'The type of the relation that led to it.' }),
-    direction: t.exposeString('direction', {
+    direction: t.expose('direction', {
+      type: RelationDirection,
       description: '`outgoing` if that relation points to the entity, `incoming` if it points away from it.',
     }),
     viaEntityId: t.exposeID('viaEntityId', { description: 'The entity before it on the way.' }),

@@ -12,6 +12,7 @@ import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
+import { RelationDirection } from './entity.enums.ts';
 import { type Entity as EntityRow, MAX_MEMORIES } from './entity.source.ts';
 import { MAX_MERGES } from './entity-merge.ts';
 import { MAX_NEWEST, type SeenRelation } from './entity-relation.reads.ts';
@@ -85,9 +86,7 @@ export const EntityRelation = builder.objectRef<SeenRelation>('EntityRelation').
   fields: (t) => ({
     relationId: t.exposeID('id', { description: 'Identifier, `rel_…`. Both entities see the same.' }),
     relationType: t.exposeString('relationType', { description: 'What the source is to the target: `works_at`.' }),
-    direction: t.exposeString('direction', {
-      description: '`outgoing` if the entity that sees it is its source, `incoming` if the target is.',
-    }),
+    direction: t.expose('direction', { type: RelationDirection, description: 'How the entity sees it.' }),
     targetEntityId: t.exposeID('targetEntityId', { description: 'The other entity.' }),
     targetName: t.exposeString('targetName', { description: 'The name of the other entity.' }),
     weight: t.exposeFloat('weight', { description: 'How strong it is, from 0. Default 1.' }),

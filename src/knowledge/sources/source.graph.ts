@@ -9,9 +9,16 @@ import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
 import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
 import type { Source as SourceRow } from './source.service.ts';
+
+const SourceStatus = wordEnum('SourceStatus', 'Status of a source.', {
+  pending: 'Its text is not indexed yet.',
+  ready: 'Its text is indexed.',
+  failed: 'Its text could not be indexed.',
+});
 
 export const Source = builder.objectRef<SourceRow>('Source').implement({
   description: 'Knowledge that the apps of a workspace, or of one of its namespaces, may use.',
@@ -28,9 +35,7 @@ export const Source = builder.objectRef<SourceRow>('Source').implement({
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     sourceType: t.exposeString('sourceType', { description: '`artifact`, `manual` or another word.' }),
-    status: t.exposeString('status', {
-      description: '`pending` until its text is indexed, then `ready` or `failed`.',
-    }),
+    status: t.expose('status', { type: SourceStatus, description: 'Its status.' }),
     chunkCount: t.exposeInt('chunkCount', { description: 'Into how many parts its text is cut.' }),
     tokenCount: t.exposeInt('tokenCount', { description: 'The tokens of these parts.' }),
     sizeBytes: t.expose('sizeBytes', { type: 'Int53', description: 'The size of its content in bytes.' }),

@@ -1,6 +1,9 @@
 import type { StreamEvent } from '../../data/outbox.ts';
 import { builder } from '../../graphql/builder.ts';
+import type { Context } from '../../graphql/context.ts';
 import { bounds } from '../../graphql/inputs.ts';
+import { Node, visibleResource } from '../../graphql/node.ts';
+import { PrincipalTypeEnum } from '../../graphql/shared-enums.ts';
 import type { SubscribeOptions } from './event.service.ts';
 import { cursorOf } from './position.ts';
 
@@ -9,9 +12,7 @@ import { cursorOf } from './position.ts';
 const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').implement({
   description: 'Who caused an event.',
   fields: (t) => ({
-    principalType: t.exposeString('principal_type', {
-      description: '`user`, `api_token`, `app_token`, `service_account`, `system` or `anonymous`.',
-    }),
+    principalType: t.expose('principal_type', { type: PrincipalTypeEnum, description: 'What kind of principal.' }),
     principalId: t.exposeID('principal_id', { nullable: true, description: 'Identifier of the principal.' }),
     username: t.exposeString('username', { nullable: true, description: 'Name of the user.' }),
   }),
@@ -19,7 +20,8 @@ const EventActor = builder.objectRef<StreamEvent['actor']>('EventActor').impleme
 
 const WorkspaceEvent = builder.objectRef<StreamEvent>('WorkspaceEvent').implement({
   description:
-    'An event in a workspace. It carries identifiers, not the resource: read the resource with your own permissions.',
+    'An event in a workspace. It is the same for everybody who receives it, except for `resource`, which is what the ' +
+    'reader may see.',
   fields: (t) => ({
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace.' }),
     namespaceId: t.exposeID('namespaceId', {
@@ -36,8 +38,8 @@ const WorkspaceEvent = builder.objectRef<StreamEvent>('WorkspaceEvent').implemen
 
 const OrganizationEvent = builder.objectRef<StreamEvent>('OrganizationEvent').implement({
   description:
-    'An event of an organization itself. It carries identifiers, not the resource: ' +
-    'read the resource with your own permissions.',
+    'An event of an organization itself. It is the same for everybody who receives it, except for `resource`, which ' +
+    'is what the reader may see.',
 });
 
 for (const Event of [WorkspaceEvent, OrganizationEvent])
@@ -52,7 +54,8 @@ for (const Event of [WorkspaceEvent, OrganizationEvent])
     type: t.exposeString('type', {
       description:
         '`<resource>.created`, `<resource>.updated` and so on. `resync`, `heartbeat` and `stream.closing` are about ' +
-        'the stream itself.',
+        'the stream itself. An open set: later versions have more types, and a client ignores those that it does not ' +
+        'know.',
     }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
     actor: t.field({
@@ -62,8 +65,19 @@ for (const Event of [WorkspaceEvent, OrganizationEvent])
       description: 'Who caused the event.',
       resolve: (event) => event.actor,
     }),
-    resourceType: t.exposeString('resourceType', { description: 'Kind of the resource.' }),
+    resourceType: t.exposeString('resourceType', { description: 'Kind of the resource: an open set, as `type`.' }),
     resourceId: t.exposeID('resourceId', { description: 'Identifier of the resource.' }),
+    resource: t.field({
+      type: Node,
+      nullable: true,
+      authorize: 'signedIn',
+      extensions: { beside: 'resourceId' },
+      description:
+        'The resource as it is when the event is sent, read with the rights that the reader has then: what ' +
+        '`node(id: resourceId)` would be. `null` if it was deleted, if the reader may not read it, and for what is no ' +
+        '`Node`.',
+      resolve: ({ resourceId, orgId }, _args, context) => visibleResource(context, resourceId, orgId),
+    }),
     data: t.expose('data', { type: 'JSONObject', description: 'Details, depending on `type`.' }),
     timestamp: t.expose('timestamp', { type: 'DateTime', description: 'When it happened.' }),
     traceId: t.exposeString('traceId', { nullable: true, description: 'Trace of the request that caused the event.' }),
@@ -94,6 +108,13 @@ const subscribeOptions = (
   heartbeat,
   join,
 });
+
+/** The streams, whose readers read together what an event is about. */
+function eventsOf(context: Context): Context['services']['events'] {
+  const { events } = context.services;
+  context.rows = events.rows;
+  return events;
+}
 
 builder.subscriptionFields((t) => {
   const options = {
@@ -136,8 +157,12 @@ builder.subscriptionFields((t) => {
         ...options,
       },
       extensions: { sameForAll: true },
-      subscribe: (_root, { orgId, workspaceId, ...options }, { caller, services, lastEventId }) =>
-        services.events.subscribe(caller, { orgId, workspaceId }, subscribeOptions(options, lastEventId)),
+      subscribe: (_root, { orgId, workspaceId, ...options }, context) =>
+        eventsOf(context).subscribe(
+          context.caller,
+          { orgId, workspaceId },
+          subscribeOptions(options, context.lastEventId),
+        ),
       resolve: (event: StreamEvent) => event,
     }),
     organizationEvents: t.field({
@@ -151,8 +176,12 @@ builder.subscriptionFields((t) => {
       activity: { resourceType: 'sync', action: 'read' },
       args: { orgId: t.arg.id({ required: true, description: 'The organization.' }), ...options },
       extensions: { sameForAll: true },
-      subscribe: (_root, { orgId, ...options }, { caller, services, lastEventId }) =>
-        services.events.subscribeToOrganization(caller, orgId, subscribeOptions(options, lastEventId)),
+      subscribe: (_root, { orgId, ...options }, context) =>
+        eventsOf(context).subscribeToOrganization(
+          context.caller,
+          orgId,
+          subscribeOptions(options, context.lastEventId),
+        ),
       resolve: (event: StreamEvent) => event,
     }),
   };

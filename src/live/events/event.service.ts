@@ -3,6 +3,7 @@ import type { Access } from '../../access/access.ts';
 import type { Authentication } from '../../access/authentication.ts';
 import type { Config } from '../../config.ts';
 import type { StreamEvent } from '../../data/outbox.ts';
+import { RowsTogether } from '../../data/rows-together.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
@@ -54,6 +55,8 @@ interface StreamedWorkspace {
 
 /** The live events of workspaces, and of organizations themselves. */
 export class EventService {
+  /** The rows that events are about: one read of each for all streams that get an event together. */
+  readonly rows = new RowsTogether();
   /** Streams may resume for 24 hours. */
   readonly retention = [`delete from events where timestamp < now() - interval '7 days'`];
   readonly #deps: EventServiceDeps;

@@ -1,4 +1,3 @@
-import type { InputRef } from '@pothos/core';
 import { builder } from '../../graphql/builder.ts';
 import type { Context } from '../../graphql/context.ts';
 import { bounds } from '../../graphql/inputs.ts';
@@ -6,9 +5,11 @@ import { visibleNode } from '../../graphql/node.ts';
 import type { PlacedRow } from '../../graphql/parent-kinds.ts';
 import { workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { placeOfRow } from '../../kernel/place.ts';
 import { declarationOf, type IdKind, type ResourceWord, resourceWords } from '../../kernel/resources.ts';
+import { startingNoun } from '../../kernel/wording.ts';
 import type { Announced, PresentUser, Viewed } from './presence.service.ts';
 
 /** A resource in a workspace that can be read by its identifier. */
@@ -23,10 +24,25 @@ const isViewable = (word: ResourceWord): word is Viewable => {
 };
 const viewable = resourceWords.filter(isViewable);
 
+const ViewableType = wordEnum<Viewable>(
+  'ViewableResourceType',
+  'A kind of resource that a user can look at, as in events.',
+  Object.fromEntries(viewable.map((word) => [word, `${startingNoun(word.replaceAll('_', ' '))}.`])) as Record<
+    Viewable,
+    string
+  >,
+);
+
+const PresenceStatus = wordEnum<Announced['status']>('PresenceStatus', 'What an announcement of presence did.', {
+  joined: 'The user is present.',
+  left: 'The session has left.',
+  viewing: 'The user is present, and looks at something.',
+});
+
 const ViewedResource = builder.objectRef<Viewed>('ViewedResource').implement({
   description: 'The resource that a user looks at.',
   fields: (t) => ({
-    resourceType: t.exposeString('resourceType', { description: 'Kind of the resource.' }),
+    resourceType: t.expose('resourceType', { type: ViewableType, description: 'Kind of the resource.' }),
     resourceId: t.exposeID('resourceId', { description: 'Identifier of the resource.' }),
   }),
 });
@@ -53,7 +69,7 @@ refersTo(PresentUserType, { userId: 'user' });
 const PresenceAnnouncement = builder.objectRef<Announced>('PresenceAnnouncement').implement({
   description: 'The answer to an announcement of presence.',
   fields: (t) => ({
-    status: t.exposeString('status', { description: '`joined`, `left` or `viewing`.' }),
+    status: t.expose('status', { type: PresenceStatus, description: 'What it did.' }),
     userId: t.exposeID('userId', { description: 'The user of the caller.' }),
     presence: t.expose('presence', {
       type: [PresentUserType],
@@ -134,10 +150,9 @@ builder.mutationFields((t) => ({
     args: {
       ...workspaceArgs(),
       resourceType: t.arg({
-        type: 'String' as unknown as InputRef<Viewable>,
+        type: ViewableType,
         required: true,
-        constraints: { oneOf: viewable },
-        description: 'Kind of the resource, as in events: `thread`, `artifact` and so on.',
+        description: 'Kind of the resource.',
       }),
       resourceId: t.arg.id({
         required: true,

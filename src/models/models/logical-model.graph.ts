@@ -9,6 +9,7 @@ import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { Organization } from '../../tenancy/organizations/organization.graph.ts';
+import { LogicalModelStatus } from './logical-model.enums.ts';
 import { CreateLogicalModelInput, MAX_FALLBACKS, modelArg, UpdateLogicalModelInput } from './logical-model.inputs.ts';
 import type {
   LogicalModel as LogicalModelRow,
@@ -70,10 +71,9 @@ export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').i
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     modelType: t.exposeString('modelType', { description: '`chat`, `embedding`, … or another word.' }),
-    status: t.exposeString('status', {
-      description:
-        'Derived from the targets: `active` (all are healthy, or there are none), `degraded` (some are healthy) ' +
-        'or `unavailable` (none is healthy). `deprecated` or `disabled` if set by hand.',
+    status: t.expose('status', {
+      type: LogicalModelStatus,
+      description: 'Its status: derived from the targets, unless `deprecated` or `disabled` was set by hand.',
     }),
     statusReason: t.exposeString('statusReason', { nullable: true, description: 'Why the model is not active.' }),
     capabilities: t.expose('capabilities', { type: 'BooleanMap', description: 'What the model can do, by name.' }),
@@ -117,7 +117,10 @@ readable(LogicalModel, {
   filters: () =>
     builder.args((t) => ({
       modelType: t.string({ constraints: bounds.open, description: 'Only models of this type.' }),
-      status: t.string({ constraints: bounds.open, description: 'Only models with this status, as shown.' }),
+      status: t.string({
+        constraints: bounds.open,
+        description: 'Only models with this status, as shown. Another word finds nothing.',
+      }),
       enabledOnly: t.boolean({
         required: true,
         defaultValue: false,

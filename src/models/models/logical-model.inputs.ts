@@ -1,6 +1,7 @@
 import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
+import { LogicalModelStatus } from './logical-model.enums.ts';
 
 /** An identifier of a model. `.` and `..` are not allowed, because clients drop them from paths. */
 export const modelIdBounds = { pattern: '(?!\\.{1,2}$)[A-Za-z0-9._:/-]{1,128}' } as const satisfies Constraints;
@@ -133,7 +134,8 @@ export const UpdateLogicalModelInput = builder.inputType('UpdateLogicalModelInpu
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     modelType: t.string({ constraints: { ...bounds.open, notNull: true }, description: 'What the model does.' }),
-    status: t.string({
+    status: t.field({
+      type: LogicalModelStatus,
       constraints: { oneOf: ['active', 'deprecated', 'disabled'] },
       description:
         '`deprecated` and `disabled` override the status derived from the targets. `active` and `null` return to ' +

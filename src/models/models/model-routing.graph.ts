@@ -77,7 +77,7 @@ const RouteTarget = builder.objectRef<RouteTargetRow>('RouteTarget').implement({
     modelName: t.exposeString('modelName', { description: "The model's name at the provider." }),
     providerType: t.exposeString('providerType', { description: 'The provider of the account.' }),
     region: t.exposeString('region', { nullable: true, description: 'Where the account is served.' }),
-    routingMode: t.exposeString('routingMode', { description: '`direct` or `bridge`.' }),
+    routingMode: t.exposeString('routingMode', { description: '`direct`, `bridge` or another word.' }),
     bridgeId: t.exposeString('bridgeId', { nullable: true, description: 'The bridge, if one is used.' }),
     bridgeEndpointName: t.exposeString('bridgeEndpointName', {
       nullable: true,

@@ -7,6 +7,7 @@ import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { Organization } from '../../tenancy/organizations/organization.graph.ts';
 import { CreateProviderAccountInput, UpdateProviderAccountInput } from './provider-account.inputs.ts';
 import type {
@@ -49,10 +50,18 @@ const RateLimitPolicy = builder.objectRef<RateLimitPolicyRow>('RateLimitPolicy')
     maxConcurrency: t.exposeInt('maxConcurrency', { description: 'Requests at the same time.' }),
     burstSize: t.exposeInt('burstSize', { description: 'Requests allowed at once after a pause.' }),
     queuePolicy: t.exposeString('queuePolicy', {
-      description: 'What happens to a request above the limits: `wait` or `reject`.',
+      description: 'What happens to a request above the limits: `wait`, `reject` or another word.',
     }),
     queueTimeoutSeconds: t.exposeInt('queueTimeoutSeconds', { description: 'How long a request waits, in seconds.' }),
   }),
+});
+
+const ProviderAccountStatus = wordEnum('ProviderAccountStatus', 'Status of an account at a provider.', {
+  pending: 'No request has succeeded yet.',
+  active: 'The last request succeeded.',
+  degraded: 'Requests failed.',
+  error: 'The provider refused the credentials three times.',
+  disabled: 'The account is not enabled.',
 });
 
 export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAccount').implement({
@@ -69,13 +78,9 @@ export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAc
       nullable: true,
       description: 'Where the API of an `openai_compatible` account is, for what the service itself sends: embeddings.',
     }),
-    status: t.exposeString('status', {
-      description:
-        '`pending` until the first request succeeds, then `active`. `degraded` after failures, `error` after ' +
-        'three refused credentials. `disabled` while the account is not enabled.',
-    }),
+    status: t.expose('status', { type: ProviderAccountStatus, description: 'Its status.' }),
     statusReason: t.exposeString('statusReason', { nullable: true, description: 'Why the account is not active.' }),
-    routingMode: t.exposeString('routingMode', { description: '`direct` or `bridge`.' }),
+    routingMode: t.exposeString('routingMode', { description: '`direct`, `bridge` or another word.' }),
     bridgeId: t.exposeString('bridgeId', { nullable: true, description: 'The bridge, if one is used.' }),
     bridgeEndpointName: t.exposeString('bridgeEndpointName', {
       nullable: true,
@@ -110,7 +115,10 @@ readable(ProviderAccount, {
   filters: () =>
     builder.args((t) => ({
       providerType: t.string({ constraints: bounds.open, description: 'Only accounts at this provider.' }),
-      status: t.string({ constraints: bounds.open, description: 'Only accounts with this status, as shown.' }),
+      status: t.string({
+        constraints: bounds.open,
+        description: 'Only accounts with this status, as shown. Another word finds nothing.',
+      }),
       enabledOnly: t.boolean({
         required: true,
         defaultValue: false,

@@ -8,9 +8,21 @@ import { MASKED, maySeeSecrets } from '../../graphql/plain-secrets.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { masked } from '../../kernel/plain-secrets.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import { CRON, kinds, MAX_CRON_LENGTH, MAX_INPUT_BYTES } from './action.words.ts';
+
+const ActionKind = wordEnum(
+  'ActionKind',
+  'What starts an action.',
+  {
+    trigger: 'An event in its workspace: `triggerEvent`.',
+    scheduled: 'The clock: `cron` in `timezone`.',
+    manual: 'Somebody, with a request.',
+  },
+  kinds,
+);
 
 const Action = builder.prismaObject('Action', {
   description: 'What starts an augmentation of an app besides requests: somebody, an event, or the clock.',
@@ -18,7 +30,7 @@ const Action = builder.prismaObject('Action', {
   fields: (t) => ({
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
-    kind: t.exposeString('kind', { description: '`manual`, `trigger` or `scheduled`.' }),
+    kind: t.expose('kind', { type: ActionKind, description: 'What starts it.' }),
     enabled: t.exposeBoolean('enabled', { description: 'Whether the action is in use.' }),
     augmentationId: t.exposeID('augmentationId', { description: 'The augmentation that the action runs.' }),
     triggerEvent: t.exposeString('triggerEvent', {
@@ -55,7 +67,6 @@ refersTo(Action, {
 });
 readable(Action, { kind: 'action', below: App, reads: ({ actions }) => actions.reads });
 
-const kind = { oneOf: kinds };
 const cron = { pattern: CRON, maxLength: MAX_CRON_LENGTH };
 const timezone = { minLength: 1, maxLength: 64 };
 const triggerEvent = { minLength: 1, maxLength: 128 };
@@ -65,7 +76,7 @@ const CreateActionInput = builder.inputType('CreateActionInput', {
   fields: (t) => ({
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    kind: t.string({ constraints: kind, description: '`manual` (default), `trigger` or `scheduled`.' }),
+    kind: t.field({ type: ActionKind, description: 'What starts it. Default `manual`.' }),
     enabled: t.boolean({ description: 'Whether the action is in use. Default true.' }),
     augmentationId: t.id({
       required: true,
@@ -100,9 +111,10 @@ const UpdateActionInput = builder.inputType('UpdateActionInput', {
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    kind: t.string({
-      constraints: { ...kind, notNull: true },
-      description: '`manual`, `trigger` or `scheduled`.',
+    kind: t.field({
+      type: ActionKind,
+      constraints: { notNull: true },
+      description: 'What starts it.',
     }),
     enabled: t.boolean({
       constraints: { notNull: true },

@@ -8,6 +8,7 @@ import { MASKED, maySeeSecrets } from '../../graphql/plain-secrets.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { masked } from '../../kernel/plain-secrets.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import type { Augmentation as AugmentationRow, Stage, Step } from './augmentation.source.ts';
@@ -17,6 +18,20 @@ import { limits } from './augmentation-stages.ts';
 const KEY_DESCRIPTION =
   'What other steps of the augmentation call it by, unique in it: in a config, `{{steps.KEY.field}}` is something ' +
   'that the step gave, and `{{step.KEY}}` the step itself. References to a step that is not there are refused.';
+
+const ExecutionMode = wordEnum(
+  'ExecutionMode',
+  'How the steps of a stage run.',
+  { sequential: 'One after the other.', parallel: 'At the same time.' },
+  executionModes,
+);
+
+const AugmentationStatus = wordEnum(
+  'AugmentationStatus',
+  'Status of an augmentation.',
+  { draft: 'It is being made.', active: 'It is in use.', archived: 'It is no longer in use.' },
+  statuses,
+);
 
 const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
   description: 'A step of a stage.',
@@ -58,9 +73,7 @@ const AugmentationStage = builder.objectRef<Stage>('AugmentationStage').implemen
     stageId: t.exposeID('id', { description: 'Identifier, `stg_…`.' }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     position: t.exposeInt('position', { description: 'Place in the augmentation, from 1.' }),
-    executionMode: t.exposeString('executionMode', {
-      description: 'How the steps run: `sequential` (one after the other) or `parallel` (at the same time).',
-    }),
+    executionMode: t.expose('executionMode', { type: ExecutionMode, description: 'How the steps run.' }),
     steps: t.expose('steps', {
       type: [AugmentationStep],
       authorize: 'inherited',
@@ -77,7 +90,7 @@ export const Augmentation = builder.objectRef<AugmentationRow>('Augmentation').i
   fields: (t) => ({
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
-    status: t.exposeString('status', { description: '`draft`, `active` or `archived`.' }),
+    status: t.expose('status', { type: AugmentationStatus, description: 'Its status.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
     stages: t.field({
       type: [AugmentationStage],
@@ -92,8 +105,6 @@ inApp(Augmentation, 'augmentation');
 tracked(Augmentation);
 refersTo(Augmentation, { appId: { kind: 'app', required: true } });
 readable(Augmentation, { kind: 'augmentation', below: App, reads: ({ augmentations }) => augmentations.reads });
-
-const status = { oneOf: statuses };
 
 const StepInput = builder.inputType('AugmentationStepInput', {
   description: 'A step of a stage.',
@@ -146,10 +157,7 @@ const StageInput = builder.inputType('AugmentationStageInput', {
       description: 'Keeps a stage of the augmentation. Without it the stage is new.',
     }),
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
-    executionMode: t.string({
-      constraints: { oneOf: executionModes },
-      description: 'How the steps run: `sequential` (default) or `parallel`.',
-    }),
+    executionMode: t.field({ type: ExecutionMode, description: 'How the steps run. Default `sequential`.' }),
     steps: t.field({
       type: [StepInput],
       constraints: { maxItems: limits.stepsOfStage },
@@ -163,7 +171,7 @@ const CreateAugmentationInput = builder.inputType('CreateAugmentationInput', {
   fields: (t) => ({
     name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    status: t.string({ constraints: status, description: '`active` (default), `draft` or `archived`.' }),
+    status: t.field({ type: AugmentationStatus, description: 'Its status. Default `active`.' }),
     metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
     stages: t.field({
       type: [StageInput],
@@ -178,7 +186,7 @@ const UpdateAugmentationInput = builder.inputType('UpdateAugmentationInput', {
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
-    status: t.string({ constraints: { ...status, notNull: true }, description: '`draft`, `active` or `archived`.' }),
+    status: t.field({ type: AugmentationStatus, constraints: { notNull: true }, description: 'Its status.' }),
     metadata: t.field({
       type: 'JSONObject',
       constraints: { notNull: true },

@@ -7,8 +7,22 @@ import { appArgs, idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import { MAX_PATH_LENGTH, methods, PATH } from './endpoint.words.ts';
+
+const EndpointMethod = wordEnum(
+  'EndpointMethod',
+  'The HTTP method of the requests of an endpoint.',
+  {
+    GET: 'Reads.',
+    PUT: 'Replaces what is at its address.',
+    PATCH: 'Changes what is at its address.',
+    DELETE: 'Removes what is at its address.',
+    POST: 'Sends something to be worked on.',
+  },
+  methods,
+);
 
 const Endpoint = builder.prismaObject('Endpoint', {
   description: 'An address at which an app answers: a request to it runs an augmentation.',
@@ -17,7 +31,7 @@ const Endpoint = builder.prismaObject('Endpoint', {
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     path: t.exposeString('path', { description: 'Path of the address, unique in the app: `/chat`.' }),
-    method: t.exposeString('method', { description: '`GET`, `POST`, `PUT`, `PATCH` or `DELETE`.' }),
+    method: t.expose('method', { type: EndpointMethod, description: 'HTTP method of requests.' }),
     augmentationId: t.exposeID('augmentationId', { description: 'The augmentation that a request runs.' }),
     enabled: t.exposeBoolean('enabled', { description: 'Whether the endpoint is in use.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
@@ -32,7 +46,6 @@ refersTo(Endpoint, {
 readable(Endpoint, { kind: 'endpoint', below: App, reads: ({ endpoints }) => endpoints.reads });
 
 const path = { pattern: PATH, maxLength: MAX_PATH_LENGTH };
-const method = { oneOf: methods };
 
 const CreateEndpointInput = builder.inputType('CreateEndpointInput', {
   description: 'A new endpoint.',
@@ -46,7 +59,7 @@ const CreateEndpointInput = builder.inputType('CreateEndpointInput', {
         'Path of the address, unique in the app: lower-case letters, digits and single `.`, `_` or `-`, in parts ' +
         'that begin with `/`.',
     }),
-    method: t.string({ constraints: method, description: 'HTTP method of requests. Default `POST`.' }),
+    method: t.field({ type: EndpointMethod, description: 'HTTP method of requests. Default `POST`.' }),
     augmentationId: t.id({
       required: true,
       constraints: bounds.id,
@@ -63,7 +76,7 @@ const UpdateEndpointInput = builder.inputType('UpdateEndpointInput', {
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     path: t.string({ constraints: { ...path, notNull: true }, description: 'Path of the address, unique in the app.' }),
-    method: t.string({ constraints: { ...method, notNull: true }, description: 'HTTP method of requests.' }),
+    method: t.field({ type: EndpointMethod, constraints: { notNull: true }, description: 'HTTP method of requests.' }),
     augmentationId: t.id({
       constraints: { ...bounds.id, notNull: true },
       description: 'The augmentation that a request runs: one of the app.',

@@ -7,9 +7,16 @@ import { workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
 import { progressOf, type TokenUsage as TokenUsageRow } from './execution.progress.ts';
+
+const ExecutionStatus = wordEnum('ExecutionStatus', 'Status of an execution.', {
+  completed: 'It has ended well.',
+  failed: 'It has failed, or no report of it came.',
+  running: 'It runs.',
+});
 
 const TokenUsage = builder.objectRef<TokenUsageRow>('TokenUsage').implement({
   description: 'Model tokens that were used.',
@@ -33,7 +40,7 @@ const Execution = builder.prismaObject('Execution', {
       description: 'The endpoint of its request, if it has one.',
     }),
     actionId: t.exposeID('actionId', { nullable: true, description: 'The action that started it, if one did.' }),
-    status: t.exposeString('status', { description: '`running`, `completed` or `failed`.' }),
+    status: t.expose('status', { type: ExecutionStatus, description: 'Its status.' }),
     stagesCompleted: t.exposeInt('stagesCompleted', { description: 'Number of stages that are done.' }),
     totalStages: t.exposeInt('totalStages', { description: 'Number of all stages.' }),
     tokenUsage: t.field({
@@ -64,7 +71,6 @@ refersTo(Execution, {
   actionId: 'action',
   tokenId: 'api_token',
 });
-const status = { oneOf: ['completed', 'failed', 'running'] };
 
 readable(Execution, {
   kind: 'execution',
@@ -79,7 +85,7 @@ readable(Execution, {
   filters: () =>
     builder.args((t) => ({
       appId: t.id({ constraints: bounds.id, description: 'Only executions of this app.' }),
-      status: t.string({ constraints: status, description: 'Only `running`, `completed` or `failed` ones.' }),
+      status: t.field({ type: ExecutionStatus, description: 'Only executions with this status.' }),
       startedFrom: t.field({ type: 'DateTime', description: 'Only executions that began at this time or later.' }),
       startedBefore: t.field({
         type: 'DateTime',
@@ -122,9 +128,9 @@ const ReportExecutionInput = builder.inputType('ReportExecutionInput', {
     }),
     endpointId: t.id({ constraints: bounds.id, description: 'The endpoint of its request: one of the app.' }),
     actionId: t.id({ constraints: bounds.id, description: 'The action that started it: one of the app.' }),
-    status: t.string({
-      constraints: status,
-      description: '`running` (default), `completed` or `failed`. An execution that has ended stays so.',
+    status: t.field({
+      type: ExecutionStatus,
+      description: 'Its status. Default `running`. An execution that has ended stays so.',
     }),
     stagesCompleted: t.int({ constraints: { min: 0, max: 10_000 }, description: 'Number of stages that are done.' }),
     totalStages: t.int({

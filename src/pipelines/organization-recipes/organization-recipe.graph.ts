@@ -12,8 +12,9 @@ import { Versioned, versionArg } from '../../graphql/versions.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
 import { Organization } from '../../tenancy/organizations/organization.graph.ts';
 import { KEY, MAX_KEY_LENGTH } from '../augmentations/augmentation.words.ts';
+import { RecipeCategoryName } from '../recipes/recipe.enums.ts';
 import { RecipeRequirements } from '../recipes/recipe.graph.ts';
-import { limits, recipeCategories } from '../recipes/recipe.words.ts';
+import { limits } from '../recipes/recipe.words.ts';
 import { checkForm, recipeSchema } from '../recipes/recipe-schema.ts';
 import type {
   RecipeContent as ContentRow,
@@ -52,7 +53,7 @@ const OrganizationRecipe = builder.prismaObject('OrganizationRecipe', {
     }),
     name: t.exposeString('name', { description: 'What people call it.' }),
     description: t.exposeString('description', { description: 'What the app is for.' }),
-    category: t.exposeString('category', { description: '`starter`, `intermediate` or `advanced`.' }),
+    category: t.expose('category', { type: RecipeCategoryName, description: 'The category.' }),
     icon: t.exposeString('icon', { description: 'The name of an icon.' }),
     tags: t.exposeStringList('tags', { description: 'Labels.' }),
     needsEmbedding: t.exposeBoolean('needsEmbedding', { description: 'Whether it needs an embedding model.' }),
@@ -188,7 +189,7 @@ const CreateRecipeOfAppInput = builder.inputType('CreateRecipeOfAppInput', {
       constraints: bounds.description,
       description: 'What the app is for. Default: the description of the app.',
     }),
-    category: t.string({ constraints: { oneOf: recipeCategories }, description: 'Default `intermediate`.' }),
+    category: t.field({ type: RecipeCategoryName, description: 'Default `intermediate`.' }),
     icon: t.string({ constraints: bounds.slug, description: 'The name of an icon. Default `app`.' }),
     tags: t.stringList({ constraints: bounds.tags, description: 'Labels. Default: none.' }),
   }),

@@ -1,19 +1,29 @@
 import { builder } from '../../graphql/builder.ts';
 import { inputArg } from '../../graphql/inputs.ts';
 import { appArgs } from '../../graphql/place-args.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { limits, type MissingParts as MissingPartsRow } from './missing-parts.ts';
 import { mappingOf } from './recipe-mapping.inputs.ts';
-import type { MissingPart as MissingRow } from './recipe-surroundings.ts';
+import { type MissingPart as MissingRow, missingKinds } from './recipe-surroundings.ts';
+
+const MissingPartKind = wordEnum(
+  'MissingPartKind',
+  'What kind of thing is missing.',
+  {
+    tool: 'The catalogue has no such tool.',
+    tool_instance: 'The workspace has no instance of the tool, or the step of an app has none.',
+    model: 'The organization has no such model, or the workspace may not use it.',
+    embedding_model: 'The workspace has no embedding model.',
+    secret: 'The workspace has no such secret.',
+    credential: 'A value that an imported tool instance keeps secret, and must be given.',
+  },
+  missingKinds,
+);
 
 export const MissingPart = builder.objectRef<MissingRow>('MissingPart').implement({
   description: 'Something that a recipe or an app uses and the workspace does not have.',
   fields: (t) => ({
-    kind: t.exposeString('kind', {
-      description:
-        '`tool`: the catalogue has no such tool; `tool_instance`: the workspace has no instance of the tool, or the ' +
-        'step of an app has none; `model`; `embedding_model`: the organization has none; `secret`; or `credential`: ' +
-        'a value that an imported tool instance keeps secret, and must be given.',
-    }),
+    kind: t.expose('kind', { type: MissingPartKind, description: 'What kind of thing it is.' }),
     name: t.exposeString('name', {
       nullable: true,
       description:

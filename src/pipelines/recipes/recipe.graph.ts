@@ -4,12 +4,13 @@ import { appArgs, idArg, organizationArgs, workspaceArgs } from '../../graphql/p
 import { refersTo } from '../../graphql/references.ts';
 import type { Recipe as RecipeRow } from './built-in-recipes.ts';
 import { MissingPart } from './missing-parts.graph.ts';
+import { RecipeCategoryName } from './recipe.enums.ts';
 import type {
   AppliedRecipe as AppliedRow,
   RecipeCatalogue as CatalogueRow,
   RecipeCategory as CategoryRow,
 } from './recipe.service.ts';
-import { limits, recipeCategories } from './recipe.words.ts';
+import { limits } from './recipe.words.ts';
 import type { RecipeRequirements as RequirementsRow } from './recipe-document.ts';
 import type { ExportedRecipe as ExportedRow } from './recipe-export.ts';
 import { mappingOf } from './recipe-mapping.inputs.ts';
@@ -31,7 +32,7 @@ const Recipe = builder.objectRef<RecipeRow>('Recipe').implement({
     id: t.exposeID('id', { description: 'What it is known by: a word such as `starter-chat`.' }),
     name: t.exposeString('name', { description: 'What people call it.' }),
     description: t.exposeString('description', { description: 'What the app is for.' }),
-    category: t.exposeString('category', { description: '`starter`, `intermediate` or `advanced`.' }),
+    category: t.expose('category', { type: RecipeCategoryName, description: 'The category.' }),
     icon: t.exposeString('icon', { description: 'The name of an icon.' }),
     tags: t.exposeStringList('tags', { description: 'Labels.' }),
     needsEmbedding: t.exposeBoolean('needs_embedding', { description: 'Whether it needs an embedding model.' }),
@@ -74,7 +75,7 @@ const RecipeCatalogue = builder.objectRef<CatalogueRow>('RecipeCatalogue').imple
 const RecipeCategory = builder.objectRef<CategoryRow>('RecipeCategory').implement({
   description: 'A category of recipes.',
   fields: (t) => ({
-    category: t.exposeString('category', { description: '`starter`, `intermediate` or `advanced`.' }),
+    category: t.expose('category', { type: RecipeCategoryName, description: 'The category.' }),
     total: t.exposeInt('total', { description: 'The number of its recipes.' }),
   }),
 });
@@ -88,8 +89,8 @@ builder.queryFields((t) => ({
     args: {
       ...organizationArgs(),
       ...builder.args((of) => ({
-        category: of.string({
-          constraints: { oneOf: recipeCategories },
+        category: of.field({
+          type: RecipeCategoryName,
           description: 'Only recipes of this category.',
         }),
       })),

@@ -1,15 +1,24 @@
 import { builder } from '../../graphql/builder.ts';
 import { inOrganization } from '../../graphql/common-fields.ts';
-import { aRole, bounds, inputArg } from '../../graphql/inputs.ts';
+import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { inside } from '../../graphql/row-places.ts';
+import { RoleEnum } from '../../graphql/shared-enums.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { emailBounds } from '../users/user.graph.ts';
 import type { Invitation as InvitationRow } from './invitation.service.ts';
 import { Organization } from './organization.graph.ts';
+
+const InvitationStatus = wordEnum('InvitationStatus', 'Status of an invitation.', {
+  pending: 'It can be accepted.',
+  accepted: 'It was accepted.',
+  revoked: 'It was revoked, and can no longer be accepted.',
+  expired: 'Nobody accepted it in time.',
+});
 
 export const Invitation = builder.objectRef<InvitationRow>('Invitation').implement({
   description: 'An e-mail invitation to join an organization and, optionally, one of its workspaces.',
@@ -18,13 +27,17 @@ export const Invitation = builder.objectRef<InvitationRow>('Invitation').impleme
     email: t.exposeString('email', {
       description: 'The invited address. Only the account with this address can accept.',
     }),
-    role: t.exposeString('role', { description: 'The role in the organization after accepting.' }),
+    role: t.expose('role', { type: RoleEnum, description: 'The role in the organization after accepting.' }),
     workspaceId: t.exposeID('workspaceId', {
       nullable: true,
       description: 'A workspace that the invited user joins too.',
     }),
-    workspaceRole: t.exposeString('workspaceRole', { nullable: true, description: 'The role in that workspace.' }),
-    status: t.exposeString('status', { description: '`pending`, `accepted`, `revoked` or `expired`.' }),
+    workspaceRole: t.expose('workspaceRole', {
+      type: RoleEnum,
+      nullable: true,
+      description: 'The role in that workspace.',
+    }),
+    status: t.expose('status', { type: InvitationStatus, description: 'Its status.' }),
     invitedBy: t.exposeID('invitedBy', { nullable: true, description: 'The user who sent the invitation.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the invitation was created.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the invitation last changed.' }),
@@ -49,8 +62,8 @@ readable(Invitation, {
   reads: ({ invitations }) => invitations.reads,
   filters: () =>
     builder.args((t) => ({
-      status: t.string({
-        constraints: { oneOf: ['pending', 'accepted', 'revoked', 'expired'] },
+      status: t.field({
+        type: InvitationStatus,
         description: 'Returns only invitations with this status.',
       }),
     })),
@@ -70,12 +83,12 @@ const CreateInvitationInput = builder.inputType('CreateInvitationInput', {
       description: 'The address that the link is mailed to.',
     }),
     role: t.field({
-      ...aRole,
+      type: RoleEnum,
       description: "The role in the organization. Default `member`. Never above the caller's own role.",
     }),
     workspaceId: t.id({ constraints: bounds.id, description: 'A workspace that the invited user joins too.' }),
     workspaceRole: t.field({
-      ...aRole,
+      type: RoleEnum,
       description: "The role in that workspace. Default `member`. Never above the caller's own role.",
     }),
   }),

@@ -1,7 +1,8 @@
 import type { ObjectRef } from '@pothos/core';
 import { builder } from '../../graphql/builder.ts';
-import { aRole, bounds } from '../../graphql/inputs.ts';
+import { bounds } from '../../graphql/inputs.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { RoleEnum } from '../../graphql/shared-enums.ts';
 import { shownAddress } from '../users/user.graph.ts';
 import type { ShownUser } from './memberships.ts';
 
@@ -20,7 +21,7 @@ export function memberFields(type: ObjectRef<typeof builder.$inferSchemaTypes, M
   builder.objectFields(type, (t) => ({
     id: t.exposeID('id', { description: 'Identifier of the membership.' }),
     userId: t.exposeID('userId', { description: 'The user.' }),
-    role: t.exposeString('role', { description: '`owner`, `admin`, `editor`, `member` or `viewer`.' }),
+    role: t.expose('role', { type: RoleEnum, description: 'The role.' }),
     username: t.exposeString('username', { description: "The user's name." }),
     email: t.string({
       nullable: true,
@@ -46,7 +47,7 @@ export const addMemberInput = (name: string, userDescription: string) =>
     description: 'The user to add, and the role.',
     fields: (t) => ({
       userId: t.id({ required: true, constraints: bounds.id, description: userDescription }),
-      role: t.field({ ...aRole, description: "The role. Default `member`. Never above the caller's own role." }),
+      role: t.field({ type: RoleEnum, description: "The role. Default `member`. Never above the caller's own role." }),
     }),
   });
 
@@ -55,7 +56,11 @@ export const updateMemberInput = (name: string) =>
   builder.inputType(name, {
     description: 'The new role.',
     fields: (t) => ({
-      role: t.field({ ...aRole, required: true, description: "The new role. Never above the caller's own role." }),
+      role: t.field({
+        type: RoleEnum,
+        required: true,
+        description: "The new role. Never above the caller's own role.",
+      }),
     }),
   });
 

@@ -7,6 +7,7 @@ import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { anywhere, inside } from '../../graphql/row-places.ts';
+import { RoleEnum } from '../../graphql/shared-enums.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { forbidden } from '../../kernel/errors.ts';
 import { isSelf, rolesOf, User } from '../users/user.graph.ts';
@@ -19,9 +20,10 @@ export const Organization = builder.prismaObject('Organization', {
     id: t.exposeID('id', { description: 'Identifier, `org_…`.' }),
     name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
-    role: t.string({
+    role: t.field({
+      type: RoleEnum,
       authorize: 'inherited',
-      description: "The caller's role in the organization: `owner`, `admin`, `editor`, `member` or `viewer`.",
+      description: "The caller's role in the organization.",
       resolve: async ({ id }, _args, context) => {
         const { anyCaller } = context;
         const userId = anyCaller.principal?.userId ?? anyCaller.signedInAs?.userId;

@@ -3,7 +3,9 @@ import type { Context } from '../../graphql/context.ts';
 import { Node } from '../../graphql/node.ts';
 import { pageType } from '../../graphql/page-type.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { UserRoleEnum } from '../../graphql/shared-enums.ts';
 import { Versioned } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import type { UserReads, UserView } from './user.reads.ts';
 
 export const emailBounds = { minLength: 3, maxLength: 320, format: 'email' } as const;
@@ -44,6 +46,13 @@ const defaultWorkspaceOf = (user: UserView, context: Context) =>
     ? user.defaultWorkspaceId
     : null;
 
+const AuthProvider = wordEnum('AuthProvider', 'How an account signs in.', {
+  local: 'With a password.',
+  saml: 'At a SAML provider.',
+  oidc: 'At an OpenID Connect provider.',
+  scim: 'Kept for accounts that a directory makes: there are none yet.',
+});
+
 export const User = builder.objectRef<UserView>('User').implement({
   description:
     'A person who can sign in. Private fields (preferences, settings, organizations, hasPassword) are visible only ' +
@@ -62,9 +71,7 @@ export const User = builder.objectRef<UserView>('User').implement({
     }),
     username: t.exposeString('username', { description: 'Name to sign in with.' }),
     fullName: t.exposeString('fullName', { nullable: true, description: 'Display name.' }),
-    authProvider: t.exposeString('authProvider', {
-      description: 'How the account signs in: `local`, `saml`, `oidc` or `scim`.',
-    }),
+    authProvider: t.expose('authProvider', { type: AuthProvider, description: 'How the account signs in.' }),
     avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: 'URL of the picture.' }),
     bio: t.exposeString('bio', { nullable: true, description: 'About the user.' }),
     timezone: t.exposeString('timezone', { nullable: true, description: 'IANA time zone.' }),
@@ -85,7 +92,8 @@ export const User = builder.objectRef<UserView>('User').implement({
       nullable: true,
       description: 'When the user last signed in.',
     }),
-    roles: t.stringList({
+    roles: t.field({
+      type: [UserRoleEnum],
       authorize: 'inherited',
       description: 'Roles in the current organization, and `platform_admin` for a platform administrator.',
       resolve: async (user, _args, context) => {

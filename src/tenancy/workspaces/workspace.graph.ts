@@ -6,9 +6,17 @@ import { pageArgs, pageType } from '../../graphql/page-type.ts';
 import { deletePayload } from '../../graphql/payloads.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { inside } from '../../graphql/row-places.ts';
+import { TextLanguageEnum } from '../../graphql/shared-enums.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
-import { languages } from '../../kernel/languages.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { isSelf, User } from '../users/user.graph.ts';
+
+const BucketStatus = wordEnum('BucketStatus', 'Status of the bucket of a workspace.', {
+  pending: 'It is being made.',
+  ready: 'Files can be stored.',
+  failed: 'It could not be made. The service tries again.',
+  deleting: 'The workspace was deleted, and its files are removed.',
+});
 
 export const Workspace = builder.prismaObject('Workspace', {
   description: 'A part of an organization. Contains namespaces, apps and everything in them.',
@@ -27,10 +35,11 @@ export const Workspace = builder.prismaObject('Workspace', {
     }),
     region: t.exposeString('region', { description: 'The region that hosts the workspace.' }),
     storageBucket: t.exposeString('storageBucket', { description: "The bucket that stores the workspace's files." }),
-    bucketStatus: t.exposeString('bucketStatus', { description: '`pending`, `ready`, `failed` or `deleting`.' }),
+    bucketStatus: t.expose('bucketStatus', { type: BucketStatus, description: 'Status of the bucket.' }),
     isActive: t.exposeBoolean('isActive', { description: 'Whether the workspace is in use.' }),
     tags: t.exposeStringList('tags', { description: 'Labels to find the workspace by.' }),
-    language: t.exposeString('language', {
+    language: t.expose('language', {
+      type: TextLanguageEnum,
       nullable: true,
       description:
         'The language of its artifacts that say none, as ISO 639-1; `null` for that of the operator’s setting, or ' +
@@ -139,8 +148,8 @@ const UpdateWorkspaceInput = builder.inputType('UpdateWorkspaceInput', {
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     isActive: t.boolean({ constraints: { notNull: true }, description: 'Whether the workspace is in use.' }),
     tags: t.stringList({ constraints: bounds.tags, description: 'The new labels. They replace the old ones.' }),
-    language: t.string({
-      constraints: { oneOf: languages },
+    language: t.field({
+      type: TextLanguageEnum,
       description:
         'The language of its artifacts that say none, as ISO 639-1; they are indexed again in the background. `null` ' +
         'for that of the operator’s setting, or the one that is detected.',

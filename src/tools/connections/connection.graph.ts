@@ -13,6 +13,7 @@ import type { Constraints } from '../../kernel/constraints.ts';
 import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
 import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
 import { ToolInstance } from '../tool-instances/tool-instance.graph.ts';
+import { ConnectionAuthType, ConnectionStatusEnum } from './connection.enums.ts';
 import type { ConnectionRow, InitiatedConnection as InitiatedConnectionRow } from './connection.service.ts';
 import type {
   ConnectionRequirement as RequirementRow,
@@ -33,14 +34,8 @@ export const ToolAuthorization = builder.objectRef<ConnectionRow>('ToolAuthoriza
     }),
     toolInstanceId: t.exposeID('toolInstanceId', { description: 'The tool instance.' }),
     toolId: t.exposeID('toolId', { description: 'The tool of the instance.' }),
-    authType: t.exposeString('authType', { description: '`oauth2` or `api_key`.' }),
-    status: t.exposeString('status', {
-      description:
-        '`pending` until an authorization is finished, for ten minutes at most. `connected` while it can be used. ' +
-        '`expired`: the access token has ended and is not refreshed yet. `error`: this failed several times. Both ' +
-        'are tried again. `needs_reauth`: the provider does not accept the refresh token any more, so a user must ' +
-        'authorize again.',
-    }),
+    authType: t.expose('authType', { type: ConnectionAuthType, description: 'What kind of credential it has.' }),
+    status: t.expose('status', { type: ConnectionStatusEnum, description: 'Its status.' }),
     scopes: t.exposeStringList('scopes', { description: 'The scopes that the provider granted.' }),
     missingScopes: t.stringList({
       authorize: 'inherited',
@@ -116,9 +111,10 @@ const ConnectionRequirement = builder.objectRef<RequirementRow>('ConnectionRequi
       nullable: true,
       description: 'The tool instance. `null` if the workspace has none that the namespace can use.',
     }),
-    authType: t.exposeString('authType', { description: '`oauth2` or `api_key`.' }),
+    authType: t.expose('authType', { type: ConnectionAuthType, description: 'What kind of credential it needs.' }),
     scopes: t.exposeStringList('scopes', { description: 'The scopes that an authorization asks for.' }),
-    status: t.exposeString('status', {
+    status: t.expose('status', {
+      type: ConnectionStatusEnum,
       description: 'The status of the connection that the namespace uses; `not_connected` if it has none.',
     }),
     missingScopes: t.exposeStringList('missingScopes', {

@@ -10,6 +10,7 @@ import { readable } from '../../graphql/resource.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
+import { ConnectionStatusEnum } from '../connections/connection.enums.ts';
 import { Tool } from '../tools/tool.graph.ts';
 import type { ConfigFieldDescriptor } from './config-field.ts';
 import { CreateToolInstanceInput, UpdateToolInstanceInput } from './tool-instance.inputs.ts';
@@ -91,10 +92,9 @@ export const ToolInstance = builder.objectRef<ToolInstanceRow>('ToolInstance').i
     authConfig: t.expose('authConfig', { type: 'JSONObject', description: 'Settings of the authentication.' }),
     customActions: t.expose('customActions', { type: ['JSONObject'], description: 'Actions of its own.' }),
     authMode: t.exposeString('authMode', { description: '`vault`, `oauth2`, `api_key`, `none` or another word.' }),
-    connectionStatus: t.exposeString('connectionStatus', {
-      description:
-        'The status of the connection for the whole workspace: `not_connected`, `pending`, `connected`, `expired`, ' +
-        '`needs_reauth`, `error` or `revoked`.',
+    connectionStatus: t.expose('connectionStatus', {
+      type: ConnectionStatusEnum,
+      description: 'The status of the connection for the whole workspace.',
     }),
     connectionCredentials: t.field({
       type: ConnectionCredentials,

@@ -7,6 +7,7 @@ import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { Organization } from '../../tenancy/organizations/organization.graph.ts';
 import { customActionSchemas } from './custom-action-schemas.ts';
+import { CustomActionType, ToolStatus } from './tool.enums.ts';
 import { CreateToolInput, UpdateToolInput } from './tool.inputs.ts';
 import type { Tool as ToolRow } from './tool.source.ts';
 
@@ -22,11 +23,7 @@ export const Tool = builder.objectRef<ToolRow>('Tool').implement({
     shortDescription: t.exposeString('shortDescription', { nullable: true, description: 'One sentence.' }),
     category: t.exposeString('category', { description: '`communication`, `developer`, … or another word.' }),
     version: t.exposeString('version', { description: 'Free text.' }),
-    status: t.exposeString('status', {
-      description:
-        '`active`, `beta`, `deprecated` (instances below `minSchemaVersion` are deprecated) or `disabled` (no new ' +
-        'instances).',
-    }),
+    status: t.expose('status', { type: ToolStatus, description: 'Its status.' }),
     iconUrl: t.exposeString('iconUrl', { nullable: true, description: 'Address of an image.' }),
     documentationUrl: t.exposeString('documentationUrl', {
       nullable: true,
@@ -53,8 +50,9 @@ export const Tool = builder.objectRef<ToolRow>('Tool').implement({
     }),
     actionSchemas: t.expose('actionSchemas', { type: ['JSONObject'], description: 'The actions of the tool.' }),
     mcpFunctions: t.expose('mcpFunctions', { type: ['JSONObject'], description: 'Functions for MCP clients.' }),
-    customActionType: t.exposeString('customActionType', {
-      description: 'Which custom actions instances may have: `none`, `custom_rest`, `data_transform` or `mcp`.',
+    customActionType: t.expose('customActionType', {
+      type: CustomActionType,
+      description: 'Which custom actions instances may have.',
     }),
     isMcpCompatible: t.exposeBoolean('isMcpCompatible', { description: 'Whether MCP clients may use the tool.' }),
     currentSchemaVersion: t.exposeInt('currentSchemaVersion', {
@@ -87,7 +85,10 @@ readable(Tool, {
         description: 'A workspace in which the tools are to be used: the caller must be able to see it.',
       }),
       category: t.string({ constraints: bounds.open, description: 'Only tools of this category.' }),
-      status: t.string({ constraints: bounds.open, description: 'Only tools with this status.' }),
+      status: t.string({
+        constraints: bounds.open,
+        description: 'Only tools with this status. Another word finds nothing.',
+      }),
       search: t.string({
         ...search,
         description: 'Words of the name, slug, descriptions or tags. Finds words with typing errors too.',

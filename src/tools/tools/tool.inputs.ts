@@ -1,7 +1,8 @@
 import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import type { Constraints, JsonShape } from '../../kernel/constraints.ts';
-import { customActionTypes, SLUG, statuses, toolCategories } from './tool.words.ts';
+import { CustomActionType, ToolStatus } from './tool.enums.ts';
+import { SLUG, toolCategories } from './tool.words.ts';
 import { entryShapes } from './tool-shapes.ts';
 
 const MAX_ENTRIES = 100;
@@ -58,7 +59,7 @@ export const CreateToolInput = builder.inputType('CreateToolInput', {
     shortDescription: t.string(common().shortDescription),
     category: t.string({ constraints: bounds.open, description: `${CATEGORIES} Default \`custom\`.` }),
     version: t.string({ constraints: text, description: 'Free text. Default `1.0.0`.' }),
-    status: t.string({ constraints: { oneOf: statuses }, description: `${said(statuses)}. Default \`active\`.` }),
+    status: t.field({ type: ToolStatus, description: 'Its status. Default `active`.' }),
     iconUrl: t.string(common().iconUrl),
     documentationUrl: t.string(common().documentationUrl),
     connectionServiceName: t.string(common().connectionServiceName),
@@ -86,8 +87,8 @@ export const CreateToolInput = builder.inputType('CreateToolInput', {
       constraints: entries(entryShapes.mcpFunctions),
       description: 'Functions for MCP clients: `name`, `description`, `input_schema`.',
     }),
-    customActionType: t.string({
-      constraints: { oneOf: customActionTypes },
+    customActionType: t.field({
+      type: CustomActionType,
       description: 'Which custom actions instances may have. Default `none`.',
     }),
     isMcpCompatible: t.boolean({ description: 'Whether MCP clients may use the tool. Default false.' }),
@@ -110,8 +111,9 @@ export const UpdateToolInput = builder.inputType('UpdateToolInput', {
     shortDescription: t.string(common().shortDescription),
     category: t.string({ constraints: kept(bounds.open), description: CATEGORIES }),
     version: t.string({ constraints: kept(text), description: 'Free text.' }),
-    status: t.string({
-      constraints: { oneOf: statuses, notNull: true },
+    status: t.field({
+      type: ToolStatus,
+      constraints: { notNull: true },
       description:
         'A tool is `active` or `beta`, and back; then `deprecated`; then `disabled`: it has no new instances.',
     }),
@@ -145,8 +147,9 @@ export const UpdateToolInput = builder.inputType('UpdateToolInput', {
       constraints: kept(entries(entryShapes.mcpFunctions)),
       description: 'Functions for MCP clients: `name`, `description`, `input_schema`.',
     }),
-    customActionType: t.string({
-      constraints: { oneOf: customActionTypes, notNull: true },
+    customActionType: t.field({
+      type: CustomActionType,
+      constraints: { notNull: true },
       description: 'Which custom actions instances may have.',
     }),
     isMcpCompatible: t.boolean({

@@ -8,13 +8,28 @@ import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { Organization } from '../../tenancy/organizations/organization.graph.ts';
 import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
 import type { SecretHistory as History, SecretHistoryEntry } from './reveal.service.ts';
 import type { Secret as SecretRow } from './secret.reads.ts';
+import type { SecretPlace } from './secret-place.ts';
 
 const DAY_MS = 86_400_000;
 const isPast = (at: Date | null) => at !== null && at.getTime() <= Date.now();
+
+const SecretScope = wordEnum<SecretPlace['scope']>('SecretScope', 'Where a secret lives.', {
+  organization: 'In the organization itself.',
+  workspace: 'In a workspace.',
+  namespace: 'In a namespace.',
+  environment: 'In an environment.',
+});
+
+const SecretStatus = wordEnum('SecretStatus', 'Status of a secret.', {
+  active: 'The service uses it.',
+  disabled: 'It is readable, but the service does not use it.',
+  deleted: 'It was deleted. It can be restored until it is removed.',
+});
 
 const Secret = builder.objectRef<SecretRow>('Secret').implement({
   description: 'A vaulted secret. Lists and changes never show its value.',
@@ -22,9 +37,7 @@ const Secret = builder.objectRef<SecretRow>('Secret').implement({
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `sec_…`. Also works as a reference to the secret.' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
-    scope: t.exposeString('scope', {
-      description: 'Where the secret lives: `organization`, `workspace`, `namespace` or `environment`.',
-    }),
+    scope: t.expose('scope', { type: SecretScope, description: 'Where the secret lives.' }),
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace of the secret.' }),
     namespaceId: t.exposeID('namespaceId', { nullable: true, description: 'The namespace of the secret.' }),
     environmentId: t.exposeID('environmentId', { nullable: true, description: 'The environment of the secret.' }),
@@ -32,9 +45,7 @@ const Secret = builder.objectRef<SecretRow>('Secret').implement({
       description: 'Unique where the secret lives. `secret://name` refers to a secret of the organization itself.',
     }),
     secretType: t.exposeString('secretType', { description: 'Kind of value: `token`, `api_key`, ….' }),
-    status: t.exposeString('status', {
-      description: '`active`, `disabled` (readable, but the service does not use it) or `deleted`.',
-    }),
+    status: t.expose('status', { type: SecretStatus, description: 'Its status.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     vaultVersion: t.exposeInt('vaultVersion', { description: 'Current version of the value, counted from 1.' }),
     expiresAt: t.expose('expiresAt', optionalTime('Expiry time. The service stops using the secret from then on.')),
@@ -141,8 +152,7 @@ const listArgs = () => ({
     secretType: t.string({ constraints: bounds.open, description: 'Only secrets of this type.' }),
     status: t.string({
       constraints: bounds.open,
-      description:
-        'Only secrets with this status: `active`, `disabled` or `deleted`. Default: all except deleted ones.',
+      description: 'Only secrets with this status; another word finds nothing. Default: all except deleted ones.',
     }),
     includeExpired: t.boolean({ required: true, defaultValue: true, description: 'Whether to list expired secrets.' }),
   })),
@@ -293,9 +303,10 @@ const UpdateSecretInput = builder.inputType('UpdateSecretInput', {
       constraints: { ...nameBounds, notNull: true },
       description: `Unique where the secret lives. ${NAME}`,
     }),
-    status: t.string({
+    status: t.field({
+      type: SecretStatus,
       constraints: { oneOf: ['active', 'disabled'], notNull: true },
-      description: '`disabled`: the secret is readable, but the service does not use it.',
+      description: '`active` or `disabled`.',
     }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     expiresAt: t.field({

@@ -382,7 +382,7 @@ test('GraphQL: the same operations, with what leads from one to the other', asyn
         deployment { action environment { slug activeDeployments } } }
       d: undeployApp(orgId: $o, workspaceId: $w, environmentId: $from, appId: $app) { message
         deployment { action number releaseId } }
-      e: updateEnvironment(orgId: $o, workspaceId: $w, id: $from, input: { status: "archived" }) { message
+      e: updateEnvironment(orgId: $o, workspaceId: $w, id: $from, input: { status: archived }) { message
         environment { status activeDeployments } }
     }`,
     { ...place, from, to, app: appId, one: releases[0], two: releases[1] },
@@ -405,7 +405,7 @@ test('GraphQL: the same operations, with what leads from one to the other', asyn
       workspace(orgId: $o, id: $w) { environments(first: 10) { totalCount nodes { slug status
         deployed(first: 5) { totalCount nodes { action app { id } release { number } } }
         deployments(first: 5) { totalCount nodes { action number } } } } }
-      environments(orgId: $o, workspaceId: $w, status: "archived") { nodes { slug } }
+      environments(orgId: $o, workspaceId: $w, status: archived) { nodes { slug } }
       deployments(orgId: $o, workspaceId: $w, environmentId: $from, appId: $app, first: 1) { totalCount
         nodes { action } }
       app(orgId: $o, workspaceId: $w, id: $app) { deployed(first: 5) { nodes { environment { slug } } }

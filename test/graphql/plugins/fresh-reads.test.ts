@@ -22,7 +22,7 @@ it('shows what each mutation of one request has changed, whatever an earlier one
     ${make('first')}
     renamed: updateOrganization(id: $org, input: { name: "Renamed" }) { name }
     introduced: updateUser(id: $me, input: { fullName: "Ann Other" }) { fullName }
-    role: updateOrganizationMember(orgId: $org, userId: $colleague, input: { role: "admin" }) { role }
+    role: updateOrganizationMember(orgId: $org, userId: $colleague, input: { role: admin }) { role }
     ${make('second')}
   }`;
   const { orgId: org, workspaceId: ws, userId: me } = owner;

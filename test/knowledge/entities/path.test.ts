@@ -189,7 +189,7 @@ test('GraphQL answers the same, and goes on from there', async () => {
       isCut path { length entities { name } relations { relationType target { name } } }
     }
     entityTraversal(orgId: $orgId, workspaceId: $workspaceId, appId: $appId, namespaceId: "default", id: $id,
-      direction: "incoming") { isCut connectedEntities { depth } }
+      direction: incoming) { isCut connectedEntities { depth } }
   }`;
   const { who, appId } = graph;
   const { orgId, workspaceId } = who;

@@ -311,7 +311,7 @@ test('a list has filters: the app, the status and the time of the start, each ex
   await one.report({ execution_id: 'b', started_at: at(10), status: 'failed' });
   await one.report({ execution_id: 'c', started_at: at(20), status: 'completed' });
   await one.report({ execution_id: 'd', app_id: other.appId, augmentation_id, started_at: at(30) });
-  const query = `query ($orgId: ID!, $workspaceId: ID!, $app: ID, $status: String, $from: DateTime, $before: DateTime) {
+  const query = `query ($orgId: ID!, $workspaceId: ID!, $app: ID, $status: ExecutionStatus, $from: DateTime, $before: DateTime) {
     executions(orgId: $orgId, workspaceId: $workspaceId, appId: $app, status: $status, startedFrom: $from,
       startedBefore: $before) { totalCount nodes { executionId } } }`;
   const ask = (filters: object) =>

@@ -88,7 +88,7 @@ test('GraphQL has the same, and the categories', async () => {
   const answer = await app.server.inject(
     graphqlRequest(
       `query ($orgId: ID!) {
-        recipes(orgId: $orgId, category: "advanced") { total recipes { id requirements { tools models secrets } } }
+        recipes(orgId: $orgId, category: advanced) { total recipes { id requirements { tools models secrets } } }
         recipe(orgId: $orgId, id: "doc-qa") { needsEmbedding definition parameters }
         recipeCategories(orgId: $orgId) { category total }
       }`,

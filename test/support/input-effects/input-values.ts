@@ -91,7 +91,7 @@ function otherLeaf(path: string, type: GraphQLInputType, c: Constraints, sample:
   if (typeof sample === 'boolean') return read !== true;
   if (typeof sample === 'number') return otherNumber(named.name === 'Float', c, making.next());
   if (named.name === 'DateTime') return new Date(Date.now() + making.next() * 86_400_000).toISOString();
-  const words = isEnumType(named) ? named.getValues().map(({ name }) => name) : c.oneOf;
+  const words = c.oneOf ?? (isEnumType(named) ? named.getValues().map(({ name }) => name) : undefined);
   return words ? words.find((word) => !holds(read, word)) : sample;
 }
 
