@@ -18,7 +18,6 @@ import {
   channels,
   DIGEST_HOUR,
   frequencies,
-  type MailFrequency,
   mutableCategories,
   type NotificationCategory,
   type NotificationScope,
@@ -92,6 +91,18 @@ const Channel = wordEnum(
   'How a notification reaches its recipient.',
   { in_app: 'In the lists and counts.', mail: 'By mail.' },
   channels,
+);
+
+const Frequency = wordEnum(
+  'MailFrequency',
+  'How often mails about notifications come.',
+  {
+    immediate: 'At once, a mail for each notification that is mailed.',
+    hourly: 'One mail an hour about all notifications that are new, unread and still true.',
+    daily: 'One mail a day about all notifications that are new, unread and still true.',
+    never: 'No mails.',
+  },
+  frequencies,
 );
 
 const Status = wordEnum(
@@ -222,10 +233,12 @@ refersTo(NotificationMute, {
 const NotificationSchedule = builder.objectRef<ScheduleRow>('NotificationSchedule').implement({
   description: 'How often mails about a category come, somewhere or everywhere.',
   fields: (t) => ({
-    category: t.exposeString('category', { nullable: true, description: 'The category. `null` for all of them.' }),
-    frequency: t.exposeString('frequency', {
-      description: '`immediate`: each at once. `hourly`, `daily`: one mail about all that is new. `never`: no mails.',
+    category: t.expose('category', {
+      type: Category,
+      nullable: true,
+      description: 'The category. `null` for all categories.',
     }),
+    frequency: t.expose('frequency', { type: Frequency, description: 'How often mails come.' }),
     orgId: t.exposeID('orgId', { nullable: true, description: 'The organization. `null` for everywhere.' }),
     workspaceId: t.exposeID('workspaceId', {
       nullable: true,
@@ -431,18 +444,11 @@ const NotificationScheduleInput = builder.inputType('NotificationScheduleInput',
   description: 'How often mails come: of a category or of all, in a place or everywhere.',
   fields: (t) => ({
     category: t.field({
-      type: 'String' as unknown as InputRef<NotificationCategory>,
+      type: Category,
       constraints: { oneOf: [...mutableCategories] },
-      description: 'The category. Default: all of them.',
+      description: 'The category. Default: all categories.',
     }),
-    frequency: t.field({
-      type: 'String' as unknown as InputRef<MailFrequency>,
-      required: true,
-      constraints: { oneOf: [...frequencies] },
-      description:
-        '`immediate`: what is mailed comes at once. `hourly`, `daily`: one mail about all notifications that are ' +
-        'new, unread and still true. `never`: no mails.',
-    }),
+    frequency: t.field({ type: Frequency, required: true, description: 'How often mails come.' }),
     orgId: t.id({ constraints: bounds.id, description: 'Only in this organization. Default: everywhere.' }),
     workspaceId: t.id({
       constraints: bounds.id,

@@ -18,14 +18,147 @@ export type RefreshInput = {
   readonly refreshToken: string;
 };
 
+/** A language that a text can be said to be in, as ISO 639-1. */
+export type TextLanguage =
+  /** Amharic */
+  | 'am'
+  /** Arabic */
+  | 'ar'
+  /** Azerbaijani */
+  | 'az'
+  /** Belarusian */
+  | 'be'
+  /** Bulgarian */
+  | 'bg'
+  /** Bangla */
+  | 'bn'
+  /** Catalan */
+  | 'ca'
+  /** Czech */
+  | 'cs'
+  /** Danish */
+  | 'da'
+  /** German */
+  | 'de'
+  /** Greek */
+  | 'el'
+  /** English */
+  | 'en'
+  /** Spanish */
+  | 'es'
+  /** Estonian */
+  | 'et'
+  /** Basque */
+  | 'eu'
+  /** Persian */
+  | 'fa'
+  /** Finnish */
+  | 'fi'
+  /** French */
+  | 'fr'
+  /** Irish */
+  | 'ga'
+  /** Gujarati */
+  | 'gu'
+  /** Hebrew */
+  | 'he'
+  /** Hindi */
+  | 'hi'
+  /** Croatian */
+  | 'hr'
+  /** Hungarian */
+  | 'hu'
+  /** Armenian */
+  | 'hy'
+  /** Indonesian */
+  | 'id'
+  /** Icelandic */
+  | 'is'
+  /** Italian */
+  | 'it'
+  /** Japanese */
+  | 'ja'
+  /** Georgian */
+  | 'ka'
+  /** Kannada */
+  | 'kn'
+  /** Korean */
+  | 'ko'
+  /** Kurdish */
+  | 'ku'
+  /** Lao */
+  | 'lo'
+  /** Lithuanian */
+  | 'lt'
+  /** Latvian */
+  | 'lv'
+  /** Malayalam */
+  | 'ml'
+  /** Marathi */
+  | 'mr'
+  /** Malay */
+  | 'ms'
+  /** Nepali */
+  | 'ne'
+  /** Dutch */
+  | 'nl'
+  /** Norwegian */
+  | 'no'
+  /** Odia */
+  | 'or'
+  /** Punjabi */
+  | 'pa'
+  /** Polish */
+  | 'pl'
+  /** Portuguese */
+  | 'pt'
+  /** Romanian */
+  | 'ro'
+  /** Russian */
+  | 'ru'
+  /** Slovak */
+  | 'sk'
+  /** Slovenian */
+  | 'sl'
+  /** Albanian */
+  | 'sq'
+  /** Serbian */
+  | 'sr'
+  /** Swedish */
+  | 'sv'
+  /** Tamil */
+  | 'ta'
+  /** Telugu */
+  | 'te'
+  /** Thai */
+  | 'th'
+  /** Filipino */
+  | 'tl'
+  /** Turkish */
+  | 'tr'
+  /** Ukrainian */
+  | 'uk'
+  /** Urdu */
+  | 'ur'
+  /** Vietnamese */
+  | 'vi'
+  /** Yiddish */
+  | 'yi'
+  /** Yoruba */
+  | 'yo'
+  /** Chinese */
+  | 'zh';
+
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateWorkspaceInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
+  /** A model of the catalogue, of the type `embedding`: the texts of its artifacts and of searches are sent to its targets at accounts of the type `openai_compatible`, while the workspace is entitled to it. They are embedded in the background. `null` removes all vectors. */
+  readonly embeddingModelId?: string | null | undefined;
   /** Whether the workspace is in use. */
   readonly isActive?: boolean | null | undefined;
   /** The language of its artifacts that say none, as ISO 639-1; they are indexed again in the background. `null` for that of the operator’s setting, or the one that is detected. */
-  readonly language?: string | null | undefined;
+  readonly language?: TextLanguage | null | undefined;
   /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** The new labels. They replace the old ones. */
