@@ -618,11 +618,13 @@ const statements: Record<string, () => Promise<void>> = {
     const { logicalModelId } = wanted;
     const found = (await readRoutedModels(app.services.sql, inWorkspace(), [logicalModelId])).get(logicalModelId)!;
     expect(found).toMatchObject(shownOf(wanted, found));
-    expect(Object.keys(shownOf(wanted, found))).toHaveLength(8);
+    expect(Object.keys(shownOf(wanted, found))).toHaveLength(9);
     expect(found.targets).toHaveLength(targets.length);
     for (const [index, { account, ...target }] of targets.entries()) {
       const { providerType, region, dataResidency, routingMode, bridgeId, bridgeEndpointName } = account;
-      const ofAccount = { providerType, region, dataResidency, routingMode, bridgeId, bridgeEndpointName };
+      const { credentialsRef, baseUrl } = account;
+      const place = { providerType, region, dataResidency, credentialsRef, baseUrl };
+      const ofAccount = { ...place, routingMode, bridgeId, bridgeEndpointName };
       const routed = found.targets[index]!;
       expect(routed).toMatchObject({ ...shownOf(target, routed), ...ofAccount, accountStatus: account.status });
       expect(Object.keys(shownOf(target, routed))).toHaveLength(10);
