@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import eld from 'eld/extrasmall';
 import {
   type GraphQLArgument,
   type GraphQLField,
@@ -13,6 +14,7 @@ import {
 } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { filesBelow } from '../../scripts/stamp.mjs';
+import { languageNames } from '../../src/kernel/languages.ts';
 import { projectRoot } from '../../src/paths.ts';
 import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -70,6 +72,10 @@ describe('a closed set of words', () => {
     );
     expect(listed.map(([name, { description }]) => `${name}: ${description}`)).toEqual([]);
     for (const name of Object.keys(others)) expect(texts.map(([text]) => text)).toContain(name);
+  });
+
+  it('has each language that is detected in a text', () => {
+    expect(Object.values(eld.info().Languages).filter((code) => !(code in languageNames))).toEqual([]);
   });
 
   it('says what each word means', () => {

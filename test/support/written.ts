@@ -141,8 +141,8 @@ function variablesOf(operation: CompiledOperation, { params, query, body }: Part
 function translate(value: unknown, type: GraphQLOutputType, selection: SelectionSetNode | undefined): unknown {
   const named = getNamedType(type);
   if (Array.isArray(value)) return value.map((item) => translate(item, type, selection));
-  // REST may spell enum values in lower case
-  if (isEnumType(named) && typeof value === 'string') return expect.stringMatching(new RegExp(`^${value}$`, 'i'));
+  // REST spells the values of enums in lower case, unless they are words
+  if (isEnumType(named) && !named.extensions.isWords && typeof value === 'string') return expect.stringMatching(new RegExp(`^${value}$`, 'i'));
   if (!isObjectType(named) || !selection || typeof value !== 'object' || value === null) return value;
   const result: Json = {};
   for (const node of fieldsOf(selection)) {

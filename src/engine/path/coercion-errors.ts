@@ -12,6 +12,9 @@ const REASONS = [
   /(?:Int|Float|String|Boolean|ID) cannot represent (?:(?:a )?non[a-z0-9 -]{1,30} )?value(?=: )/,
 ];
 
+/** What is said of a value that is none of an enum. */
+const ENUMS = /^Value "[\s\S]*" does not exist in "(\w+)" enum\.|^Enum "(\w+)" cannot represent /;
+
 /** The same for literals in the document: the message up to where it would repeat them. */
 const LITERALS = [
   /^(Expected value of type "[^"]*"), found [\s\S]*$/,
@@ -27,9 +30,16 @@ export function withoutValue(error: GraphQLError): GraphQLError {
   const variable = COERCION.exec(error.message)?.[1];
   if (variable === undefined) return withoutLiteral(error);
   const { place, said } = partsOf(error, variable);
-  const reason = REASONS.flatMap((pattern) => pattern.exec(said)?.[0] ?? []).at(0) ?? 'it does not fit its type.';
+  const reason = REASONS.flatMap((pattern) => pattern.exec(said)?.[0] ?? []).at(0) ?? misfit(said);
   const message = `Variable "$${variable}" got an invalid value${place ? ` at "${place}"` : ''}; ${reason}`;
   return new GraphQLError(message, { nodes: error.nodes, extensions: error.extensions });
+}
+
+/** What is wrong with a value of which nothing else can be said without repeating it. */
+function misfit(said: string): string {
+  const [, unknown, wrong] = ENUMS.exec(said) ?? [];
+  const type = unknown ?? wrong;
+  return type === undefined ? 'it does not fit its type.' : `it is no value of the enum "${type}".`;
 }
 
 /** The value may be as long as a body: only the outer ends of the message are read. */

@@ -58,8 +58,8 @@ const RateLimitPolicy = builder.objectRef<RateLimitPolicyRow>('RateLimitPolicy')
 
 const ProviderAccountStatus = wordEnum('ProviderAccountStatus', 'Status of an account at a provider.', {
   pending: 'No request has succeeded yet.',
-  active: 'The last request succeeded.',
-  degraded: 'Requests failed.',
+  active: 'Requests succeed.',
+  degraded: 'Requests have failed since the last success.',
   error: 'The provider refused the credentials three times.',
   disabled: 'The account is not enabled.',
 });

@@ -13,7 +13,7 @@ const MissingPartKind = wordEnum(
     tool: 'The catalogue has no such tool.',
     tool_instance: 'The workspace has no instance of the tool, or the step of an app has none.',
     model: 'The organization has no such model, or the workspace may not use it.',
-    embedding_model: 'The workspace has no embedding model.',
+    embedding_model: 'The organization has no embedding model.',
     secret: 'The workspace has no such secret.',
     credential: 'A value that an imported tool instance keeps secret, and must be given.',
   },

@@ -26,9 +26,9 @@ type Counts = { unreadCount: number; byCategory: Record<string, number> };
 const query = 'subscription { unreadNotifications { unreadCount byCategory } }';
 
 /** The counts that a badge showed, one after the other. */
-async function badge(authorization: string, node = app): Promise<() => Counts[]> {
+async function badge(authorization: string, node = app, text = query): Promise<() => Counts[]> {
   const headers = { 'content-type': 'application/json', accept: 'text/event-stream', authorization };
-  const source = await openEvents(`${node.url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query }) });
+  const source = await openEvents(`${node.url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query: text }) });
   opened.push(source);
   await source.next(({ event }) => event === 'next');
   return () =>
@@ -52,6 +52,7 @@ it('shows the unread at once and after each change, in all organizations, on all
   const there = await badge(bob.headers.authorization, other);
   const hers = await badge(eve.headers.authorization);
   const program = await badge(token.headers.authorization);
+  const number = await badge(bob.headers.authorization, other, 'subscription { unreadNotifications { unreadCount } }');
   await add(ann, bob);
   const one = { unreadCount: 1, byCategory: { member: 1 } };
   await Promise.all([shows(here, one), shows(there, one)]);
@@ -76,6 +77,10 @@ it('shows the unread at once and after each change, in all organizations, on all
   await Promise.all([here, program].map((counts) => shows(counts, { unreadCount: 1, byCategory: { token: 1 } })));
   expect(program()).toHaveLength(2);
   expect(hers()).toEqual([none]);
+  // the number alone stays while one takes the place of another
+  await waitFor(() => expect(number().at(-1)).toEqual({ unreadCount: 1 }));
+  const numbers = number().map(({ unreadCount }) => unreadCount);
+  expect(numbers.filter((count, at) => count === numbers[at - 1])).toEqual([]);
 });
 
 it('each change is sent with its notification and the number of the unread, once', async () => {
