@@ -50,6 +50,7 @@ beforeAll(async () => {
   });
   artifactId = uploaded.json<{ artifact_id: string }>().artifact_id;
   await ann.call('PUT', ann.home, { description: 'tab\there, line\nthere, NULL, ' });
+  await source.jobsDone();
   made = await backup(['create', file()]);
   const changed = await readFile(file());
   changed[changed.length - 2_000]! ^= 1;
