@@ -31,6 +31,8 @@ export default defineConfig({
     vault: 'dist/src/commands/vault.js',
     files: 'dist/src/commands/files.js',
     documents: 'dist/src/commands/documents.js',
+    backup: 'dist/src/commands/backup.js',
+    restore: 'dist/src/commands/restore.js',
     doctor: 'dist/src/commands/doctor.js',
     'keys-rotate': 'dist/src/commands/keys-rotate.js',
     // what runs in processes and threads of its own

@@ -24,7 +24,9 @@ const built = {
   ],
   outputs: [
     'dist/src/main.js',
-    ...['main', 'vault', 'files', 'documents', 'doctor', 'keys-rotate'].map((name) => `dist/service/${name}.js`),
+    ...['main', 'vault', 'files', 'documents', 'doctor', 'backup', 'restore', 'keys-rotate'].map(
+      (name) => `dist/service/${name}.js`,
+    ),
     ...['extraction-process', 'extraction-guard', 'check-thread'].map((name) => `dist/service/${name}.js`),
     'dist/service/checks.json',
   ],

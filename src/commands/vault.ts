@@ -4,32 +4,14 @@ import path from 'node:path';
 import { type Config, commandLine, loadConfig } from '../config.ts';
 import { makeRootKeyFile, RootKeys } from '../platform/keys/root-keys.ts';
 import { examine } from '../vault/secrets/doctor.ts';
-import { type RewrapProgress, rewrap } from '../vault/secrets/rewrap.ts';
+import { rewrap } from '../vault/secrets/rewrap.ts';
+import { progressWriter } from './progress.ts';
 import { withDatabase } from './with-database.ts';
 
 const USAGE = `Usage: npm run vault -- COMMAND
   new-key   makes a root key in KEYS_DIR; from then on it wraps
   rewrap    wraps the data keys of all secrets with the newest root key; services may run
   doctor    lists every secret and version that does not open`;
-
-const BAR_WIDTH = 30;
-const LINE_EVERY_MS = 1_000;
-
-/** Shows a progress bar on a terminal, elsewhere one line per second. */
-function progressWriter(): (progress: RewrapProgress) => void {
-  let lastLine = Number.NEGATIVE_INFINITY;
-  return ({ done, total }) => {
-    if (process.stdout.isTTY) {
-      const filled = Math.round((BAR_WIDTH * done) / Math.max(total, 1));
-      process.stdout.write(
-        `\r[${'#'.repeat(filled).padEnd(BAR_WIDTH, '.')}] ${done} of ${total}${done >= total ? '\n' : ''}`,
-      );
-    } else if (performance.now() - lastLine > LINE_EVERY_MS || done >= total) {
-      lastLine = performance.now();
-      console.log(`${done} of ${total}`);
-    }
-  };
-}
 
 async function runRewrap(config: Config): Promise<void> {
   await withDatabase(config, 'vault', async (database) => {

@@ -8,6 +8,7 @@ import { ROOT_KEYS, startOwnApp, type TestApp } from '../support/app.ts';
 import { runCommand, runScript } from '../support/command.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { type Person, register } from '../support/person.ts';
+import { newSecret } from '../vault/secrets/new-secret.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -18,11 +19,7 @@ beforeAll(async () => {
   app = await startOwnApp({ ownDatabase: true });
   mail = await startMailServer();
   ann = await register(app);
-  await ann.call('POST', `/v1/orgs/${ann.orgId}/secrets`, {
-    name: 'S',
-    scope: 'organization',
-    value: { api_key: 'x' },
-  });
+  await newSecret(ann);
 });
 afterAll(async () => {
   await mail.stop();

@@ -17,7 +17,7 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '../../src/paths.ts';
-import { startTestApp, type TestApp } from '../support/app.ts';
+import { ROOT_KEYS, startTestApp, type TestApp } from '../support/app.ts';
 import { keptLog } from '../support/log-lines.ts';
 
 /** A page of the documentation, as text and by its path below the root of the project. */
@@ -97,7 +97,7 @@ let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'pages-'));
   for (const file of ['README.md', 'package.json']) copyFileSync(path.join(projectRoot, file), path.join(folder, file));
-  symlinkSync(path.join(projectRoot, 'node_modules'), path.join(folder, 'node_modules'));
+  for (const name of ['node_modules', 'scripts']) symlinkSync(path.join(projectRoot, name), path.join(folder, name));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -129,7 +129,11 @@ const FOLLOW = `follow() { "$@" > followed.txt & local stream=$!
 const isEndless = ({ text }: Command) => text.startsWith('curl -sN ') && !text.includes(' > ');
 
 /** Runs the commands of pages in one shell, one page after the other. @returns what each command printed */
-async function printedBy(commands: readonly Command[], own: readonly string[], url: string): Promise<string[]> {
+async function printedBy(
+  commands: readonly Command[],
+  own: readonly string[],
+  { url, database, dataDir }: TestApp,
+): Promise<string[]> {
   const run = (command: Command) => (isEndless(command) ? `follow ${command.text}` : command.text);
   const script = [
     'set -euo pipefail',
@@ -140,7 +144,8 @@ async function printedBy(commands: readonly Command[], own: readonly string[], u
     .join('\n')
     .replaceAll('http://127.0.0.1:4000', url);
   // what waits for ever is ended before the test is
-  const options = { cwd: folder, encoding: 'utf8', timeout: 90_000 } as const;
+  const service = { DATABASE_URL: database.url, DATA_DIR: dataDir, ROOT_KEYS };
+  const options = { cwd: folder, encoding: 'utf8', timeout: 90_000, env: { ...process.env, ...service } } as const;
   const { stdout } = await promisify(execFile)('bash', ['-c', script], options);
   return stdout
     .split(`${MARK}\n`)
@@ -173,7 +178,7 @@ async function runPage({ text }: Page): Promise<void> {
     const stop = provider ? await startProvider(provider.split(' #')[0]!, own, ports[9000]) : null;
     try {
       const commands = blocksOf(withPorts(text)).flatMap(commandsOf);
-      const outputs = await printedBy(commands, [registration, helpers], own.url);
+      const outputs = await printedBy(commands, [registration, helpers], own);
       expect(commands.map((command, index) => [command.text, outputs[index]])).toEqual(
         commands.map((command) => [command.text, command.printed ?? '']),
       );
@@ -203,7 +208,7 @@ test('docs/start.md shows answers of the shape that the service gives', async ()
     const shown = [...start.text.matchAll(/^```sh\n((?:(?!```).)*)^```\n```json\n(.*?)^```$/gms)];
     expect(shown.length).toBeGreaterThan(3);
     const commands = shown.map(([, block]) => commandsOf(block!)[0]!);
-    const outputs = await printedBy(commands, [registration], own.url);
+    const outputs = await printedBy(commands, [registration], own);
     expect(outputs.map((text) => shapeOf(JSON.parse(text)))).toEqual(
       shown.map(([, , answer]) => shapeOf(JSON.parse(answer!))),
     );
@@ -218,7 +223,7 @@ test('the calls of README.md succeed', async () => {
     await own.listen();
     const [first = '', ...others] = blocksOf(pageAt('README.md').text);
     const commands = others.flatMap(commandsOf);
-    const answers = (await printedBy(commands, [first], own.url)).map((text) => JSON.parse(text) as object);
+    const answers = (await printedBy(commands, [first], own)).map((text) => JSON.parse(text) as object);
     expect(answers).toHaveLength(4);
     for (const answer of answers) {
       for (const fault of ['error', 'errors', 'detail']) expect(answer).not.toHaveProperty(fault);

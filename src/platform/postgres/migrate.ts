@@ -90,6 +90,22 @@ export async function migrationState(url: string, dir: string): Promise<{ applie
 }
 
 /**
+ * Applies, within the caller's transaction, those migrations of the folder that another database has.
+ * @throws Error when the folder lacks one, or has another script under its name
+ */
+export async function applyAll(
+  client: pg.Client,
+  dir: string,
+  wanted: readonly Pick<Migration, 'name' | 'checksum'>[],
+): Promise<void> {
+  const migrations = readMigrations(dir);
+  const applied = new Map(wanted.map(({ name, checksum }) => [name, checksum]));
+  refuseNewer(applied, migrations);
+  await client.query(HISTORY_TABLE);
+  for (const migration of migrations) if (isApplied(migration, applied)) await apply(client, migration);
+}
+
+/**
  * How long a script waits for a table that others use. Everything else that needs the table waits behind it, so it then
  * pauses for a while.
  */

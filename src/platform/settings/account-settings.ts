@@ -98,6 +98,12 @@ export const accountSettings = {
     'Former values of `APP_SECRET`, separated by commas. Download links that they signed stay valid until they expire.',
     { default: '', defaultText: 'none', secret: true },
   ),
+  backupPassphrase: setting(
+    'BACKUP_PASSPHRASE',
+    { mustBe: 'at least 12 characters long', schema: text.schema.refine((value) => value.length >= 12) },
+    'Seals the keys in a backup, for `npm run backup` and `npm run restore`. A service does not need it.',
+    { defaultText: 'none: backups have no keys', secret: true },
+  ),
   rootKeys: setting(
     'ROOT_KEYS',
     namedKeys,

@@ -1,0 +1,24 @@
+/** A file that is kept, as its row says it. */
+export interface KeptFile {
+  key: string;
+  sizeBytes: number;
+}
+
+const BATCH = 500;
+const KEPT_AFTER = `select storage_key as key, size_bytes::float8 as "sizeBytes" from files
+  where state = 'kept' and storage_key > $1 order by storage_key limit ${BATCH}`;
+
+/**
+ * Every file that is kept.
+ * @param ask runs a statement, in the state of the database that the caller reads
+ */
+export async function* keptFiles(
+  ask: (text: string, values: unknown[]) => Promise<KeptFile[]>,
+): AsyncGenerator<KeptFile, void, void> {
+  for (let after = ''; ; ) {
+    const rows = await ask(KEPT_AFTER, [after]);
+    yield* rows;
+    if (rows.length < BATCH) return;
+    after = rows.at(-1)!.key;
+  }
+}
