@@ -49,23 +49,23 @@ export type ApiTokenType =
   /** An API token of a user. */
   | 'pat';
 
-/** The recipe and what is chosen of it. */
+/** The recipe and the choices for it. */
 export type ApplyRecipeInput = {
-  /** Makes nothing, and says what would be made. Default false. */
+  /** Creates nothing, and answers what would be created. Default false. */
   readonly dryRun?: boolean | null | undefined;
-  /** What takes the place of models: a model of the organization, by the model in the recipe. */
+  /** Replaces models: from the identifier in the recipe to a model of the organization. */
   readonly models?: Record<string, unknown> | null | undefined;
-  /** Name of the app and of the namespace, in place of those of the recipe. */
+  /** Name of the app and of the namespace. Default: the names in the recipe. */
   readonly name?: string | null | undefined;
-  /** Values of parameters, by name. Others have their defaults. */
+  /** Values of parameters, by name. Omitted parameters have their defaults. */
   readonly parameters?: Record<string, unknown> | null | undefined;
-  /** The recipe itself, such as an export, in place of one of the catalogue. `/schemas/recipe.json` describes it. */
+  /** The recipe itself, such as an export, instead of `recipeId`. `/schemas/recipe.json` describes it. */
   readonly recipe?: Record<string, unknown> | null | undefined;
-  /** A recipe of the catalogue; of the organization, by its slug or its identifier, or by that of a version. Beside `recipe`: the `id` in it. */
+  /** A recipe of the catalogue, or a recipe of the organization by its slug, its identifier or the identifier of a version. With `recipe`, it must be the `id` in that recipe. */
   readonly recipeId: string;
-  /** What takes the place of secrets: the name or identifier of a secret, by the NAME of `{{secret.NAME}}`. */
+  /** Replaces secrets: from the NAME of `{{secret.NAME}}` to the name or identifier of a secret. */
   readonly secrets?: Record<string, unknown> | null | undefined;
-  /** What takes the place of tools: the identifier of a tool instance of the workspace, by the slug in the recipe, or by `SLUG/NAME` of an instance that the recipe names. */
+  /** Replaces tools: from the slug in the recipe, or from `SLUG/NAME` of an instance that the recipe names, to the identifier of a tool instance of the workspace. */
   readonly tools?: Record<string, unknown> | null | undefined;
 };
 
@@ -89,11 +89,11 @@ export type ArtifactStatus =
   /** There is a later version. */
   | 'superseded';
 
-/** A stage of an augmentation. Its position is that in the list. */
+/** A stage of an augmentation. Stages run in the order of the list. */
 export type AugmentationStageInput = {
   /** How the steps run. Default `sequential`. */
   readonly executionMode?: ExecutionMode | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** Keeps a stage of the augmentation. Without it the stage is new. */
   readonly stageId?: string | null | undefined;
@@ -116,11 +116,11 @@ export type AugmentationStepInput = {
   readonly action?: string | null | undefined;
   /** Settings of the step, free-form. All steps together have at most 256 KiB. */
   readonly config?: Record<string, unknown> | null | undefined;
-  /** What other steps of the augmentation call it by, unique in it: in a config, `{{steps.KEY.field}}` is something that the step gave, and `{{step.KEY}}` the step itself. References to a step that is not there are refused. Default: that of the kept step, or made from the name. */
+  /** The name by which other steps of the augmentation refer to this step, unique in the augmentation. In a config, `{{steps.KEY.field}}` is a field of the step's result, and `{{step.KEY}}` the step itself. References to an unknown step are refused. Default: that of the kept step, or made from the name. */
   readonly key?: string | null | undefined;
-  /** The model that the step uses. One that is not there yet is missing until it is made. */
+  /** The model that the step uses. A model that does not exist yet is listed as missing until it is created. */
   readonly logicalModelId?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** Keeps a step of the augmentation. Without it the step is new. */
   readonly stepId?: string | null | undefined;
@@ -128,7 +128,7 @@ export type AugmentationStepInput = {
   readonly stepType: string;
   /** The tool instance that the step uses: one of the workspace. */
   readonly toolInstanceId?: string | null | undefined;
-  /** The slug of the tool that the step uses. Default: that of the tool of `toolInstanceId`. */
+  /** The slug of the tool that the step uses. Default: the slug of the tool of `toolInstanceId`. */
   readonly toolSlug?: string | null | undefined;
 };
 
@@ -169,7 +169,7 @@ export type ConnectionCredentialsInput = {
   readonly clientId?: string | null | undefined;
   /** A reference to the client's secret, never the secret: `secret://name` for a secret of the organization itself, or `sec_…` for any secret in the organization. */
   readonly clientSecretVaultId?: string | null | undefined;
-  /** Scopes to ask for instead of those of the tool. */
+  /** Scopes to ask for instead of the tool's scopes. */
   readonly scopesOverride?: ReadonlyArray<string> | null | undefined;
 };
 
@@ -181,7 +181,7 @@ export type ConnectionStatus =
   | 'error'
   /** The access token has ended and is not refreshed yet. This is tried again. */
   | 'expired'
-  /** The provider does not accept the refresh token any more, so a user must authorize again. */
+  /** The provider no longer accepts the refresh token: a user must authorize again. */
   | 'needs_reauth'
   /** There is no connection. */
   | 'not_connected'
@@ -204,7 +204,7 @@ export type CreateActionInput = {
   readonly input?: Record<string, unknown> | null | undefined;
   /** What starts it. Default `manual`. */
   readonly kind?: ActionKind | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** The IANA time zone of a `scheduled` action. Default `UTC`. */
   readonly timezone?: string | null | undefined;
@@ -212,7 +212,7 @@ export type CreateActionInput = {
   readonly triggerEvent?: string | null | undefined;
 };
 
-/** A new token. Without scopes and permissions it has the permissions of its creator, except sensitive ones. These must be named: permissions for tokens, members, invitations and users, and permissions to delete the organization and to reveal or destroy secrets. */
+/** A new token. Without scopes and permissions it has the permissions of its creator, except sensitive permissions. Sensitive permissions must be named: permissions for tokens, members, invitations and users, and permissions to delete the organization and to reveal or destroy secrets. */
 export type CreateApiTokenInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
@@ -220,11 +220,11 @@ export type CreateApiTokenInput = {
   readonly endpointPaths?: ReadonlyArray<string> | null | undefined;
   /** Restricts the token to these environments. */
   readonly environmentIds?: ReadonlyArray<string> | null | undefined;
-  /** Use it instead of `expiresInDays`. At most 365 days ahead. `null` never expires; only where the operator allows it. */
+  /** Use it instead of `expiresInDays`. At most 365 days ahead. With `null` the token never expires, which the operator must allow. */
   readonly expiresAt?: string | null | undefined;
-  /** Default 90. `null` never expires; only where the operator allows it. */
+  /** Default 90. With `null` the token never expires, which the operator must allow. */
   readonly expiresInDays?: number | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** Restricts the token to these namespaces. */
   readonly namespaceIds?: ReadonlyArray<string> | null | undefined;
@@ -246,29 +246,29 @@ export type CreateAppInput = {
   readonly description?: string | null | undefined;
   /** Free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
 };
 
 /** A new artifact, or a new version of one. */
 export type CreateArtifactInput = {
-  /** `text`, `markdown`, `code`, `json`, `html`, `csv`, `image`, `audio`, `video`, `document`, `file`, `other` or another word. Default: what the media type says, or `text`. */
+  /** `text`, `markdown`, `code`, `json`, `html`, `csv`, `image`, `audio`, `video`, `document`, `file`, `other` or another word. Default: derived from the media type, else `text`. */
   readonly artifactType?: string | null | undefined;
   /** The text, at most 1 MiB in UTF-8. */
   readonly content?: string | null | undefined;
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Whether it is kept in spite of its lifetime. Default false. */
+  /** Whether it is kept beyond the end of its lifetime. Default false. */
   readonly isPinned?: boolean | null | undefined;
   /** Words that it is about. */
   readonly keywords?: ReadonlyArray<string> | null | undefined;
-  /** The language of the text, as ISO 639-1: the search knows its words in their forms. Default: that of the workspace, of the operator’s setting, or the one that is detected. */
+  /** The language of the text, as ISO 639-1: the search finds its words in all their forms. Default: the language of the workspace, else the operator’s setting, else the detected language. */
   readonly language?: TextLanguage | null | undefined;
   /** Free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
-  /** The media type. Default: what the type says. */
+  /** The media type. Default: derived from the type. */
   readonly mimeType?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** Makes the content a new version of this artifact, which keeps its id. Needs `artifact:update`. */
   readonly rootArtifactId?: string | null | undefined;
@@ -280,7 +280,7 @@ export type CreateArtifactInput = {
   readonly sourceStepId?: string | null | undefined;
   /** The tool that produced it. */
   readonly sourceTool?: string | null | undefined;
-  /** What it says, in short. */
+  /** A short summary of the content. */
   readonly summary?: string | null | undefined;
   /** Free labels. */
   readonly tags?: ReadonlyArray<string> | null | undefined;
@@ -296,7 +296,7 @@ export type CreateAugmentationInput = {
   readonly description?: string | null | undefined;
   /** Free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** The stages, in their order. Default: none. */
   readonly stages?: ReadonlyArray<AugmentationStageInput> | null | undefined;
@@ -324,7 +324,7 @@ export type CreateEndpointInput = {
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** HTTP method of requests. Default `POST`. */
   readonly method?: EndpointMethod | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** Path of the address, unique in the app: lower-case letters, digits and single `.`, `_` or `-`, in parts that begin with `/`. */
   readonly path: string;
@@ -360,7 +360,7 @@ export type CreateEnvironmentInput = {
   readonly description?: string | null | undefined;
   /** Makes it the default environment of the workspace, in place of the current one. The first environment is always the default. */
   readonly isDefault?: boolean | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** A short name, unique in the workspace: lower-case letters and digits in groups joined by `-`. */
   readonly slug: string;
@@ -376,11 +376,11 @@ export type CreateIdentityProviderInput = {
   readonly defaultRoleId?: Role | null | undefined;
   /** The claim or attribute that has the groups. Default `groups`. */
   readonly groupAttribute?: string | null | undefined;
-  /** Of several roles for one place, the highest wins. Looked at with each sign-in. */
+  /** The highest of several roles for one place applies. Roles are applied at each sign-in. */
   readonly groupMappings?: ReadonlyArray<IdentityGroupMappingInput> | null | undefined;
-  /** Whether users may sign in with it. To switch it off ends the sessions that it made. Default true. */
+  /** Whether users may sign in with it. Switching it off ends the sessions that it made. Default true. */
   readonly isActive?: boolean | null | undefined;
-  /** What people call it; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** Only for the protocol `oidc`. */
   readonly oidcConfig?: OidcConfigInput | null | undefined;
@@ -388,7 +388,7 @@ export type CreateIdentityProviderInput = {
   readonly protocol: SsoProtocol;
   /** Only for the protocol `saml`. */
   readonly samlConfig?: SamlConfigInput | null | undefined;
-  /** Mail domains whose users sign in here. The whole instance has each of them once. Accounts that are there already are linked only in domains that were proven (`startDomainProof`). */
+  /** Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing accounts are linked only if their domain is proven (`startDomainProof`). */
   readonly verifiedDomains?: ReadonlyArray<string> | null | undefined;
 };
 
@@ -420,13 +420,13 @@ export type CreateLogicalModelInput = {
   readonly description?: string | null | undefined;
   /** Whether the model is in use. Default true. */
   readonly enabled?: boolean | null | undefined;
-  /** Identifiers of models to try after this one, in order. At most 5, without cycles. */
+  /** Identifiers of the models to try after this model, in order. At most 5, without cycles. */
   readonly fallbackChain?: ReadonlyArray<string> | null | undefined;
   /** The identifier that the organization gives the model. Unique in the organization. It cannot change. */
   readonly logicalModelId: string;
   /** What the model does: `chat`, `completion`, `embedding`, `rerank`, `image`, `transcription`, `speech`, `moderation`, `realtime` or another word. Default `chat`. */
   readonly modelType?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** Labels by key. */
   readonly tags?: Record<string, string> | null | undefined;
@@ -466,7 +466,7 @@ export type CreateModelEntitlementInput = {
 export type CreateNamespaceInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** A short name, unique in the workspace. Default: derived from the name. */
   readonly slug?: string | null | undefined;
@@ -480,7 +480,7 @@ export type CreateOrganizationInput = {
   readonly name: string;
 };
 
-/** A new recipe of the organization's own. */
+/** A new recipe for the organization. */
 export type CreateOrganizationRecipeInput = {
   /** The recipe, such as an export. `/schemas/recipe.json` describes it. Its `id` becomes the slug; the service derives its `requirements`. */
   readonly recipe: Record<string, unknown>;
@@ -502,7 +502,7 @@ export type CreateProviderAccountInput = {
   readonly description?: string | null | undefined;
   /** Whether the account is in use. Default true. */
   readonly enabled?: boolean | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** `openai`, `azure_openai`, `anthropic`, `google`, `vertex_ai`, `bedrock`, `mistral`, `cohere`, `groq`, `together`, `huggingface`, `ollama`, `vllm`, `openai_compatible`, `custom` or another word. */
   readonly providerType: string;
@@ -518,7 +518,7 @@ export type CreateProviderAccountInput = {
   readonly tags?: Record<string, string> | null | undefined;
 };
 
-/** What of the export of the app is said otherwise. */
+/** Values that replace parts of the export of the app. */
 export type CreateRecipeOfAppInput = {
   /** Default `intermediate`. */
   readonly category?: RecipeCategoryName | null | undefined;
@@ -526,7 +526,7 @@ export type CreateRecipeOfAppInput = {
   readonly description?: string | null | undefined;
   /** The name of an icon. Default `app`. */
   readonly icon?: string | null | undefined;
-  /** What people call it. Default: the name of the app. */
+  /** Display name. Default: the name of the app. */
   readonly name?: string | null | undefined;
   /** The slug. Default: made from the name of the app. */
   readonly slug?: string | null | undefined;
@@ -570,7 +570,7 @@ export type CreateSecretInput = {
 export type CreateSourceInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** The namespace that it is for, or `default`. Without one, it is for the whole workspace. */
   readonly namespaceId?: string | null | undefined;
@@ -598,7 +598,7 @@ export type CreateToolInput = {
   readonly configSchema?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** The service that a connection signs in to: `github`. */
   readonly connectionServiceName?: string | null | undefined;
-  /** The credentials: fields like those of the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. Other properties are refused, except those that begin with `x-`. */
+  /** The credentials: fields as in the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. Other properties are refused, except those that begin with `x-`. */
   readonly credentialSchema?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** Which custom actions instances may have. Default `none`. */
   readonly customActionType?: CustomActionType | null | undefined;
@@ -612,7 +612,7 @@ export type CreateToolInput = {
   readonly isMcpCompatible?: boolean | null | undefined;
   /** Functions for MCP clients: `name`, `description`, `input_schema`. */
   readonly mcpFunctions?: ReadonlyArray<Record<string, unknown>> | null | undefined;
-  /** What people call it. */
+  /** Display name. */
   readonly name: string;
   /** What each schema version changed, by its number. */
   readonly schemaChangelog?: Record<string, string> | null | undefined;
@@ -642,13 +642,13 @@ export type CreateToolInstanceInput = {
   readonly authConfig?: Record<string, unknown> | null | undefined;
   /** `vault`, `oauth2`, `api_key`, `none` or another word. Default `vault`. */
   readonly authMode?: string | null | undefined;
-  /** Values by the names of the fields in the config and credential schemas of the tool. Sensitive ones go to the vault and are never shown again; omitted ones stay there, `null` removes one. Defaults are filled in. A key that the tool does not know is refused, unless it has no config schema. */
+  /** Values by the names of the fields in the config and credential schemas of the tool. Sensitive values go to the vault and are never shown again; an omitted value stays there, and `null` removes it. Defaults are filled in. A key that the tool does not know is refused, unless it has no config schema. */
   readonly configuration?: Record<string, unknown> | null | undefined;
   /** The client that connections sign in with. */
   readonly connectionCredentials?: ConnectionCredentialsInput | null | undefined;
-  /** By the name of an action: a list of parameters that it has too. One with the name of another takes its place. */
+  /** By the name of an action: a list of additional parameters. A parameter replaces one of the same name. */
   readonly customActionParameters?: Record<string, unknown> | null | undefined;
-  /** Actions of its own, as the custom-action schemas describe them. One with the name of an action of the tool takes its place. */
+  /** Actions of the instance itself, as the custom-action schemas describe them. An action replaces an action of the tool with the same name. */
   readonly customActions?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** Free text. */
   readonly description?: string | null | undefined;
@@ -662,11 +662,11 @@ export type CreateToolInstanceInput = {
   readonly mcpDescriptionOverride?: string | null | undefined;
   /** The most calls in one turn of a model. No limit if omitted. */
   readonly mcpMaxCallsPerTurn?: number | null | undefined;
-  /** By the name of an action, and that of a parameter: properties that replace those of the parameter. */
+  /** By the name of an action, then by the name of a parameter: properties that replace properties of the parameter. */
   readonly mcpParameterOverrides?: Record<string, unknown> | null | undefined;
-  /** Whether every action needs confirmation. Default false. Destructive ones always do. */
+  /** Whether every action needs confirmation. Default false. Destructive actions always do. */
   readonly mcpRequiresConfirmation?: boolean | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** The namespace that it belongs to, or `default`. Without one, it is for the whole workspace. */
   readonly namespaceId?: string | null | undefined;
@@ -676,13 +676,13 @@ export type CreateToolInstanceInput = {
 
 /** The file that will be sent. */
 export type CreateUploadInput = {
-  /** What it is said to be. Its bytes decide, except between kinds of text. */
+  /** The media type that the client claims. The bytes decide, except between kinds of text. */
   readonly contentType?: string | null | undefined;
-  /** Its name. Folders and characters that nobody sees are left out. */
+  /** Its name. Folders and invisible characters are removed. */
   readonly fileName: string;
-  /** Its SHA-256 in hexadecimal. A file with another one is refused, and nothing of it is kept. */
+  /** Its SHA-256 in hexadecimal. A file with another checksum is refused, and nothing of it is kept. */
   readonly sha256?: string | null | undefined;
-  /** Its size in bytes. Without it, a client that sends pieces has to say the size with one of them. */
+  /** Its size in bytes. Without it, a client that uploads in pieces must give the size with one of the pieces. */
   readonly sizeBytes?: number | null | undefined;
 };
 
@@ -741,7 +741,7 @@ export type DeploymentAction =
   | 'deploy'
   /** A release came from another environment. */
   | 'promote'
-  /** A release that was deployed there before replaced another one. Where nothing was deployed, this is a `deploy`: there was nothing to roll back from. */
+  /** An earlier release replaced the deployed release. Where nothing was deployed, this is a `deploy`. */
   | 'rollback'
   /** The release that was deployed was removed. */
   | 'undeploy';
@@ -756,7 +756,7 @@ export type EmailInput = {
 export type EndpointMethod =
   /** Removes what is at its address. */
   | 'DELETE'
-  /** Reads. */
+  /** Queries. */
   | 'GET'
   /** Changes what is at its address. */
   | 'PATCH'
@@ -793,7 +793,7 @@ export type EntityReferenceInput = {
   readonly id?: string | null | undefined;
   /** The key of an entity of the same import. */
   readonly key?: string | null | undefined;
-  /** The name of an entity, or an alias if none has the name. It must be that of one entity only. */
+  /** The name of an entity, or an alias if no entity has the name. Exactly one entity must have it. */
   readonly name?: string | null | undefined;
 };
 
@@ -839,7 +839,7 @@ export type ExecutionStatus =
   /** It runs. */
   | 'running';
 
-/** The role of whoever is in a group at the provider. */
+/** The role of the users in a group at the provider. */
 export type IdentityGroupMappingInput = {
   /** The name of the group, exactly. */
   readonly group: string;
@@ -861,17 +861,17 @@ export type ImportEntitiesInput = {
 export type ImportWorkspaceInput = {
   /** The document, such as an export. `/schemas/workspace.json` describes it. */
   readonly document: Record<string, unknown>;
-  /** Makes nothing, and says what would be made. Default false. */
+  /** Creates nothing, and answers what would be created. Default false. */
   readonly dryRun?: boolean | null | undefined;
   /** What takes the place of models: a model of the organization, by the model in the document. */
   readonly models?: Record<string, unknown> | null | undefined;
-  /** What takes the place of secrets: the name or identifier of a secret, by the NAME of `{{secret.NAME}}`. */
+  /** Replaces secrets: from the NAME of `{{secret.NAME}}` to the name or identifier of a secret. */
   readonly secrets?: Record<string, unknown> | null | undefined;
   /** What takes the place of tool instances: the identifier of one of the workspace, by the slug of the tool, or by `SLUG/KEY` of an instance in the document, which is not made then. */
   readonly tools?: Record<string, unknown> | null | undefined;
 };
 
-/** An entity to create, or to change if it is there: the one with the id; else of the type the one with the `metadata.external_id`, with the name, or with an alias that is the name, unless both have external ids that differ. Omitted fields stay as they are. */
+/** An entity to create, or to change if it exists. It exists if an entity has the `id`; else if an entity of the type has the `metadata.external_id`, the name, or the name as an alias. Two entities with different external ids are never the same. Omitted fields stay as they are. */
 export type ImportedEntityInput = {
   /** Replaces the other names. */
   readonly aliases?: ReadonlyArray<string> | null | undefined;
@@ -879,7 +879,7 @@ export type ImportedEntityInput = {
   readonly description?: string | null | undefined;
   /** Default `other`. */
   readonly entityType?: string | null | undefined;
-  /** The entity to change, which then gets the name. */
+  /** The entity to change. It gets the name. */
   readonly id?: string | null | undefined;
   /** How important it is, 0 to 1. Default 0.5. */
   readonly importance?: number | null | undefined;
@@ -893,19 +893,19 @@ export type ImportedEntityInput = {
   readonly tags?: ReadonlyArray<string> | null | undefined;
 };
 
-/** A relation to create, or to change if both entities have one of the type. Omitted fields and `null` leave what is there. */
+/** A relation to create, or to change if the two entities have a relation of this type. Omitted fields and `null` change nothing. */
 export type ImportedRelationInput = {
   /** Free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** What the source is to the target: `works_at`. */
   readonly relationType: string;
-  /** The entity that it starts from. */
+  /** The source of the relation. */
   readonly source: EntityReferenceInput;
-  /** The entity that it leads to. */
+  /** The target of the relation. */
   readonly target: EntityReferenceInput;
-  /** Since when the relation holds. Default: no bound. */
+  /** Start of the relation's validity. Default: no bound. */
   readonly validFrom?: string | null | undefined;
-  /** When the relation ends to hold. Default: no bound. */
+  /** End of the relation's validity, exclusive. Default: no bound. */
   readonly validTo?: string | null | undefined;
   /** How strong it is. Default 1. */
   readonly weight?: number | null | undefined;
@@ -919,9 +919,9 @@ export type InitiateConnectionInput = {
 
 /** Who signs in, and where they go afterwards. */
 export type InitiateSsoInput = {
-  /** The e-mail address of the user. Its domain decides the identity provider. */
+  /** The e-mail address of the user. Its domain determines the identity provider. */
   readonly email: string;
-  /** Where the browser goes afterwards, with a `code` that is exchanged for the token pair. It must be in the service's setting `SSO_REDIRECT_URIS`. Without it, the callback itself answers with the token pair. */
+  /** Where the browser goes after the sign-in, with a `code` to exchange for the token pair. It must be in the operator's setting `SSO_REDIRECT_URIS`. Without it, the callback itself answers with the token pair. */
   readonly redirectUri?: string | null | undefined;
 };
 
@@ -957,13 +957,13 @@ export type LoginInput = {
   readonly username: string;
 };
 
-/** What the workspace has now in place of what an app lacks. */
+/** What to use for the missing parts of an app. */
 export type MapMissingPartsInput = {
-  /** Models of the organization, by the model that is missing. */
+  /** Replaces models: from the missing identifier to a model of the organization. */
   readonly models?: Record<string, unknown> | null | undefined;
   /** Names or identifiers of secrets that apps of the workspace can name, by the NAME of `{{secret.NAME}}` that is missing: all texts of the app name them then. It takes the permission to update each kind of part of an app. */
   readonly secrets?: Record<string, unknown> | null | undefined;
-  /** Tool instances of the workspace, by the slug of the tool. They may be instances of another tool. */
+  /** Replaces tools: from the slug of the tool to a tool instance of the workspace, which may be an instance of another tool. */
   readonly tools?: Record<string, unknown> | null | undefined;
 };
 
@@ -977,7 +977,7 @@ export type MergeEntitiesInput = {
 export type MissingPartKind =
   /** A value that an imported tool instance keeps secret, and must be given. */
   | 'credential'
-  /** The workspace has no embedding model. */
+  /** The organization has no embedding model. */
   | 'embedding_model'
   /** The organization has no such model, or the workspace may not use it. */
   | 'model'
@@ -1033,7 +1033,7 @@ export type ModelTargetInput = {
   readonly providerAccountId: string;
   /** Replaces the model's default temperature. */
   readonly temperatureOverride?: number | null | undefined;
-  /** Share of the requests among targets of the same priority. Default 100. A target with 0 is tried only if nothing else is left. */
+  /** Share of the requests among targets of the same priority. Default 100. A target with 0 is tried only if no other target is left. */
   readonly weight?: number | null | undefined;
 };
 
@@ -1060,7 +1060,7 @@ export type NotificationCategory =
   /** Workspaces. */
   | 'workspace';
 
-/** Which notifications the caller does not want. */
+/** The notifications that the caller has muted. */
 export type NotificationPreferencesInput = {
   /** Replaces the muted categories. `security` cannot be muted. */
   readonly mutedCategories: ReadonlyArray<NotificationCategory>;
@@ -1115,7 +1115,7 @@ export type NotificationSource =
 
 /** Status of a notification. */
 export type NotificationStatus =
-  /** It is only in the list of archived ones. */
+  /** It is only in the list of archived notifications. */
   | 'archived'
   /** It was read. */
   | 'read'
@@ -1189,9 +1189,9 @@ export type PromoteReleaseInput = {
 
 /** Status of an account at a provider. */
 export type ProviderAccountStatus =
-  /** The last request succeeded. */
+  /** Requests succeed. */
   | 'active'
-  /** Requests failed. */
+  /** Requests have failed since the last success. */
   | 'degraded'
   /** The account is not enabled. */
   | 'disabled'
@@ -1320,7 +1320,7 @@ export type RateLimitPolicyInput = {
   readonly requestsPerSecond?: number | null | undefined;
 };
 
-/** How much a recipe asks of whoever uses it. */
+/** How much experience a recipe requires. */
 export type RecipeCategoryName =
   /** For those who know the parts of an app well. */
   | 'advanced'
@@ -1363,13 +1363,13 @@ export type RelateEntitiesInput = {
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** What the source is to the target: `works_at`. */
   readonly relationType: string;
-  /** The entity that it starts from. */
+  /** The source of the relation. */
   readonly sourceEntityId: string;
-  /** The entity that it leads to, another one than the source. */
+  /** The target of the relation. It must differ from the source. */
   readonly targetEntityId: string;
-  /** Since when the relation holds. `null`, and the default of a new one: no bound. */
+  /** Start of the relation's validity. `null` for no bound, which is the default of a new relation. */
   readonly validFrom?: string | null | undefined;
-  /** When the relation ends to hold, later than `validFrom`. Default of a new one: no bound. */
+  /** End of the relation's validity, exclusive, later than `validFrom`. Default of a new relation: no bound. */
   readonly validTo?: string | null | undefined;
   /** How strong it is. Default 1. */
   readonly weight?: number | null | undefined;
@@ -1382,7 +1382,7 @@ export type RelationDirection =
   /** The entity is its source. */
   | 'outgoing';
 
-/** What a runner reports of a run: as much of it as it knows. */
+/** A report of a runner about a run. A report may omit what the runner does not know. */
 export type ReportExecutionInput = {
   /** The action that started it: one of the app. */
   readonly actionId?: string | null | undefined;
@@ -1406,7 +1406,7 @@ export type ReportExecutionInput = {
   readonly status?: ExecutionStatus | null | undefined;
   /** Model tokens of the whole run so far. */
   readonly tokenUsage?: TokenUsageInput | null | undefined;
-  /** Number of all stages. Default: those that the augmentation has at the first report. */
+  /** Number of all stages. Default: the number of stages that the augmentation has at the first report. */
   readonly totalStages?: number | null | undefined;
 };
 
@@ -1529,7 +1529,7 @@ export type RouteReason =
   | 'MODEL_DISABLED'
   /** The model has no targets. */
   | 'MODEL_WITHOUT_TARGETS'
-  /** Everything that could be tried was left out. */
+  /** No target is left to try. */
   | 'NOTHING_LEFT'
   /** The workspace has no entitlement for the model. */
   | 'NOT_ENTITLED'
@@ -1556,7 +1556,7 @@ export type SamlCallbackInput = {
 
 /** How users sign in at a SAML 2.0 provider. It replaces the whole previous configuration. */
 export type SamlConfigInput = {
-  /** Whether the provider may send users who did not start here. Default false: a stranger could too. */
+  /** Whether sign-ins may start at the provider. Default false, because a stranger could then sign a user in to a foreign account. */
   readonly allowUnsolicited?: boolean | null | undefined;
   /** The X.509 certificate that the provider signs with, as PEM. Several blocks, one after the other, let the provider change to its next key. */
   readonly certificate: string;
@@ -1564,9 +1564,9 @@ export type SamlConfigInput = {
   readonly entityId: string;
   /** The form in which the provider names users. Default: the e-mail address. */
   readonly nameIdFormat?: string | null | undefined;
-  /** Whether the service signs what it asks. Default false. */
+  /** Whether the service signs its requests. Default false. */
   readonly signAuthnRequests?: boolean | null | undefined;
-  /** Where users sign out. `https`, or `http` on this machine. `null`: the provider is not told. */
+  /** Where users sign out. `https`, or `http` on this machine. `null`: signing out here does not end the session at the provider. */
   readonly sloUrl?: string | null | undefined;
   /** Where users sign in. `https`, or `http` on this machine. */
   readonly ssoUrl: string;
@@ -1633,9 +1633,9 @@ export type SwitchOrganizationInput = {
   readonly orgId: string;
 };
 
-/** What to try. */
+/** The action to call, and its parameters. */
 export type TestToolInstanceInput = {
-  /** The name of an action. Default: the first that only reads. */
+  /** The name of an action. Default: the first action that only reads. */
   readonly action?: string | null | undefined;
   /** Prepares the request and sends nothing. Default false. */
   readonly dryRun?: boolean | null | undefined;
@@ -1786,7 +1786,7 @@ export type TokenUsageInput = {
   readonly input?: number | null | undefined;
   /** Tokens of answers. */
   readonly output?: number | null | undefined;
-  /** All tokens, if they are more than those two. */
+  /** All tokens, if more than `input` and `output` together. */
   readonly total?: number | null | undefined;
 };
 
@@ -1809,13 +1809,13 @@ export type UpdateActionInput = {
   readonly cron?: string | null | undefined;
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Whether the action is in use. Times that pass while it is not are not made up for. */
+  /** Whether the action is in use. Times that pass while it is not in use are skipped. */
   readonly enabled?: boolean | null | undefined;
   /** Replaces what the augmentation gets. */
   readonly input?: Record<string, unknown> | null | undefined;
   /** What starts it. */
   readonly kind?: ActionKind | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** The IANA time zone. `null` stands for `UTC`. */
   readonly timezone?: string | null | undefined;
@@ -1829,7 +1829,7 @@ export type UpdateAppInput = {
   readonly description?: string | null | undefined;
   /** Replaces the free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
 };
 
@@ -1841,21 +1841,21 @@ export type UpdateArtifactInput = {
   readonly content?: string | null | undefined;
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Whether it is kept in spite of its lifetime, which starts again when it is no longer pinned. */
+  /** Whether it is kept beyond the end of its lifetime. The lifetime starts again when it is no longer pinned. */
   readonly isPinned?: boolean | null | undefined;
   /** Words that it is about. */
   readonly keywords?: ReadonlyArray<string> | null | undefined;
-  /** The language of the text, as ISO 639-1: the search knows its words in their forms. `null` for that of the workspace, of the setting, or the one that is detected. */
+  /** The language of the text, as ISO 639-1: the search finds its words in all their forms. `null` applies the language of the workspace, else the setting, else the detected one. */
   readonly language?: TextLanguage | null | undefined;
   /** Replaces the free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** The media type. */
   readonly mimeType?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** `active` or `archived`. */
   readonly status?: ArtifactStatus | null | undefined;
-  /** What it says, in short. */
+  /** A short summary of the content. */
   readonly summary?: string | null | undefined;
   /** Free labels. */
   readonly tags?: ReadonlyArray<string> | null | undefined;
@@ -1871,7 +1871,7 @@ export type UpdateAugmentationInput = {
   readonly description?: string | null | undefined;
   /** Replaces the free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** Replaces the stages. Stages and steps that are given with their `stageId` and `stepId` are kept. */
   readonly stages?: ReadonlyArray<AugmentationStageInput> | null | undefined;
@@ -1891,7 +1891,7 @@ export type UpdateEndpointInput = {
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** HTTP method of requests. */
   readonly method?: EndpointMethod | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** Path of the address, unique in the app. */
   readonly path?: string | null | undefined;
@@ -1909,7 +1909,7 @@ export type UpdateEntityInput = {
   readonly importance?: number | null | undefined;
   /** When it was last mentioned. */
   readonly lastReferencedAt?: string | null | undefined;
-  /** How often it was mentioned. A greater number than before says that it was mentioned now. */
+  /** How often it was mentioned. A greater number than before also sets the time of the last mention to now. */
   readonly mentionCount?: number | null | undefined;
   /** Replaces the free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
@@ -1927,9 +1927,9 @@ export type UpdateEntityRelationInput = {
   readonly metadata?: Record<string, unknown> | null | undefined;
   /** What the source is to the target. There is one relation of a type between two entities. */
   readonly relationType?: string | null | undefined;
-  /** Since when the relation holds; `null` for no bound. */
+  /** Start of the relation's validity; `null` for no bound. */
   readonly validFrom?: string | null | undefined;
-  /** When the relation ends to hold, later than `validFrom`; `null` for no bound. */
+  /** End of the relation's validity, exclusive, later than `validFrom`; `null` for no bound. */
   readonly validTo?: string | null | undefined;
   /** How strong it is. */
   readonly weight?: number | null | undefined;
@@ -1941,7 +1941,7 @@ export type UpdateEnvironmentInput = {
   readonly description?: string | null | undefined;
   /** Makes it the default environment of the workspace. To change this, make another environment the default. */
   readonly isDefault?: boolean | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** A short name, unique in the workspace: lower-case letters and digits in groups joined by `-`. */
   readonly slug?: string | null | undefined;
@@ -1959,19 +1959,19 @@ export type UpdateIdentityProviderInput = {
   readonly defaultRoleId?: Role | null | undefined;
   /** The claim or attribute that has the groups. */
   readonly groupAttribute?: string | null | undefined;
-  /** Of several roles for one place, the highest wins. Looked at with each sign-in. Replaces all. */
+  /** The highest of several roles for one place applies. Roles are applied at each sign-in. Replaces all. */
   readonly groupMappings?: ReadonlyArray<IdentityGroupMappingInput> | null | undefined;
-  /** Whether users may sign in with it. To switch it off ends the sessions that it made. */
+  /** Whether users may sign in with it. Switching it off ends the sessions that it made. */
   readonly isActive?: boolean | null | undefined;
-  /** What people call it; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** Replaces the configuration; `null` removes it. */
   readonly oidcConfig?: OidcConfigInput | null | undefined;
-  /** It cannot change: make another provider instead. */
+  /** It cannot change: create another provider instead. */
   readonly protocol?: SsoProtocol | null | undefined;
   /** Replaces the configuration; `null` removes it. */
   readonly samlConfig?: SamlConfigInput | null | undefined;
-  /** Mail domains whose users sign in here. The whole instance has each of them once. Accounts that are there already are linked only in domains that were proven (`startDomainProof`). Replaces all; the proof of a domain that is left out ends. */
+  /** Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing accounts are linked only if their domain is proven (`startDomainProof`). Replaces all; the proof of a domain that is left out ends. */
   readonly verifiedDomains?: ReadonlyArray<string> | null | undefined;
 };
 
@@ -1995,7 +1995,7 @@ export type UpdateLogicalModelInput = {
   readonly fallbackChain?: ReadonlyArray<string> | null | undefined;
   /** What the model does. */
   readonly modelType?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** `deprecated` and `disabled` override the status derived from the targets. `active` and `null` return to the derived status. */
   readonly status?: LogicalModelStatus | null | undefined;
@@ -2035,7 +2035,7 @@ export type UpdateModelEntitlementInput = {
 export type UpdateNamespaceInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** A short name, unique in the workspace. The slug `default` cannot be changed. */
   readonly slug?: string | null | undefined;
@@ -2075,7 +2075,7 @@ export type UpdateProviderAccountInput = {
   readonly bridgeEndpointName?: string | null | undefined;
   /** Required if the routing mode is `bridge`. */
   readonly bridgeId?: string | null | undefined;
-  /** A reference to the credentials. New ones give an account in `error` another chance. */
+  /** A reference to the credentials. New credentials give an account in `error` another chance. */
   readonly credentialsRef?: string | null | undefined;
   /** Where the account keeps data. */
   readonly dataResidency?: string | null | undefined;
@@ -2083,7 +2083,7 @@ export type UpdateProviderAccountInput = {
   readonly description?: string | null | undefined;
   /** Whether the account is in use. */
   readonly enabled?: boolean | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
   /** The provider of the account. */
   readonly providerType?: string | null | undefined;
@@ -2117,13 +2117,13 @@ export type UpdateSecretInput = {
 export type UpdateSourceInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
 };
 
 /** The limit of the storage of a place. */
 export type UpdateStorageInput = {
-  /** The most bytes that artifacts may hold. A limit below what they hold removes nothing and refuses new bytes. `null` applies the setting of the operator. */
+  /** Maximum number of bytes of the artifacts. A limit below the current use removes nothing and refuses new bytes. `null` applies the operator's setting. */
   readonly limitBytes?: number | null | undefined;
 };
 
@@ -2147,7 +2147,7 @@ export type UpdateToolInput = {
   readonly configSchema?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** The service that a connection signs in to: `github`. */
   readonly connectionServiceName?: string | null | undefined;
-  /** The credentials: fields like those of the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. Other properties are refused, except those that begin with `x-`. */
+  /** The credentials: fields as in the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. Other properties are refused, except those that begin with `x-`. */
   readonly credentialSchema?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** Which custom actions instances may have. */
   readonly customActionType?: CustomActionType | null | undefined;
@@ -2163,15 +2163,15 @@ export type UpdateToolInput = {
   readonly mcpFunctions?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** Instances of a lower schema version are deprecated. At most the current version. */
   readonly minSchemaVersion?: number | null | undefined;
-  /** What people call it. */
+  /** Display name. */
   readonly name?: string | null | undefined;
-  /** What each schema version changed, by its number. The entries are added to those that are there, or correct them: the past stays. A version that this change makes gets an entry by itself if none is given. */
+  /** What each schema version changed, by its number. New entries are added, and a given entry replaces an existing entry. If this change creates a version without an entry, the service adds one. */
   readonly schemaChangelog?: Record<string, string> | null | undefined;
   /** One sentence. */
   readonly shortDescription?: string | null | undefined;
   /** Unique in the organization and among the built-in tools. */
   readonly slug?: string | null | undefined;
-  /** A tool is `active` or `beta`, and back; then `deprecated`; then `disabled`: it has no new instances. */
+  /** The status can change between `active` and `beta`, then to `deprecated`, then to `disabled`. A disabled tool gets no new instances. */
   readonly status?: ToolStatus | null | undefined;
   /** Names of what the tool can do. */
   readonly supportedActions?: ReadonlyArray<string> | null | undefined;
@@ -2193,13 +2193,13 @@ export type UpdateToolInstanceInput = {
   readonly authConfig?: Record<string, unknown> | null | undefined;
   /** `vault`, `oauth2`, `api_key`, `none` or another word. */
   readonly authMode?: string | null | undefined;
-  /** Replaces the configuration. Values by the names of the fields in the config and credential schemas of the tool. Sensitive ones go to the vault and are never shown again; omitted ones stay there, `null` removes one. Defaults are filled in. A key that the tool does not know is refused, unless it has no config schema. */
+  /** Replaces the configuration. Values by the names of the fields in the config and credential schemas of the tool. Sensitive values go to the vault and are never shown again; an omitted value stays there, and `null` removes it. Defaults are filled in. A key that the tool does not know is refused, unless it has no config schema. */
   readonly configuration?: Record<string, unknown> | null | undefined;
   /** Replaces the client that connections sign in with. `null` removes it. */
   readonly connectionCredentials?: ConnectionCredentialsInput | null | undefined;
-  /** By the name of an action: a list of parameters that it has too. One with the name of another takes its place. */
+  /** By the name of an action: a list of additional parameters. A parameter replaces one of the same name. */
   readonly customActionParameters?: Record<string, unknown> | null | undefined;
-  /** Actions of its own, as the custom-action schemas describe them. One with the name of an action of the tool takes its place. */
+  /** Actions of the instance itself, as the custom-action schemas describe them. An action replaces an action of the tool with the same name. */
   readonly customActions?: ReadonlyArray<Record<string, unknown>> | null | undefined;
   /** Free text. */
   readonly description?: string | null | undefined;
@@ -2213,11 +2213,11 @@ export type UpdateToolInstanceInput = {
   readonly mcpDescriptionOverride?: string | null | undefined;
   /** The most calls in one turn of a model. `null` is no limit. */
   readonly mcpMaxCallsPerTurn?: number | null | undefined;
-  /** By the name of an action, and that of a parameter: properties that replace those of the parameter. */
+  /** By the name of an action, then by the name of a parameter: properties that replace properties of the parameter. */
   readonly mcpParameterOverrides?: Record<string, unknown> | null | undefined;
-  /** Whether every action needs confirmation. Destructive ones always do. */
+  /** Whether every action needs confirmation. Destructive actions always do. */
   readonly mcpRequiresConfirmation?: boolean | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
 };
 
@@ -2253,11 +2253,11 @@ export type UpdateWorkspaceInput = {
   readonly embeddingModelId?: string | null | undefined;
   /** Whether the workspace is in use. */
   readonly isActive?: boolean | null | undefined;
-  /** The language of its artifacts that say none, as ISO 639-1; they are indexed again in the background. `null` for that of the operator’s setting, or the one that is detected. */
+  /** The language of its artifacts without a language of their own, as ISO 639-1; they are indexed again in the background. `null` applies the operator’s setting, else the detected language. */
   readonly language?: TextLanguage | null | undefined;
   /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
-  /** The new labels. They replace the old ones. */
+  /** The new labels. They replace all previous labels. */
   readonly tags?: ReadonlyArray<string> | null | undefined;
 };
 
@@ -2269,7 +2269,7 @@ export type UpdateWorkspaceMemberInput = {
 
 /** What an upgrade needs to know. */
 export type UpgradeToolInstanceInput = {
-  /** Values for fields of the latest schema, beside those that the instance has. */
+  /** Values for fields of the latest schema, in addition to the existing values. */
   readonly configuration?: Record<string, unknown> | null | undefined;
 };
 
@@ -2281,11 +2281,11 @@ export type UploadArtifactInput = {
   readonly description?: string | null | undefined;
   /** The file that was sent. */
   readonly file: string;
-  /** The language of the text, as ISO 639-1: the search knows its words in their forms. Default: that of the workspace, of the operator’s setting, or the one that is detected. */
+  /** The language of the text, as ISO 639-1: the search finds its words in all their forms. Default: the language of the workspace, else the operator’s setting, else the detected language. */
   readonly language?: TextLanguage | null | undefined;
   /** Free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
-  /** A label; names may repeat. */
+  /** Display name. It need not be unique. */
   readonly name: string;
   /** Makes the file a new version of this artifact, which keeps its id. Needs `artifact:update`. */
   readonly rootArtifactId?: string | null | undefined;

@@ -45,6 +45,6 @@ export const builder = new SchemaBuilder<{
   },
 });
 
-builder.queryType({ description: 'Reads.' });
-builder.mutationType({ description: 'Changes.' });
+builder.queryType({ description: 'Queries.' });
+builder.mutationType({ description: 'Mutations.' });
 builder.subscriptionType({ description: 'Live events.' });

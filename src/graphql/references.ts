@@ -42,8 +42,9 @@ const permissionOf = (kind: ReferredKind): Permission =>
   kind === 'organization' ? 'organization:access' : `${kind}:read`;
 
 function descriptionOf<Row>(column: string, { kind, required, atMost }: ResourceReference<Row>): string {
-  const noun = kind === 'node' ? 'resource' : kind.replaceAll('_', ' ');
-  const what = atMost ? `The ${noun}s in \`${column}\`, in the same order.` : `The ${noun} in \`${column}\`.`;
+  const noun = kind === 'node' ? 'resource' : kind.replaceAll('_', ' ').replace('api ', 'API ');
+  const nouns = `${noun.replace(/y$/, 'ie')}s`;
+  const what = atMost ? `The ${nouns} in \`${column}\`, in the same order.` : `The ${noun} in \`${column}\`.`;
   if (required) return what;
   const gone = kind === 'user' ? 'the user has left the organization' : `the ${noun} was deleted`;
   const subject = atMost ? 'An item is' : 'It is';

@@ -41,7 +41,7 @@ const deployed = {
 };
 const related = {
   relation_id: text('The relation.'),
-  target_entity_id: text('The entity that it leads to.'),
+  target_entity_id: text('The target of the relation.'),
   relation_type: text('The kind of the relation.'),
 };
 const member = { role: optional(text('The role of the member now.')) };
@@ -103,7 +103,7 @@ export const eventDetails = {
   },
   'notification.updated': {
     status: text('The state of the notification.'),
-    count: optional(number('How many are told again together in the place, which was restored.')),
+    count: optional(number('How many notifications returned together in the place that was restored.')),
   },
   'notification.read': {
     status: text('The state of the notification.'),

@@ -15,16 +15,14 @@ import { Environment } from './environment.graph.ts';
 const DeploymentAction = wordEnum<Action>('DeploymentAction', 'What was done to an app in an environment.', {
   deploy: 'A release was deployed.',
   undeploy: 'The release that was deployed was removed.',
-  rollback:
-    'A release that was deployed there before replaced another one. Where nothing was deployed, this is a `deploy`: ' +
-    'there was nothing to roll back from.',
+  rollback: 'An earlier release replaced the deployed release. Where nothing was deployed, this is a `deploy`.',
   promote: 'A release came from another environment.',
 });
 
 export const Deployment = builder.prismaObject('Deployment', {
   description:
-    'A record of what was done to an app in an environment. It is kept when the environment, the app or the release ' +
-    'is deleted.',
+    'A record of a deployment, or of a removal, of an app in an environment. It is kept when the environment, the ' +
+    'app or the release is deleted.',
   interfaces: [Node],
   fields: (t) => ({
     environmentId: t.exposeID('environmentId', { description: 'The environment.' }),

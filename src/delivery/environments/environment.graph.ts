@@ -22,7 +22,7 @@ export const Environment = builder.objectRef<EnvironmentView>('Environment').imp
   description: 'A named environment of a workspace. Releases of apps are deployed to it.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     slug: t.exposeString('slug', {
       description: 'A short name, unique in the workspace. It cannot be changed once something was deployed.',
     }),
@@ -61,7 +61,7 @@ const slug = 'A short name, unique in the workspace: lower-case letters and digi
 const CreateEnvironmentInput = builder.inputType('CreateEnvironmentInput', {
   description: 'A new environment.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     slug: t.string({ required: true, constraints: bounds.slug, description: slug }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     isDefault: t.boolean({
@@ -75,7 +75,7 @@ const CreateEnvironmentInput = builder.inputType('CreateEnvironmentInput', {
 const UpdateEnvironmentInput = builder.inputType('UpdateEnvironmentInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     slug: t.string({ constraints: { ...bounds.slug, notNull: true }, description: slug }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     isDefault: t.boolean({

@@ -53,7 +53,7 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
     }),
     appId: t.exposeID('appId', { nullable: true, description: 'The app of an app token.' }),
     workspaceId: t.exposeID('workspaceId', { nullable: true, description: "The app's workspace." }),
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     prefix: t.exposeString('prefix', { description: 'The first characters of the token.' }),
     scopes: t.exposeStringList('scopes', {
@@ -69,20 +69,20 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
     rateLimitRps: t.exposeInt('rateLimitRps', { nullable: true, description: 'Requests per second.' }),
     rateLimitBurst: t.exposeInt('rateLimitBurst', { nullable: true, description: 'Requests allowed at once.' }),
     issuedAt: t.expose('issuedAt', { type: 'DateTime', description: 'When the token was issued.' }),
-    expiresAt: t.expose('expiresAt', optionalTime('Expiry time. `null` never expires.')),
+    expiresAt: t.expose('expiresAt', optionalTime('Expiry time; `null` means that the token never expires.')),
     refreshExpiresAt: t.expose(
       'refreshExpiresAt',
       optionalTime(
-        'End of the time in which the token can be refreshed. `null` never ends. A token created with another ' +
-          'token never outlives the expiry that the other token had at that moment.',
+        'The token can be refreshed until this time; `null` means without end. A token that was created with ' +
+          'another token never outlives the expiry that the other token had at that moment.',
       ),
     ),
     lastUsedAt: t.expose('lastUsedAt', optionalTime('When the token was last used, to the minute.')),
     revokedAt: t.expose(
       'revokedAt',
       optionalTime(
-        'The service refuses the token from this time on. For a refreshed token (`rotated`) this is the end of ' +
-          'its grace period, which may be in the future: the token works until then.',
+        'The service refuses the token from this time on. For a refreshed token (`rotated`), this is the end of ' +
+          'its grace period, which may be in the future.',
       ),
     ),
     revokedReason: t.expose('revokedReason', {
@@ -163,10 +163,10 @@ const ids = { maxItems: MAX_PLACES, item: bounds.id } as const;
 export const CreateApiTokenInput = builder.inputType('CreateApiTokenInput', {
   description:
     'A new token. Without scopes and permissions it has the permissions of its creator, except sensitive ' +
-    'ones. These must be named: permissions for tokens, members, invitations and users, and permissions to ' +
-    'delete the organization and to reveal or destroy secrets.',
+    'permissions. Sensitive permissions must be named: permissions for tokens, members, invitations and users, ' +
+    'and permissions to delete the organization and to reveal or destroy secrets.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     scopes: t.stringList({
       constraints: names,
@@ -192,13 +192,13 @@ export const CreateApiTokenInput = builder.inputType('CreateApiTokenInput', {
     rateLimitBurst: t.int({ constraints: { min: 1, max: 5_000 }, description: 'Requests allowed at once.' }),
     expiresInDays: t.int({
       constraints: { min: 1, max: 365 },
-      description: 'Default 90. `null` never expires; only where the operator allows it.',
+      description: 'Default 90. With `null` the token never expires, which the operator must allow.',
     }),
     expiresAt: t.field({
       type: 'DateTime',
       description:
-        'Use it instead of `expiresInDays`. At most 365 days ahead. `null` never expires; only where the ' +
-        'operator allows it.',
+        'Use it instead of `expiresInDays`. At most 365 days ahead. With `null` the token never expires, which ' +
+        'the operator must allow.',
     }),
   }),
 });

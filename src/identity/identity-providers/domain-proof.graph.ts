@@ -32,19 +32,19 @@ const DomainProof = builder.objectRef<DomainRow>('DomainProof').implement({
     recordName: t.string({
       authorize: 'inherited',
       nullable: true,
-      description: 'Where the DNS must have a TXT record; `null` for a mail.',
+      description: 'The name of the TXT record; `null` for a proof by mail.',
       resolve: ({ domain, proofMethod }) => (proofMethod === 'dns' ? recordNameOf(domain) : null),
     }),
     recordValue: t.string({
       authorize: 'inherited',
       nullable: true,
-      description: 'What the record must say; `null` for a mail.',
+      description: 'The value of the TXT record; `null` for a proof by mail.',
       resolve: ({ proofToken }) => (proofToken === null ? null : recordValueOf(proofToken)),
     }),
     mailedTo: t.string({
       authorize: 'inherited',
       nullable: true,
-      description: 'Who got the mail with the code; `null` for the DNS.',
+      description: 'The address that the code was mailed to; `null` for a proof by DNS.',
       resolve: ({ domain, proofMethod }) => (proofMethod === 'mail' ? postmasterOf(domain) : null),
     }),
   }),
@@ -53,7 +53,7 @@ const DomainProof = builder.objectRef<DomainRow>('DomainProof').implement({
 const IdentityProviderDomain = builder.objectRef<DomainRow>('IdentityProviderDomain').implement({
   description: 'A mail domain whose users sign in at a provider.',
   fields: (t) => ({
-    domain: t.exposeString('domain', { description: 'In lower case; international ones in their ASCII form.' }),
+    domain: t.exposeString('domain', { description: 'In lower case; international domains in their ASCII form.' }),
     state: t.expose('state', { type: DomainState, description: 'Whether it was proven.' }),
     provenAt: t.expose('provenAt', optionalTime('When it was proven.')),
     provenBy: t.exposeID('provenBy', { nullable: true, description: 'The user who proved it.' }),
@@ -72,7 +72,7 @@ builder.objectField(IdentityProvider, 'domains', (t) =>
   t.field({
     type: [IdentityProviderDomain],
     authorize: 'inherited',
-    description: 'The domains as they are compared, and whether they were proven.',
+    description: 'The domains in normalized form, and whether they are proven.',
     resolve: ({ id }, _args, context) => context.services.domainProofs.domainsOf(context, id),
   }),
 );
@@ -88,12 +88,12 @@ const StartDomainProofInput = builder.inputType('StartDomainProofInput', {
 });
 
 const CheckDomainProofInput = builder.inputType('CheckDomainProofInput', {
-  description: 'The domain whose proof is to be looked for.',
+  description: 'The domain whose proof the service looks for.',
   fields: (t) => ({
     domain: t.string({ required: true, constraints: domain, description: "One of the provider's domains." }),
     code: t.string({
       constraints: { minLength: 1, maxLength: 128, sensitive: true },
-      description: 'The code from the mail. Not for the DNS.',
+      description: 'The code from the mail. Omit it for a proof by DNS.',
     }),
   }),
 });
@@ -104,7 +104,7 @@ builder.mutationFields((t) => ({
   startDomainProof: t.field({
     type: IdentityProviderDomain,
     description:
-      'Starts a proof that a domain is the own of the organization, in place of one that was started before.',
+      'Starts a proof that a domain belongs to the organization. It replaces an unfinished proof of the domain.',
     authorize: { organization: 'identity_provider:update' },
     emits: ['identity_provider.updated'],
     args: { ...target(), ...inputArg(StartDomainProofInput, 'The domain.'), ...versionArg('the provider') },
@@ -113,7 +113,8 @@ builder.mutationFields((t) => ({
   }),
   checkDomainProof: t.field({
     type: IdentityProviderDomain,
-    description: 'Looks for the proof of a domain. The domain is proven from then on, until the provider drops it.',
+    description:
+      'Checks the proof of a domain. From then on the domain is proven, until it is removed from the provider.',
     authorize: { organization: 'identity_provider:update' },
     emits: ['identity_provider.updated'],
     mayFail: ['UPSTREAM_TIMEOUT'],

@@ -15,27 +15,29 @@ const IdentityLinkReason = wordEnum('IdentityLinkReason', 'Why an identity is li
 });
 
 const IdentityLink = builder.objectRef<LinkRow>('IdentityLink').implement({
-  description: 'Which account somebody at a provider is.',
+  description: 'Links an identity at a provider to an account.',
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier of the link.' }),
-    subject: t.exposeString('subject', { description: 'What the provider knows the user by.' }),
+    subject: t.exposeString('subject', { description: 'The identifier of the user at the provider.' }),
     userId: t.exposeID('userId', { description: 'The account.' }),
     reason: t.expose('reason', { type: IdentityLinkReason, description: 'Why they are linked.' }),
-    linkedBy: t.exposeID('linkedBy', { nullable: true, description: 'The administrator who linked them.' }),
-    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'Since when.' }),
+    linkedBy: t.exposeID('linkedBy', { nullable: true, description: 'The administrator who made the link.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the link was made.' }),
     lastSignInAt: t.expose('lastSignInAt', optionalTime('When the user last signed in at the provider.')),
   }),
 });
 refersTo(IdentityLink, { userId: 'user', linkedBy: 'user' });
 
 const LinkIdentityInput = builder.inputType('LinkIdentityInput', {
-  description: 'Which account an identity is.',
+  description: 'The account for an identity at the provider.',
   fields: (t) => ({
     userId: t.id({ required: true, constraints: bounds.id, description: 'A member of the organization.' }),
     subject: t.string({
       required: true,
       constraints: { minLength: 1, maxLength: 1_024 },
-      description: 'What the provider knows the user by: `sub`, or the name identifier of SAML. A test shows it.',
+      description:
+        'The identifier of the user at the provider: `sub`, or the name identifier of SAML. A test of the ' +
+        'provider shows it.',
     }),
   }),
 });
@@ -46,7 +48,7 @@ builder.queryField('identityLink', (t) =>
   t.field({
     type: IdentityLink,
     nullable: true,
-    description: 'What a provider knows a user by. `null` if the user is not linked.',
+    description: 'The link of a user to a provider. `null` if the user is not linked.',
     // those who link may look: a token that is restricted to some places sees nothing of providers
     authorize: { organization: 'identity_provider:update' },
     activity: { resourceType: 'identity_provider', action: 'read' },
@@ -64,9 +66,9 @@ builder.mutationFields((t) => ({
   linkIdentity: t.field({
     type: IdentityLink,
     description:
-      'Links a member to an identity at the provider, whatever their address. Whoever has the identity signs in to ' +
-      'the account from then on. Never for an account above the caller, one that administers the platform, or one ' +
-      'that belongs to other organizations too and whose domain is not proven. The user is told.',
+      "Links a member to an identity at the provider, whatever the member's address is. The identity then signs " +
+      "in to the account. Refused for accounts with a role above the caller's, for administrators of the " +
+      'platform, and for members of other organizations whose domain is not proven. The user gets a notification.',
     authorize: { organization: 'identity_provider:update' },
     emits: ['identity_provider.updated'],
     args: { ...target(), ...inputArg(LinkIdentityInput, 'The link.') },

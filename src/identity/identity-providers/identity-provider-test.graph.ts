@@ -15,7 +15,7 @@ const resultOf = ({ result }: TestRow): ProviderTestResult | null => result as u
 
 const KeptRoleReason = wordEnum<NonNullable<RoleChange['kept']>>(
   'KeptRoleReason',
-  'Why a role stays although no group grants it any more.',
+  'Why a role stays although no group grants it.',
   { last_owner: 'Somebody has to be owner.' },
 );
 
@@ -49,37 +49,38 @@ const IdentityRoleChange = builder.objectRef<RoleChange & { orgId: string }>('Id
     before: t.expose('before', {
       type: RoleEnum,
       nullable: true,
-      description: 'The role before; `null` for no member.',
+      description: 'The role before the sign-in; `null` if not a member.',
     }),
     after: t.expose('after', {
       type: RoleEnum,
       nullable: true,
-      description: 'The role afterwards; `null` for no member.',
+      description: 'The role after the sign-in; `null` if not a member.',
     }),
     kept: t.field({
       type: KeptRoleReason,
       authorize: 'inherited',
       nullable: true,
-      description: 'Why the role stays although no group grants it any more; `null` if it does not.',
+      description: 'Why the role stays although no group grants it; `null` if it does not.',
       resolve: ({ kept }) => kept ?? null,
     }),
   }),
 });
 
 export const IdentityProviderTest = builder.objectRef<TestRow>('IdentityProviderTest').implement({
-  description: 'A sign-in that an administrator tried: what the provider said, and what would happen. Kept for a day.',
+  description:
+    "A test sign-in of an administrator: the provider's answer, and what a real sign-in would do. Kept for a day.",
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `idt_…`.' }),
     status: t.expose('status', { type: TestStatus, description: 'Its status.' }),
     failure: t.exposeString('failure', { nullable: true, description: 'Why it failed.' }),
     startedBy: t.exposeID('startedBy', { description: 'The administrator.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was started.' }),
-    finishedAt: t.expose('finishedAt', optionalTime('When the provider had answered.')),
+    finishedAt: t.expose('finishedAt', optionalTime('When the provider answered.')),
     expiresAt: t.expose('expiresAt', { type: 'DateTime', description: 'When the result is removed.' }),
     subject: t.string({
       authorize: 'inherited',
       nullable: true,
-      description: 'What the provider knows the user by.',
+      description: 'The identifier of the user at the provider.',
       resolve: (row) => resultOf(row)?.identity.subject ?? null,
     }),
     email: t.string({
@@ -101,7 +102,7 @@ export const IdentityProviderTest = builder.objectRef<TestRow>('IdentityProvider
     claims: t.field({
       type: 'JSONObject',
       authorize: 'inherited',
-      description: 'Everything that the provider said.',
+      description: 'All claims or attributes from the provider.',
       resolve: (row) => resultOf(row)?.claims ?? {},
     }),
     outcome: t.field({
@@ -115,13 +116,13 @@ export const IdentityProviderTest = builder.objectRef<TestRow>('IdentityProvider
       type: SignInReason,
       authorize: 'inherited',
       nullable: true,
-      description: 'Why it would be linked, or is refused.',
+      description: 'Why the account would be linked, or the sign-in is refused.',
       resolve: (row) => resultOf(row)?.evaluation.reason ?? null,
     }),
     userId: t.id({
       authorize: 'inherited',
       nullable: true,
-      description: 'The account, if it is one of the organization.',
+      description: 'The account, if it belongs to the organization.',
       resolve: (row) => resultOf(row)?.evaluation.userId ?? null,
     }),
     profile: t.stringList({
@@ -179,8 +180,8 @@ builder.mutationField('testIdentityProvider', (t) =>
   t.field({
     type: StartedIdentityProviderTest,
     description:
-      'Starts a sign-in that shows what the provider says and what would happen, and changes nothing. Nobody is ' +
-      'signed in by it.',
+      "Starts a test sign-in: it shows the provider's answer and what a real sign-in would do. It changes nothing " +
+      'and signs nobody in.',
     authorize: { organization: 'identity_provider:update' },
     activity: { resourceType: 'identity_provider', action: 'execute' },
     mayFail: ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'],

@@ -20,23 +20,23 @@ const SamlConfig = builder.objectRef<ProviderRow>('SamlConfig').implement({
     ssoUrl: t.exposeString('samlSsoUrl', { nullable: true, description: 'Where users sign in.' }),
     sloUrl: t.exposeString('samlSloUrl', {
       nullable: true,
-      description: 'Where users sign out. `null`: the provider is not told.',
+      description: 'Where users sign out. `null`: signing out here does not end the session at the provider.',
     }),
     certificate: t.exposeString('samlCertificate', {
       nullable: true,
-      description: 'What the provider signs with: one or several PEM blocks.',
+      description: "The certificates of the provider's signing keys: one or several PEM blocks.",
     }),
     signAuthnRequests: t.exposeBoolean('samlSignAuthnRequests', {
-      description: 'Whether the service signs what it asks.',
+      description: 'Whether the service signs its requests.',
     }),
     nameIdFormat: t.exposeString('samlNameIdFormat', {
       nullable: true,
       description: 'The form in which the provider names users.',
     }),
     allowUnsolicited: t.exposeBoolean('samlAllowsUnsolicited', {
-      description: 'Whether the provider may send users who did not start here.',
+      description: 'Whether sign-ins may start at the provider.',
     }),
-    certificateEndsAt: t.expose('certificateEndsAt', optionalTime('When the last of the certificates ends.')),
+    certificateEndsAt: t.expose('certificateEndsAt', optionalTime('When the last of the certificates expires.')),
   }),
 });
 
@@ -52,12 +52,12 @@ const OidcConfig = builder.objectRef<ProviderRow>('OidcConfig').implement({
       nullable: true,
       description: 'The issuer, or its `/.well-known/openid-configuration`.',
     }),
-    scopes: t.exposeStringList('oidcScopes', { description: 'What the provider is asked for.' }),
+    scopes: t.exposeStringList('oidcScopes', { description: 'The scopes that the service asks the provider for.' }),
   }),
 });
 
 const IdentityGroupMapping = builder.objectRef<GroupMapping & { orgId: string }>('IdentityGroupMapping').implement({
-  description: 'The role of whoever is in a group at the provider.',
+  description: 'The role of the users in a group at the provider.',
   fields: (t) => ({
     group: t.exposeString('group', { description: 'The name of the group.' }),
     roleId: t.expose('roleId', { type: RoleEnum, description: 'The role.' }),
@@ -73,7 +73,7 @@ export const IdentityProvider = builder.objectRef<ProviderRow>('IdentityProvider
   description: 'Where users of an organization sign in: a SAML or an OpenID Connect provider.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    name: t.exposeString('name', { description: 'What people call it; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     protocol: t.expose('protocol', { type: SsoProtocol, description: 'How it signs users in.' }),
     samlConfig: t.field({
       type: SamlConfig,
@@ -151,8 +151,8 @@ builder.mutationFields((t) => ({
   deleteIdentityProvider: t.field({
     type: DeleteIdentityProviderPayload,
     description:
-      'Deletes a provider with its links to accounts, and ends the sessions that it made. The accounts stay, with ' +
-      'the roles that they have, also those that groups have granted: change them at the members if need be.',
+      'Deletes a provider with its links to accounts, and ends the sessions that it made. The accounts stay with ' +
+      'all their roles, including roles that groups have granted.',
     authorize: { organization: 'identity_provider:delete' },
     emits: ['identity_provider.deleted'],
     args: { ...target(), ...versionArg() },

@@ -28,7 +28,9 @@ const SamlConfigInput = builder.inputType('SamlConfigInput', {
     }),
     sloUrl: t.string({
       constraints: address,
-      description: 'Where users sign out. `https`, or `http` on this machine. `null`: the provider is not told.',
+      description:
+        'Where users sign out. `https`, or `http` on this machine. `null`: signing out here does not end the ' +
+        'session at the provider.',
     }),
     certificate: t.string({
       required: true,
@@ -37,13 +39,15 @@ const SamlConfigInput = builder.inputType('SamlConfigInput', {
         'The X.509 certificate that the provider signs with, as PEM. Several blocks, one after the other, let the ' +
         'provider change to its next key.',
     }),
-    signAuthnRequests: t.boolean({ description: 'Whether the service signs what it asks. Default false.' }),
+    signAuthnRequests: t.boolean({ description: 'Whether the service signs its requests. Default false.' }),
     nameIdFormat: t.string({
       constraints: word,
       description: 'The form in which the provider names users. Default: the e-mail address.',
     }),
     allowUnsolicited: t.boolean({
-      description: 'Whether the provider may send users who did not start here. Default false: a stranger could too.',
+      description:
+        'Whether sign-ins may start at the provider. Default false, because a stranger could then sign a user in ' +
+        'to a foreign account.',
     }),
   }),
 });
@@ -70,7 +74,7 @@ const OidcConfigInput = builder.inputType('OidcConfigInput', {
 });
 
 const IdentityGroupMappingInput = builder.inputType('IdentityGroupMappingInput', {
-  description: 'The role of whoever is in a group at the provider.',
+  description: 'The role of the users in a group at the provider.',
   fields: (t) => ({
     group: t.string({ required: true, constraints: word, description: 'The name of the group, exactly.' }),
     roleId: t.field({
@@ -86,16 +90,16 @@ const IdentityGroupMappingInput = builder.inputType('IdentityGroupMappingInput',
 });
 
 const text = {
-  name: 'What people call it; names may repeat.',
+  name: 'Display name. It need not be unique.',
   verifiedDomains:
-    'Mail domains whose users sign in here. The whole instance has each of them once. Accounts that are there ' +
-    'already are linked only in domains that were proven (`startDomainProof`).',
-  groupMappings: 'Of several roles for one place, the highest wins. Looked at with each sign-in.',
+    'Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing ' +
+    'accounts are linked only if their domain is proven (`startDomainProof`).',
+  groupMappings: 'The highest of several roles for one place applies. Roles are applied at each sign-in.',
   groupAttribute: 'The claim or attribute that has the groups.',
   defaultRoleId: "The role of new users in the organization. Never above the caller's own.",
   autoCreateUsers: 'Whether users without an account get one.',
   autoUpdateProfile: 'Whether each sign-in updates name, picture and locale of accounts of the organization.',
-  isActive: 'Whether users may sign in with it. To switch it off ends the sessions that it made.',
+  isActive: 'Whether users may sign in with it. Switching it off ends the sessions that it made.',
 } as const;
 
 export const CreateIdentityProviderInput = builder.inputType('CreateIdentityProviderInput', {
@@ -126,7 +130,7 @@ export const UpdateIdentityProviderInput = builder.inputType('UpdateIdentityProv
     protocol: t.field({
       type: SsoProtocol,
       constraints: { notNull: true },
-      description: 'It cannot change: make another provider instead.',
+      description: 'It cannot change: create another provider instead.',
     }),
     samlConfig: t.field({ type: SamlConfigInput, description: 'Replaces the configuration; `null` removes it.' }),
     oidcConfig: t.field({ type: OidcConfigInput, description: 'Replaces the configuration; `null` removes it.' }),

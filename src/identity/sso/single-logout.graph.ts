@@ -2,7 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import type { LogoutWay } from './single-logout.ts';
 
 const SingleLogout = builder.objectRef<LogoutWay>('SingleLogout').implement({
-  description: 'A session that has ended here, and where its identity provider ends its own.',
+  description: 'The result of signing out: where the session at the identity provider ends.',
   fields: (t) => ({
     redirectUrl: t.exposeString('redirectUrl', {
       nullable: true,
@@ -17,8 +17,8 @@ builder.mutationField('beginSingleLogout', (t) =>
   t.field({
     type: SingleLogout,
     description:
-      "Ends the caller's session, as `logout` does, and tells where the browser goes on so that the session at the " +
-      'SAML identity provider ends too.',
+      "Ends the caller's session, as `logout` does. The result says where the browser must go to end the session " +
+      'at the SAML identity provider, too.',
     authorize: { session: 'user:update' },
     activity: { action: 'logout', resourceType: 'user' },
     resolve: (_root, _args, { caller, services }) => services.singleLogout.begin(caller),

@@ -75,13 +75,13 @@ const InitiateSsoInput = builder.inputType('InitiateSsoInput', {
     email: t.string({
       required: true,
       constraints: emailBounds,
-      description: 'The e-mail address of the user. Its domain decides the identity provider.',
+      description: 'The e-mail address of the user. Its domain determines the identity provider.',
     }),
     redirectUri: t.string({
       constraints: { minLength: 1, maxLength: 2_048 },
       description:
-        'Where the browser goes afterwards, with a `code` that is exchanged for the token pair. It must be in the ' +
-        "service's setting `SSO_REDIRECT_URIS`. Without it, the callback itself answers with the token pair.",
+        'Where the browser goes after the sign-in, with a `code` to exchange for the token pair. It must be in ' +
+        "the operator's setting `SSO_REDIRECT_URIS`. Without it, the callback itself answers with the token pair.",
     }),
   }),
 });

@@ -12,8 +12,7 @@ import type { ActivitySummary as ActivitySummaryRow } from './activity.service.t
 const Activity = builder.objectRef<ActivityRow>('Activity').implement({
   description:
     'A record of one operation of an authenticated caller, successful or not, or of a failed sign-in. Bodies are ' +
-    'never recorded. A record is kept for 90 days, and then until the end of the month that it is in has become that ' +
-    'old.',
+    'never recorded. A record is kept for at least 90 days: records are removed a whole month at a time.',
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `act_…`.' }),
     timestamp: t.expose('timestamp', { type: 'DateTime', description: 'When the operation ended.' }),
@@ -21,14 +20,17 @@ const Activity = builder.objectRef<ActivityRow>('Activity').implement({
     orgId: t.exposeID('orgId', { nullable: true, description: 'The organization.' }),
     userId: t.exposeID('userId', {
       nullable: true,
-      description: 'The user whose rights applied. Of a failed sign-in, the user whose account it was for.',
+      description: 'The user whose permissions applied. For a failed sign-in, the user of the account.',
     }),
-    workspaceId: t.exposeID('workspaceId', { nullable: true, description: 'The workspace, if it named one.' }),
-    appId: t.exposeID('appId', { nullable: true, description: 'The app, if it named one.' }),
+    workspaceId: t.exposeID('workspaceId', {
+      nullable: true,
+      description: 'The workspace that the operation named, if any.',
+    }),
+    appId: t.exposeID('appId', { nullable: true, description: 'The app that the operation named, if any.' }),
     principalType: t.expose('principalType', { type: PrincipalTypeEnum, description: 'Who acted.' }),
     principalId: t.exposeString('principalId', {
       nullable: true,
-      description: 'The token if one was used, otherwise the user.',
+      description: 'The token that was used, otherwise the user.',
     }),
     tokenId: t.exposeString('tokenId', { nullable: true, description: 'The token, if one was used.' }),
     tokenType: t.expose('tokenType', {
@@ -52,12 +54,18 @@ const Activity = builder.objectRef<ActivityRow>('Activity').implement({
     statusCode: t.exposeInt('statusCode', { description: 'HTTP status of the answer.' }),
     success: t.exposeBoolean('success', {
       description:
-        'Whether the operation succeeded: the status is below 400, and a test of a tool instance ended well.',
+        'Whether the operation succeeded: its status is below 400. A test of a tool instance must have succeeded, too.',
     }),
     errorCode: t.exposeString('errorCode', { nullable: true, description: 'The error code. `null` for a success.' }),
     durationMs: t.exposeInt('durationMs', { description: 'How long it took, in milliseconds.' }),
-    executionId: t.exposeString('executionId', { nullable: true, description: 'The run that it was part of.' }),
-    augmentationId: t.exposeString('augmentationId', { nullable: true, description: 'The augmentation that ran.' }),
+    executionId: t.exposeString('executionId', {
+      nullable: true,
+      description: 'The execution that the operation was part of.',
+    }),
+    augmentationId: t.exposeString('augmentationId', {
+      nullable: true,
+      description: 'The augmentation of the run that was reported.',
+    }),
     stagesCompleted: t.exposeInt('stagesCompleted', { nullable: true, description: 'Stages that the run completed.' }),
     totalStages: t.exposeInt('totalStages', { nullable: true, description: 'Stages that the run has.' }),
     tokenUsage: t.expose('tokenUsage', {
@@ -67,7 +75,7 @@ const Activity = builder.objectRef<ActivityRow>('Activity').implement({
     metadata: t.expose('metadata', {
       type: 'JSONObject',
       description:
-        'What else is known, depending on the action. A record of GraphQL names its root field as `graphql_field`.',
+        'Further details, depending on the action. For a GraphQL operation, `graphql_field` is the root field.',
     }),
   }),
 });
@@ -92,16 +100,25 @@ refersTo(Activity, {
 export const ActivityConnection = pageType('Activity', Activity);
 
 const ActivitySummary = builder.objectRef<ActivitySummaryRow>('ActivitySummary').implement({
-  description: 'What the operations of the last hours add up to.',
+  description: 'Totals of the operations of the last hours.',
   fields: (t) => ({
     totalRequests: t.expose('totalRequests', { type: 'Int53', description: 'Number of operations.' }),
-    successfulRequests: t.expose('successfulRequests', { type: 'Int53', description: 'Number of successful ones.' }),
-    failedRequests: t.expose('failedRequests', { type: 'Int53', description: 'Number of failed ones.' }),
+    successfulRequests: t.expose('successfulRequests', {
+      type: 'Int53',
+      description: 'Number of successful operations.',
+    }),
+    failedRequests: t.expose('failedRequests', { type: 'Int53', description: 'Number of failed operations.' }),
     avgDurationMs: t.exposeFloat('avgDurationMs', { description: 'Average duration in milliseconds. 0 if empty.' }),
-    totalTokensUsed: t.expose('totalTokensUsed', { type: 'Int53', description: 'Model tokens that they used.' }),
+    totalTokensUsed: t.expose('totalTokensUsed', {
+      type: 'Int53',
+      description: 'Model tokens that the operations used.',
+    }),
     byAction: t.expose('byAction', { type: 'JSONObject', description: 'Number of operations by action.' }),
     byResource: t.expose('byResource', { type: 'JSONObject', description: 'Number of operations by resource word.' }),
-    startTime: t.expose('startTime', { type: 'DateTime', description: 'The given number of hours before `endTime`.' }),
+    startTime: t.expose('startTime', {
+      type: 'DateTime',
+      description: 'Start of the period: the requested number of hours before `endTime`.',
+    }),
     endTime: t.expose('endTime', { type: 'DateTime', description: 'The time of this answer.' }),
   }),
 });
@@ -122,7 +139,7 @@ export const kindArgs = () =>
     action: t.string({ constraints: bounds.open, description: 'Only records of this action.' }),
     resourceType: t.string({ constraints: bounds.open, description: 'Only records about resources of this kind.' }),
     tokenId: t.id({ constraints: bounds.id, description: 'Only records of this token.' }),
-    success: t.boolean({ description: 'Only successful operations, or only failed ones.' }),
+    success: t.boolean({ description: 'Only successful operations, or only failed operations.' }),
   }));
 
 const resourceArg = () =>
@@ -158,7 +175,7 @@ builder.queryFields((t) => ({
   }),
   organizationActivitySummary: t.field({
     type: ActivitySummary,
-    description: `What the activity records of an organization add up to. ${SEES}`,
+    description: `Totals of the activity records of an organization. ${SEES}`,
     authorize: { organization: 'activity:read' },
     args: { ...organizationArgs(), ...hoursArg() },
     resolve: ({ organization }, { hours }, { caller, services }) =>
@@ -174,7 +191,7 @@ builder.queryFields((t) => ({
   }),
   workspaceActivitySummary: t.field({
     type: ActivitySummary,
-    description: `What the activity records of a workspace add up to. ${SEES}`,
+    description: `Totals of the activity records of a workspace. ${SEES}`,
     authorize: { workspace: 'activity:read' },
     args: { ...workspaceArgs(), ...hoursArg() },
     resolve: ({ workspace }, { hours }, { caller, services }) =>
@@ -230,7 +247,7 @@ builder.queryFields((t) => ({
   }),
   userActivitySummary: t.field({
     type: ActivitySummary,
-    description: 'What the activity records of a user in an organization add up to.',
+    description: 'Totals of the activity records of a user in an organization.',
     authorize: { organization: 'organization:access', service: 'activity:read' },
     args: { ...organizationArgs(), ...userOf(), ...hoursArg() },
     resolve: async ({ organization }, { userId, hours }, { caller, services }) => {

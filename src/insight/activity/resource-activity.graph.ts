@@ -48,8 +48,8 @@ for (const [kind, { type }] of nodeKinds()) {
     t.field({
       type: ActivityConnection,
       description:
-        'The activity records of it, newest first; those of a place are those of everything in it. Callers without ' +
-        "the permission for everybody's records get their own.",
+        'The activity records about this resource, newest first. For a place, the records about everything in it. ' +
+        "Callers without the permission for everybody's records get their own.",
       authorize: { service: 'activity:read' },
       args: { ...timeArgs(), ...kindArgs(), ...pageArgs() },
       resolve: async (parent, args, context) => {

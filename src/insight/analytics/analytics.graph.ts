@@ -22,14 +22,14 @@ const count = (description: string) => ({ type: 'Int53', description }) as const
 const ResourceCounts = builder.objectRef<ResourceCountsRow>('ResourceCounts').implement({
   description: 'How many resources there are.',
   fields: (t) => ({
-    sources: t.expose('sources', count('Sources, those of namespaces included.')),
+    sources: t.expose('sources', count('Sources, including sources of namespaces.')),
     augmentations: t.expose('augmentations', count('Augmentations of all apps.')),
     endpoints: t.expose('endpoints', count('Endpoints of all apps.')),
     namespaces: t.expose('namespaces', count('Namespaces, the default one included.')),
     apps: t.expose('apps', count('Apps.')),
     threads: t.expose('threads', count('Threads of all namespaces.')),
     actions: t.expose('actions', count('Actions of all apps.')),
-    secrets: t.expose('secrets', count('Secrets that are not deleted.')),
+    secrets: t.expose('secrets', count('Secrets, without deleted secrets.')),
     models: t.expose('models', count('Models of an organization; models that a workspace is entitled to.')),
     artifacts: t.expose('artifacts', count('Artifacts of all namespaces that are not deleted, without old versions.')),
   }),
@@ -37,14 +37,14 @@ const ResourceCounts = builder.objectRef<ResourceCountsRow>('ResourceCounts').im
 
 const ExecutionMetrics = builder.objectRef<ExecutionMetricsRow>('ExecutionMetrics').implement({
   description:
-    'How many runs began in the last 90 days (UTC, today included), and how they ended. Each one counts once, also ' +
-    'if it is deleted with its app.',
+    'How many executions began in the last 90 days (UTC, today included), and how they ended. Each execution ' +
+    'counts once, even after it was deleted with its app.',
   fields: (t) => ({
-    total: t.expose('total', count('All runs, also those that still run.')),
-    success: t.expose('success', count('Completed ones.')),
-    failed: t.expose('failed', count('Failed ones.')),
+    total: t.expose('total', count('All executions, including those still running.')),
+    success: t.expose('success', count('Completed executions.')),
+    failed: t.expose('failed', count('Failed executions.')),
     successRate: t.exposeFloat('successRate', {
-      description: 'The part of the ended runs that completed: 0 to 1. 0 if none has ended.',
+      description: 'The share of the ended executions that completed, from 0 to 1. 0 if none has ended.',
     }),
   }),
 });
@@ -61,14 +61,17 @@ export const WorkspaceAnalytics = builder.objectRef<WorkspaceAnalyticsRow>('Work
     }),
     storageBytes: t.expose(
       'storageBytes',
-      count('Bytes that its artifacts hold, with all versions, deleted ones and uploads under way.'),
+      count('Bytes of its artifacts, with all versions, deleted artifacts and unfinished uploads.'),
     ),
     executions: t.expose('executions', {
       type: ExecutionMetrics,
       authorize: 'inherited',
       description: 'Its executions.',
     }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'The time of this answer: it is of now.' }),
+    updatedAt: t.expose('updatedAt', {
+      type: 'DateTime',
+      description: 'The time of this answer. The numbers are current.',
+    }),
   }),
 });
 refersTo(WorkspaceAnalytics, { workspaceId: { kind: 'workspace', required: true } });
@@ -83,18 +86,21 @@ export const OrganizationAnalytics = builder.objectRef<OrganizationAnalyticsRow>
     resources: t.expose('resources', {
       type: ResourceCounts,
       authorize: 'inherited',
-      description: 'Resources of all workspaces, and secrets and models of the organization itself.',
+      description: 'Resources of all workspaces, and the secrets and models of the organization itself.',
     }),
     storageBytes: t.expose(
       'storageBytes',
-      count('Bytes that artifacts hold, also in deleted workspaces until these are removed.'),
+      count('Bytes of the artifacts, including artifacts in deleted workspaces until these are removed.'),
     ),
     executions: t.expose('executions', {
       type: ExecutionMetrics,
       authorize: 'inherited',
-      description: 'Executions of all workspaces, also of deleted ones.',
+      description: 'Executions of all workspaces, including deleted workspaces.',
     }),
-    updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'The time of this answer: it is of now.' }),
+    updatedAt: t.expose('updatedAt', {
+      type: 'DateTime',
+      description: 'The time of this answer. The numbers are current.',
+    }),
   }),
 });
 refersTo(OrganizationAnalytics, { orgId: { kind: 'organization', required: true } });
@@ -137,7 +143,7 @@ export const AppAnalytics = builder.objectRef<AppAnalyticsRow>('AppAnalytics').i
   fields: (t) => ({
     appId: t.exposeID('appId', { description: 'The app.' }),
     augmentations: t.expose('augmentations', count('Its augmentations.')),
-    namespaces: t.expose('namespaces', count('Namespaces that it may use: all of its workspace.')),
+    namespaces: t.expose('namespaces', count('Namespaces of its workspace: an app may use all of them.')),
     endpoints: t.expose('endpoints', count('Its endpoints.')),
     releases: t.expose('releases', count('Its releases.')),
   }),
@@ -159,17 +165,17 @@ const ActionAnalytics = builder.objectRef<ActionAnalyticsRow>('ActionAnalytics')
   description: 'The actions of all apps of a workspace.',
   fields: (t) => ({
     totalActions: t.expose('totalActions', count('All actions.')),
-    enabledActions: t.expose('enabledActions', count('Enabled ones, of every kind.')),
+    enabledActions: t.expose('enabledActions', count('Enabled actions, of every kind.')),
     triggerActions: t.expose('triggerActions', count('Actions that an event triggers, enabled or not.')),
     scheduledActions: t.expose('scheduledActions', count('Actions with a schedule, enabled or not.')),
   }),
 });
 
 const SecretAnalytics = builder.objectRef<SecretAnalyticsRow>('SecretAnalytics').implement({
-  description: 'The secrets of a workspace and of its namespaces and environments. Deleted ones do not count.',
+  description: 'Numbers of the secrets of a workspace and of its namespaces and environments, without deleted secrets.',
   fields: (t) => ({
     totalSecrets: t.expose('totalSecrets', count('All secrets.')),
-    activeSecrets: t.expose('activeSecrets', count('Those whose status is `active`, also if they have expired.')),
+    activeSecrets: t.expose('activeSecrets', count('Secrets whose status is `active`, including expired secrets.')),
     secretsByType: t.expose('secretsByType', { type: 'JSONObject', description: 'Number of secrets by their type.' }),
   }),
 });
@@ -178,9 +184,9 @@ const SourceAnalytics = builder.objectRef<SourceAnalyticsRow>('SourceAnalytics')
   description: 'The sources of a workspace and of its namespaces.',
   fields: (t) => ({
     totalSources: t.expose('totalSources', count('All sources.')),
-    indexedSources: t.expose('indexedSources', count('Those that can be searched: their status is `ready`.')),
-    failedSources: t.expose('failedSources', count('Those that could not be indexed.')),
-    pendingSources: t.expose('pendingSources', count('Those that are not indexed yet.')),
+    indexedSources: t.expose('indexedSources', count('Sources that can be searched: their status is `ready`.')),
+    failedSources: t.expose('failedSources', count('Sources that could not be indexed.')),
+    pendingSources: t.expose('pendingSources', count('Sources that are not indexed yet.')),
     totalChunks: t.expose('totalChunks', count('Chunks of all sources.')),
     totalTokens: t.expose('totalTokens', count('Tokens of all sources.')),
     totalBytes: t.expose('totalBytes', count('Size of all sources in bytes.')),

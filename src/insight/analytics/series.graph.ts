@@ -6,15 +6,15 @@ import { SeriesPoint, timezone } from './analytics.graph.ts';
 import { MAX_CUT_HOURS, MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
 
 const SeriesMetric = builder.enumType('SeriesMetric', {
-  description: 'What a series is of.',
+  description: 'What a series counts.',
   values: {
     REQUESTS: { value: 'requests' satisfies Metric, description: 'Number of operations.' },
     ERRORS: { value: 'errors' satisfies Metric, description: 'Number of failed operations.' },
     LATENCY: { value: 'latency' satisfies Metric, description: 'Average duration of an operation in milliseconds.' },
-    EXECUTIONS: { value: 'executions' satisfies Metric, description: 'Number of runs that began: each one once.' },
+    EXECUTIONS: { value: 'executions' satisfies Metric, description: 'Number of runs that began.' },
     TOKENS: {
       value: 'tokens' satisfies Metric,
-      description: 'Model tokens that runs used, those of a run at the time when it began.',
+      description: 'Model tokens that runs used, counted at the time when the run began.',
     },
   } as const,
 });
@@ -28,9 +28,9 @@ const SeriesStep = builder.enumType('SeriesStep', {
 });
 
 const Series = builder.objectRef<SeriesRow>('Series').implement({
-  description: 'The values of whole hours or days.',
+  description: 'Values by hours or days.',
   fields: (t) => ({
-    metric: t.expose('metric', { type: SeriesMetric, description: 'What it is of.' }),
+    metric: t.expose('metric', { type: SeriesMetric, description: 'What the series counts.' }),
     step: t.expose('step', { type: SeriesStep, description: 'Its spans.' }),
     from: t.expose('from', { type: 'DateTime', description: 'The start of the first span.' }),
     to: t.expose('to', { type: 'DateTime', description: 'The end of the last span.' }),
@@ -48,25 +48,25 @@ builder.queryField('series', (t) =>
   t.field({
     type: Series,
     description:
-      'A series of an organization, or of a workspace, an app, a token or a user in it. Those of the organization, ' +
-      'and of tokens and users of others, are for its administrators; everybody may read their own. Activity and ' +
+      'A series of an organization, or of a workspace, an app, a token or a user in it. A series of the ' +
+      "organization, or of a token or user other than the caller's own, is for administrators. Activity and " +
       'executions are kept for 90 days: older points are 0. Refused to tokens that are restricted to a part.',
     authorize: { organization: 'organization:access', service: 'analytics:read' },
     args: {
       ...organizationArgs(),
       ...builder.args((of) => ({
-        workspaceId: of.id({ constraints: bounds.id, description: 'Of this workspace; that of the app for an app.' }),
-        appId: of.id({ constraints: bounds.id, description: 'Of this app.' }),
-        tokenId: of.id({ constraints: bounds.id, description: 'Of this token.' }),
-        userId: of.id({ constraints: bounds.id, description: 'Of this user.' }),
-        metric: of.field({ type: SeriesMetric, required: true, description: 'What it is of.' }),
+        workspaceId: of.id({ constraints: bounds.id, description: 'Only this workspace. With an app, its workspace.' }),
+        appId: of.id({ constraints: bounds.id, description: 'Only this app.' }),
+        tokenId: of.id({ constraints: bounds.id, description: 'Only this token.' }),
+        userId: of.id({ constraints: bounds.id, description: 'Only this user.' }),
+        metric: of.field({ type: SeriesMetric, required: true, description: 'What the series counts.' }),
         from: of.field({
           type: 'DateTime',
-          description: 'The span that contains it is the first. Default: 24 spans before the end.',
+          description: 'The series starts with the span that contains this time. Default: 24 spans before the end.',
         }),
         to: of.field({
           type: 'DateTime',
-          description: 'Where it ends: a span that begins then is not part of it. Default: with the current span.',
+          description: 'End of the series, exclusive. Default: the end of the current span.',
         }),
         step: of.field({
           type: SeriesStep,

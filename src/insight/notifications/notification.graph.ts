@@ -108,7 +108,7 @@ const Frequency = wordEnum(
 const Status = wordEnum(
   'NotificationStatus',
   'Status of a notification.',
-  { unread: 'It was not read.', read: 'It was read.', archived: 'It is only in the list of archived ones.' },
+  { unread: 'It was not read.', read: 'It was read.', archived: 'It is only in the list of archived notifications.' },
   statuses,
 );
 
@@ -116,14 +116,14 @@ const Change = wordEnum('NotificationChangeKind', 'What happened to a notificati
   created: 'It is new.',
   read: 'It was read.',
   updated: 'It has another status.',
-  resolved: 'It is not true any more.',
+  resolved: 'It is no longer true.',
 });
 
 const scopeIdOf = ({ scope, recipientId, orgId, workspaceId }: NotificationRow): string | null =>
   scope === 'workspace' ? workspaceId : scope === 'organization' ? orgId : scope === 'user' ? recipientId : null;
 
 export const Notification = builder.prismaObject('Notification', {
-  description: 'What the caller was told about something that happened. Its texts are as of that moment.',
+  description: 'A message to the caller about something that happened. Its texts do not change afterwards.',
   interfaces: [Node],
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `ntf_…`.' }),
@@ -134,7 +134,7 @@ export const Notification = builder.prismaObject('Notification', {
       description: 'The user, the workspace or the organization that it concerns. `null` for `system`.',
       resolve: scopeIdOf,
     }),
-    recipientId: t.exposeID('recipientId', { description: 'The user who was told.' }),
+    recipientId: t.exposeID('recipientId', { description: 'The user who gets the notification.' }),
     orgId: t.exposeID('orgId', {
       nullable: true,
       description: 'The organization where it happened. `null` for what is about the account itself.',
@@ -149,13 +149,13 @@ export const Notification = builder.prismaObject('Notification', {
       nullable: true,
       authorize: 'inherited',
       description:
-        'The page to open: of the front end if the service knows where it is, else of its own. `null` if there is ' +
-        'none.',
+        'The page to open: of the front end if the operator has set `APP_URL`, else of the service itself. `null` ' +
+        'if there is none.',
       resolve: (notification, _args, { services }) => services.notificationPages.urlOf(notification),
     }),
     resourcePath: t.exposeString('actionUrl', {
       nullable: true,
-      description: 'The REST path of the same, for programs. `null` if there is none.',
+      description: 'The REST path of the resource, for programs. `null` if there is none.',
     }),
     actionLabel: t.exposeString('actionLabel', { nullable: true, description: 'The label of that link.' }),
     status: t.expose('status', { type: Status, description: 'Its status.' }),
@@ -175,12 +175,12 @@ export const Notification = builder.prismaObject('Notification', {
     readAt: t.expose('readAt', optionalTime('When it was marked as read.')),
     resolvedAt: t.expose(
       'resolvedAt',
-      optionalTime('When it stopped being true. From then on it is only in the list of what is resolved.'),
+      optionalTime('When it stopped being true. Since then, only the list of resolved notifications has it.'),
     ),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made.' }),
     expiresAt: t.expose('expiresAt', {
       type: 'DateTime',
-      description: 'When it is removed: after 90 days, or at a moment from which it cannot be true any more.',
+      description: 'When it is removed: after 90 days, or when it can no longer be true.',
     }),
   }),
 });
@@ -214,10 +214,10 @@ const UnreadNotifications = builder.objectRef<CountsRow>('UnreadNotifications').
 });
 
 const NotificationMute = builder.objectRef<MuteRow>('NotificationMute').implement({
-  description: 'What a user does not want: a category, somewhere or everywhere, by one channel.',
+  description: 'A mute: a category, in one place or everywhere, on one channel.',
   fields: (t) => ({
     category: t.expose('category', { type: Category, description: 'The category.' }),
-    channel: t.expose('channel', { type: Channel, description: 'How it would reach the user.' }),
+    channel: t.expose('channel', { type: Channel, description: 'The channel that is muted.' }),
     orgId: t.exposeID('orgId', { nullable: true, description: 'The organization. `null` for everywhere.' }),
     workspaceId: t.exposeID('workspaceId', {
       nullable: true,
@@ -252,12 +252,12 @@ refersTo(NotificationSchedule, {
 });
 
 const NotificationPreferences = builder.objectRef<PreferencesRow>('NotificationPreferences').implement({
-  description: 'Which notifications the caller does not want.',
+  description: 'The notifications that the caller has muted.',
   fields: (t) => ({
     mutedCategories: t.field({
       type: [Category],
       authorize: 'inherited',
-      description: 'Categories of which nothing new is told, neither here nor by mail.',
+      description: 'Muted categories: no new notifications, neither in the lists nor by mail.',
       resolve: ({ mutedCategories }) => [...mutedCategories],
     }),
     availableCategories: t.field({
@@ -269,7 +269,7 @@ const NotificationPreferences = builder.objectRef<PreferencesRow>('NotificationP
     mutes: t.field({
       type: [NotificationMute],
       authorize: 'inherited',
-      description: 'What is muted by place and channel, besides the muted categories.',
+      description: 'Mutes by place and channel, besides the muted categories.',
       resolve: ({ mutes }) => [...mutes],
     }),
     schedules: t.field({
@@ -303,7 +303,8 @@ builder.queryFields((t) => ({
   notifications: t.field({
     type: NotificationConnection,
     description:
-      "The caller's notifications of all organizations, newest first. A token sees those of its own organization.",
+      "The caller's notifications of all organizations, newest first. A token sees the notifications of its own " +
+      'organization.',
     authorize: READ,
     args: {
       status: t.arg({
@@ -312,7 +313,9 @@ builder.queryFields((t) => ({
       }),
       category: t.arg.string({ constraints: bounds.open, description: 'Only of this category.' }),
       isResolved: t.arg.boolean({
-        description: 'Only what stopped being true, or only what did not. Default: the latter, unless archived.',
+        description:
+          '`true`: only resolved notifications. `false`: only notifications that are still true. Default `false`, ' +
+          'except in the list of archived notifications.',
       }),
       ...pageArgs({ min: 1, max: 100 }, 20),
     },
@@ -326,7 +329,7 @@ builder.queryFields((t) => ({
   }),
   notificationPreferences: t.field({
     type: NotificationPreferences,
-    description: 'Which notifications the caller does not want.',
+    description: 'The notifications that the caller has muted.',
     authorize: READ,
     resolve: (_root, _args, { caller, services }) => services.notifications.preferences(caller),
   }),
@@ -346,16 +349,16 @@ const NotificationChange = builder.objectRef<ChangeRow>('NotificationChange').im
       type: Notification,
       nullable: true,
       authorize: 'inherited',
-      description: 'The notification as it is now; of several in one place, the newest. `null` at the beginning.',
+      description: 'The notification as it is now; the newest if several changed. `null` in the first message.',
       resolve: ({ event }, _args, { caller, services }) =>
         event && services.notifications.find(caller, event.resourceId),
     }),
     count: t.int({
       authorize: 'inherited',
-      description: 'How many changed together, in one place; 0 at the beginning.',
+      description: 'How many notifications changed together, in one place; 0 in the first message.',
       resolve: ({ event }) => (event ? Number(event.data.count ?? 1) : 0),
     }),
-    unreadCount: t.exposeInt('unreadCount', { description: 'How many are unread since then.' }),
+    unreadCount: t.exposeInt('unreadCount', { description: 'The number of unread notifications after the change.' }),
   }),
 });
 
@@ -364,8 +367,8 @@ builder.subscriptionFields((t) => ({
   unreadNotifications: t.field({
     type: UnreadNotifications,
     description:
-      'How many unread notifications the caller has: at once, and again when it has changed, in any organization. ' +
-      'A token follows those of its own.',
+      "The number of the caller's unread notifications in all organizations: at once, and again after each " +
+      'change. A token follows the notifications of its own organization.',
     authorize: READ,
     activity: FOLLOWED,
     extensions: { showsChanges: true },
@@ -376,9 +379,9 @@ builder.subscriptionFields((t) => ({
   notificationChanged: t.field({
     type: NotificationChange,
     description:
-      'Each change of the notifications of the caller, in any organization, with the number of the unread: when one ' +
-      'is new, read, archived or otherwise changed, or not true any more. First, the number alone. A token follows ' +
-      'those of its own organization.',
+      "Each change of the caller's notifications, in all organizations, with the number of unread notifications. " +
+      'A notification can be new, read, archived, otherwise changed, or resolved. The first message has the ' +
+      'number only. A token follows the notifications of its own organization.',
     authorize: READ,
     activity: FOLLOWED,
     subscribe: async (_root, _args, { caller, services }) =>
@@ -388,7 +391,7 @@ builder.subscriptionFields((t) => ({
 }));
 
 const NotificationPreferencesInput = builder.inputType('NotificationPreferencesInput', {
-  description: 'Which notifications the caller does not want.',
+  description: 'The notifications that the caller has muted.',
   fields: (t) => ({
     mutedCategories: t.field({
       type: [Category],
@@ -411,12 +414,15 @@ const NotificationMuteInput = builder.inputType('NotificationMuteInput', {
     channel: t.field({
       type: Channel,
       required: true,
-      description: 'How it would reach the user: it does not any more.',
+      description: 'The channel that is muted.',
     }),
-    orgId: t.id({ constraints: bounds.id, description: 'Only in this organization. Default: everywhere.' }),
+    orgId: t.id({
+      constraints: bounds.id,
+      description: 'Only notifications of this organization. Default: everywhere.',
+    }),
     workspaceId: t.id({
       constraints: bounds.id,
-      description: 'Only in this workspace of the organization. Default: in all of it.',
+      description: 'Only notifications of this workspace of the organization. Default: the whole organization.',
     }),
   }),
 });
@@ -428,7 +434,7 @@ const NotificationMutesInput = builder.inputType('NotificationMutesInput', {
       type: [NotificationMuteInput],
       required: true,
       constraints: { maxItems: 200 },
-      description: 'All mutes of the caller: these replace the ones that were set before.',
+      description: 'All mutes of the caller. They replace the previous mutes.',
     }),
   }),
 });
@@ -449,10 +455,13 @@ const NotificationScheduleInput = builder.inputType('NotificationScheduleInput',
       description: 'The category. Default: all categories.',
     }),
     frequency: t.field({ type: Frequency, required: true, description: 'How often mails come.' }),
-    orgId: t.id({ constraints: bounds.id, description: 'Only in this organization. Default: everywhere.' }),
+    orgId: t.id({
+      constraints: bounds.id,
+      description: 'Only notifications of this organization. Default: everywhere.',
+    }),
     workspaceId: t.id({
       constraints: bounds.id,
-      description: 'Only in this workspace of the organization. Default: in all of it.',
+      description: 'Only notifications of this workspace of the organization. Default: the whole organization.',
     }),
   }),
 });
@@ -464,7 +473,7 @@ const NotificationSchedulesInput = builder.inputType('NotificationSchedulesInput
       type: [NotificationScheduleInput],
       required: true,
       constraints: { maxItems: 200 },
-      description: 'All schedules of the caller: these replace the ones that were set before.',
+      description: 'All schedules of the caller. They replace the previous schedules.',
     }),
     digestHour: t.int({
       constraints: { min: 0, max: 23, notNull: true },
@@ -499,7 +508,8 @@ builder.mutationFields((t) => ({
   }),
   archiveNotification: t.field({
     type: Notification,
-    description: 'Archives a notification: it is only in the list of archived ones. Repeating it changes nothing.',
+    description:
+      'Archives a notification: only the list of archived notifications has it. Repeating it changes nothing.',
     authorize: UPDATE,
     emits: ['notification.updated'],
     args: idArg('The notification.'),
@@ -516,8 +526,7 @@ builder.mutationFields((t) => ({
   updateNotificationPreferences: t.field({
     type: NotificationPreferences,
     description:
-      'Mutes exactly the given categories: nothing new of them is told, neither here nor by mail. ' +
-      'What was told before stays, and stays counted.',
+      'Mutes exactly the given categories, in the lists and by mail. Existing notifications stay, and stay counted.',
     authorize: { session: 'notification:update' },
     activity: { action: 'update', resourceType: 'notification' },
     args: inputArg(NotificationPreferencesInput, 'The preferences.'),
@@ -526,8 +535,8 @@ builder.mutationFields((t) => ({
   updateNotificationMutes: t.field({
     type: NotificationPreferences,
     description:
-      'Mutes exactly this by place and channel, besides the muted categories: nothing new of it is told there. ' +
-      'What was told before stays, and stays counted.',
+      'Replaces the mutes by place and channel, which apply besides the muted categories. Existing notifications ' +
+      'stay, and stay counted.',
     authorize: { session: 'notification:update' },
     activity: { action: 'update', resourceType: 'notification' },
     args: inputArg(NotificationMutesInput, 'The mutes.'),

@@ -26,7 +26,7 @@ import {
 import type { ArtifactFilters, Artifact as ArtifactRow } from './artifact.reads.ts';
 import type { Promotion } from './artifact.service.ts';
 
-const IN_LISTS = 'In lists, and of artifacts that others refer to, `null` if it has more than 8 KiB.';
+const IN_LISTS = '`null` above 8 KiB in lists and where another object refers to the artifact.';
 
 export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
   description:
@@ -35,7 +35,7 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
   interfaces: [Node, Versioned],
   fields: (t) => ({
     threadId: t.exposeID('threadId', { nullable: true, description: 'The thread that it belongs to.' }),
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     artifactType: t.exposeString('artifactType', {
       description:
@@ -58,7 +58,7 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
     }),
     contentText: t.exposeString('contentText', {
       nullable: true,
-      description: `The text that was found in the content or the file. ${IN_LISTS}`,
+      description: `The text that was extracted from the content or the file. ${IN_LISTS}`,
     }),
     hasFile: t.exposeBoolean('hasFile', { description: 'Whether it is a file.' }),
     fileName: t.exposeString('fileName', { nullable: true, description: 'The name of the file, without folders.' }),
@@ -68,21 +68,21 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
       nullable: true,
       description: 'The SHA-256 of the file, or of the text in UTF-8, in hexadecimal; `null` if there is neither.',
     }),
-    summary: t.exposeString('summary', { nullable: true, description: 'What it says, in short.' }),
+    summary: t.exposeString('summary', { nullable: true, description: 'A short summary of the content.' }),
     keywords: t.exposeStringList('keywords', { description: 'Words that it is about.' }),
     tags: t.exposeStringList('tags', { description: 'Free labels.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
     language: t.expose('language', {
       type: TextLanguageEnum,
       nullable: true,
-      description: 'The language that its text was said to be in, as ISO 639-1; `null` if nobody said one.',
+      description: 'The language that was given for its text, as ISO 639-1; `null` if none was given.',
     }),
     indexLanguage: t.expose('indexLanguage', {
       type: TextLanguageEnum,
       nullable: true,
       description:
-        'The language that its text is indexed in, as ISO 639-1: its own, that of the workspace, of the operator’s ' +
-        'setting, or the one that was detected. `null` until it is indexed.',
+        "The language that its text is indexed in, as ISO 639-1: the artifact's own language, else the language " +
+        'of the workspace, else the operator’s setting, else the detected language. `null` until it is indexed.',
     }),
     source: t.exposeString('source', {
       description: 'Where it comes from: `api`, `upload`, `user`, `agent`, `tool`, `workflow` or another word.',
@@ -97,19 +97,21 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
     status: t.expose('status', { type: ArtifactStatus, description: 'Its status.' }),
     ttlSeconds: t.exposeInt('ttlSeconds', { nullable: true, description: 'Its lifetime in seconds.' }),
     expiresAt: t.expose('expiresAt', optionalTime('The end of its lifetime; `null` while it is pinned.')),
-    isPinned: t.exposeBoolean('isPinned', { description: 'Whether it is kept in spite of its lifetime.' }),
+    isPinned: t.exposeBoolean('isPinned', { description: 'Whether it is kept beyond the end of its lifetime.' }),
     isExpired: t.exposeBoolean('isExpired', {
       description: 'Whether its lifetime has ended. It can be read for seven days after that.',
     }),
     isIndexed: t.exposeBoolean('isIndexed', { description: 'Whether the search knows this version.' }),
     indexedAt: t.expose('indexedAt', optionalTime('When it was indexed.')),
-    indexCollection: t.exposeString('indexCollection', { nullable: true, description: 'The index that it is in.' }),
+    indexCollection: t.exposeString('indexCollection', { nullable: true, description: 'The index that contains it.' }),
     indexError: t.exposeString('indexError', {
       nullable: true,
       description: 'Why it is not indexed, or is found by its words alone, in short.',
     }),
-    indexAttempts: t.exposeInt('indexAttempts', { description: 'How often this version was tried to be indexed.' }),
-    chunkCount: t.exposeInt('chunkCount', { description: 'Into how many parts its text is cut.' }),
+    indexAttempts: t.exposeInt('indexAttempts', { description: 'Number of attempts to index this version.' }),
+    chunkCount: t.exposeInt('chunkCount', {
+      description: 'Number of chunks that the text was split into for the search.',
+    }),
     embeddingModelId: t.exposeString('embeddingModelId', {
       nullable: true,
       description: 'The model whose vectors the index has.',
@@ -256,7 +258,7 @@ const DeleteArtifactPayload = deletePayload('DeleteArtifact', {
 builder.mutationFields((t) => ({
   createArtifact: t.field({
     type: Artifact,
-    description: 'Creates an artifact; with `rootArtifactId`, the next version of one.',
+    description: 'Creates an artifact, or with `rootArtifactId` the next version of an artifact.',
     authorize: { workspace: 'artifact:create', in: 'namespace' },
     mayEmit: ['artifact.created', 'artifact.updated', 'artifact.version_created'],
     args: { ...namespaceArgs(), ...inputArg(CreateArtifactInput, 'The artifact.') },
@@ -265,8 +267,8 @@ builder.mutationFields((t) => ({
   updateArtifact: t.field({
     type: Artifact,
     description:
-      'Changes an artifact. Another content is its next version. Members may change only the artifacts that they ' +
-      'created.',
+      'Changes an artifact. Different content becomes its next version. Members may change only artifacts that ' +
+      'they created.',
     authorize: { workspace: 'artifact:update', in: 'namespace' },
     emits: ['artifact.updated'],
     mayEmit: ['artifact.version_created'],
@@ -277,8 +279,8 @@ builder.mutationFields((t) => ({
   restoreArtifactVersion: t.field({
     type: Artifact,
     description:
-      'Makes the content of an old version the latest one again, as the next version: none is lost. Other fields do ' +
-      'not change. The latest version itself stays as it is.',
+      'Makes the content of an old version the content of a new latest version. All versions are kept, and other ' +
+      'fields do not change. For the latest version it changes nothing.',
     authorize: { workspace: 'artifact:update', in: 'namespace' },
     emits: ['artifact.updated'],
     mayEmit: ['artifact.version_created'],
@@ -289,9 +291,9 @@ builder.mutationFields((t) => ({
   deleteArtifact: t.field({
     type: DeleteArtifactPayload,
     description:
-      'Deletes a version; the latest together with all others. Members may delete only the artifacts that they ' +
-      'created. An artifact that was promoted takes its source along, which needs `source:delete`. `restoreArtifact` ' +
-      'restores what was deleted for 30 days.',
+      'Deletes a version, or with the latest version the whole artifact. Members may delete only artifacts that ' +
+      'they created. The source of a promoted artifact is deleted too, which needs `source:delete`. ' +
+      '`restoreArtifact` restores what was deleted for 30 days.',
     authorize: { workspace: 'artifact:delete', in: 'namespace' },
     emits: ['artifact.deleted'],
     mayEmit: ['source.deleted'],
@@ -300,7 +302,9 @@ builder.mutationFields((t) => ({
       onlyUnused: t.arg.boolean({
         required: true,
         defaultValue: false,
-        description: 'Refuses an artifact that is a source of the workspace: `RESOURCE_CONFLICT`, `in_use`.',
+        description:
+          'Deletes the artifact only if it is no source of the workspace; otherwise fails with ' +
+          '`RESOURCE_CONFLICT`, `in_use`.',
       }),
       ...versionArg(),
     },
@@ -309,7 +313,7 @@ builder.mutationFields((t) => ({
   }),
   promoteArtifact: t.field({
     type: PromoteArtifactResult,
-    description: 'Makes an artifact a source of the workspace. If it is one already, that is the result.',
+    description: 'Makes an artifact a source of the workspace. If it is a source already, returns that source.',
     authorize: { workspace: 'artifact:promote', in: 'namespace' },
     emits: ['artifact.promoted', 'source.created'],
     args: {

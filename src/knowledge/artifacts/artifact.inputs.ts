@@ -22,27 +22,27 @@ const TYPE =
   '`text`, `markdown`, `code`, `json`, `html`, `csv`, `image`, `audio`, `video`, `document`, `file`, `other` or ' +
   'another word.';
 const TTL = 'Lifetime in seconds, from now on. After that it is hidden from lists, and removed seven days later.';
-const LANGUAGE = 'The language of the text, as ISO 639-1: the search knows its words in their forms.';
-const DETECTED = 'Default: that of the workspace, of the operator’s setting, or the one that is detected.';
+const LANGUAGE = 'The language of the text, as ISO 639-1: the search finds its words in all their forms.';
+const DETECTED = 'Default: the language of the workspace, else the operator’s setting, else the detected language.';
 const CONTENT = 'The text, at most 1 MiB in UTF-8.';
 
 export const CreateArtifactInput = builder.inputType('CreateArtifactInput', {
   description: 'A new artifact, or a new version of one.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     content: t.string({ constraints: content, description: CONTENT }),
     artifactType: t.string({
       constraints: bounds.open,
-      description: `${TYPE} Default: what the media type says, or \`text\`.`,
+      description: `${TYPE} Default: derived from the media type, else \`text\`.`,
     }),
-    mimeType: t.string({ constraints: mime, description: 'The media type. Default: what the type says.' }),
+    mimeType: t.string({ constraints: mime, description: 'The media type. Default: derived from the type.' }),
     threadId: t.id({ constraints: bounds.id, description: 'The thread that it belongs to.' }),
     rootArtifactId: t.id({
       constraints: bounds.id,
       description: 'Makes the content a new version of this artifact, which keeps its id. Needs `artifact:update`.',
     }),
-    summary: t.string({ constraints: bounds.description, description: 'What it says, in short.' }),
+    summary: t.string({ constraints: bounds.description, description: 'A short summary of the content.' }),
     keywords: t.stringList({ constraints: labels, description: 'Words that it is about.' }),
     tags: t.stringList({ constraints: labels, description: 'Free labels.' }),
     metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
@@ -55,7 +55,7 @@ export const CreateArtifactInput = builder.inputType('CreateArtifactInput', {
     sourceStepId: t.string({ constraints: reference, description: 'The step that produced it.' }),
     sourceTool: t.string({ constraints: reference, description: 'The tool that produced it.' }),
     ttlSeconds: t.int({ constraints: ttl, description: `${TTL} Without one, it does not expire.` }),
-    isPinned: t.boolean({ description: 'Whether it is kept in spite of its lifetime. Default false.' }),
+    isPinned: t.boolean({ description: 'Whether it is kept beyond the end of its lifetime. Default false.' }),
   }),
 });
 
@@ -63,7 +63,7 @@ export const UploadArtifactInput = builder.inputType('UploadArtifactInput', {
   description: 'A new artifact, or a new version of one, that is a file.',
   fields: (t) => ({
     file: t.id({ required: true, constraints: bounds.id, description: 'The file that was sent.' }),
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     artifactType: t.string({
       constraints: bounds.open,
@@ -84,7 +84,7 @@ export const UploadArtifactInput = builder.inputType('UploadArtifactInput', {
 export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     content: t.string({
       constraints: content,
@@ -93,7 +93,7 @@ export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
     artifactType: t.string({ constraints: kept(bounds.open), description: TYPE }),
     mimeType: t.string({ constraints: kept(mime), description: 'The media type.' }),
     threadId: t.id({ constraints: bounds.id, description: 'The thread that it belongs to.' }),
-    summary: t.string({ constraints: bounds.description, description: 'What it says, in short.' }),
+    summary: t.string({ constraints: bounds.description, description: 'A short summary of the content.' }),
     keywords: t.stringList({ constraints: kept(labels), description: 'Words that it is about.' }),
     tags: t.stringList({ constraints: kept(labels), description: 'Free labels.' }),
     metadata: t.field({
@@ -103,7 +103,7 @@ export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
     }),
     language: t.field({
       type: TextLanguageEnum,
-      description: `${LANGUAGE} \`null\` for that of the workspace, of the setting, or the one that is detected.`,
+      description: `${LANGUAGE} \`null\` applies the language of the workspace, else the setting, else the detected one.`,
     }),
     status: t.field({
       type: ArtifactStatus,
@@ -113,7 +113,8 @@ export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
     ttlSeconds: t.int({ constraints: ttl, description: `${TTL} \`null\` is no end.` }),
     isPinned: t.boolean({
       constraints: { notNull: true },
-      description: 'Whether it is kept in spite of its lifetime, which starts again when it is no longer pinned.',
+      description:
+        'Whether it is kept beyond the end of its lifetime. The lifetime starts again when it is no longer pinned.',
     }),
   }),
 });

@@ -8,13 +8,13 @@ import { Artifact } from './artifact.graph.ts';
 import type { DeletedArtifact as DeletedArtifactRow } from './deleted-artifact.reads.ts';
 
 const DeletedArtifact = builder.objectRef<DeletedArtifactRow>('DeletedArtifact').implement({
-  description: 'An artifact that was deleted, or a version that was deleted by itself, and can be restored.',
+  description: 'A deleted artifact, or a deleted version of an artifact that still exists. It can be restored.',
   fields: (t) => ({
     name: t.exposeString('name', { description: 'Its label.' }),
     artifactType: t.exposeString('artifactType', { description: 'What it is, such as `text` or `image`.' }),
     version: t.exposeInt('version', { description: 'The number of the version; of an artifact, of its latest one.' }),
     isLatest: t.exposeBoolean('isLatest', {
-      description: 'Whether it is an artifact, which comes back with all versions that were deleted with it.',
+      description: 'Whether it is a whole artifact. Restoring it restores all versions that were deleted with it.',
     }),
     rootArtifactId: t.exposeID('rootArtifactId', {
       description: 'The artifact that this is a version of; its own id if it is the latest.',
@@ -25,7 +25,7 @@ const DeletedArtifact = builder.objectRef<DeletedArtifactRow>('DeletedArtifact')
     deletedAt: t.expose('deletedAt', { type: 'DateTime', description: 'When it was deleted.' }),
     deletedBy: t.exposeID('deletedBy', {
       nullable: true,
-      description: 'The user who deleted it; `null` if that was not written down yet.',
+      description: 'The user who deleted it; `null` if it was deleted before the service recorded this.',
     }),
     restorableUntil: t.expose('restorableUntil', {
       type: 'DateTime',

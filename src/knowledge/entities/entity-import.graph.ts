@@ -28,12 +28,12 @@ const key = { minLength: 1, maxLength: 128 } as const;
 
 const ImportedEntityInput = builder.inputType('ImportedEntityInput', {
   description:
-    'An entity to create, or to change if it is there: the one with the id; else of the type the one with the ' +
-    '`metadata.external_id`, with the name, or with an alias that is the name, unless both have external ids that ' +
-    'differ. Omitted fields stay as they are.',
+    'An entity to create, or to change if it exists. It exists if an entity has the `id`; else if an entity of ' +
+    'the type has the `metadata.external_id`, the name, or the name as an alias. Two entities with different ' +
+    'external ids are never the same. Omitted fields stay as they are.',
   fields: (t) => ({
     key: t.string({ constraints: key, description: 'Names the entity in the relations of the same import.' }),
-    id: t.id({ constraints: bounds.id, description: 'The entity to change, which then gets the name.' }),
+    id: t.id({ constraints: bounds.id, description: 'The entity to change. It gets the name.' }),
     name: t.string({ required: true, constraints: bounds.name, description: 'The name.' }),
     entityType: t.string({ constraints: bounds.open, description: 'Default `other`.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
@@ -58,7 +58,7 @@ const EntityReferenceInput = builder.inputType('EntityReferenceInput', {
     id: t.id({ constraints: bounds.id, description: 'An entity of the app and namespace.' }),
     name: t.string({
       constraints: bounds.name,
-      description: 'The name of an entity, or an alias if none has the name. It must be that of one entity only.',
+      description: 'The name of an entity, or an alias if no entity has the name. Exactly one entity must have it.',
     }),
     entityType: t.string({ constraints: bounds.open, description: 'The type of the entity with the name.' }),
   }),
@@ -66,11 +66,11 @@ const EntityReferenceInput = builder.inputType('EntityReferenceInput', {
 
 const ImportedRelationInput = builder.inputType('ImportedRelationInput', {
   description:
-    'A relation to create, or to change if both entities have one of the type. Omitted fields and `null` leave what ' +
-    'is there.',
+    'A relation to create, or to change if the two entities have a relation of this type. Omitted fields and ' +
+    '`null` change nothing.',
   fields: (t) => ({
-    source: t.field({ type: EntityReferenceInput, required: true, description: 'The entity that it starts from.' }),
-    target: t.field({ type: EntityReferenceInput, required: true, description: 'The entity that it leads to.' }),
+    source: t.field({ type: EntityReferenceInput, required: true, description: 'The source of the relation.' }),
+    target: t.field({ type: EntityReferenceInput, required: true, description: 'The target of the relation.' }),
     relationType: t.string({
       required: true,
       constraints: relationBounds.relationType,
@@ -82,8 +82,11 @@ const ImportedRelationInput = builder.inputType('ImportedRelationInput', {
       constraints: relationBounds.metadata,
       description: 'Free-form data.',
     }),
-    validFrom: t.field({ type: 'DateTime', description: 'Since when the relation holds. Default: no bound.' }),
-    validTo: t.field({ type: 'DateTime', description: 'When the relation ends to hold. Default: no bound.' }),
+    validFrom: t.field({ type: 'DateTime', description: "Start of the relation's validity. Default: no bound." }),
+    validTo: t.field({
+      type: 'DateTime',
+      description: "End of the relation's validity, exclusive. Default: no bound.",
+    }),
   }),
 });
 
@@ -105,9 +108,9 @@ const ImportEntitiesInput = builder.inputType('ImportEntitiesInput', {
 });
 
 const ImportedEntity = builder.objectRef<Result['entities'][number]>('ImportedEntity').implement({
-  description: 'What became of an entity of an import.',
+  description: 'The result for an entity of an import.',
   fields: (t) => ({
-    key: t.exposeString('key', { nullable: true, description: 'The key that it was given.' }),
+    key: t.exposeString('key', { nullable: true, description: 'The `key` of the entity in the import.' }),
     entityId: t.exposeID('entityId', { description: 'The entity.' }),
     outcome: t.expose('outcome', { type: EntityImportOutcome, description: 'What became of it.' }),
   }),
@@ -119,10 +122,10 @@ const EntityImport = builder.objectRef<Result>('EntityImport').implement({
   fields: (t) => ({
     entitiesCreated: t.exposeInt('entitiesCreated', { description: 'Number of entities that were created.' }),
     entitiesUpdated: t.exposeInt('entitiesUpdated', { description: 'Number of entities that were changed.' }),
-    entitiesUnchanged: t.exposeInt('entitiesUnchanged', { description: 'Number of entities that were so already.' }),
+    entitiesUnchanged: t.exposeInt('entitiesUnchanged', { description: 'Number of entities that did not change.' }),
     relationsCreated: t.exposeInt('relationsCreated', { description: 'Number of relations that were created.' }),
     relationsUpdated: t.exposeInt('relationsUpdated', { description: 'Number of relations that were changed.' }),
-    relationsUnchanged: t.exposeInt('relationsUnchanged', { description: 'Number of relations that were so already.' }),
+    relationsUnchanged: t.exposeInt('relationsUnchanged', { description: 'Number of relations that did not change.' }),
     entities: t.field({
       type: [ImportedEntity],
       authorize: 'inherited',
@@ -134,7 +137,7 @@ const EntityImport = builder.objectRef<Result>('EntityImport').implement({
           description: 'Maximum number of entities.',
         }),
       })),
-      description: 'What became of the entities, in the order in which they were given.',
+      description: 'The results for the entities, in the order of the request.',
       resolve: ({ entities }, { first }) => entities.slice(0, first),
     }),
   }),
@@ -144,9 +147,10 @@ builder.mutationFields((t) => ({
   resolveEntity: t.field({
     type: ResolvedEntity,
     description:
-      'Finds the entity that a new one would be the same as, or creates it. Of the type, it is the one with the ' +
-      '`metadata.external_id`, with the name, or with an alias that is the name, unless both have external ids that ' +
-      'differ. An entity that is found stays as it is. Of several such requests at once, one creates the entity.',
+      'Finds an entity, or creates it if it does not exist. It exists if an entity of the type has the ' +
+      '`metadata.external_id`, the name, or the name as an alias. Two entities with different external ids are ' +
+      'never the same. A found entity does not change. Of several such requests at the same time, one creates the ' +
+      'entity.',
     authorize: { workspace: 'entity:create', in: ['app', 'namespace'] },
     activity: { action: 'create', resourceType: 'entity' },
     mayEmit: ['entity.created'],

@@ -9,7 +9,7 @@ const FoundEntity = builder.objectRef<Found>('FoundEntity').implement({
   description: 'An entity that a search found.',
   fields: (t) => ({
     entity: t.expose('entity', { type: Entity, authorize: 'inherited', description: 'The entity.' }),
-    score: t.exposeFloat('score', { description: 'How well the entity fits, from 0 to 1.' }),
+    score: t.exposeFloat('score', { description: 'How well the entity matches, from 0 to 1.' }),
     matchedBy: t.expose('matchedBy', { type: EntitySearchMatch, description: 'How the entity was found.' }),
   }),
 });
@@ -20,7 +20,7 @@ const EntitySearchResult = builder.objectRef<{ results: Found[] }>('EntitySearch
     results: t.expose('results', {
       type: [FoundEntity],
       authorize: 'inherited',
-      description: 'The entities that fit best, the best first.',
+      description: 'The best matches, best first.',
     }),
   }),
 });
@@ -29,9 +29,9 @@ builder.queryField('searchEntities', (t) =>
   t.field({
     type: EntitySearchResult,
     description:
-      'Searches the entities of an app in a namespace by name, alias, tag and `metadata.external_id`. The best come ' +
-      'first: equal names and external ids, names that begin with the query, aliases, tags, parts, and texts that ' +
-      'are similar, such as with typing errors. Case and kinds of white space do not count.',
+      'Searches the entities of an app in a namespace by name, alias, tag and `metadata.external_id`. The order: ' +
+      'equal names and external ids, names that begin with the query, aliases, tags, parts, and similar texts, ' +
+      'such as words with typing errors. Case and white space do not matter.',
     authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
     extensions: { cost: 500 }, // it may take the database a second
     args: {

@@ -55,7 +55,7 @@ const ConnectedEntity = builder.objectRef<Connected>('ConnectedEntity').implemen
 refersTo(ConnectedEntity, { viaEntityId: { kind: 'entity', required: true } });
 
 const LinkedMemory = builder.objectRef<Traversal['linkedMemories'][number]>('LinkedMemory').implement({
-  description: 'A memory that is about entities of a traversal.',
+  description: 'A memory about entities of a traversal.',
   fields: (t) => ({
     memoryId: t.exposeID('memoryId', { description: 'The memory.' }),
     entityIds: t.exposeIDList('entityIds', { description: 'Those entities, in the order of the traversal.' }),
@@ -69,7 +69,7 @@ const EntityTraversal = builder.objectRef<Traversal>('EntityTraversal').implemen
     root: t.field({
       type: Entity,
       authorize: 'inherited',
-      description: 'The entity that the traversal starts from.',
+      description: 'The entity where the traversal starts.',
       resolve: ({ root }) => root,
     }),
     connectedEntities: t.field({
@@ -83,7 +83,7 @@ const EntityTraversal = builder.objectRef<Traversal>('EntityTraversal').implemen
       type: [LinkedMemory],
       authorize: 'inherited',
       args: firstArg(MAX_LINKED, 'Maximum number of memories.'),
-      description: 'The memories that all of these entities show, newest first.',
+      description: 'The memories about any of these entities, newest first.',
       resolve: ({ linkedMemories }, { first }) => linkedMemories.slice(0, first),
     }),
     depthReached: t.exposeInt('depthReached', {
@@ -101,19 +101,19 @@ builder.queryField('entityTraversal', (t) =>
   t.field({
     type: EntityTraversal,
     description:
-      'Walks the relations of an entity, breadth first, until 500 entities are found: of the last level, the most ' +
-      'important ones. On each level it looks at 20,000 relations, the newest of each entity first; what is only ' +
-      'behind others is not found. Entities that the filters leave out are not walked through.',
+      'Follows the relations of an entity, breadth first, until 500 entities are found; the last level keeps the ' +
+      'most important entities. On each level it reads 20,000 relations, the newest of each entity first, and ' +
+      'nothing beyond them. It does not go through entities that the filters exclude.',
     authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
     extensions: { cost: 500 }, // what it finds beside its root is found by one statement
     args: {
       ...appNamespaceArgs(),
-      ...idArg('The entity to start from.'),
+      ...idArg('The entity where the path or traversal starts.'),
       depth: t.arg.int({
         required: true,
         defaultValue: 1,
         constraints: { min: 1, max: 3 },
-        description: 'How many relations to go.',
+        description: 'Maximum number of relations from the start.',
       }),
       ...walkArgs(),
       includeMemories: t.arg.boolean({
@@ -140,7 +140,9 @@ const EntityPath = builder.objectRef<Path>('EntityPath').implement({
     relations: t.expose('relations', {
       type: [EntityRelation],
       authorize: 'inherited',
-      description: 'The relations on it, in order: each leads from an entity to the next, and is as the first sees it.',
+      description:
+        'The relations of the path, in order. Each leads from an entity to the next, and is shown from the first ' +
+        'of the two.',
     }),
   }),
 });
@@ -156,8 +158,8 @@ const EntityPathResult = builder.objectRef<FoundPath>('EntityPathResult').implem
     }),
     isCut: t.exposeBoolean('isCut', {
       description:
-        'Whether a limit was reached: 10,000 entities were visited, or 20,000 relations of a level looked at. Then ' +
-        'there may be a path although none was found, or a shorter one. `maxDepth` is no such limit.',
+        'Whether a limit was reached: 10,000 visited entities, or 20,000 relations on a level. Then there may be ' +
+        'a path although none was found, or a shorter path. `maxDepth` is no such limit.',
     }),
   }),
 });
@@ -166,19 +168,19 @@ builder.queryField('entityPath', (t) =>
   t.field({
     type: EntityPathResult,
     description:
-      'The shortest path between two entities. The filters are those of a traversal; both ends may be whatever they ' +
-      'are. An end that is not there is RESOURCE_NOT_FOUND; `path` is null if nothing leads from one to the other.',
+      'The shortest path between two entities, with the filters of a traversal. The filters do not apply to the ' +
+      'two ends. Fails with RESOURCE_NOT_FOUND if an end does not exist; `path` is null if no path was found.',
     authorize: { workspace: 'entity:read', in: ['app', 'namespace'] },
     extensions: { cost: 500 }, // it visits thousands of entities
     args: {
       ...appNamespaceArgs(),
-      ...idArg('The entity to start from.'),
-      targetEntityId: t.arg.id({ required: true, description: 'The entity to lead to.' }),
+      ...idArg('The entity where the path or traversal starts.'),
+      targetEntityId: t.arg.id({ required: true, description: 'The entity where the path ends.' }),
       maxDepth: t.arg.int({
         required: true,
         defaultValue: 6,
         constraints: { min: 1, max: 10 },
-        description: 'Most relations of the path.',
+        description: 'Maximum number of relations of the path.',
       }),
       ...walkArgs(),
     },

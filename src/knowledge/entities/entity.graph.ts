@@ -81,18 +81,18 @@ readable(Entity, {
 
 /** A relation has no `id` here: a client's cache would take its two views for one object. */
 export const EntityRelation = builder.objectRef<SeenRelation>('EntityRelation').implement({
-  description: 'A relation as one of its entities sees it: the target is the other entity.',
+  description: 'A relation, shown from one of its entities: the target is the other entity.',
   interfaces: [Versioned],
   fields: (t) => ({
-    relationId: t.exposeID('id', { description: 'Identifier, `rel_…`. Both entities see the same.' }),
+    relationId: t.exposeID('id', { description: 'Identifier, `rel_…`. It is the same from both entities.' }),
     relationType: t.exposeString('relationType', { description: 'What the source is to the target: `works_at`.' }),
     direction: t.expose('direction', { type: RelationDirection, description: 'How the entity sees it.' }),
     targetEntityId: t.exposeID('targetEntityId', { description: 'The other entity.' }),
     targetName: t.exposeString('targetName', { description: 'The name of the other entity.' }),
     weight: t.exposeFloat('weight', { description: 'How strong it is, from 0. Default 1.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
-    validFrom: t.expose('validFrom', optionalTime('Since when the relation holds; `null` for no bound.')),
-    validTo: t.expose('validTo', optionalTime('When the relation ends to hold; `null` for no bound.')),
+    validFrom: t.expose('validFrom', optionalTime("Start of the relation's validity; `null` for no bound.")),
+    validTo: t.expose('validTo', optionalTime("End of the relation's validity, exclusive; `null` for no bound.")),
     createdBy: t.exposeID('createdBy', { nullable: true, description: 'The user who created it.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was created.' }),
   }),
@@ -123,8 +123,8 @@ builder.objectFields(Entity, (t) => ({
   newestRelations: t.field({
     type: [EntityRelation],
     description:
-      'The newest relations of the entity in both directions. Where an answer has more than 12 entities, they share ' +
-      '2,500 relations, and each shows at least five if it has them.',
+      'The newest relations of the entity in both directions. In an answer with more than 12 entities, the ' +
+      'entities share 2,500 relations; each shows at least five, if it has as many.',
     authorize: { workspace: 'entity:read' },
     args: firstArg(MAX_NEWEST, 'Maximum number of relations.'),
     resolve: (row, { first }, context) => context.services.entities.newestRelations(context, inside.entity(row), first),
@@ -197,7 +197,8 @@ const UpdateEntityInput = builder.inputType('UpdateEntityInput', {
     }),
     mentionCount: t.int({
       constraints: { ...entityBounds.mentionCount, ...kept },
-      description: 'How often it was mentioned. A greater number than before says that it was mentioned now.',
+      description:
+        'How often it was mentioned. A greater number than before also sets the time of the last mention to now.',
     }),
     lastReferencedAt: t.field({ type: 'DateTime', description: 'When it was last mentioned.' }),
     metadata: t.field({
@@ -226,11 +227,11 @@ const MergeEntitiesInput = builder.inputType('MergeEntitiesInput', {
 const RelateEntitiesInput = builder.inputType('RelateEntitiesInput', {
   description: 'A relation between two entities of the app and namespace.',
   fields: (t) => ({
-    sourceEntityId: t.id({ required: true, constraints: bounds.id, description: 'The entity that it starts from.' }),
+    sourceEntityId: t.id({ required: true, constraints: bounds.id, description: 'The source of the relation.' }),
     targetEntityId: t.id({
       required: true,
       constraints: bounds.id,
-      description: 'The entity that it leads to, another one than the source.',
+      description: 'The target of the relation. It must differ from the source.',
     }),
     relationType: t.string({
       required: true,
@@ -244,11 +245,12 @@ const RelateEntitiesInput = builder.inputType('RelateEntitiesInput', {
     metadata: t.field({ type: 'JSONObject', constraints: relationBounds.metadata, description: 'Free-form data.' }),
     validFrom: t.field({
       type: 'DateTime',
-      description: 'Since when the relation holds. `null`, and the default of a new one: no bound.',
+      description: "Start of the relation's validity. `null` for no bound, which is the default of a new relation.",
     }),
     validTo: t.field({
       type: 'DateTime',
-      description: 'When the relation ends to hold, later than `validFrom`. Default of a new one: no bound.',
+      description:
+        "End of the relation's validity, exclusive, later than `validFrom`. Default of a new relation: no bound.",
     }),
   }),
 });
@@ -266,10 +268,10 @@ const UpdateEntityRelationInput = builder.inputType('UpdateEntityRelationInput',
       constraints: { ...relationBounds.metadata, ...kept },
       description: 'Replaces the free-form data.',
     }),
-    validFrom: t.field({ type: 'DateTime', description: 'Since when the relation holds; `null` for no bound.' }),
+    validFrom: t.field({ type: 'DateTime', description: "Start of the relation's validity; `null` for no bound." }),
     validTo: t.field({
       type: 'DateTime',
-      description: 'When the relation ends to hold, later than `validFrom`; `null` for no bound.',
+      description: "End of the relation's validity, exclusive, later than `validFrom`; `null` for no bound.",
     }),
   }),
 });
@@ -333,9 +335,9 @@ builder.mutationFields((t) => ({
   relateEntities: t.field({
     type: EntityRelation,
     description:
-      'Creates a relation between two entities, and counts a mention of both. If there is one of this type already, ' +
-      'it is changed to what is given; omitted fields stay, and nothing changes without a difference. Returns the ' +
-      'relation as its source sees it.',
+      'Creates a relation between two entities, and counts a mention of both. If they have a relation of this ' +
+      'type already, changes it; omitted fields stay as they are, and equal values change nothing. Returns the ' +
+      'relation, shown from its source.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
     activity: { action: 'relate', resourceType: 'entity' },
     emits: ['entity.related'],
@@ -345,7 +347,7 @@ builder.mutationFields((t) => ({
   }),
   updateEntityRelation: t.field({
     type: EntityRelation,
-    description: 'Changes a relation between two entities. Returns the relation as its source sees it.',
+    description: 'Changes a relation between two entities. Returns the relation, shown from its source.',
     authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
     activity: { action: 'relate', resourceType: 'entity' },
     emits: ['entity.related'],

@@ -12,8 +12,8 @@ const DownloadLink = builder.objectRef<Link>('DownloadLink').implement({
     artifactId: t.exposeID('artifactId', { description: 'The artifact.' }),
     downloadUrl: t.exposeString('downloadUrl', {
       description:
-        'The absolute address, for `GET` and `HEAD`, also for parts (`Range`). It stays with this version, and ends ' +
-        'when the artifact is deleted or the user who asked for it may no longer read it.',
+        'The absolute URL, for `GET` and `HEAD`, with `Range`. It always leads to this version, and ends when the ' +
+        'artifact is deleted or the user who asked for it may no longer read it.',
     }),
     fileName: t.exposeString('fileName', { description: 'The name that the file is saved under.' }),
     contentType: t.exposeString('contentType', { description: 'The media type.' }),
@@ -25,7 +25,7 @@ const DownloadLink = builder.objectRef<Link>('DownloadLink').implement({
 builder.objectField(Artifact, 'downloadLink', (t) =>
   t.field({
     type: DownloadLink,
-    description: 'A new link to download this version: its file, or its text as one.',
+    description: 'A new link to download this version: its file, or its text as a file.',
     authorize: 'inherited',
     args: {
       expiresIn: t.arg.int({
@@ -40,7 +40,7 @@ builder.objectField(Artifact, 'downloadLink', (t) =>
 );
 
 const Upload = builder.objectRef<UploadRow>('Upload').implement({
-  description: 'An address to which a file is sent, to become an artifact by `finishUpload`.',
+  description: 'A URL to upload a file to. `finishUpload` makes the file an artifact.',
   fields: (t) => ({
     file: t.exposeID('file', { description: 'The id of the file, for `finishUpload`.' }),
     url: t.exposeString('url', {
@@ -48,7 +48,7 @@ const Upload = builder.objectRef<UploadRow>('Upload').implement({
         'Takes the bytes of the file without further authentication: as the body of one `PUT`, or in pieces that can ' +
         'be resumed, by the protocol tus 1.0.0 (`HEAD`, `PATCH`).',
     }),
-    expiresAt: t.expose('expiresAt', { type: 'DateTime', description: 'When the address ends.' }),
+    expiresAt: t.expose('expiresAt', { type: 'DateTime', description: 'When the URL expires.' }),
     maxBytes: t.expose('maxBytes', { type: 'Int53', description: 'The size of the largest file.' }),
   }),
 });
@@ -59,20 +59,21 @@ const CreateUploadInput = builder.inputType('CreateUploadInput', {
     fileName: t.string({
       required: true,
       constraints: { minLength: 1, maxLength: 1_024 },
-      description: 'Its name. Folders and characters that nobody sees are left out.',
+      description: 'Its name. Folders and invisible characters are removed.',
     }),
     contentType: t.string({
       constraints: { maxLength: 255 },
-      description: 'What it is said to be. Its bytes decide, except between kinds of text.',
+      description: 'The media type that the client claims. The bytes decide, except between kinds of text.',
     }),
     sizeBytes: t.field({
       type: 'Int53',
       constraints: { min: 1 },
-      description: 'Its size in bytes. Without it, a client that sends pieces has to say the size with one of them.',
+      description:
+        'Its size in bytes. Without it, a client that uploads in pieces must give the size with one of the pieces.',
     }),
     sha256: t.string({
       constraints: { pattern: '[0-9a-fA-F]{64}' },
-      description: 'Its SHA-256 in hexadecimal. A file with another one is refused, and nothing of it is kept.',
+      description: 'Its SHA-256 in hexadecimal. A file with another checksum is refused, and nothing of it is kept.',
     }),
   }),
 });
@@ -80,7 +81,8 @@ const CreateUploadInput = builder.inputType('CreateUploadInput', {
 builder.mutationFields((t) => ({
   createUpload: t.field({
     type: Upload,
-    description: 'An address for one file, valid for a day. It stores nothing by itself.',
+    description:
+      'Creates a URL to upload one file to, valid for a day. `finishUpload` then makes the file an artifact.',
     authorize: { workspace: 'artifact:create', in: 'namespace' },
     args: { ...namespaceArgs(), ...inputArg(CreateUploadInput, 'The file.') },
     resolve: ({ namespace }, { input }, { caller, services }) => services.uploads.create(caller, namespace, input),
@@ -88,8 +90,8 @@ builder.mutationFields((t) => ({
   finishUpload: t.field({
     type: Artifact,
     description:
-      'Makes a file that was sent an artifact, or with `rootArtifactId` a new version of one. A file that is not ' +
-      'used is removed: two hours after its `PUT`, or after the end of its address if it came in pieces.',
+      'Makes an uploaded file an artifact, or with `rootArtifactId` a new version of an artifact. An unused file ' +
+      'is removed two hours after its `PUT`, or when its URL expires if it was uploaded in pieces.',
     authorize: { workspace: 'artifact:create', in: 'namespace' },
     mayEmit: ['artifact.created', 'artifact.updated', 'artifact.version_created'],
     args: { ...namespaceArgs(), ...inputArg(UploadArtifactInput, 'The artifact.') },

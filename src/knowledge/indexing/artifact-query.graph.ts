@@ -20,8 +20,8 @@ const FoundArtifact = builder.objectRef<Found>('FoundArtifact').implement({
     }),
     matchedChunk: t.exposeString('matchedChunk', {
       description:
-        'The part of the text that fits best, at most 500 characters; the beginning of the artifact, if only its ' +
-        'name, tags or other labels fit.',
+        'The best match in the text, at most 500 characters; the beginning of the artifact if only its name, tags ' +
+        'or other labels match.',
     }),
   }),
 });
@@ -42,7 +42,7 @@ const ArtifactQueryResult = builder.objectRef<Result>('ArtifactQueryResult').imp
     results: t.expose('results', {
       type: [FoundArtifact],
       authorize: 'inherited',
-      description: 'The artifacts that fit best, the best first.',
+      description: 'The best matches, best first.',
     }),
     combinedContext: t.exposeString('combinedContext', {
       description:
@@ -143,8 +143,8 @@ const QueryOrganizationArtifactsInput = builder.inputType('QueryOrganizationArti
 });
 
 const BY =
-  'what is indexed of their content, and their names, file names, tags, keywords, descriptions and summaries; where ' +
-  'the workspace has an embedding model, also what they mean.';
+  'their indexed content, names, file names, tags, keywords, descriptions and summaries; where the workspace has an ' +
+  'embedding model, also their meaning.';
 const extensions = { cost: 1_000 }; // it may take the database seconds, and a provider
 
 builder.queryFields((t) => ({

@@ -30,14 +30,18 @@ export const Source = builder.objectRef<SourceRow>('Source').implement({
     }),
     artifactId: t.exposeID('artifactId', {
       nullable: true,
-      description: 'The artifact that it was promoted from, which is not deleted before the source, unless with it.',
+      description:
+        'The artifact that it was promoted from. The artifact cannot be deleted while the source exists, except ' +
+        'together with it.',
     }),
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     sourceType: t.exposeString('sourceType', { description: '`artifact`, `manual` or another word.' }),
     status: t.expose('status', { type: SourceStatus, description: 'Its status.' }),
-    chunkCount: t.exposeInt('chunkCount', { description: 'Into how many parts its text is cut.' }),
-    tokenCount: t.exposeInt('tokenCount', { description: 'The tokens of these parts.' }),
+    chunkCount: t.exposeInt('chunkCount', {
+      description: 'Number of chunks that the text was split into for the search.',
+    }),
+    tokenCount: t.exposeInt('tokenCount', { description: 'Number of tokens of its chunks.' }),
     sizeBytes: t.expose('sizeBytes', { type: 'Int53', description: 'The size of its content in bytes.' }),
   }),
 });
@@ -76,7 +80,7 @@ const target = () => ({ ...workspaceArgs(), ...idArg('The source.') });
 const CreateSourceInput = builder.inputType('CreateSourceInput', {
   description: 'A new source.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     sourceType: t.string({ constraints: bounds.open, description: 'What it is. Default `manual`.' }),
     namespaceId: t.id({
@@ -89,7 +93,7 @@ const CreateSourceInput = builder.inputType('CreateSourceInput', {
 const UpdateSourceInput = builder.inputType('UpdateSourceInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
   }),
 });

@@ -146,7 +146,7 @@ builder.subscriptionFields((t) => {
         orgId: t.arg.id({ required: true, description: 'The organization of the workspace.' }),
         workspaceId: t.arg.id({ required: true, description: 'The workspace.' }),
         heartbeat: t.arg.boolean({
-          description: 'Whether the event `heartbeat` comes after every 15 seconds in which nothing happened.',
+          description: 'Whether to send the event `heartbeat` after every 15 seconds without an event.',
         }),
         join: t.arg.boolean({
           description:

@@ -101,7 +101,7 @@ builder.queryField('presence', (t) =>
 builder.subscriptionField('presence', (t) =>
   t.field({
     type: [PresentUserType],
-    description: `${PRESENT} They come at once, and again with each change.`,
+    description: `${PRESENT} The list comes at once, and again with each change.`,
     authorize: { workspace: 'sync:subscribe' },
     activity: { resourceType: 'presence', action: 'read' },
     args: workspaceArgs(),
@@ -131,8 +131,8 @@ builder.mutationFields((t) => ({
   leavePresence: t.field({
     type: PresenceAnnouncement,
     description:
-      'Announces that the session leaves a workspace. Others get `presence.left` ten seconds later, unless the user ' +
-      'has come back or is present otherwise.',
+      'Announces that the session leaves a workspace. Others get `presence.left` ten seconds later, unless the ' +
+      'user has come back or another session of the user is present.',
     authorize: { workspace: 'presence:update' },
     activity: { resourceType: 'presence', action: 'leave' },
     args: workspaceArgs(),
@@ -141,8 +141,8 @@ builder.mutationFields((t) => ({
   viewResource: t.field({
     type: PresenceAnnouncement,
     description:
-      'Announces what the user looks at, and that the user is present. Others get `presence.viewing`, unless it is ' +
-      'what was announced before.',
+      'Announces which resource the user looks at, and that the user is present. Others get `presence.viewing`, ' +
+      'unless the resource is the same as before.',
     authorize: { workspace: 'presence:update' },
     activity: { resourceType: 'presence', action: 'view' },
     emits: ['presence.viewing'],

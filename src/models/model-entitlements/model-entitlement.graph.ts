@@ -62,7 +62,7 @@ export const ModelEntitlement = builder.objectRef<ModelEntitlementRow>('ModelEnt
     limits: t.field({
       type: 'JSONObject',
       authorize: 'inherited',
-      description: 'The same limits as one object: only those that are set, by their REST names.',
+      description: 'The same limits as one object: only limits that are set, with their REST names.',
       resolve: ({ workspaceLimits }) => limitsByName(workspaceLimits),
     }),
     allowedStepTypes: t.exposeStringList('allowedStepTypes', { description: 'Allowed step types. Empty allows all.' }),

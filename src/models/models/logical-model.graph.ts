@@ -68,7 +68,7 @@ export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').i
     logicalModelId: t.exposeID('logicalModelId', {
       description: 'The identifier that the organization gave the model. Unique in the organization.',
     }),
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     modelType: t.exposeString('modelType', { description: '`chat`, `embedding`, … or another word.' }),
     status: t.expose('status', {
@@ -84,7 +84,7 @@ export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').i
       description: 'Maximum number of tokens in an answer.',
     }),
     fallbackChain: t.exposeStringList('fallbackChain', {
-      description: 'Identifiers of models to try after this one, in order.',
+      description: 'Identifiers of the models to try after this model, in order.',
     }),
     constraints: t.expose('constraints', {
       type: ModelConstraints,
@@ -100,8 +100,8 @@ export const LogicalModel = builder.objectRef<LogicalModelRow>('LogicalModel').i
     }),
     healthyTargetsCount: t.exposeInt('healthyTargetsCount', {
       description:
-        'Number of targets that are enabled, at an enabled and active account, and failed fewer than three times ' +
-        'in a row.',
+        'Number of healthy targets: enabled, at an enabled and active account, with fewer than three failures in ' +
+        'a row.',
     }),
     totalTargetsCount: t.exposeInt('totalTargetsCount', { description: 'Number of all targets.' }),
   }),
@@ -152,7 +152,7 @@ builder.mutationFields((t) => ({
   }),
   updateLogicalModel: t.field({
     type: LogicalModel,
-    description: 'Changes a model. Given targets or constraints replace all previous ones.',
+    description: 'Changes a model. Given targets or constraints replace all previous targets or constraints.',
     authorize: { organization: 'model:update' },
     emits: ['model.updated'],
     args: { ...target(), ...inputArg(UpdateLogicalModelInput), ...versionArg() },
@@ -162,8 +162,8 @@ builder.mutationFields((t) => ({
   deleteLogicalModel: t.field({
     type: DeleteLogicalModelPayload,
     description:
-      'Deletes a model and its entitlements, and removes it from fallback chains. One that steps use is refused: ' +
-      '`RESOURCE_CONFLICT`, `in_use`.',
+      'Deletes a model and its entitlements, and removes it from fallback chains. While steps use the model, it ' +
+      'fails with `RESOURCE_CONFLICT`, `in_use`.',
     authorize: { organization: 'model:delete' },
     emits: ['model.deleted'],
     mayEmit: ['model_entitlement.deleted', 'model.updated'],
@@ -172,7 +172,8 @@ builder.mutationFields((t) => ({
       force: t.arg.boolean({
         required: true,
         defaultValue: false,
-        description: 'Deletes a model that steps use, too. The steps go on naming it, and miss it.',
+        description:
+          'Deletes the model even while steps use it. The steps keep its identifier, and `missingParts` lists it.',
       }),
       ...versionArg(),
     },

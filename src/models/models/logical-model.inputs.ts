@@ -32,7 +32,7 @@ const ModelTargetInput = builder.inputType('ModelTargetInput', {
       constraints: { min: 0, max: 1000 },
       description:
         'Share of the requests among targets of the same priority. Default 100. A target with 0 is tried only if ' +
-        'nothing else is left.',
+        'no other target is left.',
     }),
     priority: t.int({ constraints: { min: 1 }, description: 'The lowest number is tried first. Default 1.' }),
     enabled: t.boolean({ description: 'Whether the target is in use. Default true.' }),
@@ -94,7 +94,7 @@ export const CreateLogicalModelInput = builder.inputType('CreateLogicalModelInpu
       description:
         'The identifier that the organization gives the model. Unique in the organization. It cannot change.',
     }),
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     modelType: t.string({
       constraints: bounds.open,
@@ -112,7 +112,7 @@ export const CreateLogicalModelInput = builder.inputType('CreateLogicalModelInpu
     defaultMaxTokens: t.int({ constraints: { min: 1 }, description: 'Maximum number of tokens in an answer.' }),
     fallbackChain: t.stringList({
       constraints: chain,
-      description: 'Identifiers of models to try after this one, in order. At most 5, without cycles.',
+      description: 'Identifiers of the models to try after this model, in order. At most 5, without cycles.',
     }),
     enabled: t.boolean({ description: 'Whether the model is in use. Default true.' }),
     tags: t.field({ type: 'StringMap', constraints: tagMapBounds, description: 'Labels by key.' }),
@@ -131,7 +131,7 @@ export const CreateLogicalModelInput = builder.inputType('CreateLogicalModelInpu
 export const UpdateLogicalModelInput = builder.inputType('UpdateLogicalModelInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     modelType: t.string({ constraints: { ...bounds.open, notNull: true }, description: 'What the model does.' }),
     status: t.field({

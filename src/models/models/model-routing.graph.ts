@@ -25,8 +25,8 @@ const RouteLimitScope = builder.enumType('RouteLimitScope', {
 
 const RouteLimit = builder.objectRef<RouteLimitRow>('RouteLimit').implement({
   description:
-    'A limit on requests. In a refusal: the limit that the request would exceed. Of several limits, the one ' +
-    'that lasts longest.',
+    'A limit on requests. In a refusal, the limit that the request would exceed: of several limits, the one that ' +
+    'applies longest.',
   fields: (t) => ({
     scope: t.expose('scope', { type: RouteLimitScope, description: 'What the limit belongs to.' }),
     resourceId: t.exposeID('resourceId', { description: 'The entitlement, the account or the token.' }),
@@ -165,9 +165,9 @@ builder.queryField('routeModel', (t) =>
   t.field({
     type: ModelRoute,
     description:
-      'Returns the targets that a request to a model may try now, and why it may not try the others. The ' +
-      "model's own targets come first, by priority and weight, then those of its fallback chain. Each model " +
-      'needs its own entitlement. Nothing is sent or counted: report the result with `reportModelUsage`.',
+      "Returns the targets that a request to a model may try now, and why it may not try the others. The model's " +
+      'own targets come first, by priority and weight, then the targets of its fallback chain. Each model needs ' +
+      'its own entitlement. Nothing is sent or counted: report the result with `reportModelUsage`.',
     authorize: { workspace: 'model:execute' },
     // The later report of the try is the execution.
     activity: { action: 'read', resourceType: 'model' },

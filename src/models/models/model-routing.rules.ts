@@ -22,7 +22,7 @@ export const routeReasons = {
   TARGET_FAILING: 'The target failed too often in a row.',
   TOO_MANY_MODELS: 'The fallback chains name more models than the service considers for one request.',
   WEIGHT_ZERO: 'The target has weight 0, and there are others.',
-  NOTHING_LEFT: 'Everything that could be tried was left out.',
+  NOTHING_LEFT: 'No target is left to try.',
 } as const;
 
 export type RouteReason = keyof typeof routeReasons;

@@ -68,7 +68,7 @@ export const ProviderAccount = builder.objectRef<ProviderAccountRow>('ProviderAc
   description: 'An account at a model provider. It stores a reference to the credentials, never the credentials.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     providerType: t.exposeString('providerType', { description: '`openai`, `anthropic`, … or another word.' }),
     region: t.exposeString('region', { nullable: true, description: 'Where the account is served.' }),

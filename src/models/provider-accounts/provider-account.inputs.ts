@@ -40,7 +40,7 @@ const RateLimitPolicyInput = builder.inputType('RateLimitPolicyInput', {
 export const CreateProviderAccountInput = builder.inputType('CreateProviderAccountInput', {
   description: 'A new account at a model provider.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     providerType: t.string({
       required: true,
@@ -84,7 +84,7 @@ export const CreateProviderAccountInput = builder.inputType('CreateProviderAccou
 export const UpdateProviderAccountInput = builder.inputType('UpdateProviderAccountInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     providerType: t.string({
       constraints: { ...bounds.open, notNull: true },
@@ -94,7 +94,7 @@ export const UpdateProviderAccountInput = builder.inputType('UpdateProviderAccou
     dataResidency: t.string({ constraints: place, description: 'Where the account keeps data.' }),
     credentialsRef: t.string({
       constraints: { ...credentials, notNull: true },
-      description: 'A reference to the credentials. New ones give an account in `error` another chance.',
+      description: 'A reference to the credentials. New credentials give an account in `error` another chance.',
     }),
     baseUrl: t.string({
       constraints: baseUrl,

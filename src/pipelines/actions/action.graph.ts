@@ -25,10 +25,12 @@ const ActionKind = wordEnum(
 );
 
 const Action = builder.prismaObject('Action', {
-  description: 'What starts an augmentation of an app besides requests: somebody, an event, or the clock.',
+  description:
+    'Starts an augmentation of an app: by hand, at an event or at a time. Endpoints start augmentations by ' +
+    'requests.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     kind: t.expose('kind', { type: ActionKind, description: 'What starts it.' }),
     enabled: t.exposeBoolean('enabled', { description: 'Whether the action is in use.' }),
@@ -74,7 +76,7 @@ const triggerEvent = { minLength: 1, maxLength: 128 };
 const CreateActionInput = builder.inputType('CreateActionInput', {
   description: 'A new action.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     kind: t.field({ type: ActionKind, description: 'What starts it. Default `manual`.' }),
     enabled: t.boolean({ description: 'Whether the action is in use. Default true.' }),
@@ -109,7 +111,7 @@ const UpdateActionInput = builder.inputType('UpdateActionInput', {
     'The fields to change. Omitted fields stay as they are; `null` clears a field. Another kind clears what belonged ' +
     'to the kind before.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     kind: t.field({
       type: ActionKind,
@@ -118,7 +120,7 @@ const UpdateActionInput = builder.inputType('UpdateActionInput', {
     }),
     enabled: t.boolean({
       constraints: { notNull: true },
-      description: 'Whether the action is in use. Times that pass while it is not are not made up for.',
+      description: 'Whether the action is in use. Times that pass while it is not in use are skipped.',
     }),
     augmentationId: t.id({
       constraints: { ...bounds.id, notNull: true },

@@ -16,8 +16,9 @@ import { executionModes, KEY, MAX_ACTION_LENGTH, MAX_KEY_LENGTH, statuses } from
 import { limits } from './augmentation-stages.ts';
 
 const KEY_DESCRIPTION =
-  'What other steps of the augmentation call it by, unique in it: in a config, `{{steps.KEY.field}}` is something ' +
-  'that the step gave, and `{{step.KEY}}` the step itself. References to a step that is not there are refused.';
+  'The name by which other steps of the augmentation refer to this step, unique in the augmentation. In a config, ' +
+  "`{{steps.KEY.field}}` is a field of the step's result, and `{{step.KEY}}` the step itself. References to an " +
+  'unknown step are refused.';
 
 const ExecutionMode = wordEnum(
   'ExecutionMode',
@@ -38,7 +39,7 @@ const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
   fields: (t) => ({
     stepId: t.exposeID('id', { description: 'Identifier, `stp_…`.' }),
     key: t.exposeString('key', { description: KEY_DESCRIPTION }),
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     position: t.exposeInt('position', { description: 'Place in the stage, from 1.' }),
     stepType: t.exposeString('stepType', {
       description: '`llm`, `tool`, `retrieval`, `transform`, `condition`, `output`, or another word.',
@@ -46,16 +47,19 @@ const AugmentationStep = builder.objectRef<Step>('AugmentationStep').implement({
     config: t.expose('config', { type: 'JSONObject', description: `Settings of the step, free-form. ${MASKED}` }),
     logicalModelId: t.exposeID('logicalModelId', {
       nullable: true,
-      description: 'The model that the step uses. It stays when the model is deleted: `missingParts` lists it then.',
+      description:
+        'The model that the step uses. The step keeps the identifier when the model is deleted, and ' +
+        '`missingParts` lists it.',
     }),
     toolInstanceId: t.exposeID('toolInstanceId', {
       nullable: true,
       description:
-        'The tool instance that the step uses. Deleting one that steps use is refused, or takes it from them.',
+        'The tool instance that the step uses. An instance that steps use is deleted only with `force`, and the ' +
+        'steps then have none.',
     }),
     toolSlug: t.exposeString('toolSlug', {
       nullable: true,
-      description: 'The slug of the tool that the step uses, also while there is no instance of it.',
+      description: 'The slug of the tool that the step uses, even while the workspace has no instance of it.',
     }),
     action: t.exposeString('action', { nullable: true, description: 'The action of the tool that the step calls.' }),
   }),
@@ -71,7 +75,7 @@ const AugmentationStage = builder.objectRef<Stage>('AugmentationStage').implemen
   description: 'A stage of an augmentation. Stages run one after the other.',
   fields: (t) => ({
     stageId: t.exposeID('id', { description: 'Identifier, `stg_…`.' }),
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     position: t.exposeInt('position', { description: 'Place in the augmentation, from 1.' }),
     executionMode: t.expose('executionMode', { type: ExecutionMode, description: 'How the steps run.' }),
     steps: t.expose('steps', {
@@ -84,11 +88,11 @@ const AugmentationStage = builder.objectRef<Stage>('AugmentationStage').implemen
 
 export const Augmentation = builder.objectRef<AugmentationRow>('Augmentation').implement({
   description:
-    'What an app does with a request: a pipeline of stages with steps. The service keeps it; what runs it reports ' +
-    'each run.',
+    'A pipeline of stages with steps: what an app does with a request. The service stores it; a runner outside of ' +
+    'the service runs it and reports each run.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     status: t.expose('status', { type: AugmentationStatus, description: 'Its status.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
@@ -117,7 +121,7 @@ const StepInput = builder.inputType('AugmentationStepInput', {
       constraints: { pattern: KEY, maxLength: MAX_KEY_LENGTH },
       description: `${KEY_DESCRIPTION} Default: that of the kept step, or made from the name.`,
     }),
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     stepType: t.string({
       required: true,
       constraints: bounds.open,
@@ -132,7 +136,8 @@ const StepInput = builder.inputType('AugmentationStepInput', {
     }),
     logicalModelId: t.id({
       constraints: bounds.id,
-      description: 'The model that the step uses. One that is not there yet is missing until it is made.',
+      description:
+        'The model that the step uses. A model that does not exist yet is listed as missing until it is created.',
     }),
     toolInstanceId: t.id({
       constraints: bounds.id,
@@ -140,7 +145,7 @@ const StepInput = builder.inputType('AugmentationStepInput', {
     }),
     toolSlug: t.string({
       constraints: { minLength: 1, maxLength: 64 },
-      description: 'The slug of the tool that the step uses. Default: that of the tool of `toolInstanceId`.',
+      description: 'The slug of the tool that the step uses. Default: the slug of the tool of `toolInstanceId`.',
     }),
     action: t.string({
       constraints: { minLength: 1, maxLength: MAX_ACTION_LENGTH },
@@ -150,13 +155,13 @@ const StepInput = builder.inputType('AugmentationStepInput', {
 });
 
 const StageInput = builder.inputType('AugmentationStageInput', {
-  description: 'A stage of an augmentation. Its position is that in the list.',
+  description: 'A stage of an augmentation. Stages run in the order of the list.',
   fields: (t) => ({
     stageId: t.id({
       constraints: bounds.id,
       description: 'Keeps a stage of the augmentation. Without it the stage is new.',
     }),
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     executionMode: t.field({ type: ExecutionMode, description: 'How the steps run. Default `sequential`.' }),
     steps: t.field({
       type: [StepInput],
@@ -169,7 +174,7 @@ const StageInput = builder.inputType('AugmentationStageInput', {
 const CreateAugmentationInput = builder.inputType('CreateAugmentationInput', {
   description: 'A new augmentation.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     status: t.field({ type: AugmentationStatus, description: 'Its status. Default `active`.' }),
     metadata: t.field({ type: 'JSONObject', description: 'Free-form data.' }),
@@ -184,7 +189,7 @@ const CreateAugmentationInput = builder.inputType('CreateAugmentationInput', {
 const UpdateAugmentationInput = builder.inputType('UpdateAugmentationInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     status: t.field({ type: AugmentationStatus, constraints: { notNull: true }, description: 'Its status.' }),
     metadata: t.field({
@@ -218,7 +223,7 @@ builder.mutationFields((t) => ({
   }),
   updateAugmentation: t.field({
     type: Augmentation,
-    description: 'Changes an augmentation. Given stages replace all previous ones.',
+    description: 'Changes an augmentation. Given stages replace all previous stages.',
     authorize: { workspace: 'augmentation:update', in: 'app' },
     emits: ['augmentation.updated'],
     args: { ...target(), ...inputArg(UpdateAugmentationInput), ...versionArg() },

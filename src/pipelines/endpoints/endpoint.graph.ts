@@ -15,7 +15,7 @@ const EndpointMethod = wordEnum(
   'EndpointMethod',
   'The HTTP method of the requests of an endpoint.',
   {
-    GET: 'Reads.',
+    GET: 'Queries.',
     PUT: 'Replaces what is at its address.',
     PATCH: 'Changes what is at its address.',
     DELETE: 'Removes what is at its address.',
@@ -28,7 +28,7 @@ const Endpoint = builder.prismaObject('Endpoint', {
   description: 'An address at which an app answers: a request to it runs an augmentation.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     path: t.exposeString('path', { description: 'Path of the address, unique in the app: `/chat`.' }),
     method: t.expose('method', { type: EndpointMethod, description: 'HTTP method of requests.' }),
@@ -50,7 +50,7 @@ const path = { pattern: PATH, maxLength: MAX_PATH_LENGTH };
 const CreateEndpointInput = builder.inputType('CreateEndpointInput', {
   description: 'A new endpoint.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     path: t.string({
       required: true,
@@ -73,7 +73,7 @@ const CreateEndpointInput = builder.inputType('CreateEndpointInput', {
 const UpdateEndpointInput = builder.inputType('UpdateEndpointInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     path: t.string({ constraints: { ...path, notNull: true }, description: 'Path of the address, unique in the app.' }),
     method: t.field({ type: EndpointMethod, constraints: { notNull: true }, description: 'HTTP method of requests.' }),

@@ -28,7 +28,9 @@ const TokenUsage = builder.objectRef<TokenUsageRow>('TokenUsage').implement({
 });
 
 const Execution = builder.prismaObject('Execution', {
-  description: 'A run of an augmentation, as its runner reports it. It outlives what it names, except for its app.',
+  description:
+    'A run of an augmentation, as its runner reports it. It is kept when the augmentation, action or endpoint is ' +
+    'deleted, and deleted with its app.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     executionId: t.exposeID('executionId', {
@@ -51,7 +53,7 @@ const Execution = builder.prismaObject('Execution', {
     }),
     error: t.exposeString('error', { nullable: true, description: 'Why it failed, as its runner says.' }),
     isTimedOut: t.exposeBoolean('isTimedOut', {
-      description: 'Whether the service closed it as failed, because no report came. A later report lets it go on.',
+      description: 'Whether the service marked it as failed because no report came. A later report resumes it.',
     }),
     startedAt: t.expose('startedAt', { type: 'DateTime', description: 'When it began.' }),
     endedAt: t.expose('endedAt', optionalTime('When it ended. `null` while it runs.')),
@@ -108,12 +110,12 @@ const TokenUsageInput = builder.inputType('TokenUsageInput', {
   fields: (t) => ({
     input: t.int({ constraints: tokens, description: 'Tokens of requests.' }),
     output: t.int({ constraints: tokens, description: 'Tokens of answers.' }),
-    total: t.int({ constraints: tokens, description: 'All tokens, if they are more than those two.' }),
+    total: t.int({ constraints: tokens, description: 'All tokens, if more than `input` and `output` together.' }),
   }),
 });
 
 const ReportExecutionInput = builder.inputType('ReportExecutionInput', {
-  description: 'What a runner reports of a run: as much of it as it knows.',
+  description: 'A report of a runner about a run. A report may omit what the runner does not know.',
   fields: (t) => ({
     executionId: t.string({
       required: true,
@@ -135,7 +137,7 @@ const ReportExecutionInput = builder.inputType('ReportExecutionInput', {
     stagesCompleted: t.int({ constraints: { min: 0, max: 10_000 }, description: 'Number of stages that are done.' }),
     totalStages: t.int({
       constraints: { min: 0, max: 10_000 },
-      description: 'Number of all stages. Default: those that the augmentation has at the first report.',
+      description: 'Number of all stages. Default: the number of stages that the augmentation has at the first report.',
     }),
     tokenUsage: t.field({ type: TokenUsageInput, description: 'Model tokens of the whole run so far.' }),
     error: t.string({ constraints: { maxLength: 4_000 }, description: 'Why it failed. Put no secret here.' }),
@@ -148,11 +150,11 @@ builder.mutationField('reportExecution', (t) =>
   t.field({
     type: Execution,
     description:
-      'Reports a run of an augmentation. The first report with its `executionId` makes it known, later ones advance ' +
-      'it. Reports may be repeated and may come late: numbers only grow, and what has ended stays so. A report that ' +
-      'contradicts what is known fails with RESOURCE_CONFLICT and the `fields` in question. Only a run that the ' +
-      'service closed because no report came goes on with the next report, or ends as that says. Editors may report, ' +
-      'and the tokens that they make for the app.',
+      'Reports a run of an augmentation. The first report with an `executionId` creates the execution, later ' +
+      'reports advance it. Reports may be repeated and may come late: numbers only grow, and an ended execution ' +
+      'stays ended. A report that contradicts an earlier report fails with RESOURCE_CONFLICT and the `fields` in ' +
+      'question. An execution that the service marked as failed because no report came resumes with the next ' +
+      'report. Editors may report, and so may the app tokens that they create.',
     authorize: { organization: 'organization:access', service: 'execution:create' },
     activity: { action: 'execute', resourceType: 'execution' },
     mayEmit: ['execution.started', 'execution.stage_completed', 'execution.completed', 'execution.failed'],

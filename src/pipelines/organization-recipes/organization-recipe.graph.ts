@@ -37,21 +37,23 @@ const RecipeContent = builder.objectRef<ContentRow>('RecipeContent').implement({
     requirements: t.expose('requirements', {
       type: RecipeRequirements,
       authorize: 'inherited',
-      description: 'What it uses and does not make.',
+      description: 'What it uses and does not create.',
     }),
   }),
 });
 
 const OrganizationRecipe = builder.prismaObject('OrganizationRecipe', {
   description:
-    "A recipe of an organization's own, in versions. Its fields are those of the latest document. `applyRecipe` makes" +
-    ' apps of it.',
+    'A recipe that an organization has stored, with its versions. Its fields are taken from the latest version. ' +
+    '`applyRecipe` creates apps from it.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     slug: t.exposeString('slug', {
-      description: 'The `id` in its documents. Unique in the organization, and none of the catalogue.',
+      description:
+        'The `id` in its document. It is unique in the organization, and differs from every recipe of the ' +
+        'catalogue.',
     }),
-    name: t.exposeString('name', { description: 'What people call it.' }),
+    name: t.exposeString('name', { description: 'Display name.' }),
     description: t.exposeString('description', { description: 'What the app is for.' }),
     category: t.expose('category', { type: RecipeCategoryName, description: 'The category.' }),
     icon: t.exposeString('icon', { description: 'The name of an icon.' }),
@@ -81,7 +83,7 @@ readable(OrganizationRecipe, {
 });
 
 const OrganizationRecipeVersion = builder.objectRef<VersionRow>('OrganizationRecipeVersion').implement({
-  description: "A version of an organization's recipe. It never changes; the 50 newest ones are kept.",
+  description: "A version of an organization's recipe. It never changes. The newest 50 versions are kept.",
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Identifier, `rcpv_…`: `applyRecipe` accepts it as a recipe.' }),
     organizationRecipeId: t.exposeID('organizationRecipeId', { description: 'The recipe.' }),
@@ -153,7 +155,7 @@ const document = {
 } as const satisfies Constraints;
 
 const CreateOrganizationRecipeInput = builder.inputType('CreateOrganizationRecipeInput', {
-  description: "A new recipe of the organization's own.",
+  description: 'A new recipe for the organization.',
   fields: (t) => ({
     recipe: t.field({
       type: 'JSONObject',
@@ -178,13 +180,13 @@ const UpdateOrganizationRecipeInput = builder.inputType('UpdateOrganizationRecip
 });
 
 const CreateRecipeOfAppInput = builder.inputType('CreateRecipeOfAppInput', {
-  description: 'What of the export of the app is said otherwise.',
+  description: 'Values that replace parts of the export of the app.',
   fields: (t) => ({
     slug: t.string({
       constraints: { pattern: KEY, maxLength: MAX_KEY_LENGTH },
       description: 'The slug. Default: made from the name of the app.',
     }),
-    name: t.string({ constraints: bounds.name, description: 'What people call it. Default: the name of the app.' }),
+    name: t.string({ constraints: bounds.name, description: 'Display name. Default: the name of the app.' }),
     description: t.string({
       constraints: bounds.description,
       description: 'What the app is for. Default: the description of the app.',
@@ -204,7 +206,7 @@ const RecipeMadeOfApp = builder.objectRef<MadeRow>('RecipeMadeOfApp').implement(
       description: 'The recipe.',
       resolve: ({ organizationRecipe }) => organizationRecipe,
     }),
-    warnings: t.exposeStringList('warnings', { description: 'What could not be kept, in words.' }),
+    warnings: t.exposeStringList('warnings', { description: 'What could not be exported, in words.' }),
   }),
 });
 
@@ -213,7 +215,7 @@ const DeleteOrganizationRecipePayload = deletePayload('DeleteOrganizationRecipe'
 builder.mutationFields((t) => ({
   createOrganizationRecipe: t.field({
     type: OrganizationRecipe,
-    description: "Stores a recipe of the organization's own.",
+    description: 'Stores a recipe for the organization.',
     authorize: { organization: 'organization_recipe:create' },
     emits: ['organization_recipe.created'],
     args: { ...organizationArgs(), ...inputArg(CreateOrganizationRecipeInput, 'The recipe.') },
@@ -223,18 +225,18 @@ builder.mutationFields((t) => ({
   createRecipeOfApp: t.field({
     type: RecipeMadeOfApp,
     description:
-      "Stores the export of an app as a recipe of the organization's own: see `exportRecipe`. It takes " +
-      '`organization_recipe:create` too.',
+      'Stores the export of an app as a recipe of the organization (see `exportRecipe`). It also needs ' +
+      '`organization_recipe:create`.',
     authorize: { workspace: 'recipe:export', in: 'app' },
     activity: { action: 'create', resourceType: 'organization_recipe' },
     emits: ['organization_recipe.created'],
-    args: { ...appArgs(), ...inputArg(CreateRecipeOfAppInput, 'What is said otherwise.') },
+    args: { ...appArgs(), ...inputArg(CreateRecipeOfAppInput, 'Values that replace parts of the export.') },
     extensions: { cost: 500 }, // of a whole app
     resolve: ({ app }, { input }, { caller, services }) => services.organizationRecipes.createOfApp(caller, app, input),
   }),
   updateOrganizationRecipe: t.field({
     type: OrganizationRecipe,
-    description: 'Stores the next version of a recipe. Apps that were made of it stay as they are.',
+    description: 'Stores the next version of a recipe. Apps that were created from it do not change.',
     authorize: { organization: 'organization_recipe:update' },
     emits: ['organization_recipe.updated'],
     args: { ...target(), ...inputArg(UpdateOrganizationRecipeInput, 'The next version.'), ...versionArg() },
@@ -243,7 +245,7 @@ builder.mutationFields((t) => ({
   }),
   deleteOrganizationRecipe: t.field({
     type: DeleteOrganizationRecipePayload,
-    description: 'Deletes a recipe with all its versions. Apps that were made of it stay.',
+    description: 'Deletes a recipe with all its versions. Apps that were created from it stay.',
     authorize: { organization: 'organization_recipe:delete' },
     emits: ['organization_recipe.deleted'],
     args: { ...target(), ...versionArg() },

@@ -21,7 +21,7 @@ const MissingPartKind = wordEnum(
 );
 
 export const MissingPart = builder.objectRef<MissingRow>('MissingPart').implement({
-  description: 'Something that a recipe or an app uses and the workspace does not have.',
+  description: 'A part that a recipe or an app uses and the workspace does not have.',
   fields: (t) => ({
     kind: t.expose('kind', { type: MissingPartKind, description: 'What kind of thing it is.' }),
     name: t.exposeString('name', {
@@ -32,13 +32,14 @@ export const MissingPart = builder.objectRef<MissingRow>('MissingPart').implemen
     }),
     usedBy: t.exposeStringList('usedBy', {
       description:
-        'The parts that use it, such as `step.AUGMENTATION.KEY`, as the recipe calls them, or the export of the app.',
+        'The parts that use it, such as `step.AUGMENTATION.KEY`, with the names in the recipe or in an export of ' +
+        'the app.',
     }),
   }),
 });
 
 const MissingParts = builder.objectRef<MissingPartsRow>('MissingParts').implement({
-  description: 'What an app lacks now.',
+  description: 'The parts that an app is missing now.',
   fields: (t) => ({
     missing: t.field({
       type: [MissingPart],
@@ -48,7 +49,7 @@ const MissingParts = builder.objectRef<MissingPartsRow>('MissingParts').implemen
         'the parts that use it.',
       resolve: ({ missing }) => [...missing],
     }),
-    total: t.exposeInt('total', { description: 'The number of all that it lacks.' }),
+    total: t.exposeInt('total', { description: 'The number of missing parts.' }),
   }),
 });
 
@@ -56,8 +57,8 @@ builder.queryField('missingParts', (t) =>
   t.field({
     type: MissingParts,
     description:
-      'What the steps and texts of an app name and the workspace does not have, or the step was not given: the same ' +
-      'for all who may read the app.',
+      'The parts that the steps and texts of an app use and the workspace does not have. It is the same for ' +
+      'everybody who may read the app.',
     authorize: { workspace: 'augmentation:read', in: 'app' },
     args: appArgs(),
     extensions: { cost: 100 }, // all texts of an app
@@ -66,13 +67,14 @@ builder.queryField('missingParts', (t) =>
 );
 
 const MapMissingPartsInput = builder.inputType('MapMissingPartsInput', {
-  description: 'What the workspace has now in place of what an app lacks.',
+  description: 'What to use for the missing parts of an app.',
   fields: (t) => ({
     tools: mappingOf(
       t,
-      'Tool instances of the workspace, by the slug of the tool. They may be instances of another tool.',
+      'Replaces tools: from the slug of the tool to a tool instance of the workspace, which may be an instance of ' +
+        'another tool.',
     ),
-    models: mappingOf(t, 'Models of the organization, by the model that is missing.'),
+    models: mappingOf(t, 'Replaces models: from the missing identifier to a model of the organization.'),
     secrets: mappingOf(
       t,
       'Names or identifiers of secrets that apps of the workspace can name, by the NAME of `{{secret.NAME}}` that is ' +
@@ -89,7 +91,7 @@ builder.mutationField('mapMissingParts', (t) =>
       'as it is.',
     authorize: { workspace: 'augmentation:update', in: 'app' },
     mayEmit: ['app.updated', 'augmentation.updated', 'endpoint.updated', 'action.updated'],
-    args: { ...appArgs(), ...inputArg(MapMissingPartsInput, 'What takes the place of what.') },
+    args: { ...appArgs(), ...inputArg(MapMissingPartsInput, 'What to use for the missing parts.') },
     resolve: ({ app }, { input }, { caller, services }) => services.missingParts.map(caller, app, input),
   }),
 );

@@ -93,7 +93,7 @@ export const recipeSchema: ToolJsonSchema = {
     {
       $schema: { type: 'string', maxLength: 2_048, description: 'Where this schema is, for editors.' },
       id: key('What it is known by.'),
-      name: name('What people call it.'),
+      name: name('Display name.'),
       description: text('What the app is for.'),
       category: { type: 'string', enum: recipeCategories, description: 'How much one must know to use it.' },
       icon: { type: 'string', pattern: `^${KEY}$`, maxLength: 64, description: 'The name of an icon.' },

@@ -3,7 +3,7 @@ import { recipeCategories } from './recipe.words.ts';
 
 export const RecipeCategoryName = wordEnum(
   'RecipeCategoryName',
-  'How much a recipe asks of whoever uses it.',
+  'How much experience a recipe requires.',
   {
     starter: 'For a first app.',
     intermediate: 'For those who have made apps.',

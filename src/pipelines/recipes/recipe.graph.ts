@@ -17,9 +17,9 @@ import { mappingOf } from './recipe-mapping.inputs.ts';
 import { checkForm, recipeSchema } from './recipe-schema.ts';
 
 export const RecipeRequirements = builder.objectRef<RequirementsRow>('RecipeRequirements').implement({
-  description: 'What a recipe uses and does not make, with the defaults of its parameters.',
+  description: 'What a recipe uses and does not create, with the defaults of its parameters.',
   fields: (t) => ({
-    tools: t.exposeStringList('tools', { description: 'Slugs of the tools of which it uses instances.' }),
+    tools: t.exposeStringList('tools', { description: 'Slugs of the tools that it uses.' }),
     models: t.exposeStringList('models', { description: 'Logical models.' }),
     secrets: t.exposeStringList('secrets', { description: 'Names of secrets.' }),
   }),
@@ -29,8 +29,8 @@ const Recipe = builder.objectRef<RecipeRow>('Recipe').implement({
   description:
     'A template of an app, the same in every organization. `/schemas/recipe.json` of the service describes its form.',
   fields: (t) => ({
-    id: t.exposeID('id', { description: 'What it is known by: a word such as `starter-chat`.' }),
-    name: t.exposeString('name', { description: 'What people call it.' }),
+    id: t.exposeID('id', { description: 'Identifier: a word such as `starter-chat`.' }),
+    name: t.exposeString('name', { description: 'Display name.' }),
     description: t.exposeString('description', { description: 'What the app is for.' }),
     category: t.expose('category', { type: RecipeCategoryName, description: 'The category.' }),
     icon: t.exposeString('icon', { description: 'The name of an icon.' }),
@@ -40,27 +40,27 @@ const Recipe = builder.objectRef<RecipeRow>('Recipe').implement({
     requirements: t.expose('requirements', {
       type: RecipeRequirements,
       authorize: 'inherited',
-      description: 'What it uses and does not make.',
+      description: 'What it uses and does not create.',
     }),
     definition: t.field({
       type: 'JSONObject',
       authorize: 'inherited',
       description:
-        'What it makes: `app`, `namespace`, `augmentations`, `stages`, `steps`, `endpoint`, and where there are any ' +
-        '`endpoints` and `actions`. Parts name each other by keys.',
+        'What it creates: `app`, `namespace`, `augmentations`, `stages`, `steps`, `endpoint` and, where there are ' +
+        'any, `endpoints` and `actions`. Parts refer to each other by keys.',
       resolve: ({ definition }) => ({ ...definition }),
     }),
     parameters: t.field({
       type: ['JSONObject'],
       authorize: 'inherited',
-      description: 'What may be chosen: `name`, `type`, `description`, `default` and bounds of each parameter.',
+      description: 'Its parameters, each with `name`, `type`, `description`, `default` and bounds.',
       resolve: ({ parameters }) => parameters.map((parameter) => ({ ...parameter })),
     }),
   }),
 });
 
 const RecipeCatalogue = builder.objectRef<CatalogueRow>('RecipeCatalogue').implement({
-  description: 'Recipes. They are few: all in one answer.',
+  description: 'All recipes of the catalogue, in one answer.',
   fields: (t) => ({
     recipes: t.field({
       type: [Recipe],
@@ -118,13 +118,15 @@ const AppliedRecipe = builder.objectRef<AppliedRow>('AppliedRecipe').implement({
   description: 'What a recipe made. After a dry run there are no identifiers.',
   fields: (t) => ({
     message: t.exposeString('message', {
-      description: 'What was done, or would be, and which tools, models and secrets the workspace lacks for it.',
+      description:
+        'What was created, or would be after a dry run, and which tools, models and secrets the workspace lacks ' +
+        'for it.',
     }),
     missing: t.field({
       type: [MissingPart],
       authorize: 'inherited',
       description:
-        'What the app needs and the workspace lacks. While something is missing, schedules are made disabled.',
+        'What the app needs and the workspace lacks. While something is missing, schedules are created disabled.',
       resolve: ({ missing }) => [...missing],
     }),
     recipeId: t.exposeID('recipeId', { description: 'The recipe.' }),
@@ -158,44 +160,43 @@ const ExportedRecipe = builder.objectRef<ExportedRow>('ExportedRecipe').implemen
       description: 'The recipe, in the form that `/schemas/recipe.json` describes: `applyRecipe` accepts it.',
       resolve: ({ recipe }) => ({ ...recipe }),
     }),
-    warnings: t.exposeStringList('warnings', { description: 'What could not be kept, in words.' }),
+    warnings: t.exposeStringList('warnings', { description: 'What could not be exported, in words.' }),
   }),
 });
 
 const ApplyRecipeInput = builder.inputType('ApplyRecipeInput', {
-  description: 'The recipe and what is chosen of it.',
+  description: 'The recipe and the choices for it.',
   fields: (t) => ({
     recipeId: t.id({
       required: true,
       constraints: bounds.id,
       description:
-        'A recipe of the catalogue; of the organization, by its slug or its identifier, or by that of a version. ' +
-        'Beside `recipe`: the `id` in it.',
+        'A recipe of the catalogue, or a recipe of the organization by its slug, its identifier or the identifier ' +
+        'of a version. With `recipe`, it must be the `id` in that recipe.',
     }),
     name: t.string({
       constraints: bounds.name,
-      description: 'Name of the app and of the namespace, in place of those of the recipe.',
+      description: 'Name of the app and of the namespace. Default: the names in the recipe.',
     }),
     parameters: t.field({
       type: 'JSONObject',
-      description: 'Values of parameters, by name. Others have their defaults.',
+      description: 'Values of parameters, by name. Omitted parameters have their defaults.',
     }),
     tools: mappingOf(
       t,
-      'What takes the place of tools: the identifier of a tool instance of the workspace, by the slug in the recipe, ' +
-        'or by `SLUG/NAME` of an instance that the recipe names.',
+      'Replaces tools: from the slug in the recipe, or from `SLUG/NAME` of an instance that the recipe names, to ' +
+        'the identifier of a tool instance of the workspace.',
     ),
-    models: mappingOf(t, 'What takes the place of models: a model of the organization, by the model in the recipe.'),
+    models: mappingOf(t, 'Replaces models: from the identifier in the recipe to a model of the organization.'),
     secrets: mappingOf(
       t,
-      'What takes the place of secrets: the name or identifier of a secret, by the NAME of `{{secret.NAME}}`.',
+      'Replaces secrets: from the NAME of `{{secret.NAME}}` to the name or identifier of a secret.',
     ),
-    dryRun: t.boolean({ description: 'Makes nothing, and says what would be made. Default false.' }),
+    dryRun: t.boolean({ description: 'Creates nothing, and answers what would be created. Default false.' }),
     recipe: t.field({
       type: 'JSONObject',
       constraints: { maxBytes: limits.bytes, shape: { name: 'Recipe', schema: recipeSchema, check: checkForm } },
-      description:
-        'The recipe itself, such as an export, in place of one of the catalogue. `/schemas/recipe.json` describes it.',
+      description: 'The recipe itself, such as an export, instead of `recipeId`. `/schemas/recipe.json` describes it.',
     }),
   }),
 });
@@ -204,9 +205,9 @@ builder.mutationFields((t) => ({
   applyRecipe: t.field({
     type: AppliedRecipe,
     description:
-      'Makes an app from a recipe: with a namespace, augmentations, endpoints and actions, all or nothing. `tools`, ' +
-      '`models` and `secrets` say what takes the place of what the recipe names. What the workspace lacks is no ' +
-      'failure: `missing` lists it, and schedules are disabled then. To apply a recipe again makes another app.',
+      'Creates an app from a recipe, with a namespace, augmentations, endpoints and actions, all or nothing. ' +
+      '`tools`, `models` and `secrets` replace what the recipe names. What the workspace lacks is no failure: ' +
+      '`missing` lists it, and schedules are then disabled. Applying a recipe again creates another app.',
     authorize: { workspace: 'recipe:apply' },
     emits: ['recipe.applied', 'namespace.created', 'app.created'],
     mayEmit: ['augmentation.created', 'endpoint.created', 'action.created'],

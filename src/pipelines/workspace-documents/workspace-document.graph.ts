@@ -19,7 +19,7 @@ const ExportedWorkspace = builder.objectRef<ExportedRow>('ExportedWorkspace').im
       description: 'The document, in the form that `/schemas/workspace.json` describes: `importWorkspace` accepts it.',
       resolve: ({ document }) => ({ ...document }),
     }),
-    warnings: t.exposeStringList('warnings', { description: 'What could not be kept, in words.' }),
+    warnings: t.exposeStringList('warnings', { description: 'What could not be exported, in words.' }),
   }),
 });
 
@@ -97,9 +97,9 @@ const ImportWorkspaceInput = builder.inputType('ImportWorkspaceInput', {
     models: mappingOf(t, 'What takes the place of models: a model of the organization, by the model in the document.'),
     secrets: mappingOf(
       t,
-      'What takes the place of secrets: the name or identifier of a secret, by the NAME of `{{secret.NAME}}`.',
+      'Replaces secrets: from the NAME of `{{secret.NAME}}` to the name or identifier of a secret.',
     ),
-    dryRun: t.boolean({ description: 'Makes nothing, and says what would be made. Default false.' }),
+    dryRun: t.boolean({ description: 'Creates nothing, and answers what would be created. Default false.' }),
   }),
 });
 

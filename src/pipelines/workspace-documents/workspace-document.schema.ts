@@ -82,7 +82,7 @@ const tool = form(
   ['slug', 'name', 'description'],
   {
     slug: toolSlug('Unique in the organization and among the built-in tools.'),
-    name: name('What people call it.'),
+    name: name('Display name.'),
     description: short('What the tool does.', 4_000),
     short_description: short('One sentence.'),
     category: word('A word. Default `custom`.'),
@@ -121,7 +121,7 @@ const client = form(
     client_id: short('Identifier of the client at the provider.', 512),
     client_secret: short('`{{secret.NAME}}`, or a reference to another vault: never the secret.', 512),
     callback_url: address('Where the provider sends the user back to, if not to this service.'),
-    scopes_override: texts('Scopes to ask for instead of those of the tool.', 100, 255),
+    scopes_override: texts("Scopes to ask for instead of the tool's scopes.", 100, 255),
   },
   'The client that connections sign in with.',
 );
@@ -139,7 +139,7 @@ const instance = form(
     auth_mode: word('How it signs in.'),
     auth_config: free('Free-form settings of the authentication, without secrets.'),
     connection_credentials: client,
-    custom_actions: objects('Actions of its own.'),
+    custom_actions: objects('Actions of the instance itself.'),
     custom_action_parameters: free('Further parameters, by action.'),
     action_defaults: free('Values of parameters, by action.'),
     is_active: flag('Whether it may be used. Default true.'),

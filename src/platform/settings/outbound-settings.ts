@@ -21,6 +21,6 @@ export const outboundSettings = {
     'OUTBOUND_DNS',
     list('addresses of DNS servers between commas, each with a port if wanted', isServerAddress),
     'DNS servers that are asked for the targets of outbound calls, and for proofs of mail domains.',
-    { default: '', defaultText: 'those of the system' },
+    { default: '', defaultText: 'DNS servers of the system' },
   ),
 } as const;

@@ -12,7 +12,7 @@ export const storageSettings = {
   maxStorageBytesPerWorkspace: setting(
     'MAX_STORAGE_BYTES_PER_WORKSPACE',
     integer(0, MOST_STORAGE),
-    'Bytes that the artifacts of a workspace may hold, with all versions, deleted ones and uploads under way; ' +
+    'Bytes that the artifacts of a workspace may hold, with all versions, deleted artifacts and unfinished uploads; ' +
       '0 = no limit. Administrators of the organization may set less for a workspace.',
     { default: String(20 * 1024 ** 3) },
   ),

@@ -13,7 +13,7 @@ export const App = builder.prismaObject('App', {
   description: 'An application in a workspace.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
   }),
@@ -28,7 +28,7 @@ const target = () => ({ ...workspaceArgs(), ...idArg('The app.') });
 const CreateAppInput = builder.inputType('CreateAppInput', {
   description: 'A new app.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     metadata: t.field({
       type: 'JSONObject',
@@ -40,7 +40,7 @@ const CreateAppInput = builder.inputType('CreateAppInput', {
 const UpdateAppInput = builder.inputType('UpdateAppInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     metadata: t.field({
       type: 'JSONObject',

@@ -15,7 +15,7 @@ export const Namespace = builder.prismaObject('Namespace', {
     '`default` is accepted in place of its id.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     slug: t.exposeString('slug', { description: 'A short name, unique in the workspace.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
   }),
@@ -38,7 +38,7 @@ const target = () => ({ ...workspaceArgs(), ...idArg('The namespace, or `default
 const CreateNamespaceInput = builder.inputType('CreateNamespaceInput', {
   description: 'A new namespace.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     slug: t.string({
       constraints: bounds.slug,
       description: 'A short name, unique in the workspace. Default: derived from the name.',
@@ -50,7 +50,7 @@ const CreateNamespaceInput = builder.inputType('CreateNamespaceInput', {
 const UpdateNamespaceInput = builder.inputType('UpdateNamespaceInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     slug: t.string({
       constraints: { ...bounds.slug, notNull: true },
       description: 'A short name, unique in the workspace. The slug `default` cannot be changed.',

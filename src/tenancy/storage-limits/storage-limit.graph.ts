@@ -6,19 +6,20 @@ import { Workspace } from '../workspaces/workspace.graph.ts';
 import type { StorageUse } from './storage-limit.service.ts';
 
 const StorageType = builder.objectRef<StorageUse>('Storage').implement({
-  description: 'What the artifacts of a workspace or an organization hold, and what they may hold.',
+  description: 'Storage of the artifacts of a workspace or an organization: the bytes in use, and the limit.',
   fields: (t) => ({
     usedBytes: t.expose('usedBytes', {
       type: 'Int53',
       description:
-        'Bytes that artifacts hold: files and texts, with all versions. Deleted and expired artifacts count until ' +
-        'they are removed for good. An upload under way counts with the length that it announced, or with what has ' +
-        'arrived.',
+        'Bytes of all files and texts of artifacts, with all versions. Deleted and expired artifacts count until ' +
+        'they are removed for good. An unfinished upload counts with its announced length, or else with the bytes ' +
+        'that have arrived.',
     }),
     limitBytes: t.expose('limitBytes', {
       type: 'Int53',
       nullable: true,
-      description: 'The most that artifacts may hold. What would hold more is refused. `null` for no limit.',
+      description:
+        'Maximum number of bytes of the artifacts. A change that would exceed it is refused. `null` for no limit.',
     }),
     ownLimitBytes: t.expose('ownLimitBytes', {
       type: 'Int53',
@@ -43,8 +44,9 @@ builder.objectField(Organization, 'storage', (t) =>
     type: StorageType,
     nullable: true,
     description:
-      'The storage of all its artifacts, also of those in deleted workspaces until these are removed. `null` for ' +
-      'callers who do not administer it, and for tokens that are restricted to a part of it.',
+      'The storage of all its artifacts, including artifacts in deleted workspaces until these are removed. ' +
+      '`null` for callers who do not administer the organization, and for tokens that are restricted to a part of ' +
+      'it.',
     authorize: { organization: 'organization:access', service: 'analytics:read' },
     resolve: (row, _args, context) => context.services.storageLimits.organizationBelow(context, row),
   }),
@@ -76,8 +78,8 @@ const UpdateStorageInput = builder.inputType('UpdateStorageInput', {
       type: 'Int53',
       constraints: { min: 1, max: Number.MAX_SAFE_INTEGER },
       description:
-        'The most bytes that artifacts may hold. A limit below what they hold removes nothing and refuses new bytes. ' +
-        '`null` applies the setting of the operator.',
+        'Maximum number of bytes of the artifacts. A limit below the current use removes nothing and refuses new ' +
+        "bytes. `null` applies the operator's setting.",
     }),
   }),
 });
@@ -86,8 +88,8 @@ builder.mutationFields((t) => ({
   updateWorkspaceStorage: t.field({
     type: StorageType,
     description:
-      'Sets how much the artifacts of a workspace may hold. Administrators of its organization set it: at most the ' +
-      'setting of the operator, or the own limit of the organization if that is more.',
+      "Sets the storage limit of a workspace. Administrators of its organization may set it, up to the operator's " +
+      "setting or the organization's own limit, whichever is higher.",
     authorize: { organization: 'organization:update' },
     activity: { action: 'update', resourceType: 'workspace' },
     emits: ['workspace.updated'],
@@ -98,8 +100,8 @@ builder.mutationFields((t) => ({
   updateOrganizationStorage: t.field({
     type: StorageType,
     description:
-      'Sets how much the artifacts of an organization may hold. Administrators of the platform set it, also of ' +
-      'organizations that they are not in.',
+      'Sets the storage limit of an organization. Only administrators of the platform may set it, for any ' +
+      'organization.',
     authorize: { session: 'organization:update' },
     activity: { action: 'update', resourceType: 'organization' },
     emits: ['organization.updated'],

@@ -20,7 +20,7 @@ const DeletedWorkspace = builder.objectRef<DeletedWorkspaceRow>('DeletedWorkspac
     deletedAt: t.expose('deletedAt', { type: 'DateTime', description: 'When the workspace was deleted.' }),
     deletedBy: t.exposeID('deletedBy', {
       nullable: true,
-      description: 'The user who deleted the workspace; `null` if that was not written down yet.',
+      description: 'The user who deleted the workspace; `null` if it was deleted before the service recorded this.',
     }),
     restorableUntil: t.expose('restorableUntil', {
       type: 'DateTime',
@@ -37,8 +37,8 @@ builder.queryField('deletedWorkspaces', (t) =>
   t.field({
     type: DeletedWorkspaceConnection,
     description:
-      'The deleted workspaces of an organization that the caller may restore, newest first: administrators of the ' +
-      'organization all, others those that they own.',
+      'The deleted workspaces of an organization that the caller may restore, newest first: all for ' +
+      'administrators of the organization, for others the workspaces that they own.',
     authorize: { organization: 'organization:access', service: 'workspace:delete' },
     activity: { action: 'list', resourceType: 'workspace' },
     args: { ...organizationArgs(), ...pageArgs() },

@@ -42,8 +42,8 @@ export const Workspace = builder.prismaObject('Workspace', {
       type: TextLanguageEnum,
       nullable: true,
       description:
-        'The language of its artifacts that say none, as ISO 639-1; `null` for that of the operator’s setting, or ' +
-        'the one that is detected.',
+        'The language of its artifacts without a language of their own, as ISO 639-1; `null` for the operator’s ' +
+        'setting, else the detected language.',
     }),
     embeddingModelId: t.exposeString('embeddingModelId', {
       nullable: true,
@@ -147,12 +147,12 @@ const UpdateWorkspaceInput = builder.inputType('UpdateWorkspaceInput', {
     name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     isActive: t.boolean({ constraints: { notNull: true }, description: 'Whether the workspace is in use.' }),
-    tags: t.stringList({ constraints: bounds.tags, description: 'The new labels. They replace the old ones.' }),
+    tags: t.stringList({ constraints: bounds.tags, description: 'The new labels. They replace all previous labels.' }),
     language: t.field({
       type: TextLanguageEnum,
       description:
-        'The language of its artifacts that say none, as ISO 639-1; they are indexed again in the background. `null` ' +
-        'for that of the operator’s setting, or the one that is detected.',
+        'The language of its artifacts without a language of their own, as ISO 639-1; they are indexed again in ' +
+        'the background. `null` applies the operator’s setting, else the detected language.',
     }),
     embeddingModelId: t.string({
       constraints: { minLength: 1, maxLength: 128 },

@@ -23,9 +23,9 @@ import { missingScopes } from './missing-scopes.ts';
 
 export const ToolAuthorization = builder.objectRef<ConnectionRow>('ToolAuthorization').implement({
   description:
-    'What a tool instance uses at its provider: OAuth tokens or an API key, for a namespace or for the whole ' +
-    'workspace. In a namespace that has none of its own, the connection of the workspace is used. The tokens and the ' +
-    'key are never shown.',
+    'The credentials of a tool instance at its provider: OAuth tokens or an API key, for a namespace or for the ' +
+    'whole workspace. A namespace without a connection of its own uses the connection of the workspace. The ' +
+    'tokens and the key are never shown.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
     namespaceId: t.exposeID('namespaceId', {
@@ -48,7 +48,10 @@ export const ToolAuthorization = builder.objectRef<ConnectionRow>('ToolAuthoriza
       nullable: true,
       description: 'The account at the provider. `null` if the provider does not name it.',
     }),
-    expiresAt: t.expose('expiresAt', optionalTime('End of the access token, which is refreshed before it.')),
+    expiresAt: t.expose(
+      'expiresAt',
+      optionalTime('Expiry time of the access token. The service refreshes the token before it expires.'),
+    ),
     lastRefreshedAt: t.expose('lastRefreshedAt', optionalTime('When the access token was last refreshed.')),
     lastError: t.exposeString('lastError', {
       nullable: true,
@@ -118,7 +121,7 @@ const ConnectionRequirement = builder.objectRef<RequirementRow>('ConnectionRequi
       description: 'The status of the connection that the namespace uses; `not_connected` if it has none.',
     }),
     missingScopes: t.exposeStringList('missingScopes', {
-      description: 'Those of `scopes` that the connection does not have. Empty unless the status is `connected`.',
+      description: 'The `scopes` that the connection does not have. Empty unless the status is `connected`.',
     }),
     satisfied: t.exposeBoolean('satisfied', {
       description: 'Whether the status is `connected` and no scope is missing.',
@@ -138,7 +141,7 @@ const ConnectionRequirements = builder.objectRef<RequirementsRow>('ConnectionReq
       description: 'What the app needs, by the slug of the tool. At most 1,000.',
     }),
     total: t.exposeInt('total', { description: 'The number of requirements.' }),
-    allSatisfied: t.exposeBoolean('allSatisfied', { description: 'Whether all are satisfied.' }),
+    allSatisfied: t.exposeBoolean('allSatisfied', { description: 'Whether all requirements are satisfied.' }),
   }),
 });
 refersTo(ConnectionRequirements, { appId: 'app' });
@@ -147,7 +150,7 @@ const InitiatedToolAuthorization = builder.objectRef<InitiatedConnectionRow>('In
   description: 'A started authorization.',
   fields: (t) => ({
     authorizationUrl: t.exposeString('authorizationUrl', {
-      description: 'The page of the provider to open. It leads back to the callback page with a code and the state.',
+      description: 'The page of the provider to open. It returns to the callback page with a code and the state.',
     }),
     state: t.exposeString('state', {
       description: 'Identifies the authorization. Only the user who started it can finish it, once.',
@@ -172,9 +175,9 @@ builder.queryFields((t) => ({
   connectionRequirements: t.field({
     type: ConnectionRequirements,
     description:
-      'What must be connected in a namespace for an app to run: the tool instances of its steps or, without one, ' +
-      'their tools, and the tools and tool instances whose identifiers are in configs of its steps, in its metadata ' +
-      'or in that of its newest release.',
+      'What must be connected in a namespace for an app to run: the tool instances of its steps (or their tools, ' +
+      'for steps without an instance), and the tools and tool instances whose identifiers are in the configs of ' +
+      'its steps, in its metadata or in the metadata of its newest release.',
     authorize: { workspace: 'connection:read', in: 'namespace' },
     args: {
       ...namespaceArgs(),

@@ -22,13 +22,13 @@ const ConfigField = builder.objectRef<ConfigFieldDescriptor>('ConfigField').impl
   description: 'A field of the configuration of a tool, with everything that a form needs.',
   fields: (t) => ({
     name: t.exposeString('name', { description: 'The key of its value.' }),
-    displayName: t.exposeString('displayName', { nullable: true, description: 'What a form calls it.' }),
+    displayName: t.exposeString('displayName', { nullable: true, description: 'The label in a form.' }),
     type: t.exposeString('type', { description: '`string`, `integer`, `boolean`, `secret`, … or another word.' }),
     description: t.exposeString('description', { nullable: true, description: 'What it is for.' }),
     placeholder: t.exposeString('placeholder', { nullable: true, description: 'Shown in an empty field.' }),
     widget: t.exposeString('widget', {
       nullable: true,
-      description: 'What a form shows: `text`, `select`, … or another word. `password` for values of the vault.',
+      description: 'The widget in a form: `text`, `select`, … or another word. Values of the vault have `password`.',
     }),
     required: t.exposeBoolean('required', { description: 'Whether it must have a value.' }),
     default: t.expose('default', { type: 'JSON', nullable: true, description: 'Its value if none is given.' }),
@@ -51,7 +51,7 @@ const ConnectionCredentials = builder.objectRef<ToolInstanceRow>('ConnectionCred
       description: 'Where the provider sends the user back to, if not to this service.',
     }),
     scopesOverride: t.exposeStringList('scopesOverride', {
-      description: 'Scopes to ask for instead of those of the tool.',
+      description: "Scopes to ask for instead of the tool's scopes.",
     }),
   }),
 });
@@ -65,11 +65,11 @@ export const ToolInstance = builder.objectRef<ToolInstanceRow>('ToolInstance').i
       nullable: true,
       description: 'The namespace that it belongs to; `null` for the whole workspace.',
     }),
-    name: t.exposeString('name', { description: 'A label; names may repeat.' }),
+    name: t.exposeString('name', { description: 'Display name. It need not be unique.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
     configuration: t.expose('configuration', {
       type: 'JSONObject',
-      description: 'Values by the names of the fields of the tool, without the sensitive ones.',
+      description: 'Values by the names of the fields of the tool, without sensitive values.',
     }),
     hasCredentials: t.exposeBoolean('hasCredentials', {
       description: 'Whether the vault has credentials, or the instance is connected.',
@@ -83,14 +83,14 @@ export const ToolInstance = builder.objectRef<ToolInstanceRow>('ToolInstance').i
     }),
     customActionParameters: t.expose('customActionParameters', {
       type: 'JSONObject',
-      description: 'By the name of an action: a list of parameters that it has too.',
+      description: 'By the name of an action: a list of additional parameters.',
     }),
     actionDefaults: t.expose('actionDefaults', {
       type: 'JSONObject',
       description: 'By the name of an action: values of its parameters.',
     }),
     authConfig: t.expose('authConfig', { type: 'JSONObject', description: 'Settings of the authentication.' }),
-    customActions: t.expose('customActions', { type: ['JSONObject'], description: 'Actions of its own.' }),
+    customActions: t.expose('customActions', { type: ['JSONObject'], description: 'Actions of the instance itself.' }),
     authMode: t.exposeString('authMode', { description: '`vault`, `oauth2`, `api_key`, `none` or another word.' }),
     connectionStatus: t.expose('connectionStatus', {
       type: ConnectionStatusEnum,
@@ -121,11 +121,13 @@ export const ToolInstance = builder.objectRef<ToolInstanceRow>('ToolInstance').i
       description: 'The most calls in one turn of a model. `null` is no limit.',
     }),
     mcpRequiresConfirmation: t.exposeBoolean('mcpRequiresConfirmation', {
-      description: 'Whether every action needs confirmation. Destructive ones always do.',
+      description: 'Whether every action needs confirmation. Destructive actions always do.',
     }),
     mcpParameterOverrides: t.expose('mcpParameterOverrides', {
       type: 'JSONObject',
-      description: 'By the name of an action, and that of a parameter: properties that replace those of the parameter.',
+      description:
+        'By the name of an action, then by the name of a parameter: properties that replace properties of the ' +
+        'parameter.',
     }),
     schemaVersion: t.exposeInt('schemaVersion', {
       description: 'The schema version of the tool that it was made for.',
@@ -137,7 +139,8 @@ export const ToolInstance = builder.objectRef<ToolInstanceRow>('ToolInstance').i
     }),
     metadata: t.expose('metadata', {
       type: 'JSONObject',
-      description: 'Kept by the service: below `removed`, what upgrades took out of the configuration.',
+      description:
+        'Free-form data of the service. `removed` has the values that upgrades removed from the configuration.',
     }),
     toolName: t.exposeString('toolName', { description: 'The name of the tool.' }),
     toolSlug: t.exposeString('toolSlug', { description: 'The slug of the tool.' }),
@@ -203,17 +206,17 @@ const UpgradeToolInstanceInput = builder.inputType('UpgradeToolInstanceInput', {
     configuration: t.field({
       type: 'JSONObject',
       constraints: { maxBytes: 256 * 1024, sensitive: true },
-      description: 'Values for fields of the latest schema, beside those that the instance has.',
+      description: 'Values for fields of the latest schema, in addition to the existing values.',
     }),
   }),
 });
 
 const TestToolInstanceInput = builder.inputType('TestToolInstanceInput', {
-  description: 'What to try.',
+  description: 'The action to call, and its parameters.',
   fields: (t) => ({
     action: t.string({
       constraints: { minLength: 1, maxLength: 128 },
-      description: 'The name of an action. Default: the first that only reads.',
+      description: 'The name of an action. Default: the first action that only reads.',
     }),
     parameters: t.field({
       type: 'JSONObject',
@@ -232,8 +235,9 @@ const ToolInstanceTestResult = builder.objectRef<ToolTestResult>('ToolInstanceTe
     details: t.expose('details', {
       type: 'JSONObject',
       description:
-        '`code` for programs: `ok`, `dry_run`, `nothing_to_call`, `no_credentials`, `schema_mismatch`, `http_401` ' +
-        'and other statuses, `timeout`, `network`, `blocked_address`, …. Also `action`, `method`, `host` and `status`.',
+        '`code`, for programs: `ok`, `dry_run`, `nothing_to_call`, `no_credentials`, `schema_mismatch`, ' +
+        '`http_401` and other statuses, `timeout`, `network`, `blocked_address`, …; and `action`, `method`, ' +
+        '`host` and `status`.',
     }),
     latencyMs: t.exposeInt('latencyMs', { description: 'Time of the call in milliseconds; 0 if none was made.' }),
   }),
@@ -244,9 +248,11 @@ const UpgradeToolInstanceResult = builder.objectRef<UpgradeResult>('UpgradeToolI
   fields: (t) => ({
     instanceId: t.exposeID('instanceId', { description: 'The instance.' }),
     previousVersion: t.exposeInt('previousVersion', { description: 'Its schema version before.' }),
-    newVersion: t.exposeInt('newVersion', { description: 'Its schema version now; the same if nothing was to do.' }),
-    migrationApplied: t.exposeBoolean('migrationApplied', { description: 'Whether anything was to do.' }),
-    changelog: t.exposeString('changelog', { description: 'What the versions in between changed, a line each.' }),
+    newVersion: t.exposeInt('newVersion', {
+      description: 'Its schema version now; the same as before if nothing changed.',
+    }),
+    migrationApplied: t.exposeBoolean('migrationApplied', { description: 'Whether the instance was changed.' }),
+    changelog: t.exposeString('changelog', { description: 'The changes of the versions in between, one line each.' }),
     instance: t.expose('instance', { type: ToolInstance, authorize: 'inherited', description: 'The instance.' }),
   }),
 });
@@ -279,8 +285,8 @@ builder.mutationFields((t) => ({
   deleteToolInstance: t.field({
     type: DeleteToolInstancePayload,
     description:
-      'Deletes an instance, its connections and its credentials. Members may delete only the instances that they ' +
-      'created. One that steps use is refused: `RESOURCE_CONFLICT`, `in_use`.',
+      'Deletes an instance, its connections and its credentials. Members may delete only instances that they ' +
+      'created. While steps use the instance, it fails with `RESOURCE_CONFLICT`, `in_use`.',
     authorize: { workspace: 'tool_instance:delete' },
     emits: ['tool_instance.deleted'],
     mayEmit: ['connection.deleted', 'augmentation.updated'],
@@ -290,8 +296,8 @@ builder.mutationFields((t) => ({
         required: true,
         defaultValue: false,
         description:
-          'Deletes an instance that steps use, too, which needs `augmentation:update`. The steps have none then, ' +
-          'and go on naming its tool.',
+          'Deletes the instance even while steps use it, which needs `augmentation:update`. The steps then have ' +
+          'no instance, and keep the slug of its tool.',
       }),
       ...versionArg(),
     },
@@ -301,11 +307,14 @@ builder.mutationFields((t) => ({
   testToolInstance: t.field({
     type: ToolInstanceTestResult,
     description:
-      'Calls the provider of an instance, for at most 10 seconds. Whatever goes wrong there is a result, no error. ' +
-      'An inactive instance is only tried dry. At most 30 tests a minute for each user.',
+      'Calls the provider of an instance, for at most 10 seconds. A failure of the provider is a result, not an ' +
+      'error. An inactive instance only gets a dry run. At most 30 tests a minute for each user.',
     authorize: { workspace: 'tool_instance:execute' },
     activity: { action: 'execute', resourceType: 'tool_instance', byResolver: true },
-    args: { ...target(), input: t.arg({ type: TestToolInstanceInput, description: 'What to try.' }) },
+    args: {
+      ...target(),
+      input: t.arg({ type: TestToolInstanceInput, description: 'The action to call, and its parameters.' }),
+    },
     resolve: ({ workspace }, { id, input }, { caller, services }) =>
       services.toolInstanceTests.run(caller, workspace, id, input ?? {}),
   }),
@@ -326,8 +335,8 @@ builder.mutationFields((t) => ({
   upgradeToolInstance: t.field({
     type: UpgradeToolInstanceResult,
     description:
-      'Brings an instance to the latest schema of its tool. Defaults are filled in, removed keys are kept in ' +
-      '`metadata.removed`. Fails with `manual_migration_required` if a field needs a value that nobody gave.',
+      'Upgrades an instance to the latest schema of its tool. Defaults are filled in, and removed keys are kept ' +
+      'in `metadata.removed`. Fails with `manual_migration_required` if a required field has no value.',
     authorize: { workspace: 'tool_instance:update' },
     activity: { action: 'upgrade', resourceType: 'tool_instance' },
     emits: ['tool_instance.upgraded'],

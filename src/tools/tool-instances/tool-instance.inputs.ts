@@ -30,23 +30,24 @@ const ConnectionCredentialsInput = builder.inputType('ConnectionCredentialsInput
     }),
     scopesOverride: t.stringList({
       constraints: scopes,
-      description: 'Scopes to ask for instead of those of the tool.',
+      description: "Scopes to ask for instead of the tool's scopes.",
     }),
   }),
 });
 
 const CONFIGURATION =
-  'Values by the names of the fields in the config and credential schemas of the tool. Sensitive ones go to the ' +
-  'vault and are never shown again; omitted ones stay there, `null` removes one. Defaults are filled in. A key that ' +
-  'the tool does not know is refused, unless it has no config schema.';
+  'Values by the names of the fields in the config and credential schemas of the tool. Sensitive values go to the ' +
+  'vault and are never shown again; an omitted value stays there, and `null` removes it. Defaults are filled in. ' +
+  'A key that the tool does not know is refused, unless it has no config schema.';
 const AUTH_MODE = '`vault`, `oauth2`, `api_key`, `none` or another word.';
 const CUSTOM_ACTIONS =
-  'Actions of its own, as the custom-action schemas describe them. One with the name of an action of the tool takes ' +
-  'its place.';
+  'Actions of the instance itself, as the custom-action schemas describe them. An action replaces an action of ' +
+  'the tool with the same name.';
 const PARAMETERS =
-  'By the name of an action: a list of parameters that it has too. One with the name of another takes its place.';
+  'By the name of an action: a list of additional parameters. A parameter replaces one of the same name.';
 const DEFAULTS = 'By the name of an action: values of its parameters, which then need not be given.';
-const OVERRIDES = 'By the name of an action, and that of a parameter: properties that replace those of the parameter.';
+const OVERRIDES =
+  'By the name of an action, then by the name of a parameter: properties that replace properties of the parameter.';
 const FILTER = 'Names of the only actions of the instance; empty for all.';
 const DESCRIPTIONS = 'Descriptions of actions for models, by the name of the action.';
 
@@ -54,7 +55,7 @@ export const CreateToolInstanceInput = builder.inputType('CreateToolInstanceInpu
   description: 'A new instance of a tool.',
   fields: (t) => ({
     toolId: t.id({ required: true, constraints: bounds.id, description: 'The tool.' }),
-    name: t.string({ required: true, constraints: bounds.name, description: 'A label; names may repeat.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     namespaceId: t.id({
       constraints: bounds.id,
@@ -83,7 +84,7 @@ export const CreateToolInstanceInput = builder.inputType('CreateToolInstanceInpu
       description: 'The most calls in one turn of a model. No limit if omitted.',
     }),
     mcpRequiresConfirmation: t.boolean({
-      description: 'Whether every action needs confirmation. Default false. Destructive ones always do.',
+      description: 'Whether every action needs confirmation. Default false. Destructive actions always do.',
     }),
     mcpParameterOverrides: t.field({ type: 'JSONObject', constraints: byAction, description: OVERRIDES }),
   }),
@@ -92,7 +93,7 @@ export const CreateToolInstanceInput = builder.inputType('CreateToolInstanceInpu
 export const UpdateToolInstanceInput = builder.inputType('UpdateToolInstanceInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name. It need not be unique.' }),
     description: t.string({ constraints: bounds.description, description: 'Free text.' }),
     configuration: t.field({
       type: 'JSONObject',
@@ -122,7 +123,7 @@ export const UpdateToolInstanceInput = builder.inputType('UpdateToolInstanceInpu
     }),
     mcpRequiresConfirmation: t.boolean({
       constraints: { notNull: true },
-      description: 'Whether every action needs confirmation. Destructive ones always do.',
+      description: 'Whether every action needs confirmation. Destructive actions always do.',
     }),
     mcpParameterOverrides: t.field({ type: 'JSONObject', constraints: kept(byAction), description: OVERRIDES }),
   }),

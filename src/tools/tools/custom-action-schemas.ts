@@ -73,7 +73,7 @@ export const parameter: ToolJsonSchema = {
   required: ['name'],
   properties: {
     name: name('Name', 'The word for it in templates: {{name}}.'),
-    display_name: line('Display name', 'What a form calls it.'),
+    display_name: line('Display name', 'The label in a form.'),
     type: choice('Type', 'The type of its value.', parameterTypes, 'string'),
     description: text('Description', 'What it is for.'),
     placeholder: line('Placeholder', 'Shown in an empty field.'),
@@ -164,7 +164,7 @@ export const customRest: ToolJsonSchema = {
   required: ['name', 'url_template'],
   properties: {
     name: name('Name', 'Unique in the instance.'),
-    display_name: line('Display name', 'What a form calls it.'),
+    display_name: line('Display name', 'The label in a form.'),
     description: text('Description', 'What the action does.'),
     method: choice('Method', 'The HTTP method.', ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'], 'GET'),
     url_template: template('URL', 'Where the request goes: http or https.', {
@@ -197,7 +197,7 @@ export const dataTransform: ToolJsonSchema = {
   required: ['name'],
   properties: {
     name: name('Name', 'Unique in the instance.'),
-    display_name: line('Display name', 'What a form calls it.'),
+    display_name: line('Display name', 'The label in a form.'),
     description: text('Description', 'What the action does.'),
     transform_type: choice(
       'Kind',

@@ -17,7 +17,7 @@ export const Tool = builder.objectRef<ToolRow>('Tool').implement({
     'every organization and cannot be changed.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    name: t.exposeString('name', { description: 'What people call it.' }),
+    name: t.exposeString('name', { description: 'Display name.' }),
     slug: t.exposeString('slug', { description: 'Unique in the catalogue.' }),
     description: t.exposeString('description', { description: 'What the tool does.' }),
     shortDescription: t.exposeString('shortDescription', { nullable: true, description: 'One sentence.' }),
@@ -101,8 +101,8 @@ readable(Tool, {
       }),
     })),
   one: { organization: 'The organization in whose catalogue the tool is.', argDescription: 'The tool.' },
-  list: { description: 'The tools of an organization, newest first, then the built-in ones.' },
-  nested: { description: 'The tools of the organization, newest first, then the built-in ones.' },
+  list: { description: 'The tools of an organization, newest first, then the built-in tools.' },
+  nested: { description: 'The tools of the organization, newest first, then the built-in tools.' },
 });
 
 const CustomActionSchemas = builder.objectRef<typeof customActionSchemas>('CustomActionSchemas').implement({

@@ -25,7 +25,7 @@ const CONFIG =
   '`required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. ' +
   OTHERS;
 const CREDENTIALS =
-  'The credentials: fields like those of the configuration; with `placement` (`in`, `name`, `prefix`) the value goes ' +
+  'The credentials: fields as in the configuration; with `placement` (`in`, `name`, `prefix`) the value goes ' +
   'into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, ' +
   '`revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, ' +
   'and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. ' +
@@ -49,7 +49,7 @@ const common = () =>
 export const CreateToolInput = builder.inputType('CreateToolInput', {
   description: 'A new tool of the organization.',
   fields: (t) => ({
-    name: t.string({ required: true, constraints: bounds.name, description: 'What people call it.' }),
+    name: t.string({ required: true, constraints: bounds.name, description: 'Display name.' }),
     slug: t.string({
       required: true,
       constraints: slug,
@@ -102,7 +102,7 @@ const kept = <Bounds extends Constraints>(constraints: Bounds) => ({ ...constrai
 export const UpdateToolInput = builder.inputType('UpdateToolInput', {
   description: 'The fields to change. Omitted fields stay as they are; `null` clears a field.',
   fields: (t) => ({
-    name: t.string({ constraints: bounds.keptName, description: 'What people call it.' }),
+    name: t.string({ constraints: bounds.keptName, description: 'Display name.' }),
     slug: t.string({
       constraints: kept(slug),
       description: 'Unique in the organization and among the built-in tools.',
@@ -115,7 +115,8 @@ export const UpdateToolInput = builder.inputType('UpdateToolInput', {
       type: ToolStatus,
       constraints: { notNull: true },
       description:
-        'A tool is `active` or `beta`, and back; then `deprecated`; then `disabled`: it has no new instances.',
+        'The status can change between `active` and `beta`, then to `deprecated`, then to `disabled`. A disabled ' +
+        'tool gets no new instances.',
     }),
     iconUrl: t.string(common().iconUrl),
     documentationUrl: t.string(common().documentationUrl),
@@ -164,8 +165,8 @@ export const UpdateToolInput = builder.inputType('UpdateToolInput', {
       type: 'StringMap',
       constraints: kept(changelog),
       description:
-        `${CHANGELOG} The entries are added to those that are there, or correct them: the past stays. A version that ` +
-        'this change makes gets an entry by itself if none is given.',
+        `${CHANGELOG} New entries are added, and a given entry replaces an existing entry. If this change creates a ` +
+        'version without an entry, the service adds one.',
     }),
     supportsConnection: t.boolean({
       constraints: { notNull: true },

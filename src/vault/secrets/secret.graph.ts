@@ -152,7 +152,7 @@ const listArgs = () => ({
     secretType: t.string({ constraints: bounds.open, description: 'Only secrets of this type.' }),
     status: t.string({
       constraints: bounds.open,
-      description: 'Only secrets with this status; another word finds nothing. Default: all except deleted ones.',
+      description: 'Only secrets with this status; another word finds nothing. Default: all except deleted secrets.',
     }),
     includeExpired: t.boolean({ required: true, defaultValue: true, description: 'Whether to list expired secrets.' }),
   })),

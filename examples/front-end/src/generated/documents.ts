@@ -157,11 +157,11 @@ export type UpdateWorkspaceInput = {
   readonly embeddingModelId?: string | null | undefined;
   /** Whether the workspace is in use. */
   readonly isActive?: boolean | null | undefined;
-  /** The language of its artifacts that say none, as ISO 639-1; they are indexed again in the background. `null` for that of the operator’s setting, or the one that is detected. */
+  /** The language of its artifacts without a language of their own, as ISO 639-1; they are indexed again in the background. `null` applies the operator’s setting, else the detected language. */
   readonly language?: TextLanguage | null | undefined;
   /** Display name. It need not be unique. */
   readonly name?: string | null | undefined;
-  /** The new labels. They replace the old ones. */
+  /** The new labels. They replace all previous labels. */
   readonly tags?: ReadonlyArray<string> | null | undefined;
 };
 
