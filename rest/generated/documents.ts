@@ -951,7 +951,7 @@ export type MapMissingPartsInput = {
 
 /** What kind of thing is missing. */
 export type MissingPartKind =
-  /** The workspace has no embedding model. */
+  /** The organization has no embedding model. */
   | 'embedding_model'
   /** The organization has no such model, or the workspace may not use it. */
   | 'model'
@@ -1163,9 +1163,9 @@ export type PromoteReleaseInput = {
 
 /** Status of an account at a provider. */
 export type ProviderAccountStatus =
-  /** The last request succeeded. */
+  /** Requests succeed. */
   | 'active'
-  /** Requests failed. */
+  /** Requests have failed since the last success. */
   | 'degraded'
   /** The account is not enabled. */
   | 'disabled'
