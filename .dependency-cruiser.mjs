@@ -6,7 +6,7 @@
  */
 
 /** What declares GraphQL types: it delegates to services and holds no rules. */
-const GRAPH = '\\.(graph|inputs|args)\\.ts$';
+const GRAPH = '\\.(graph|inputs|args|enums)\\.ts$';
 /**
  * The ground and the groups on it, from the lowest level to the highest. A folder imports those of lower levels: not
  * those above it, and not others of its own level. What a lower one must cause in a higher one goes through a hook that

@@ -121,7 +121,8 @@ describe('a column that the database holds to a set of words', () => {
   it('is shown as an enum that has all of them', async () => {
     const { rows } = await app.database.pool.query<{ table: string; columns: string[]; check: string }>(
       `select c.conrelid::regclass::text as table, pg_get_constraintdef(c.oid) as check,
-         array(select attname::text from pg_attribute a where a.attrelid = c.conrelid and a.attnum = any(c.conkey)) as columns
+         array(select attname::text from pg_attribute a
+           where a.attrelid = c.conrelid and a.attnum = any(c.conkey)) as columns
        from pg_constraint c where c.contype = 'c' and pg_get_constraintdef(c.oid) ~ 'ANY'`,
     );
     const sets = rows.flatMap(({ table, columns, check }) =>

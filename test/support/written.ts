@@ -142,7 +142,8 @@ function translate(value: unknown, type: GraphQLOutputType, selection: Selection
   const named = getNamedType(type);
   if (Array.isArray(value)) return value.map((item) => translate(item, type, selection));
   // REST spells the values of enums in lower case, unless they are words
-  if (isEnumType(named) && !named.extensions.isWords && typeof value === 'string') return expect.stringMatching(new RegExp(`^${value}$`, 'i'));
+  if (isEnumType(named) && !named.extensions.isWords && typeof value === 'string')
+    return expect.stringMatching(new RegExp(`^${value}$`, 'i'));
   if (!isObjectType(named) || !selection || typeof value !== 'object' || value === null) return value;
   const result: Json = {};
   for (const node of fieldsOf(selection)) {

@@ -74,8 +74,8 @@ for (const Event of [WorkspaceEvent, OrganizationEvent])
       extensions: { beside: 'resourceId' },
       description:
         'The resource as it is when the event is sent, read with the rights that the reader has then: what ' +
-        '`node(id: resourceId)` would be. `null` if it was deleted, if the reader may not read it, and for what is no ' +
-        '`Node`.',
+        '`node(id: resourceId)` would be. `null` if it was deleted, if the reader may not read it, and for what is ' +
+        'no `Node`.',
       resolve: ({ resourceId, orgId }, _args, context) => visibleResource(context, resourceId, orgId),
     }),
     data: t.expose('data', { type: 'JSONObject', description: 'Details, depending on `type`.' }),

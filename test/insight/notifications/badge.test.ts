@@ -28,7 +28,11 @@ const query = 'subscription { unreadNotifications { unreadCount byCategory } }';
 /** The counts that a badge showed, one after the other. */
 async function badge(authorization: string, node = app, text = query): Promise<() => Counts[]> {
   const headers = { 'content-type': 'application/json', accept: 'text/event-stream', authorization };
-  const source = await openEvents(`${node.url}/graphql`, { method: 'POST', headers, body: JSON.stringify({ query: text }) });
+  const source = await openEvents(`${node.url}/graphql`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ query: text }),
+  });
   opened.push(source);
   await source.next(({ event }) => event === 'next');
   return () =>

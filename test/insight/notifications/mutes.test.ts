@@ -120,12 +120,19 @@ describe('what somebody does not want', () => {
 
   it.each([
     ['the security of an account', { category: 'security', channel: 'mail' }, 'category'],
-    ['another channel', { category: 'secret', channel: 'pigeon' }, 'channel'],
     ['a workspace without its organization', { category: 'secret', channel: 'mail', workspaceId: 'ws_1' }, 'orgId'],
     ['an organization of others', { category: 'secret', channel: 'mail', orgId: 'org_none' }, 'orgId'],
   ])('is not %s', async (_what, wrong, place) => {
     const { errors } = await set(ann, [{ category: 'token', channel: 'mail' }, wrong]);
     expect(JSON.stringify(errors)).toContain(`"mutes",1,"${place}"`);
+    expect(await mutesOf(ann)).toEqual([]);
+  });
+
+  it('is not another channel', async () => {
+    const { errors } = await set(ann, [{ category: 'secret', channel: 'pigeon' }]);
+    expect(errors).toMatchObject([
+      { message: expect.stringContaining('"mutes[0].channel"; it is no value') as string },
+    ]);
     expect(await mutesOf(ann)).toEqual([]);
   });
 
