@@ -32,7 +32,7 @@ async function usersWith(tx: Tx, condition: string, values: readonly unknown[]):
   return rows.map(userOf);
 }
 
-/** The augmentations with steps that use tool instances. Steps without them still name their tools, and so miss them. */
+/** The augmentations with steps that use tool instances. Without them, steps still name their tools: they miss them. */
 export const instanceUsers: RowUsers<WorkspacePlace & { ids: readonly string[] }> = {
   lock: (tx, { ids, orgId, workspaceId }) =>
     tx.lockUnread(

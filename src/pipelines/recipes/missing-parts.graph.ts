@@ -27,8 +27,8 @@ export const MissingPart = builder.objectRef<MissingRow>('MissingPart').implemen
     name: t.exposeString('name', {
       nullable: true,
       description:
-        'The slug of the tool, the identifier of the model, or the name of the secret or value. `null` for any embedding ' +
-        'model, and for a deleted instance of a tool that the step does not name.',
+        'The slug of the tool, the identifier of the model, or the name of the secret or value. `null` for any ' +
+        'embedding model, and for a deleted instance of a tool that the step does not name.',
     }),
     usedBy: t.exposeStringList('usedBy', {
       description:
@@ -87,8 +87,8 @@ builder.mutationField('mapMissingParts', (t) =>
   t.field({
     type: MissingParts,
     description:
-      'Gives the steps and texts of an app what they lack, and answers what is still missing. What lacks nothing stays ' +
-      'as it is.',
+      'Gives the steps and texts of an app what they lack, and answers what is still missing. What lacks nothing ' +
+      'stays as it is.',
     authorize: { workspace: 'augmentation:update', in: 'app' },
     mayEmit: ['app.updated', 'augmentation.updated', 'endpoint.updated', 'action.updated'],
     args: { ...appArgs(), ...inputArg(MapMissingPartsInput, 'What to use for the missing parts.') },

@@ -224,7 +224,7 @@ export interface ExportSurroundings {
   secrets: ReadonlyMap<string, string>;
   hider: SecretHider;
   warnings: Set<string>;
-  /** Local names of what is exported with the app, by identifier: `workspace.namespace.sales`. Absent: the app alone. */
+  /** Local names of what is exported with the app, by identifier: `workspace.namespace.sales`. Absent: nothing is. */
   around?: ReadonlyMap<string, string>;
 }
 

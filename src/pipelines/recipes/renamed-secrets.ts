@@ -7,7 +7,7 @@ import { invalidInput } from '../../kernel/errors.ts';
 import { withSecrets } from './recipe-mapping.ts';
 import { secretsNamedIn } from './secret-hider.ts';
 
-type Names = ReadonlyMap<string, string>;
+type SecretNames = ReadonlyMap<string, string>;
 
 /** Longest name of a part. */
 const MAX_NAME = 255;
@@ -55,7 +55,7 @@ const STEPS = `select p.id, t.id as "augmentationId", p.name, p.config
 export async function renameSecrets(
   tx: Tx,
   { orgId, workspaceId, appId }: AppPlace,
-  names: Names,
+  names: SecretNames,
 ): Promise<Set<string>> {
   const ofApp = statement`t.org_id = ${orgId} and t.workspace_id = ${workspaceId} and t.app_id = ${appId}`;
   for (const table of ['endpoints', 'actions'] as const) await tx.lockUnread(table, ofApp, 'no key update');
@@ -80,15 +80,12 @@ export async function renameSecrets(
   return new Set(changed.map(({ augmentationId }) => augmentationId));
 }
 
-const mentions = (value: object, names: Names): boolean => [...secretsNamedIn(value)].some((name) => names.has(name));
+const mentions = (value: object, names: SecretNames): boolean =>
+  [...secretsNamedIn(value)].some((name) => names.has(name));
 
-function renamed<Part extends { name: string }>(part: Part, names: Names): Part {
+function renamed<Part extends { name: string }>(part: Part, names: SecretNames): Part {
   const after = withSecrets(part, names);
-  const [first] = names.keys();
   if ([...after.name].length > MAX_NAME)
-    throw invalidInput(
-      ['input', 'secrets', first!],
-      `the name '${part.name}' would have more than ${MAX_NAME} characters`,
-    );
+    throw invalidInput(['input'], `the name '${part.name}' would have more than ${MAX_NAME} characters`);
   return after;
 }

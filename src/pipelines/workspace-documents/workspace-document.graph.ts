@@ -91,8 +91,8 @@ const ImportWorkspaceInput = builder.inputType('ImportWorkspaceInput', {
     }),
     tools: mappingOf(
       t,
-      'What takes the place of tool instances: the identifier of one of the workspace, by the slug of the tool, or by ' +
-        '`SLUG/KEY` of an instance in the document, which is not made then.',
+      'What takes the place of tool instances: the identifier of one of the workspace, by the slug of the tool, or ' +
+        'by `SLUG/KEY` of an instance in the document, which is not made then.',
     ),
     models: mappingOf(t, 'What takes the place of models: a model of the organization, by the model in the document.'),
     secrets: mappingOf(
@@ -107,9 +107,9 @@ builder.mutationFields((t) => ({
   importWorkspace: t.field({
     type: ImportedWorkspace,
     description:
-      'Makes everything that a document of a workspace has, in a workspace that is there: all of it in one change, or ' +
-      'nothing. A slug of a namespace or an environment, and a model, that the workspace has already are refused with ' +
-      'their places. Tools that the organization has are used. What is missing is no failure: `missing` lists it. It ' +
+      'Makes everything that a document of a workspace has, in a workspace that is there: all of it in one change, ' +
+      'or nothing. A slug of a namespace or an environment, and a model, that the workspace has already are refused ' +
+      'with their places. Tools that the organization has are used. What is missing is no failure: `missing` lists it. It ' +
       'takes the permission to make each part.',
     authorize: { workspace: 'recipe:apply' },
     activity: { action: 'import', resourceType: 'workspace' },

@@ -162,7 +162,7 @@ const { namespace: _made, ...parts } = definition.properties!;
 const appDefinition = form(
   definition.required!.filter((part) => part !== 'namespace'),
   parts,
-  'What the app is made of, as in a recipe. In `tool_instance`, steps name tool instances of the document by their keys.',
+  'What the app is made of, as in a recipe. In `tool_instance`, steps name instances of the document by their keys.',
 );
 const app = form(
   ['key', 'definition'],

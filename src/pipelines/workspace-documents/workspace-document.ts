@@ -1,6 +1,6 @@
 import type { RecipeDefinition, RecipeRequirements } from '../recipes/recipe-document.ts';
 
-type Json = Record<string, unknown>;
+type FreeForm = Record<string, unknown>;
 
 /** What a workspace document begins with. */
 export const FORMAT = 'workspace';
@@ -40,7 +40,7 @@ export interface EnvironmentPart extends NamedPart {
 
 export interface EntitlementPart {
   model: string;
-  limits?: Json | null;
+  limits?: FreeForm | null;
   allowed_step_types?: string[] | null;
   allowed_endpoints?: string[] | null;
   allowed_purposes?: string[] | null;
@@ -62,10 +62,10 @@ export interface ToolPart extends NamedPart {
   tags?: string[] | null;
   supported_actions?: string[] | null;
   supported_step_types?: string[] | null;
-  config_schema?: Json[] | null;
-  credential_schema?: Json[] | null;
-  action_schemas?: Json[] | null;
-  mcp_functions?: Json[] | null;
+  config_schema?: FreeForm[] | null;
+  credential_schema?: FreeForm[] | null;
+  action_schemas?: FreeForm[] | null;
+  mcp_functions?: FreeForm[] | null;
   custom_action_type?: string | null;
   is_mcp_compatible?: boolean | null;
   current_schema_version?: number | null;
@@ -81,22 +81,22 @@ export interface InstancePart extends NamedPart {
   tool: string;
   /** The slug of its namespace; absent for an instance of the whole workspace. */
   namespace?: string | null;
-  configuration?: Json | null;
+  configuration?: FreeForm | null;
   /** Names of the values that it keeps secret. */
   credentials?: string[] | null;
   auth_mode?: string | null;
-  auth_config?: Json | null;
+  auth_config?: FreeForm | null;
   connection_credentials?: ClientPart | null;
-  custom_actions?: Json[] | null;
-  custom_action_parameters?: Json | null;
-  action_defaults?: Json | null;
+  custom_actions?: FreeForm[] | null;
+  custom_action_parameters?: FreeForm | null;
+  action_defaults?: FreeForm | null;
   is_active?: boolean | null;
   mcp_description_override?: string | null;
   mcp_action_filter?: string[] | null;
   mcp_action_descriptions?: Record<string, string> | null;
   mcp_max_calls_per_turn?: number | null;
   mcp_requires_confirmation?: boolean | null;
-  mcp_parameter_overrides?: Json | null;
+  mcp_parameter_overrides?: FreeForm | null;
   schema_version?: number | null;
 }
 

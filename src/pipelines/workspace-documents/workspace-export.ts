@@ -50,10 +50,10 @@ export interface ExportedWorkspace {
   warnings: string[];
 }
 
-type Row<Part> = Part & { id: string };
+type Identified<Part> = Part & { id: string };
 
 /** The columns of an instance: names in documents, but for these. */
-interface InstanceRow extends Omit<Row<InstancePart>, 'key' | 'namespace' | 'credentials'> {
+interface InstanceRow extends Omit<Identified<InstancePart>, 'key' | 'namespace' | 'credentials'> {
   namespace_id: string | null;
   credential_refs: Record<string, string>;
   client_id: string | null;
@@ -69,10 +69,10 @@ interface EntitlementRow extends Omit<EntitlementPart, 'model' | 'limits'> {
 
 interface WholeWorkspace {
   workspace: WorkspaceSettings | null;
-  namespaces: Row<NamespacePart>[];
+  namespaces: Identified<NamespacePart>[];
   tools: ToolPart[];
   tool_instances: InstanceRow[];
-  environments: Row<EnvironmentPart>[];
+  environments: Identified<EnvironmentPart>[];
   entitlements: EntitlementRow[];
   apps: WholeApp[];
 }

@@ -10,7 +10,7 @@ import type { ContentOwner, PlaceRemoval, RemovedPlace } from '../../tenancy/rem
 /** What uses tool instances of a workspace. */
 export type InstanceUsers = RowUsers<WorkspacePlace & { ids: readonly string[] }>;
 
-/** The tool instances of a namespace go with it: not while steps use them, unless it is forced (docs/decisions/0040). */
+/** The tool instances of a namespace go with it: not while steps use them, unless forced (docs/decisions/0048). */
 export class InstanceRemoval implements ContentOwner {
   readonly #deps: { access: Access; users: InstanceUsers };
 

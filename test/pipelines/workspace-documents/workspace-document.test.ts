@@ -122,8 +122,8 @@ test('a workspace goes to another organization: what that lacks is listed, and b
   const { message, made, missing, warnings } = answer.body;
   expect(message).toBe(
     'Imported 1 namespace, 1 environment, 1 tool, 1 tool instance and 1 app. Missing: ' +
-      "the model 'large', the secret 'client', the credential 'api_key'. Its schedules are disabled: enable them once " +
-      'it has all that it needs.',
+      "the model 'large', the secret 'client', the credential 'api_key'. Its schedules are disabled: enable them " +
+      'once it has all that it needs.',
   );
   expect(warnings).toEqual([]);
   expect(missing).toEqual([
@@ -170,7 +170,7 @@ test('a workspace goes to another organization: what that lacks is listed, and b
   expect(own.body).toMatchObject({ has_credentials: true });
 });
 
-test('a mapping puts what the workspace has in place of models, secrets and instances, which are not made', async () => {
+test('a mapping puts what is there in place of models, secrets and instances, which are not made', async () => {
   const ann = await furnished();
   const { document } = (await exported(ann)).body;
   const bob = await register(app, { name: 'bob' });
