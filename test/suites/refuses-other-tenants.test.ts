@@ -188,8 +188,9 @@ const rootsAboutOneself = [
   'Mutation.markAllNotificationsRead',
   // its places are of a list; those of others are refused in mutes.test.ts
   'Mutation.updateNotificationMutes',
-  'Mutation.updateNotificationSchedules',
   'Mutation.updateNotificationPreferences',
+  // likewise in digests.test.ts
+  'Mutation.updateNotificationSchedules',
   'Mutation.updatePreferences',
   'Query.me',
   'Query.notificationPreferences',

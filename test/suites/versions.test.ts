@@ -196,6 +196,10 @@ const before: Record<string, () => Promise<Ids>> = {
     await app.server.inject({ method: 'DELETE', url: `${shelf}/${lost.artifact_id}`, headers: asOwner() });
     return { artifact_id: lost.artifact_id };
   },
+  [`POST ${W}/apps/{app_id}/namespaces/{namespace_id}/entities/{entity_id}/merge`]: async () => {
+    const made = await ask('POST', `${W}/apps/{app_id}/namespaces/{namespace_id}/entities`);
+    return { merged_entity_id: findKey(made, ['entity_id'])! };
+  },
   [`DELETE ${E}/deploy/{app_id}`]: async () => {
     await ask('POST', `${E}/deploy`);
     return {};

@@ -115,7 +115,7 @@ export const restoredBy = (occasions: readonly Occasion[]): readonly string[] =>
  * with an event for each recipient, place and status. What tells of a state is new again: it is unread, also if it was
  * read before. What happened, and who is a member, is as it was left.
  */
-export const reopening = (workspaceIds: readonly string[], { at: _, ...own }: ChangeValues): Statement => ({
+export const reopening = (workspaceIds: readonly string[], own: Omit<ChangeValues, 'at'>): Statement => ({
   text: REOPEN,
   values: [workspaceIds, own.stem, own.actor, own.traceId],
 });

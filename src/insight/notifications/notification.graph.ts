@@ -467,12 +467,11 @@ const NotificationScheduleInput = builder.inputType('NotificationScheduleInput',
 });
 
 const NotificationSchedulesInput = builder.inputType('NotificationSchedulesInput', {
-  description: 'How often mails come to the caller.',
+  description: 'How often mails come to the caller. Omitted fields stay as they are.',
   fields: (t) => ({
     schedules: t.field({
       type: [NotificationScheduleInput],
-      required: true,
-      constraints: { maxItems: 200 },
+      constraints: { maxItems: 200, notNull: true },
       description: 'All schedules of the caller. They replace the previous schedules.',
     }),
     digestHour: t.int({
@@ -553,8 +552,8 @@ builder.mutationFields((t) => ({
     authorize: { session: 'notification:update' },
     activity: { action: 'update', resourceType: 'notification' },
     args: inputArg(NotificationSchedulesInput, 'The schedules.'),
-    resolve: async (_root, { input: { schedules, digestHour } }, { caller, services }) => {
-      await services.notificationSchedules.replace(caller, schedules, digestHour ?? undefined);
+    resolve: async (_root, { input }, { caller, services }) => {
+      await services.notificationSchedules.replace(caller, input);
       return services.notifications.preferences(caller);
     },
   }),

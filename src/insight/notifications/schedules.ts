@@ -18,6 +18,12 @@ export interface GivenSchedule extends GivenPlace {
   frequency: MailFrequency;
 }
 
+/** What is given of how often mails come. */
+export interface GivenSchedules {
+  schedules?: readonly GivenSchedule[] | null;
+  digestHour?: number | null;
+}
+
 /** SQL: how often a user wants the mails of a category in a place. The narrowest place counts, then the category. */
 export const frequencyOf = (of: Record<'user' | 'category' | 'orgId' | 'workspaceId', string>): string =>
   `coalesce((select s.frequency from notification_schedules s where s.user_id = ${of.user}
@@ -62,20 +68,22 @@ export class NotificationSchedules {
   }
 
   /**
-   * Replaces the schedules of the caller. What waits for a digest still comes with it, at the new hour.
-   * @param digestHour `undefined` leaves it as it is
+   * Replaces the schedules of the caller. What waits for a digest still comes with it, at the new hour. What is not
+   * given stays as it is.
    * @throws InputError for a place that the caller cannot open, and for two that say the same
    */
-  async replace(caller: Caller, given: readonly GivenSchedule[], digestHour: number | undefined): Promise<void> {
+  async replace(caller: Caller, { schedules: given, digestHour }: GivenSchedules): Promise<void> {
     const { userId, orgId } = caller.principal;
-    const schedules = checked(given);
+    const schedules = given && checked(given);
     await this.#deps.changes.run(caller, async (tx) => {
       // one after the other, or the lists of two would become one
       await tx.lock('users', { id: userId }, 'no key update');
-      await demandPlaces(tx, userId, 'schedules', schedules);
-      tx.remove('notification_schedules', { userId });
-      await tx.query(insertion(userId, schedules));
-      if (digestHour !== undefined) {
+      if (schedules) {
+        await demandPlaces(tx, userId, 'schedules', schedules);
+        tx.remove('notification_schedules', { userId });
+        await tx.query(insertion(userId, schedules));
+      }
+      if (typeof digestHour === 'number') {
         tx.write(statement`insert into notification_preferences (user_id, digest_hour) values (${userId}, ${digestHour})
           on conflict (user_id) do update set digest_hour = excluded.digest_hour, updated_at = now()`);
         tx.write(statement`update notification_digests g
@@ -87,7 +95,10 @@ export class NotificationSchedules {
         resourceType: 'notification',
         resourceId: null,
         orgId,
-        metadata: { schedules: schedules.length },
+        metadata: {
+          ...(schedules && { schedules: schedules.length }),
+          ...(typeof digestHour === 'number' && { digest_hour: digestHour }),
+        },
       });
     });
   }

@@ -23,7 +23,7 @@ const MAX_COUNT = 2_147_483_647;
  * Merges entities into another one: their relations, memories, names and tags are its own from then on, and their ids
  * lead to it, as do the ids that led to them. Repeating it changes nothing.
  * @returns the id of the entity that is left
- * @throws RESOURCE_NOT_FOUND; FORBIDDEN without `entity:delete`; InputError for an entity that is merged into itself,
+ * @throws RESOURCE_NOT_FOUND; FORBIDDEN without `entity:update`; InputError for an entity that is merged into itself,
  * and for more than one entity can have
  */
 export async function mergeEntities(
@@ -36,7 +36,7 @@ export async function mergeEntities(
   const own = mergedIds.indexOf(id);
   if (own >= 0) throw invalidInput(['input', 'mergedEntityIds', own], 'must be another entity');
   const { orgId, workspaceId, appId, namespaceId } = place;
-  await access.requireWorkspace(caller, orgId, workspaceId, 'entity:delete', { appId, namespaceId });
+  await access.requireWorkspace(caller, orgId, workspaceId, 'entity:update', { appId, namespaceId });
   return changes.run(caller, (tx) => mergeInto(tx, caller, place, id, mergedIds));
 }
 

@@ -319,8 +319,8 @@ builder.mutationFields((t) => ({
       'Merges entities into another one. Their relations and memories are its own, their names and aliases its ' +
       'aliases; what it does not say itself is said by them. Their ids lead to it from then on, wherever an entity ' +
       'is named but in `deleteEntity`. Of relations that become the same, its own is left, or else the oldest; ' +
-      'relations between them end. Moves 20,000 relations at most. Also needs `entity:delete`.',
-    authorize: { workspace: 'entity:update', in: ['app', 'namespace'] },
+      'relations between them end. Moves 20,000 relations at most. Also needs `entity:update`.',
+    authorize: { workspace: 'entity:delete', in: ['app', 'namespace'] },
     activity: { action: 'merge', resourceType: 'entity' },
     emits: ['entity.updated', 'entity.merged'],
     args: {

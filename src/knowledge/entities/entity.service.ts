@@ -73,7 +73,7 @@ export type UpdateRelation = Partial<Omit<RelateEntities, 'sourceEntityId' | 'ta
  * within the two: reads, uniqueness, both ends of a relation and traversals (docs/decisions/0016).
  */
 export class EntityService {
-  readonly reads: LeadingReads;
+  readonly reads: LeadingReads<Entity, AppNamespacePlace, PageArgs & EntityFilters>;
   /** The entities of an app in all namespaces. */
   readonly ofApp: Reads<Entity, AppPlace, PageArgs & EntityFilters>;
   /** The entities of a namespace in all apps. */

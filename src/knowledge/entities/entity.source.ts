@@ -3,7 +3,7 @@ import type { PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { type Entity as EntityRow, Prisma } from '../../generated/prisma/client.ts';
-import type { AppPlace, NamespacePlace } from '../../kernel/checked-place.ts';
+import type { AppNamespacePlace, AppPlace, NamespacePlace } from '../../kernel/checked-place.ts';
 import { LeadingReads } from './merged-entities.ts';
 
 /** Most memories that an entity shows. */
@@ -59,7 +59,7 @@ const entities = {
 export const entityReads = (
   deps: ServiceDeps,
 ): {
-  reads: LeadingReads;
+  reads: LeadingReads<Entity, AppNamespacePlace, PageArgs & EntityFilters>;
   ofApp: Reads<Entity, AppPlace, PageArgs & EntityFilters>;
   ofNamespace: Reads<Entity, NamespacePlace, PageArgs & EntityFilters>;
 } => ({

@@ -1,14 +1,14 @@
 import type { QueryRunner } from '../../data/find-row.ts';
 import type { LockStrength } from '../../data/locks.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { loaderOf, Reads } from '../../data/reads.ts';
+import { loaderOf, type ReadDeps, Reads } from '../../data/reads.ts';
+import type { ReadsOptions } from '../../data/reads-options.ts';
 import type { RequestCache } from '../../data/request-cache.ts';
 import type { ReadRunner } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { AppNamespacePlace, Checked } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
-import type { Entity, EntityFilters } from './entity.source.ts';
 
 /** Most ids of merged entities that an entity shows. */
 export const MAX_MERGED = 100;
@@ -22,26 +22,27 @@ interface Leading {
 }
 
 /** Reads of entities that also know the ids of those that were merged: they answer the entity that has them now. */
-export class LeadingReads extends Reads<Entity, AppNamespacePlace, PageArgs & EntityFilters> {
+export class LeadingReads<Row extends { id: string }, Place extends object, Args extends PageArgs> extends Reads<
+  Row,
+  Place,
+  Args
+> {
   readonly #sql: ReadRunner;
 
-  constructor(
-    deps: ConstructorParameters<typeof Reads>[0],
-    options: ConstructorParameters<typeof Reads<Entity, AppNamespacePlace, PageArgs & EntityFilters>>[1],
-  ) {
+  constructor(deps: ReadDeps, options: NoInfer<ReadsOptions<Row, Place, Args>>) {
     super(deps, options);
     this.#sql = deps.sql;
   }
 
-  override find(context: RequestCache, place: Checked<AppNamespacePlace>, id: string): Promise<Entity | null> {
+  override find(context: RequestCache, place: Checked<Place>, id: string): Promise<Row | null> {
     return this.#leading(context, id, (known) => super.find(context, place, known));
   }
 
-  override findInTenant(context: RequestCache, orgId: string, id: string): Promise<Entity | null> {
+  override findInTenant(context: RequestCache, orgId: string, id: string): Promise<Row | null> {
     return this.#leading(context, id, (known) => super.findInTenant(context, orgId, known));
   }
 
-  override findUnscoped(context: RequestCache, id: string): Promise<Entity | null> {
+  override findUnscoped(context: RequestCache, id: string): Promise<Row | null> {
     return this.#leading(context, id, (known) => super.findUnscoped(context, known));
   }
 
@@ -58,11 +59,7 @@ export class LeadingReads extends Reads<Entity, AppNamespacePlace, PageArgs & En
   }
 
   /** Only an id that is not there is looked for among the merged ones: what was never merged costs no more. */
-  async #leading(
-    context: RequestCache,
-    id: string,
-    find: (id: string) => Promise<Entity | null>,
-  ): Promise<Entity | null> {
+  async #leading(context: RequestCache, id: string, find: (id: string) => Promise<Row | null>): Promise<Row | null> {
     const row = await find(id);
     if (row) return row;
     const leadsTo = await loaderOf(context, 'entities of merged ids', async (keys) => {

@@ -118,6 +118,14 @@ describe('how often mails come', () => {
     expect((await preferencesOf(ann)).schedules).toEqual([]);
   });
 
+  it('stays where it is not given', async () => {
+    await set(ann, [{ frequency: 'daily' }], 6);
+    const { data } = await ann.ask<{ updateNotificationSchedules: Preferences }>(
+      `mutation { updateNotificationSchedules(input: { digestHour: 0 }) { ${SHOWN} } }`,
+    );
+    expect(data.updateNotificationSchedules).toMatchObject({ schedules: [{ frequency: 'daily' }], digestHour: 0 });
+  });
+
   it('is at an hour of the day, in a time zone that there is', async () => {
     expect(JSON.stringify((await set(ann, [], 24)).errors)).toContain('"digestHour"');
     const { status, body } = await ann.call<{ detail: object[] }>('PUT', `/v1/users/${ann.userId}`, {
