@@ -45,7 +45,7 @@ export async function startEmbeddings(): Promise<EmbeddingServer> {
 
 /** A vector of what a text means, by words and their synonyms; every model has its own. */
 export function embeddingOf(text: string, model: string): number[] {
-  const vector = new Array<number>(COMPONENTS).fill(0);
+  const vector = Array.from({ length: COMPONENTS }, () => 0);
   vector[0] = 0.05;
   for (const [word] of text.toLowerCase().matchAll(/\p{L}+/gu)) {
     const meant = synonyms[word] ?? word;

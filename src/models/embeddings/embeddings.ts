@@ -65,9 +65,9 @@ class TargetFailed extends EmbeddingUnavailable {}
 
 /**
  * Embeds texts with the models of the catalogue, for the workspaces that are entitled to them: OpenAI's `/embeddings`
- * at the `base_url` of accounts of the type `openai_compatible`. Health, limits and usage are those of routes and reports.
- * Fallback chains are not followed, as vectors of two models do not compare; of the targets of a model only those with
- * the name of the first one are asked.
+ * at the `base_url` of accounts of the type `openai_compatible`. Health, limits and usage are those of routes and
+ * reports. Fallback chains are not followed, as vectors of two models do not compare; of the targets of a model only
+ * those with the name of the first one are asked.
  */
 export class Embeddings implements Embedder {
   readonly #deps: EmbeddingDeps;

@@ -10,6 +10,7 @@ import { newArtifact } from '../artifacts/artifacts.ts';
 const MANY = MOST_SCANNED + 500;
 const FEW = 40;
 const COMPONENTS = 8;
+const VECTOR = Array.from({ length: COMPONENTS }, () => 1 / Math.sqrt(COMPONENTS));
 
 let app: TestApp;
 let ann: Person;
@@ -41,7 +42,7 @@ async function filled(of: Person, count: number): Promise<void> {
       select artifact_id, position, org_id, namespace_id, 'm', 'm-1', ${COMPONENTS},
         (position % 256)::bit(${COMPONENTS})::varbit, $2::real[]
       from artifact_chunks where artifact_id = $1`,
-    [id, arrayOf(new Array<number>(COMPONENTS).fill(1 / Math.sqrt(COMPONENTS)))],
+    [id, arrayOf(VECTOR)],
   );
 }
 
@@ -49,8 +50,7 @@ const query = { text: '', threadId: null, minScore: 0, includeExpired: false, li
 
 async function valuesOf({ orgId }: Person, conditions: object): Promise<unknown[]> {
   const { id } = await app.database.prisma.namespace.findFirstOrThrow({ where: { orgId, slug: 'default' } });
-  const vector = new Array<number>(COMPONENTS).fill(1 / Math.sqrt(COMPONENTS));
-  return nearestValues(orgId, { modelId: 'm', namespaceIds: [id] }, 'm-1', vector, { ...query, conditions });
+  return nearestValues(orgId, { modelId: 'm', namespaceIds: [id] }, 'm-1', VECTOR, { ...query, conditions });
 }
 
 /** What the statement reads for somebody, by the plan for all values, as the service has it. */

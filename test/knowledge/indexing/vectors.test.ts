@@ -58,6 +58,7 @@ async function setting() {
   const made = await embedding(ann);
   const car = await newArtifact(ann, { name: 'A', content: 'The car stands in the yard.', tags: ['yard'] });
   const soup = await newArtifact(ann, { name: 'B', content: 'Lentil soup without celery.' });
+  await settled();
   return { ann, car, soup, ...made };
 }
 
@@ -107,7 +108,6 @@ const vectorsOf = async (id: string) =>
 
 test('a synonym that words do not find is found by an embedding model, and words are found as before', async () => {
   const { ann, car, model } = await setting();
-  await settled();
   expect(await search(ann, { query: 'automobile' })).toEqual({
     vectorUse: 'NONE',
     vectorReason: null,
@@ -162,7 +162,6 @@ test('the requests of the service count for the entitlement, and for the health 
 
 test('without a model nothing is asked more: neither of the database nor of anybody else', async () => {
   const { ann, model } = await setting();
-  await settled();
   const queries = logQueries(app.database.pool);
   await search(ann, { query: 'car' });
   const plain = await queries.during(() => search(ann, { query: 'car' }));
@@ -183,7 +182,6 @@ test('without a model nothing is asked more: neither of the database nor of anyb
 
 test('while the provider is away, words find; the artifact says why, and is embedded once it is back', async () => {
   const { ann, model } = await setting();
-  await settled();
   provider.refuse = (response) => response.writeHead(503).end('secret details');
   await choose(ann, model);
   await waitFor(async () => {
@@ -220,7 +218,6 @@ test('while the provider is away, words find; the artifact says why, and is embe
 
 test('a provider that says when to come back is asked no earlier', async () => {
   const { ann, car, model } = await setting();
-  await settled();
   provider.refuse = (response) => response.writeHead(429, { 'retry-after': '900' }).end();
   await choose(ann, model);
   await waitFor(async () => {
@@ -229,6 +226,17 @@ test('a provider that says when to come back is asked no earlier', async () => {
       [`embed ${car.artifact_id}`],
     );
     expect(rows).toEqual([{ late: true }]);
+  });
+});
+
+test('a model that is chosen while a text is indexed embeds it as well', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const { model } = await embedding(ann);
+  const { artifact_id: id } = await newArtifact(ann, { content: 'The car stands in the yard.' });
+  await choose(ann, model);
+  await waitFor(async () => {
+    await makeDue();
+    expect((await getArtifact(ann, id)).body.embedding_model_id).toBe(model);
   });
 });
 
@@ -285,6 +293,7 @@ test('a model that requires an audit log is asked only after its record is writt
   const { model } = await embedding(ann);
   await ann.call('PATCH', modelUrl(ann, model), { constraints: { require_audit_log: true } });
   await newArtifact(ann, { content: 'The car stands in the yard.' });
+  await settled();
   await choose(ann, model);
   await settled();
   const records = await app.database.prisma.activity.findMany({
@@ -422,6 +431,7 @@ test('what the service does not call is not called: the artifact says why, until
   const ann = await register(app, { name: 'ann' });
   const { account, model } = await embedding(ann, { base_url: 'http://10.1.2.3:11434/v1' });
   const { artifact_id: id } = await newArtifact(ann, { content: 'The car stands in the yard.' });
+  await settled();
   await choose(ann, model);
   await settled();
   expect((await getArtifact(ann, id)).body).toMatchObject({
@@ -447,6 +457,7 @@ test('a workspace embeds with what it is entitled to, and waits for that', async
   });
   const { logical_model_id: model } = await newModel(ann, { model_type: 'embedding' }, [account]);
   const { artifact_id: id } = await newArtifact(ann, { content: 'The car stands in the yard.' });
+  await settled();
   await choose(ann, model);
   await settled();
   expect((await getArtifact(ann, id)).body.index_error).toContain(`has no entitlement for the model '${model}'`);

@@ -25,7 +25,7 @@ test.each([
   answer({ index: 0, embedding: [1] }, { index: 1, embedding: [] }),
   answer({ index: 0, embedding: [1] }, { index: 1, embedding: ['1'] }),
   answer({ index: 0, embedding: [1] }, { index: 1, embedding: [1e300, 1e300].map((n) => n * n) }),
-  answer({ index: 0, embedding: [1] }, { index: 1, embedding: new Array(4_097).fill(1) }),
+  answer({ index: 0, embedding: [1] }, { index: 1, embedding: Array.from({ length: 4_097 }, () => 1) }),
   answer({ index: 0, embedding: [1] }, null),
 ])('%j is no answer to two texts', (given) => {
   expect(vectorsIn(given, 2)).toBeNull();

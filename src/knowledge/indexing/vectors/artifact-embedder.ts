@@ -26,8 +26,8 @@ const TIMEOUT_MS = 30_000;
 const FIRST_WAIT_SECONDS = 5;
 const MOST_WAIT_SECONDS = 3_600;
 const MOST_WAITS = 180;
-/** How long text is waited for that is not indexed yet. */
-const UNINDEXED_SECONDS = 10;
+/** How long text is waited for that is not indexed yet, or that another job embeds. */
+const WAIT_SECONDS = 10;
 
 const NAME = 'embed_artifact';
 /** What `index_error` says of an artifact whose text is indexed. */
@@ -88,6 +88,8 @@ export class ArtifactEmbedder implements Owner {
   readonly tasks: readonly Task[];
   readonly #task: Task<EmbedJob>;
   readonly #deps: EmbedderDeps;
+  /** The artifacts that jobs of this process embed: two would pay for the same texts. */
+  readonly #running = new Set<string>();
 
   constructor(deps: EmbedderDeps) {
     this.#deps = deps;
@@ -105,17 +107,21 @@ export class ArtifactEmbedder implements Owner {
     const { embedder, sql } = this.#deps;
     const [head] = await sql.read<Head>(HEAD, [job.artifactId, job.version]);
     if (!head) return;
-    if (!head.isIndexed) {
-      // when it is, the indexer asks for it, unless it has read before that the workspace has no model
-      if (!head.hasFailed) await this.#later(job, head, UNINDEXED_SECONDS);
+    // when it is indexed, the indexer asks for it, unless it has read before that the workspace has no model
+    if (!head.isIndexed && head.hasFailed) return;
+    if (!head.isIndexed || this.#running.has(job.artifactId)) {
+      await this.#later(job, head, WAIT_SECONDS);
       return;
     }
+    this.#running.add(job.artifactId);
     try {
       const model = await embedder.open(head, head.modelId, { timeoutMs: TIMEOUT_MS });
       if (!(await this.#embed(job, head, model))) await this.#later({ ...job, waits: 0 }, head, 0);
     } catch (error) {
       if (!(error instanceof EmbeddingUnavailable)) throw error;
       await this.#fail(job, head, error);
+    } finally {
+      this.#running.delete(job.artifactId);
     }
   }
 
