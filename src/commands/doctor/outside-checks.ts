@@ -3,7 +3,6 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
 import type { Config } from '../../config.ts';
 import { checkMailServer } from '../../platform/mail/mail.ts';
 import { dnsAnswers } from '../../platform/outbound/names.ts';
@@ -55,9 +54,10 @@ const filesCheck = (config: Config): Check => ({
     const key = `${PROBE}/${bytes.toString('hex')}`;
     try {
       await storage.put(key, Readable.from([bytes]), { limitBytes: bytes.length });
-      const read = await buffer(await storage.read(key));
+      const parts: Buffer[] = [];
+      for await (const part of await storage.read(key)) parts.push(part as Buffer);
       await storage.removeFolder(PROBE);
-      if (!read.equals(bytes)) return [fail('A file came back with other bytes.', this.remedy)];
+      if (!Buffer.concat(parts).equals(bytes)) return [fail('A file came back with other bytes.', this.remedy)];
     } finally {
       await storage.close();
     }
