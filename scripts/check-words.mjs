@@ -1,5 +1,5 @@
-// Phrases that readers stumbled over, in what the service says of itself: in the descriptions of `schema.graphql`, which
-// the REST reference repeats, and in the documentation. Decisions and the changelog are written once: they stay.
+// Phrases that readers stumbled over: in the descriptions of `schema.graphql`, which the REST reference repeats, and in
+// the documentation. Decisions and the changelog are written once, and stay as they are.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { filesBelow, root } from './stamp.mjs';

@@ -103,7 +103,7 @@ export const UpdateArtifactInput = builder.inputType('UpdateArtifactInput', {
     }),
     language: t.field({
       type: TextLanguageEnum,
-      description: `${LANGUAGE} \`null\` applies the language of the workspace, else the setting, else the detected one.`,
+      description: `${LANGUAGE} \`null\` applies that of the workspace, else the setting, else the detected one.`,
     }),
     status: t.field({
       type: ArtifactStatus,

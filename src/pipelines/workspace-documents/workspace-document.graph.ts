@@ -107,10 +107,10 @@ builder.mutationFields((t) => ({
   importWorkspace: t.field({
     type: ImportedWorkspace,
     description:
-      'Makes everything that a document of a workspace has, in a workspace that is there: all of it in one change, ' +
-      'or nothing. A slug of a namespace or an environment, and a model, that the workspace has already are refused ' +
-      'with their places. Tools that the organization has are used. What is missing is no failure: `missing` lists it. It ' +
-      'takes the permission to make each part.',
+      'Creates everything in a document of a workspace in an existing workspace, in one change: all of it or nothing. ' +
+      'Slugs of namespaces and environments, and models, that the workspace has already are refused with their ' +
+      'places. Tools that the organization has already are used. What the workspace lacks is no failure: `missing` ' +
+      'lists it. The caller needs the permission to create each part.',
     authorize: { workspace: 'recipe:apply' },
     activity: { action: 'import', resourceType: 'workspace' },
     emits: ['workspace.imported'],
