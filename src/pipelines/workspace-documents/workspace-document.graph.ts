@@ -109,8 +109,8 @@ builder.mutationFields((t) => ({
     description:
       'Makes everything that a document of a workspace has, in a workspace that is there: all of it in one change, ' +
       'or nothing. A slug of a namespace or an environment, and a model, that the workspace has already are refused ' +
-      'with their places. Tools that the organization has are used. What is missing is no failure: `missing` lists it. It ' +
-      'takes the permission to make each part.',
+      'with their places. Tools that the organization has are used. What is missing is no failure: `missing` lists ' +
+      'it. It takes the permission to make each part.',
     authorize: { workspace: 'recipe:apply' },
     activity: { action: 'import', resourceType: 'workspace' },
     emits: ['workspace.imported'],
