@@ -6,15 +6,16 @@ import type { Embedder } from '../../../kernel/embedding.ts';
 import { systemCaller } from '../../../kernel/system-caller.ts';
 import { scheduled, type Task } from '../../../kernel/tasks.ts';
 
-interface ChangesDeps {
+interface EmbeddingChangesDeps {
   sql: Sql;
   changes: Changes;
   embedder: Pick<Embedder, 'nameOf'>;
   /** Embeds an artifact after the change. */
-  follow: (tx: Tx, artifact: Found) => void;
+  follow: (tx: Tx, artifact: OtherArtifact) => void;
 }
 
-interface Found {
+/** A head that is embedded otherwise, or not yet. */
+interface OtherArtifact {
   id: string;
   orgId: string;
   version: number;
@@ -66,7 +67,7 @@ const FORGET = `update artifacts a set embedding_model_id = null, index_error = 
  * Sees to the artifacts of workspaces for which something changed that decides how they are embedded: those that are
  * not embedded so are, and without a model nothing of it is left.
  */
-async function seeToChanges(deps: ChangesDeps, signal: AbortSignal): Promise<void> {
+async function seeToChanges(deps: EmbeddingChangesDeps, signal: AbortSignal): Promise<void> {
   const { sql } = deps;
   const next = async () => (await sql.read<Due>(NEXT, []))[0];
   for (let due = await next(); due && !signal.aborted; due = await next()) {
@@ -80,13 +81,13 @@ async function seeToChanges(deps: ChangesDeps, signal: AbortSignal): Promise<voi
 }
 
 async function embedOthers(
-  { sql, changes, embedder, follow }: ChangesDeps,
+  { sql, changes, embedder, follow }: EmbeddingChangesDeps,
   { workspaceId, orgId, modelId }: Due & { modelId: string },
 ): Promise<void> {
   const modelName = await embedder.nameOf({ orgId, workspaceId }, modelId);
   let after = '';
   await inBatches(BATCH, async () => {
-    const others = await sql.read<Found>(OTHERS, [workspaceId, after, modelId, modelName]);
+    const others = await sql.read<OtherArtifact>(OTHERS, [workspaceId, after, modelId, modelName]);
     if (others.length > 0)
       await changes.run(systemCaller(NAME), async (tx) => {
         for (const artifact of others) follow(tx, artifact);
@@ -97,5 +98,5 @@ async function embedOthers(
 }
 
 /** The task that does so. */
-export const embeddingChangesTask = (deps: ChangesDeps): Task =>
+export const embeddingChangesTask = (deps: EmbeddingChangesDeps): Task =>
   scheduled(NAME, { everySeconds: 1, ifAny: `select 1 ${DUE}` }, ({ signal }) => seeToChanges(deps, signal));
