@@ -20,7 +20,7 @@ const USAGE = `Usage: npm run backup -- COMMAND
   verify FILE   reads a whole backup and compares it with its checksums`;
 
 const compressed = promisify(gzip) as (text: Buffer, options: { level: number }) => Promise<Buffer>;
-type Snapshot = Awaited<ReturnType<typeof connectForCopy>>;
+type CopyConnection = Awaited<ReturnType<typeof connectForCopy>>;
 
 /** The keys as files, also those that the environment gives. */
 function keyFilesOf({ keysDir, appSecret, rootKeys }: Config): KeyFiles {
@@ -41,7 +41,7 @@ async function addKeys(config: Config, archive: ArchiveWriter): Promise<void> {
   );
 }
 
-async function addRows(snapshot: Snapshot, about: About, archive: ArchiveWriter): Promise<number> {
+async function addRows(snapshot: CopyConnection, about: About, archive: ArchiveWriter): Promise<number> {
   const tell = progressWriter('tables');
   const { tables } = about.database;
   let count = 0;
@@ -66,7 +66,7 @@ async function addFile(storage: Storage, key: string, archive: ArchiveWriter): P
 }
 
 /** @returns how many there are, and the keys of those that the store does not have */
-async function addFiles(config: Config, snapshot: Snapshot, archive: ArchiveWriter) {
+async function addFiles(config: Config, snapshot: CopyConnection, archive: ArchiveWriter) {
   const storage = new Storage(config);
   const ask = async <R extends object>(text: string, values: unknown[]) => (await snapshot.query<R>(text, values)).rows;
   const missing: string[] = [];

@@ -2,7 +2,7 @@
 import { type Config, ConfigError, commandLine, loadConfig } from '../config.ts';
 import { createLogger } from '../platform/logger.ts';
 import { databaseChecks } from './doctor/database-checks.ts';
-import { type Finding, fail, findingsOf } from './doctor/finding.ts';
+import { type DoctorFinding, fail, findingsOf } from './doctor/finding.ts';
 import { outsideChecks } from './doctor/outside-checks.ts';
 import { withDatabase } from './with-database.ts';
 
@@ -11,11 +11,11 @@ const USAGE = `Usage: npm run doctor [-- --json]
 
 const NAME_WIDTH = 11;
 
-function print({ check, status, message, remedy }: Finding): void {
+function print({ check, status, message, remedy }: DoctorFinding): void {
   console.log(`${status.padEnd(4)}  ${check.padEnd(NAME_WIDTH)} ${message}${remedy ? ` ${remedy}` : ''}`);
 }
 
-async function examine(config: Config, tell: (finding: Finding) => void): Promise<void> {
+async function examine(config: Config, tell: (finding: DoctorFinding) => void): Promise<void> {
   const tellAll = async (checks: readonly Parameters<typeof findingsOf>[0][]): Promise<void> => {
     for (const check of checks) for (const finding of await findingsOf(check)) tell(finding);
   };
@@ -39,8 +39,8 @@ async function examine(config: Config, tell: (finding: Finding) => void): Promis
 }
 
 async function run(isJson: boolean): Promise<void> {
-  const findings: Finding[] = [];
-  const tell = (finding: Finding): void => {
+  const findings: DoctorFinding[] = [];
+  const tell = (finding: DoctorFinding): void => {
     findings.push(finding);
     if (!isJson) print(finding);
   };

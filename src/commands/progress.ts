@@ -2,13 +2,13 @@ const BAR_WIDTH = 30;
 const LINE_EVERY_MS = 1_000;
 
 /** How far a command is. */
-export interface Progress {
+export interface CommandProgress {
   done: number;
   total: number;
 }
 
 /** Shows a progress bar on a terminal, elsewhere one line per second. @param what is counted, such as "tables" */
-export function progressWriter(what = ''): (progress: Progress) => void {
+export function progressWriter(what = ''): (progress: CommandProgress) => void {
   let lastLine = Number.NEGATIVE_INFINITY;
   const unit = what && ` ${what}`;
   return ({ done, total }) => {

@@ -21,7 +21,7 @@ const USAGE = `Usage: npm run restore -- FILE
   restores a backup into an empty database, an empty store of files and an empty KEYS_DIR`;
 
 const expanded = promisify(gunzip) as (bytes: Buffer) => Promise<Buffer>;
-type Connection = Awaited<ReturnType<typeof connectForCopy>>;
+type CopyTarget = Awaited<ReturnType<typeof connectForCopy>>;
 
 /** What was read of a whole and unchanged archive. */
 interface Contents {
@@ -47,7 +47,7 @@ async function contentsOf(file: string, { backupPassphrase }: Config): Promise<C
 }
 
 /** @throws Error naming what is not empty */
-async function refuseFull({ keysDir }: Config, keys: KeyFiles | null, storage: Storage, connection: Connection) {
+async function refuseFull({ keysDir }: Config, keys: KeyFiles | null, storage: Storage, connection: CopyTarget) {
   const tables = await countTables(connection);
   if (tables > 0) throw new Error(`The database has ${tables} tables already. Restore into a new one.`);
   for await (const { key } of storage.list())

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import type { Finding } from '../../src/commands/doctor/finding.ts';
+import type { DoctorFinding } from '../../src/commands/doctor/finding.ts';
 import { ROOT_KEYS, startOwnApp, type TestApp } from '../support/app.ts';
 import { runCommand, runScript } from '../support/command.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
@@ -35,12 +35,12 @@ const settings = (env: Record<string, string> = {}) => ({
 });
 
 /** What `npm run doctor -- --json` finds. */
-async function found(env: Record<string, string> = {}): Promise<{ code: number | null; findings: Finding[] }> {
+async function found(env: Record<string, string> = {}): Promise<{ code: number | null; findings: DoctorFinding[] }> {
   const { code, output } = await runCommand('doctor', ['--json'], settings(env));
-  return { code, findings: JSON.parse(output) as Finding[] };
+  return { code, findings: JSON.parse(output) as DoctorFinding[] };
 }
 
-const notOk = (findings: readonly Finding[], ...checks: string[]) =>
+const notOk = (findings: readonly DoctorFinding[], ...checks: string[]) =>
   findings.filter(({ status, check }) => status !== 'ok' && checks.includes(check));
 
 it('says one line for each check, and ends with 0, where nothing fails', async () => {

@@ -1,5 +1,5 @@
 /** What one check has found. */
-export interface Finding {
+export interface DoctorFinding {
   check: string;
   status: 'ok' | 'warn' | 'fail';
   message: string;
@@ -12,15 +12,23 @@ export interface Check {
   name: string;
   /** What to do when it throws. */
   remedy: string;
-  run(): Promise<Omit<Finding, 'check'>[]>;
+  run(): Promise<Omit<DoctorFinding, 'check'>[]>;
 }
 
-export const ok = (message: string): Omit<Finding, 'check'> => ({ status: 'ok', message, remedy: null });
-export const warn = (message: string, remedy: string): Omit<Finding, 'check'> => ({ status: 'warn', message, remedy });
-export const fail = (message: string, remedy: string): Omit<Finding, 'check'> => ({ status: 'fail', message, remedy });
+export const ok = (message: string): Omit<DoctorFinding, 'check'> => ({ status: 'ok', message, remedy: null });
+export const warn = (message: string, remedy: string): Omit<DoctorFinding, 'check'> => ({
+  status: 'warn',
+  message,
+  remedy,
+});
+export const fail = (message: string, remedy: string): Omit<DoctorFinding, 'check'> => ({
+  status: 'fail',
+  message,
+  remedy,
+});
 
 /** The check's findings; its failure is one of them. */
-export async function findingsOf(check: Check): Promise<Finding[]> {
+export async function findingsOf(check: Check): Promise<DoctorFinding[]> {
   try {
     return (await check.run()).map((found) => ({ check: check.name, ...found }));
   } catch (error) {

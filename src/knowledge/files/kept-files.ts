@@ -1,5 +1,5 @@
 /** A file that is kept, as its row says it. */
-export interface KeptFile {
+export interface KeptObject {
   key: string;
   sizeBytes: number;
 }
@@ -13,8 +13,8 @@ const KEPT_AFTER = `select storage_key as key, size_bytes::float8 as "sizeBytes"
  * @param ask runs a statement, in the state of the database that the caller reads
  */
 export async function* keptFiles(
-  ask: (text: string, values: unknown[]) => Promise<KeptFile[]>,
-): AsyncGenerator<KeptFile, void, void> {
+  ask: (text: string, values: unknown[]) => Promise<KeptObject[]>,
+): AsyncGenerator<KeptObject, void, void> {
   for (let after = ''; ; ) {
     const rows = await ask(KEPT_AFTER, [after]);
     yield* rows;

@@ -18,7 +18,7 @@ export interface Lag {
 }
 
 /** What holds events back: the oldest transaction on the server that has a transaction id. */
-export interface Holder {
+export interface EventHolder {
   /** `session`, or `prepared transaction`, which needs no session. */
   kind: string;
   pid: number | null;
@@ -76,8 +76,8 @@ export class EventLag {
   }
 
   /** What holds events back now, if anything does. */
-  async holder(): Promise<Holder | undefined> {
-    const [holder] = await this.#sql.read<Holder>(CAUSE, []);
+  async holder(): Promise<EventHolder | undefined> {
+    const [holder] = await this.#sql.read<EventHolder>(CAUSE, []);
     return holder;
   }
 

@@ -8,7 +8,7 @@ const LINE_FEED = 10;
 const LONGEST_HEAD = 64 * 1024;
 
 /** A piece of an archive: what it is, how long, and its checksum. */
-export interface Head {
+export interface PieceHead {
   kind: 'about' | 'keys' | 'rows' | 'file' | 'end';
   /** Of rows: the table. */
   table?: string;
@@ -23,7 +23,7 @@ export interface Head {
 }
 
 /** What the caller says of a piece. */
-type Description = Omit<Head, 'bytes' | 'sha256' | 'all'>;
+type Description = Omit<PieceHead, 'bytes' | 'sha256' | 'all'>;
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
@@ -68,7 +68,7 @@ export class ArchiveWriter {
 
   /** Gives the archive its name. */
   async finish(): Promise<void> {
-    const end: Head = { kind: 'end', all: this.#all.digest('hex'), bytes: 0, sha256: sha256(Buffer.alloc(0)) };
+    const end: PieceHead = { kind: 'end', all: this.#all.digest('hex'), bytes: 0, sha256: sha256(Buffer.alloc(0)) };
     await this.#handle.write(`${JSON.stringify(end)}\n`);
     await this.#handle.sync();
     await this.#handle.close();
@@ -141,7 +141,7 @@ class ByteReader {
  * The pieces of an archive in their order. Each was compared with its checksum, and at the end all of them.
  * @throws Error when it is no archive, is cut off, or has a byte that is not as it was written
  */
-export async function* piecesOf(file: string): AsyncGenerator<{ head: Head; bytes: Buffer }, void, void> {
+export async function* piecesOf(file: string): AsyncGenerator<{ head: PieceHead; bytes: Buffer }, void, void> {
   const reader = new ByteReader(createReadStream(file, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>);
   try {
     if (`${await reader.line()}\n` !== TITLE) throw new Error(`${file} is no backup of this service.`);
@@ -166,9 +166,9 @@ export async function* piecesOf(file: string): AsyncGenerator<{ head: Head; byte
   }
 }
 
-function headOf(line: string, file: string): Head {
+function headOf(line: string, file: string): PieceHead {
   try {
-    return JSON.parse(line) as Head;
+    return JSON.parse(line) as PieceHead;
   } catch (cause) {
     throw new Error(`${file} was changed: a piece has no description.`, { cause });
   }
