@@ -1845,7 +1845,7 @@ export type UpdateArtifactInput = {
   readonly isPinned?: boolean | null | undefined;
   /** Words that it is about. */
   readonly keywords?: ReadonlyArray<string> | null | undefined;
-  /** The language of the text, as ISO 639-1: the search finds its words in all their forms. `null` applies the language of the workspace, else the setting, else the detected one. */
+  /** The language of the text, as ISO 639-1: the search finds its words in all their forms. `null` applies that of the workspace, else the setting, else the detected one. */
   readonly language?: TextLanguage | null | undefined;
   /** Replaces the free-form data. */
   readonly metadata?: Record<string, unknown> | null | undefined;
