@@ -893,6 +893,21 @@ export type ImportedEntityInput = {
   readonly tags?: ReadonlyArray<string> | null | undefined;
 };
 
+/** What an import can create. */
+export type ImportedPartKind =
+  /** An app with everything in it. */
+  | 'app'
+  /** An environment. */
+  | 'environment'
+  /** The entitlement of the workspace to a model. */
+  | 'model_entitlement'
+  /** A namespace. */
+  | 'namespace'
+  /** A tool of the organization. */
+  | 'tool'
+  /** A tool instance. */
+  | 'tool_instance';
+
 /** A relation to create, or to change if the two entities have a relation of this type. Omitted fields and `null` change nothing. */
 export type ImportedRelationInput = {
   /** Free-form data. */
@@ -3564,7 +3579,7 @@ export type ImportWorkspaceMutationVariables = Exact<{
 }>;
 
 
-export type ImportWorkspaceMutation = { readonly importWorkspace: { readonly message: string, readonly warnings: ReadonlyArray<string>, readonly made: ReadonlyArray<{ readonly resourceType: string, readonly key: string, readonly resourceId: string | null }>, readonly missing: ReadonlyArray<{ readonly kind: MissingPartKind, readonly name: string | null, readonly usedBy: ReadonlyArray<string> }> } };
+export type ImportWorkspaceMutation = { readonly importWorkspace: { readonly message: string, readonly warnings: ReadonlyArray<string>, readonly made: ReadonlyArray<{ readonly resourceType: ImportedPartKind, readonly key: string, readonly resourceId: string | null }>, readonly missing: ReadonlyArray<{ readonly kind: MissingPartKind, readonly name: string | null, readonly usedBy: ReadonlyArray<string> }> } };
 
 export type ResourceCountsFragment = { readonly sources: number, readonly augmentations: number, readonly endpoints: number, readonly namespaces: number, readonly apps: number, readonly threads: number, readonly actions: number, readonly secrets: number, readonly models: number };
 

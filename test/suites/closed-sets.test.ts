@@ -109,6 +109,7 @@ describe('a column that the database holds to a set of words', () => {
 
   /** Columns that no field shows as they are, with the reason. */
   const unseen: Record<string, string> = {
+    'notifications.digest': 'which digest a notification waits for',
     'files.state': 'how far the service is with the bytes of a file',
     'identity_grants.role': 'what a provider gave, beside the role of the member',
     'identity_grants.own_role': 'the role that a member has without the provider',

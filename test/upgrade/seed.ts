@@ -58,7 +58,7 @@ export async function seed(
   // before what ann is told
   if (tables.has('notification_schedules'))
     await ann.query(`mutation { updateNotificationSchedules(input: { digestHour: 7, schedules: [
-      { frequency: "daily" }, { category: "token", frequency: "immediate" }] }) { timeZone } }`);
+      { frequency: daily }, { category: token, frequency: immediate }] }) { timeZone } }`);
   if (tables.has('notifications')) await seedNotifications(ann, anyone, org, ids);
   if (tables.has('notification_mutes'))
     await ann.query(`mutation { updateNotificationMutes(input: { mutes: [{ category: model, channel: mail,

@@ -1,8 +1,10 @@
 import { builder } from '../../graphql/builder.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { namespaceArgs, organizationArgs, workspaceArgs } from '../../graphql/place-args.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
 import { Artifact } from '../artifacts/artifact.graph.ts';
+import type { VectorUse } from './artifact-ranking.ts';
 import type { FoundArtifact as Found, ArtifactQueryResult as Result } from './artifact-search.ts';
 
 const FoundArtifact = builder.objectRef<Found>('FoundArtifact').implement({
@@ -26,14 +28,11 @@ const FoundArtifact = builder.objectRef<Found>('FoundArtifact').implement({
   }),
 });
 
-const VectorUse = builder.enumType('VectorUse', {
-  description: 'How far vectors took part in a search.',
-  values: {
-    NONE: { description: 'Nothing there is embedded, or the query has operators: words alone decide.' },
-    USED: { description: 'All vectors took part.' },
-    PARTIAL: { description: 'Some vectors took part; all artifacts were searched by their words.' },
-    UNAVAILABLE: { description: 'The embedding model could not be asked, so words alone decided.' },
-  },
+const VectorUseEnum = wordEnum<VectorUse>('VectorUse', 'How far vectors took part in a search.', {
+  none: 'Nothing there is embedded, or the query has operators: words alone decide.',
+  used: 'All vectors took part.',
+  partial: 'Some vectors took part; all artifacts were searched by their words.',
+  unavailable: 'The embedding model did not answer, so words alone decided.',
 });
 
 const ArtifactQueryResult = builder.objectRef<Result>('ArtifactQueryResult').implement({
@@ -51,7 +50,7 @@ const ArtifactQueryResult = builder.objectRef<Result>('ArtifactQueryResult').imp
     totalResults: t.exposeInt('totalResults', { description: 'Number of artifacts found, before the limit.' }),
     query: t.exposeString('query', { description: 'The query.' }),
     vectorUse: t.expose('vectorUse', {
-      type: VectorUse,
+      type: VectorUseEnum,
       description: 'Whether artifacts were found by what they mean, and not by their words alone.',
     }),
     vectorReason: t.exposeString('vectorReason', {

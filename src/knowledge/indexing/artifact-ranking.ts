@@ -64,7 +64,7 @@ export interface WordRanking extends RankedList {
 }
 
 /** How far vectors took part in a search. */
-export type VectorUse = 'NONE' | 'USED' | 'PARTIAL' | 'UNAVAILABLE';
+export type VectorUse = 'none' | 'used' | 'partial' | 'unavailable';
 
 /** What vectors find, the best first, or why they find nothing. */
 export interface VectorRanking {

@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inputArg } from '../../graphql/inputs.ts';
 import { workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { MissingPart } from '../recipes/missing-parts.graph.ts';
 import { mappingOf } from '../recipes/recipe-mapping.inputs.ts';
 import { checkWorkspaceForm, workspaceSchema } from './workspace-document.schema.ts';
@@ -39,12 +40,19 @@ builder.queryFields((t) => ({
   }),
 }));
 
+const ImportedPartKind = wordEnum<MadePart['resourceType']>('ImportedPartKind', 'What an import can create.', {
+  namespace: 'A namespace.',
+  environment: 'An environment.',
+  tool: 'A tool of the organization.',
+  tool_instance: 'A tool instance.',
+  model_entitlement: 'The entitlement of the workspace to a model.',
+  app: 'An app with everything in it.',
+});
+
 const ImportedPart = builder.objectRef<MadePart>('ImportedPart').implement({
   description: 'A part that an import made.',
   fields: (t) => ({
-    resourceType: t.exposeString('resourceType', {
-      description: '`namespace`, `environment`, `tool`, `tool_instance`, `model_entitlement` or `app`.',
-    }),
+    resourceType: t.expose('resourceType', { type: ImportedPartKind, description: 'What kind of part it is.' }),
     key: t.exposeString('key', { description: 'What the document calls it: its key, its slug, or the model.' }),
     resourceId: t.exposeID('resourceId', {
       nullable: true,

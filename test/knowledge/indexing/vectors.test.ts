@@ -109,7 +109,7 @@ const vectorsOf = async (id: string) =>
 test('a synonym that words do not find is found by an embedding model, and words are found as before', async () => {
   const { ann, car, model } = await setting();
   expect(await search(ann, { query: 'automobile' })).toEqual({
-    vectorUse: 'NONE',
+    vectorUse: 'none',
     vectorReason: null,
     totalResults: 0,
     results: [],
@@ -125,7 +125,7 @@ test('a synonym that words do not find is found by an embedding model, and words
     embedding_model_id: model,
   });
   const found = await search(ann, { query: 'automobile' });
-  expect(found).toMatchObject({ vectorUse: 'USED', vectorReason: null });
+  expect(found).toMatchObject({ vectorUse: 'used', vectorReason: null });
   expect(found.results[0]).toMatchObject({
     artifact: { id: car.artifact_id },
     matchedChunk: 'The car stands in the yard.',
@@ -153,7 +153,7 @@ test('the requests of the service count for the entitlement, and for the health 
     (await ann.call<Record<string, unknown>>('GET', `/v1/orgs/${ann.orgId}/provider-accounts/${account}`)).body;
   expect(await accountOf()).toMatchObject({ status: 'active', quota_policy: { current_month_requests: 2 } });
   provider.refuse = (response) => response.writeHead(401).end();
-  for (let n = 0; n < 3; n += 1) expect(await search(ann, { query: 'x' })).toMatchObject({ vectorUse: 'UNAVAILABLE' });
+  for (let n = 0; n < 3; n += 1) expect(await search(ann, { query: 'x' })).toMatchObject({ vectorUse: 'unavailable' });
   expect(await accountOf()).toMatchObject({ status: 'error' });
   const asked = provider.requests.length;
   expect((await search(ann, { query: 'x' })).vectorReason).toContain('now: account error.');
@@ -206,7 +206,7 @@ test('while the provider is away, words find; the artifact says why, and is embe
   // a search does not wait for a provider that fails
   provider.refuse = (response) => response.writeHead(500).end();
   expect(await search(ann, { query: 'car' })).toMatchObject({
-    vectorUse: 'UNAVAILABLE',
+    vectorUse: 'unavailable',
     vectorReason: 'The provider answered with the status 500.',
     results: [{ artifact: { name: 'A' } }],
   });
@@ -284,7 +284,7 @@ test('of several accounts that serve a model, the next one answers for one that 
   await settled();
   const asked = provider.requests.length;
   const found = await search(ann, { query: 'automobile' });
-  expect([found.vectorUse, namesOf(found)[0]]).toEqual(['USED', 'A']);
+  expect([found.vectorUse, namesOf(found)[0]]).toEqual(['used', 'A']);
   expect(provider.requests).toHaveLength(asked + 1);
 });
 
@@ -330,7 +330,7 @@ test('another model, or another name at the provider, embeds everything again; n
   await settled();
   expect(await vectorsOf(car.artifact_id)).toEqual([]);
   expect((await getArtifact(ann, car.artifact_id)).body).toMatchObject({ embedding_model_id: null, index_error: null });
-  expect(await search(ann, { query: 'automobile' })).toMatchObject({ vectorUse: 'NONE', results: [] });
+  expect(await search(ann, { query: 'automobile' })).toMatchObject({ vectorUse: 'none', results: [] });
 });
 
 test('vectors follow the text: a new version, a deletion, a restoration, another language', async () => {
@@ -363,7 +363,7 @@ test('conditions, restricted tokens and operators hold for vectors as for words'
   expect(namesOf(await search(ann, { query: 'automobile', artifactTypes: ['image'] }))).toEqual([]);
   expect(namesOf(await search(ann, { query: 'automobile', createdTo: '2001-01-01T00:00:00Z' }))).toEqual([]);
   expect(namesOf(await search(ann, { query: 'automobile', minScore: 0.999 }))).toEqual([]);
-  expect(await search(ann, { query: 'automobile -yard' })).toMatchObject({ vectorUse: 'NONE', results: [] });
+  expect(await search(ann, { query: 'automobile -yard' })).toMatchObject({ vectorUse: 'none', results: [] });
 
   const { body: space } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, { name: 'Other' });
   await newArtifact(ann, { name: 'C', content: 'A car.' }, `${ann.home}/namespaces/${space.namespace_id}/artifacts`);
@@ -421,7 +421,7 @@ test('a wide search asks one model, and says what it left to words', async () =>
     { o: ann.orgId },
   );
   expect(data.queryOrganizationArtifacts).toMatchObject({
-    vectorUse: 'PARTIAL',
+    vectorUse: 'partial',
     vectorReason: 'Some namespaces were embedded with other models.',
   });
   expect(namesOf(data.queryOrganizationArtifacts)).toContain('A');

@@ -111,7 +111,7 @@ export class NearestArtifacts {
     traceId: string,
   ): Promise<VectorRanking> {
     // a query that says what must be in a text finds nothing else
-    if (embedded.length === 0 || hasOperators(query.text)) return { artifacts: [], use: 'NONE', reason: null };
+    if (embedded.length === 0 || hasOperators(query.text)) return { artifacts: [], use: 'none', reason: null };
     try {
       return await this.#rank(orgId, query, embedded, traceId);
     } catch (error) {
@@ -137,14 +137,14 @@ export class NearestArtifacts {
       .read<RankedArtifact & { isCut: boolean }>(NEAREST, values);
     const artifacts = rows.map((row) => ({ ...row, lexemes: [] }));
     const isWhole = embedded.every((places) => places.modelId === modelId);
-    if (!isWhole) return { artifacts, use: 'PARTIAL', reason: 'Some namespaces were embedded with other models.' };
+    if (!isWhole) return { artifacts, use: 'partial', reason: 'Some namespaces were embedded with other models.' };
     if (rows[0]?.isCut)
-      return { artifacts, use: 'PARTIAL', reason: `Of the chunks, ${MOST_SCANNED} were compared with the query.` };
-    return { artifacts, use: 'USED', reason: null };
+      return { artifacts, use: 'partial', reason: `Of the chunks, ${MOST_SCANNED} were compared with the query.` };
+    return { artifacts, use: 'used', reason: null };
   }
 }
 
-const unavailable = (reason: string): VectorRanking => ({ artifacts: [], use: 'UNAVAILABLE', reason });
+const unavailable = (reason: string): VectorRanking => ({ artifacts: [], use: 'unavailable', reason });
 
 /** The model that most of the namespaces have, with those, as one of their workspaces may use it. */
 function mostOf(embedded: readonly EmbeddedPlaces[]): EmbeddedPlaces {
