@@ -88,10 +88,12 @@ function copyPackage(folder) {
 function writeManifest() {
   const { name, version, description, license, type, engines, scripts } = manifestOf(root);
   const commands = /** @type {Record<string, string>} */ (scripts);
-  const runs = Object.entries(commands).flatMap(([command, line]) => {
+  /** @type {Record<string, string>} */
+  const runs = {};
+  for (const [command, line] of Object.entries(commands)) {
     const entry = /node -- scripts\/run-built\.mjs (\S+)$/.exec(line)?.[1];
-    return entry ? [[command, `exec node -- dist/service/${entry}.js`]] : [];
-  });
+    if (entry) runs[command] = `exec node -- dist/service/${entry}.js`;
+  }
   const dependencies = Object.fromEntries(
     packages.map((name) => [name, manifestOf(path.join(root, 'node_modules', name)).version]),
   );
@@ -103,7 +105,7 @@ function writeManifest() {
     private: true,
     type,
     engines,
-    scripts: Object.fromEntries(runs),
+    scripts: runs,
     dependencies,
   };
   writeFileSync(path.join(out, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);

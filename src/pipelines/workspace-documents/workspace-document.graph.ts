@@ -115,7 +115,7 @@ builder.mutationFields((t) => ({
   importWorkspace: t.field({
     type: ImportedWorkspace,
     description:
-      'Creates everything in a document of a workspace in an existing workspace, in one change: all of it or nothing. ' +
+      'Creates all parts of a document of a workspace in an existing workspace, in one change: all or nothing. ' +
       'Slugs of namespaces and environments, and models, that the workspace has already are refused with their ' +
       'places. Tools that the organization has already are used. What the workspace lacks is no failure: `missing` ' +
       'lists it. The caller needs the permission to create each part.',
