@@ -1,11 +1,12 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import { brokenUnique } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Entity as EntityRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { AppNamespacePlace, Checked } from '../../kernel/checked-place.ts';
-import { invalidInput, notFound } from '../../kernel/errors.ts';
+import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
 import { lockImports } from './entity-place.ts';
 import { identityKeyOf } from './identity-key.ts';
 import { leadingFrom } from './merged-entities.ts';
@@ -23,7 +24,7 @@ const MAX_COUNT = 2_147_483_647;
  * Merges entities into another one: their relations, memories, names and tags are its own from then on, and their ids
  * lead to it, as do the ids that led to them. Repeating it changes nothing.
  * @returns the id of the entity that is left
- * @throws RESOURCE_NOT_FOUND; FORBIDDEN without `entity:update`; InputError for an entity that is merged into itself,
+ * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS like an update; FORBIDDEN without `entity:update`; InputError for an entity that is merged into itself,
  * and for more than one entity can have
  */
 export async function mergeEntities(
@@ -37,7 +38,12 @@ export async function mergeEntities(
   if (own >= 0) throw invalidInput(['input', 'mergedEntityIds', own], 'must be another entity');
   const { orgId, workspaceId, appId, namespaceId } = place;
   await access.requireWorkspace(caller, orgId, workspaceId, 'entity:update', { appId, namespaceId });
-  return changes.run(caller, (tx) => mergeInto(tx, caller, place, id, mergedIds));
+  const run = () => changes.run(caller, (tx) => mergeInto(tx, caller, place, id, mergedIds));
+  return run().catch((error: unknown) => {
+    // somebody created the same entity meanwhile: it is found now
+    if (brokenUnique(error)) return run();
+    throw error;
+  });
 }
 
 async function mergeInto(
@@ -62,11 +68,14 @@ async function mergeInto(
     survivor,
     others.map((each) => rows.get(each)!),
   );
+  await refuseSame(tx, place, survivor, together.identityKey, others);
   await moveRelations(tx, survivorId, others);
   await moveLinks(tx, place, { id: survivorId, others, userId });
   // their names are free then
   await tx.query(statement`delete from entities where id = any(${others}::text[])`);
-  tx.update('entities', { id: survivorId }, { ...together, resourceVersion: survivor.resourceVersion + 1 });
+  // above the version of each: who has seen one of the others has not seen what it is now
+  const resourceVersion = Math.max(...[...rows.values()].map((row) => row.resourceVersion)) + 1;
+  tx.update('entities', { id: survivorId }, { ...together, resourceVersion });
   record(tx, place, survivorId, others);
   return survivorId;
 }
@@ -78,6 +87,20 @@ async function lockEntities(
 ): Promise<ReadonlyMap<string, EntityRow>> {
   const isThere = statement`t.id = any(${[...ids]}) and t.app_id = ${appId} and t.namespace_id = ${namespaceId}`;
   return new Map((await tx.lockAll('entities', isThere, 'update')).map((row) => [row.id, row]));
+}
+
+/** An entity that is not merged may be the same as what is left, because that has the external id of another one. */
+async function refuseSame(
+  tx: Tx,
+  { appId, namespaceId }: AppNamespacePlace,
+  { id, name, entityType }: EntityRow,
+  identityKey: string,
+  others: readonly string[],
+): Promise<void> {
+  const [same] = await tx.query<{ id: string }>(statement`select id from entities where app_id = ${appId}
+    and namespace_id = ${namespaceId} and entity_type = ${entityType} and identity_key = ${identityKey}
+    and id <> all(${[id, ...others]}::text[])`);
+  if (same) throw alreadyExists('entity', 'name', name, same.id);
 }
 
 const keyOf = (name: string): string => name.normalize('NFC').toLowerCase();

@@ -269,3 +269,29 @@ test('as many statements merge fifty entities as one', async () => {
   };
   expect(await mergeOf(1)).toBe(await mergeOf(50));
 });
+
+test('an entity that is not merged and would be the same as the one that is left refuses the merge', async () => {
+  const acme = await graph.entity('Acme');
+  const other = await graph.entity('Other', { metadata: { external_id: 'e1' } });
+  const same = await graph.entity('acme', { metadata: { external_id: 'e1' } });
+  const { status, body } = await merge(graph, acme.entity_id, other.entity_id);
+  expect([status, body]).toMatchObject([409, { error: 'RESOURCE_ALREADY_EXISTS' }]);
+  expect(JSON.stringify(body)).toContain(same.entity_id);
+  expect((await get(other.entity_id)).body).toMatchObject({ entity_id: other.entity_id, name: 'Other' });
+});
+
+test('the version of an entity that was merged is not one of the entity that is left', async () => {
+  const { who, url } = graph;
+  const [left, gone] = [await graph.entity('Left'), await graph.entity('Gone')];
+  const change = (id: string, version: number, description: string) =>
+    app.server.inject({
+      method: 'PUT',
+      url: `${url}/entities/${id}`,
+      headers: { ...who.headers, 'if-match': `"${version}"` },
+      payload: { description },
+    });
+  expect((await change(gone.entity_id, 1, 'second')).statusCode).toBe(200);
+  expect((await merge(graph, left.entity_id, gone.entity_id)).status).toBe(200);
+  expect((await change(gone.entity_id, 2, 'too late')).statusCode).toBe(412);
+  expect((await change(gone.entity_id, 3, 'seen')).statusCode).toBe(200);
+});
