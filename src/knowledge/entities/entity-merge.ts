@@ -24,8 +24,8 @@ const MAX_COUNT = 2_147_483_647;
  * Merges entities into another one: their relations, memories, names and tags are its own from then on, and their ids
  * lead to it, as do the ids that led to them. Repeating it changes nothing.
  * @returns the id of the entity that is left
- * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS like an update; FORBIDDEN without `entity:update`; InputError for an entity that is merged into itself,
- * and for more than one entity can have
+ * @throws RESOURCE_NOT_FOUND; RESOURCE_ALREADY_EXISTS like an update; FORBIDDEN without `entity:update`; InputError for
+ * an entity that is merged into itself, and for more than one entity can have
  */
 export async function mergeEntities(
   { changes, access }: Pick<ServiceDeps, 'changes' | 'access'>,
