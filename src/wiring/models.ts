@@ -12,8 +12,10 @@ import type { VaultGroup } from './vault.ts';
 export type Models = ReturnType<typeof createModels>;
 
 /** The catalogue of models, the accounts at their providers, and who may use them. */
-export function createModels({ deps, open, closed: { outbound } }: Ground, { closed: { vault } }: VaultGroup) {
+export function createModels({ deps, open, closed: { outbound } }: Ground, vaultGroup: VaultGroup) {
   const { activity } = open;
+  const { vault } = vaultGroup.closed;
+  const { secretReads } = vaultGroup.open;
   const usage = new ModelUsageService(deps);
   return {
     open: {
@@ -21,7 +23,7 @@ export function createModels({ deps, open, closed: { outbound } }: Ground, { clo
       modelEntitlements: new ModelEntitlementService(deps),
       modelRouting: new ModelRoutingService({ ...deps, activity }),
       modelUsage: usage,
-      providerAccounts: new ProviderAccountService({ ...deps, vault }),
+      providerAccounts: new ProviderAccountService({ ...deps, vault, secretReads }),
     },
     closed: { embeddings: new Embeddings({ sql: deps.sql, activity, vault, outbound, usage }) },
   };

@@ -18,6 +18,8 @@ export interface EmbeddingServer extends TargetServer {
   baseUrl: string;
   /** Answers instead of the vectors, if set. */
   refuse: ((response: ServerResponse) => void) | null;
+  /** What an answer waits for, if set. */
+  held: Promise<void> | null;
   /** The texts that it was sent, in order. */
   texts(): string[];
 }
@@ -28,7 +30,8 @@ interface Asked {
 }
 
 export async function startEmbeddings(): Promise<EmbeddingServer> {
-  const target = await startTarget((_request, response, body) => {
+  const target = await startTarget(async (_request, response, body) => {
+    await server.held;
     if (server.refuse) return server.refuse(response);
     const { model, input } = JSON.parse(body) as Asked;
     const data = input.map((text, index) => ({ object: 'embedding', index, embedding: embeddingOf(text, model) }));
@@ -38,6 +41,7 @@ export async function startEmbeddings(): Promise<EmbeddingServer> {
   const server: EmbeddingServer = Object.assign(target, {
     baseUrl: `http://127.0.0.1:${target.port}/v1`,
     refuse: null,
+    held: null,
     texts: () => target.requests.flatMap(({ body }) => (JSON.parse(body) as Asked).input),
   });
   return server;

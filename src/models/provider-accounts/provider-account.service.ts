@@ -12,9 +12,10 @@ import { statement } from '../../data/writes.ts';
 import type { ProviderAccount as AccountRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
-import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
+import { conflict, forbidden, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import type { Vault } from '../../vault/secrets/vault.ts';
+import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
+import type { Resolution, Vault } from '../../vault/secrets/vault.ts';
 import { emitModelStatusChanges } from '../models/logical-model.reads.ts';
 import {
   type AccountFilters,
@@ -38,15 +39,20 @@ type Changeable =
 
 type CreateProviderAccount = UpdateProviderAccount & Pick<AccountRow, 'name' | 'providerType' | 'credentialsRef'>;
 
+type AccountDeps = ServiceDeps & { vault: Vault; secretReads: SecretReads };
+
+/** What decides whether the service sends the credentials of an account, and where to. */
+type Destination = Pick<AccountRow, 'providerType' | 'credentialsRef' | 'baseUrl'>;
+
 /** Accounts at model providers. They store references to credentials, never the credentials. */
 export class ProviderAccountService {
   readonly secretReferences = [
     { resource: 'provider_account', table: 'provider_accounts', column: 'credentials_ref' },
   ] as const;
   readonly reads: Reads<ProviderAccount, OrganizationPlace, PageArgs & AccountFilters>;
-  readonly #deps: ServiceDeps & { vault: Vault };
+  readonly #deps: AccountDeps;
 
-  constructor(deps: ServiceDeps & { vault: Vault }) {
+  constructor(deps: AccountDeps) {
     this.#deps = deps;
     this.reads = new Reads(deps, accounts);
   }
@@ -54,7 +60,7 @@ export class ProviderAccountService {
   /**
    * Creates an account. It is `pending` until the first request through it succeeds.
    * @throws InputError if the credentials name a secret that the organization does not have, or if the bridge is
-   * missing
+   * missing; FORBIDDEN `secret:reveal` for a secret that the service would send to `baseUrl`
    */
   async create(
     caller: Caller,
@@ -66,8 +72,10 @@ export class ProviderAccountService {
     const routingMode = input.routingMode ?? 'direct';
     ensureBridge(routingMode, input.bridgeId ?? null);
     ensureBase(input.baseUrl);
+    const shown = await this.#revealed(caller, orgId, { ...input, baseUrl: input.baseUrl ?? null });
     await this.#deps.changes.run(caller, async (tx) => {
-      await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
+      const found = await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
+      if (input.baseUrl) ensureSame(found, shown);
       tx.insert('provider_accounts', {
         id,
         orgId,
@@ -95,7 +103,7 @@ export class ProviderAccountService {
 
   /**
    * Changes the given fields. New credentials set an account in `error` back to `pending`.
-   * @throws RESOURCE_NOT_FOUND, InputError like {@link create}
+   * @throws RESOURCE_NOT_FOUND, InputError and FORBIDDEN like {@link create}
    */
   async update(
     caller: Caller,
@@ -104,6 +112,10 @@ export class ProviderAccountService {
     input: UpdateProviderAccount,
   ): Promise<ProviderAccount> {
     ensureBase(input.baseUrl);
+    const isSteered = STEERS.some((field) => input[field] !== undefined);
+    const shown = isSteered
+      ? await this.#revealed(caller, place.orgId, after(await this.reads.get(noCache, place, id), input))
+      : null;
     await this.#deps.changes.run(caller, async (tx) => {
       const missing = () => notFound('provider_account', id);
       // This lock lets others add new targets at the account meanwhile.
@@ -113,6 +125,8 @@ export class ProviderAccountService {
       ensureBridge(routingMode, input.bridgeId === undefined ? bridgeId : input.bridgeId);
       if (input.credentialsRef)
         await this.#deps.vault.ensureReference(tx, place.orgId, input.credentialsRef, CREDENTIALS);
+      const { credentialsRef, baseUrl } = after(account, input);
+      if (isSteered && baseUrl) ensureSame(await this.#deps.vault.resolve(tx, place.orgId, credentialsRef), shown);
       const hasNewCredentials = Boolean(input.credentialsRef) && input.credentialsRef !== account.credentialsRef;
       const { quotaPolicy, rateLimitPolicy } = input;
       const set: Columns<'provider_accounts'> = {
@@ -142,6 +156,21 @@ export class ProviderAccountService {
       recordChange(tx, 'update', 'provider_account', account, { fields: Object.keys(input) });
     });
     return this.reads.get(noCache, place, id);
+  }
+
+  /**
+   * A user who decides where the service sends a secret could read it there: only users who may see its value decide.
+   * @returns the secret that would be sent, if any
+   * @throws FORBIDDEN `secret:reveal`, RESOURCE_NOT_FOUND
+   */
+  async #revealed(caller: Caller, orgId: string, { credentialsRef, baseUrl }: Destination): Promise<string | null> {
+    if (!baseUrl) return null;
+    const { sql, vault, secretReads } = this.#deps;
+    const found = await vault.resolve(sql, orgId, credentialsRef);
+    const secret = found.kind === 'secret' ? await secretReads.all.findInTenant(noCache, orgId, found.id) : null;
+    if (!secret) return null;
+    await secretReads.demand(caller, secret, 'secret:reveal');
+    return secret.id;
   }
 
   /** @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT `in_use` with the models that have a target at the account */
@@ -182,6 +211,21 @@ function ensureBridge(routingMode: string, bridgeId: string | null): void {
 }
 
 /** What is appended to the path must be what is asked, and a URL is shown to everybody who reads the account. */
+/** Fields of which each decides where credentials go. */
+const STEERS = ['providerType', 'credentialsRef', 'baseUrl'] as const;
+
+const after = (account: Destination, input: UpdateProviderAccount): Destination => ({
+  providerType: input.providerType ?? account.providerType,
+  credentialsRef: input.credentialsRef ?? account.credentialsRef,
+  baseUrl: input.baseUrl === undefined ? account.baseUrl : input.baseUrl,
+});
+
+/** Between the check and the change, the reference may have come to mean another secret. */
+function ensureSame(found: Resolution, shown: string | null): void {
+  if (found.kind === 'secret' && found.id !== shown)
+    throw forbidden('secret:reveal', 'The account would send a secret whose value you may not see.');
+}
+
 function ensureBase(baseUrl: string | null | undefined): void {
   const url = baseUrl && URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   if (url && (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash))

@@ -216,6 +216,21 @@ test('while the provider is away, words find; the artifact says why, and is embe
   });
 });
 
+test('what comes back after the workspace chose no model any longer is not kept', async () => {
+  const { ann, car, model } = await setting();
+  let release: () => void = () => undefined;
+  provider.held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await choose(ann, model);
+  await waitFor(() => expect(provider.requests.length).toBeGreaterThan(0));
+  expect((await choose(ann, null)).status).toBe(200);
+  release();
+  await settled();
+  expect(await vectorsOf(car.artifact_id)).toEqual([]);
+  expect((await getArtifact(ann, car.artifact_id)).body).toMatchObject({ embedding_model_id: null, index_error: null });
+});
+
 test('a provider that says when to come back is asked no earlier', async () => {
   const { ann, car, model } = await setting();
   provider.refuse = (response) => response.writeHead(429, { 'retry-after': '900' }).end();
@@ -493,6 +508,32 @@ test('a workspace chooses an embedding model of its organization, which then is 
     { details: { reason: 'in_use', references: [{ resource_type: 'workspace', resource_id: ann.workspaceId }] } },
   ]);
   expect((await ann.call('DELETE', `${catalogOf(ann)}/${model}?force=true`)).status).toBe(204);
+});
+
+test('only who may see the value of a secret decides where the service sends it', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const { account } = await embedding(ann);
+  const [secret] = (await ann.call<{ secrets: { secret_id: string }[] }>('GET', `/v1/orgs/${ann.orgId}/secrets`)).body
+    .secrets;
+  const { headers } = await issueToken(app, ann, {
+    permissions: ['provider_account:read', 'provider_account:create', 'provider_account:update', 'secret:read'],
+  });
+  const call = (method: 'POST' | 'PATCH', url: string, payload: object) =>
+    app.server.inject({ method, url, payload, headers });
+  const accounts = `/v1/orgs/${ann.orgId}/provider-accounts`;
+  const stolen = { provider_type: 'openai_compatible', base_url: 'https://elsewhere.example.com/v1' };
+  const refused = { error: 'FORBIDDEN', details: { required_permission: 'secret:reveal' } };
+  for (const answer of [
+    await call('POST', accounts, { name: 'Mine', credentials_ref: secret!.secret_id, ...stolen }),
+    await call('PATCH', `${accounts}/${account}`, { base_url: stolen.base_url }),
+    await call('PATCH', `${accounts}/${account}`, { credentials_ref: secret!.secret_id }),
+    await call('PATCH', `${accounts}/${account}`, { provider_type: 'openai_compatible' }),
+  ])
+    expect([answer.statusCode, answer.json()]).toMatchObject([403, refused]);
+  // what sends nothing anywhere is theirs to do
+  expect((await call('PATCH', `${accounts}/${account}`, { name: 'Renamed' })).statusCode).toBe(200);
+  const unsent = { name: 'Unsent', provider_type: 'openai', credentials_ref: secret!.secret_id };
+  expect((await call('POST', accounts, unsent)).statusCode).toBe(201);
 });
 
 test('an account has the address of an API, and nothing else in it', async () => {

@@ -73,6 +73,7 @@ const PENDING = `select k.position, k.content, md5(k.content) as digest from art
 const EMBEDDED = `update artifacts a set embedding_model_id = $2, index_error = null
   where a.id = $1 and a.is_latest and a.is_indexed
     and (a.embedding_model_id is distinct from $2 or a.index_error is not null)
+    and exists (select 1 from workspaces w where w.id = a.workspace_id and w.embedding_model_id = $2)
     and exists (select 1 from artifact_chunks k where k.artifact_id = a.id)
     and not exists (select 1 from artifact_chunks k where k.artifact_id = a.id and not ${HAS_VECTOR})`;
 
@@ -126,9 +127,9 @@ export class ArtifactEmbedder implements Owner {
   }
 
   /** @returns whether nothing is left @throws EmbeddingUnavailable */
-  async #embed({ artifactId, version }: EmbedJob, { modelId }: Head, model: OpenEmbedding): Promise<boolean> {
+  async #embed(job: EmbedJob, head: Head, model: OpenEmbedding): Promise<boolean> {
     const { sql } = this.#deps;
-    const same = [artifactId, modelId, model.modelName];
+    const same = [job.artifactId, head.modelId, model.modelName];
     for (let requests = 0; requests < REQUESTS; requests += 1) {
       const pending = batchOf(await sql.read<PendingChunk>(PENDING, same));
       if (pending.length === 0) {
@@ -136,21 +137,27 @@ export class ArtifactEmbedder implements Owner {
         return true;
       }
       const vectors = await model.embed(pending.map(({ content }) => content));
-      const isThere = await this.#store({ artifactId, version }, modelId, model.modelName, pending, vectors);
-      if (!isThere) return true;
+      const isWanted = await this.#store(job, head, model.modelName, pending, vectors);
+      if (!isWanted) return true;
     }
     return false;
   }
 
-  /** Keeps the vectors of chunks that still say the same. @returns whether the version is still the latest */
+  /**
+   * Keeps the vectors of chunks that still say the same.
+   * @returns whether the version is still the latest, and the workspace still has the model
+   */
   async #store(
     { artifactId, version }: EmbedJob,
-    modelId: string,
+    { workspaceId, modelId }: Head,
     modelName: string,
     chunks: readonly PendingChunk[],
     vectors: readonly Vector[],
   ): Promise<boolean> {
     return this.#deps.changes.run(systemCaller(NAME), async (tx) => {
+      // until the end: what removes the vectors of a model that is chosen no more comes before this or after it
+      const workspace = await tx.lock('workspaces', { id: workspaceId }, 'share');
+      if (workspace?.embeddingModelId !== modelId) return false;
       const artifact = await tx.lock('artifacts', { id: artifactId }, 'no key update');
       if (!artifact || artifact.version !== version || !artifact.isLatest || artifact.deletedAt) return false;
       const positions = chunks.map(({ position }) => position);
