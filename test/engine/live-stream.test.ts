@@ -4,6 +4,7 @@ import { WebSocket } from 'ws';
 import { showsEventOnly } from '../../src/engine/live/event-selection.ts';
 import { LiveStream, subscribeLive } from '../../src/engine/live/live-stream.ts';
 import { Context } from '../../src/graphql/context.ts';
+import { cursorOf, type Position } from '../../src/live/events/position.ts';
 import { schema as product } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
@@ -128,11 +129,12 @@ describe('the bytes of an event', () => {
   const open = (streams: number) => waitFor(() => expect(app.services.tail.size).toBe(streams));
   const shown = async () => {
     const { rows } = await app.database.pool.query(
-      `select xid || '-' || seq as cursor, resource_id as id from events
+      `select xid, seq, resource_id as id from events
         where workspace_id = $1 and type = 'namespace.created' order by seq desc limit 1`,
       [user.workspaceId],
     );
-    const { cursor, id } = rows[0] as { cursor: string; id: string };
+    const { id, ...position } = rows[0] as Position & { id: string };
+    const cursor = cursorOf(position, app.services.tail.epoch);
     const payload =
       `{"data":{"workspaceEvents":{"cursor":"${cursor}","type":"namespace.created",` +
       `"resourceId":"${id}","actor":{"username":"${user.username}"}}}}`;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readEpoch } from '../../src/live/events/epoch.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { expectOk } from '../support/requests.ts';
 import { type EventSource, openAcknowledged, openEvents, type RawSocket } from '../support/sockets.ts';
@@ -9,11 +10,13 @@ let app: TestApp;
 let own: World;
 let foreign: World;
 let url: string;
+let epoch: string;
 beforeAll(async () => {
   app = await startTestApp();
   own = await createWorld(app, { withResources: false });
   foreign = await createWorld(app, { withResources: false });
   url = await app.listen();
+  epoch = await readEpoch(app.services.sql);
 });
 afterAll(() => app.close());
 
@@ -97,7 +100,7 @@ describe('a reader that comes back', () => {
     await open(1);
     const seen = await change(own);
     const frame = await stream.next(({ data }) => data.includes(seen));
-    expect(frame.id).toMatch(/^\d+-\d+$/);
+    expect(frame.id).toMatch(/^[\da-f]{6}-\d+-\d+$/);
     expect(frame.id).toBe(shownBySse(stream)[0]!.cursor);
     stream.close();
     await open(0);
@@ -139,6 +142,10 @@ describe('a reader that comes back', () => {
       '1-',
       '1--1',
       '1-1 ',
+      'abcde-1-1',
+      'abcdeg-1-1',
+      'abcdef-1',
+      `abcdef-1-${max}`,
       '1-1\n',
       ' 1-1',
       `1-${max}`,
@@ -188,12 +195,13 @@ describe('one resync, and then what happens', () => {
     await open(0);
     return shown[0]!;
   };
+  const otherEpoch = () => (epoch === 'abcdef' ? 'fedcba' : 'abcdef');
   const events = (text: string, values: unknown[]) => app.database.pool.query(text, values);
 
   test.each(['1-1', '0-0', '18446744073709551615-9223372036854775807'])(
     'for a cursor that stands for nothing: %s',
-    async (after) => {
-      const notice = await resyncThenLive(after);
+    async (position) => {
+      const notice = await resyncThenLive(`${epoch}-${position}`);
       // whoever comes back with it goes on from there
       const again = await openWs(own, notice.cursor);
       await has(() => shownByWs(again), await change(own));
@@ -202,6 +210,22 @@ describe('one resync, and then what happens', () => {
       await open(0);
     },
   );
+
+  test.each([
+    ['another database', (position: string) => `${otherEpoch()}-${position}`],
+    ['before cursors had an epoch', (position: string) => position],
+  ])('for a cursor of %s, whatever its numbers, over both transports', async (_title, cursor) => {
+    const position = (await newCursor(own)).slice(`${epoch}-`.length);
+    await several(own, 2);
+    await resyncThenLive(cursor(position));
+    const stream = await openSse(own, { lastEventId: cursor(position) });
+    await open(1);
+    await has(() => shownBySse(stream), await change(own));
+    expect(shownBySse(stream).map(({ type }) => type)).toEqual(['resync', 'namespace.created']);
+    expect(shownBySse(stream).every((event) => event.cursor.startsWith(`${epoch}-`))).toBe(true);
+    stream.close();
+    await open(0);
+  });
 
   test('for a reader that missed an event of more than 24 hours ago; not for one that has seen it', async () => {
     const after = await newCursor(own);

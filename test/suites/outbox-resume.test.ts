@@ -80,7 +80,7 @@ async function reconnectingReader(
     let left = 1 + Math.floor(Math.random() * 40);
     for await (const event of stream) {
       seen.push(event.type === 'thread.created' ? event.id : event.type);
-      cursor = cursorOf(event);
+      cursor = service.cursorOf(event);
       if (--left === 0 || seen.at(-1) === last()) break;
     }
     // away for a while, or for a moment: both must lose nothing
@@ -131,7 +131,7 @@ test('twelve late writers, reconnecting readers: each event once, in one order; 
       for await (const { id } of queue) stayed[index]!.push(id);
     });
     const last = { id: 'not yet' };
-    const start = cursorOf(staying[0]!.start);
+    const start = cursorOf(staying[0]!.start, nodes[0]!.tail.epoch);
     const reading = Array.from({ length: READERS }, (_, reader) =>
       reconnectingReader(nodes, `usr_${reader}`, start, () => last.id),
     );
@@ -192,7 +192,7 @@ test('a reader that is ahead of the node it comes back to sees nothing again', a
     presence: { settled: async () => undefined } as never,
     onFault: () => undefined,
   });
-  const again = (await service.subscribe(actor, PLACE, { after: cursorOf(value as never) }))[Symbol.asyncIterator]();
+  const again = await service.subscribe(actor, PLACE, { after: ahead.service.cursorOf(value as never) });
   const after = again.next();
   await insert('evt_ahead_2');
   expect((await looking(after)).value).toMatchObject({ id: 'evt_ahead_2' });
@@ -221,7 +221,7 @@ test('missed events are read as fast as the reader takes them; a reader that fal
     for await (const _event of other) if (++count === 1_500) break;
     return count;
   })();
-  const again = (await service.subscribe(actor, PLACE, { after: cursorOf(start as never) }))[Symbol.asyncIterator]();
+  const again = await service.subscribe(actor, PLACE, { after: service.cursorOf(start as never) });
   expect((await again.next()).value).toMatchObject({ id: 'evt_missed_1' });
   await flood('evt_live_', 1_500);
   await drained;
@@ -229,7 +229,7 @@ test('missed events are read as fast as the reader takes them; a reader that fal
   expect(end).toMatchObject({ type: 'stream.closing', data: { reason: 'slow_consumer' } });
   expect((await again.next()).done).toBe(true);
   // it goes on where it was, with nothing lost
-  const resumed = (await service.subscribe(actor, PLACE, { after: cursorOf(end as never) }))[Symbol.asyncIterator]();
+  const resumed = await service.subscribe(actor, PLACE, { after: service.cursorOf(end as never) });
   expect((await resumed.next()).value).toMatchObject({ id: 'evt_missed_2' });
   await resumed.return?.();
   tail.close();

@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
+import { Sql } from '../../src/data/sql.ts';
+import { readEpoch } from '../../src/live/events/epoch.ts';
 import { cursorOf, type Position } from '../../src/live/events/position.ts';
 import { waitUntil } from './wait.ts';
 
@@ -31,7 +33,7 @@ export const cursorOfWritten = (pool: pg.Pool, id: string): Promise<string> =>
         `select xid::text, seq::text from events where id = $1 and xid < pg_snapshot_xmin(pg_current_snapshot())`,
         [id],
       );
-      return rows[0] && cursorOf(rows[0]);
+      return rows[0] && cursorOf(rows[0], await readEpoch(new Sql(pool)));
     },
     { what: 'the end of each transaction that began before the event', withinMs: 30_000 },
   );

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readEpoch } from '../../src/live/events/epoch.ts';
 import { migrationsDir } from '../../src/paths.ts';
 import { migrate, readMigrations } from '../../src/platform/postgres/migrate.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -228,7 +229,8 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
   it('streams the events of before', async () => {
     const { org_id, workspace_id } = seeded.ids;
     const [first, ...others] = events;
-    const place = `orgId: "${org_id}", workspaceId: "${workspace_id}", after: "${first!.cursor}"`;
+    const after = `${await readEpoch(app.services.sql)}-${first!.position}`;
+    const place = `orgId: "${org_id}", workspaceId: "${workspace_id}", after: "${after}"`;
     const query = `subscription { workspaceEvents(${place}) { id type resourceId data timestamp } }`;
     const stream = await openEvents(`${app.url}/graphql`, {
       method: 'POST',
@@ -246,7 +248,7 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
     await waitFor(() => expect(seen().length).toBeGreaterThanOrEqual(others.length));
     stream.close();
     expect(others.length).toBeGreaterThan(5);
-    expect(seen()).toEqual(others.map(({ cursor: _cursor, ...event }) => event));
+    expect(seen()).toEqual(others.map(({ position: _position, ...event }) => event));
   });
 
   // absent before there were any
@@ -293,7 +295,8 @@ describe.each(dumps)('a database of the schema $name, with rows in every table, 
 });
 
 interface OldEvent {
-  cursor: string;
+  /** What follows the epoch in its cursor. */
+  position: string;
   id: string;
   type: string;
   resourceId: string;
@@ -304,7 +307,7 @@ interface OldEvent {
 /** The events of a workspace that a user receives: some are for one user alone. */
 async function eventsOf(db: pg.Client, workspaceId: string, userId: string): Promise<OldEvent[]> {
   const { rows } = await db.query<Omit<OldEvent, 'timestamp'> & { timestamp: Date }>(
-    `select xid || '-' || seq as cursor, id, type, resource_id as "resourceId", data, timestamp
+    `select xid || '-' || seq as position, id, type, resource_id as "resourceId", data, timestamp
      from events e where workspace_id = $1 and coalesce(to_jsonb(e) ->> 'recipient_id', $2) = $2 order by xid, seq`,
     [workspaceId, userId],
   );

@@ -16,6 +16,8 @@ const heartbeats = new Wheel(15_000);
 
 export interface StreamOptions {
   place: StreamedPlace;
+  /** The epoch of the database, for cursors. */
+  epoch: string;
   /** The live events. */
   queue: EventQueue;
   /** The position from which the reader resumes; `null` for a new reader. */
@@ -106,7 +108,7 @@ export class EventStream implements AsyncIterableIterator<StreamEvent>, Watched 
 
   /** The cursor of an event, for a reader that resumes. */
   cursorOf(event: StreamEvent): string {
-    return cursorOf(event);
+    return cursorOf(event, this.#options.epoch);
   }
 
   refusal(): Refusal {

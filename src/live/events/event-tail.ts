@@ -1,6 +1,7 @@
 import DataLoader from 'dataloader';
 import { EVENT_COLUMNS, type StreamEvent } from '../../data/outbox.ts';
 import type { Sql } from '../../data/sql.ts';
+import { readEpoch } from './epoch.ts';
 import { EventQueue } from './event-queue.ts';
 import type { StreamedPlace } from './missed-events.ts';
 import { type Position, Snapshot } from './position.ts';
@@ -31,6 +32,7 @@ export class EventTail {
   readonly #snapshots = new DataLoader<StreamedPlace, Snapshot>((places) => this.#readSnapshots(places), {
     cache: false,
   });
+  #epoch: string | null = null;
   #position: Position | null = null;
   #timer: NodeJS.Timeout | null = null;
   #reading = false;
@@ -48,6 +50,12 @@ export class EventTail {
     let size = 0;
     for (const queues of this.#queues.values()) size += queues.size;
     return size;
+  }
+
+  /** The epoch of the database, which is in all cursors: known as soon as somebody has subscribed. */
+  get epoch(): string {
+    if (this.#epoch === null) throw new Error('Nobody has subscribed.');
+    return this.#epoch;
   }
 
   /**
@@ -87,6 +95,7 @@ export class EventTail {
   }
 
   async #readSnapshots(places: readonly StreamedPlace[]): Promise<Snapshot[]> {
+    this.#epoch ??= await readEpoch(this.#sql);
     const [now] = await this.#sql.read<{ snapshot: string }>(NOW, []);
     const snapshot = new Snapshot(now!.snapshot);
     return places.map(() => snapshot);

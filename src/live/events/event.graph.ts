@@ -5,7 +5,6 @@ import { bounds } from '../../graphql/inputs.ts';
 import { Node, visibleResource } from '../../graphql/node.ts';
 import { PrincipalTypeEnum } from '../../graphql/shared-enums.ts';
 import type { SubscribeOptions } from './event.service.ts';
-import { cursorOf } from './position.ts';
 
 // the REST routes of these streams are in rest/operations/sync.graphql
 
@@ -49,7 +48,7 @@ for (const Event of [WorkspaceEvent, OrganizationEvent])
       authorize: 'inherited',
       extensions: { sameForAll: true },
       description: 'Position of the event in the stream. Pass it as `after` to resume after this event.',
-      resolve: cursorOf,
+      resolve: (event, _args, { services }) => services.events.cursorOf(event),
     }),
     type: t.exposeString('type', {
       description:

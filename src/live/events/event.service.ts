@@ -15,7 +15,7 @@ import type { CloseReason } from './close-reason.ts';
 import { EventStream, type StreamOptions } from './event-stream.ts';
 import type { EventTail } from './event-tail.ts';
 import type { MissedEvents, PlaceReader, StreamedPlace } from './missed-events.ts';
-import { cursorOf, type Position, positionOf } from './position.ts';
+import { type Cursor, cursorOf, type Position, parsedCursor } from './position.ts';
 import { StreamSlots } from './stream-slots.ts';
 import { type Refusal, StreamWatch } from './stream-watch.ts';
 import { typeFilterOf } from './type-filter.ts';
@@ -46,6 +46,11 @@ export interface SubscribeOptions {
   heartbeat?: boolean | null | undefined;
   /** Whether the user is present in the workspace while the stream is open, which then begins with `connected`. */
   join?: boolean | null | undefined;
+}
+
+/** A stream as it is asked for. */
+interface StreamRequest extends Omit<StreamOptions, 'epoch' | 'queue' | 'missed' | 'release' | 'greeting'> {
+  from: Cursor | null;
 }
 
 interface StreamedWorkspace {
@@ -113,6 +118,11 @@ export class EventService {
     return this.#open(caller, { orgId: orgId ?? '', workspaceId: null, userId }, {}, shown, () => null);
   }
 
+  /** The cursor of an event that a stream has sent. */
+  cursorOf(event: StreamEvent): string {
+    return cursorOf(event, this.#deps.tail.epoch);
+  }
+
   /** Ends all streams, because the service stops. Resolves when each has sent its last event, or is not being read. */
   async close(): Promise<void> {
     this.#deps.tail.close();
@@ -127,7 +137,7 @@ export class EventService {
     shown: StreamOptions['shown'],
     demand: () => unknown,
   ): Promise<EventStream> {
-    const from = positionOf(after);
+    const from = parsedCursor(after);
     const isWanted = typeFilterOf(types);
     const { principal, request } = caller;
     const release = this.#slots.take({
@@ -152,18 +162,14 @@ export class EventService {
     }
   }
 
-  async #streamOf(
-    caller: Caller,
-    options: Omit<StreamOptions, 'queue' | 'missed' | 'release' | 'greeting'>,
-    joins: boolean,
-    release: () => void,
-  ): Promise<EventStream> {
+  async #streamOf(caller: Caller, options: StreamRequest, joins: boolean, release: () => void): Promise<EventStream> {
     const { place, from } = options;
     const queue = await this.#deps.tail.subscribe(place);
     const isOver: (() => void)[] = [];
     try {
       const stream = new EventStream({
         ...options,
+        epoch: this.#deps.tail.epoch,
         queue,
         // after the queue has begun: no change is between what it shows and the events
         greeting: joins ? await this.#greeting(caller, options, isOver) : null,
@@ -185,7 +191,7 @@ export class EventService {
   /** The details of the event `connected`. The user is present from then on. */
   async #greeting(
     caller: Caller,
-    { place: { orgId, workspaceId }, from, timeoutSeconds }: Pick<StreamOptions, 'place' | 'from' | 'timeoutSeconds'>,
+    { place: { orgId, workspaceId }, from, timeoutSeconds }: StreamRequest,
     isOver: (() => void)[],
   ): Promise<Record<string, unknown>> {
     if (workspaceId === null) throw new Error('Users are present in workspaces only.');
@@ -197,12 +203,14 @@ export class EventService {
       connection_id: connectionId,
       timeout: timeoutSeconds,
       presence: (await presence.list(caller, place)).map(presentUser),
-      last_event_id: from && cursorOf(from),
+      last_event_id: from?.text ?? null,
     };
   }
 
-  async #missed(reader: PlaceReader, from: Position, until: Position): Promise<StreamOptions['missed']> {
-    const { missed } = this.#deps;
+  async #missed(reader: PlaceReader, from: Cursor, until: Position): Promise<StreamOptions['missed']> {
+    const { missed, tail } = this.#deps;
+    // its numbers say nothing here
+    if (from.epoch !== tail.epoch) return 'lost';
     return (await missed.isLost(reader, from)) ? 'lost' : missed.between(reader, from, until);
   }
 

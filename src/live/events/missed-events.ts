@@ -18,10 +18,10 @@ const PAGE = (missed: string) =>
     order by e.xid, e.seq limit ${PAGE_SIZE}`;
 
 /**
- * A position is lost when it is in the future (from another database, or made up), when it is older than every stored
- * event, or when it is outside the window. The window of a reader begins with the role in the place, at the earliest:
- * what happened before was not for the reader, whatever cursor it has. What a running transaction holds back, and the
- * live events will bring, counts as well.
+ * A position is lost when it is in the future (made up, or of a cluster that went back), when it is older than every
+ * stored event, or when it is outside the window. The window of a reader begins with the role in the place, at the
+ * earliest: what happened before was not for the reader, whatever cursor it has. What a running transaction holds back,
+ * and the live events will bring, counts as well.
  */
 const IS_LOST = (missed: string, since: string) =>
   `select ($3::xid8, $4::bigint) > (pg_snapshot_xmin(pg_current_snapshot()), 0)

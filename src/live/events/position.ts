@@ -9,7 +9,14 @@ export interface Position {
   seq: string;
 }
 
-const CURSOR = /^(\d{1,20})-(\d{1,19})$/;
+/** A position of a database, as a client sends it. */
+export interface Cursor extends Position {
+  /** Of the database; `null` in cursors from before they had one. */
+  epoch: string | null;
+  text: string;
+}
+
+const CURSOR = /^(?:([\da-f]{6})-)?(\d{1,20})-(\d{1,19})$/;
 const MAX_XID = 2n ** 64n - 1n;
 const MAX_SEQ = 2n ** 63n - 1n;
 
@@ -17,15 +24,15 @@ const MAX_SEQ = 2n ** 63n - 1n;
  * The position in the form that clients get. It is not authenticated: a made-up cursor shows no more than a real one at
  * the same position.
  */
-export const cursorOf = ({ xid, seq }: Position): string => `${xid}-${seq}`;
+export const cursorOf = ({ xid, seq }: Position, epoch: string): string => `${epoch}-${xid}-${seq}`;
 
-/** The position of a cursor; `null` for none. @throws InputError at `after` */
-export function positionOf(cursor: string | null | undefined): Position | null {
-  if (cursor === null || cursor === undefined || cursor === '') return null;
-  const [, xid, seq] = CURSOR.exec(cursor) ?? [];
+/** A cursor that a client sent; `null` for none. @throws InputError at `after` */
+export function parsedCursor(text: string | null | undefined): Cursor | null {
+  if (text === null || text === undefined || text === '') return null;
+  const [, epoch = null, xid, seq] = CURSOR.exec(text) ?? [];
   if (xid === undefined || seq === undefined || BigInt(xid) > MAX_XID || BigInt(seq) > MAX_SEQ)
     throw invalidInput(['after'], 'this is not the cursor of an event');
-  return { xid, seq };
+  return { epoch, xid, seq, text };
 }
 
 /** Whether an event comes after a position, so that a reader at the position has not seen it. */

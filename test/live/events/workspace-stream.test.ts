@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { cursorOf } from '../../../src/live/events/position.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { hurryTimers } from '../../support/passing-time.ts';
 import { signIn } from '../../support/person.ts';
@@ -68,7 +69,7 @@ describe('the stream of a workspace', () => {
       while (!end.test(text)) text += (await reader.read()).value;
     };
     await until(/connected.*\n\n/s);
-    expect(text).toMatch(/^retry: 3000\n\nid: \d+-\d+\nevent: connected\ndata: \{.*\}\n\n$/);
+    expect(text).toMatch(/^retry: 3000\n\nid: [\da-f]{6}-\d+-\d+\nevent: connected\ndata: \{.*\}\n\n$/);
     expect(JSON.parse(/^data: (.*)$/m.exec(text)![1]!)).toEqual({
       event_id: expect.stringMatching(/^evt_/),
       type: 'connected',
@@ -90,7 +91,7 @@ describe('the stream of a workspace', () => {
       payload: { description: 'changed' },
     });
     await until(/\n\n$/);
-    expect(text).toMatch(/^id: \d+-\d+\nevent: workspace.updated\ndata: \{.*\}\n\n$/);
+    expect(text).toMatch(/^id: [\da-f]{6}-\d+-\d+\nevent: workspace.updated\ndata: \{.*\}\n\n$/);
     expect(JSON.parse(/^data: (.*)$/m.exec(text)![1]!)).toEqual({
       event_id: expect.stringMatching(/^evt_/),
       type: 'workspace.updated',
@@ -138,6 +139,7 @@ describe('the stream of a workspace', () => {
     await change();
     await lost.next(isUpdate);
     expect(types(lost)).toEqual(['connected', 'resync', 'workspace.updated']);
+    expect(shown(lost)[0]!.data.last_event_id).toBe('1-1');
     lost.close();
     await streams(0);
   });
@@ -257,7 +259,9 @@ describe('a queue that is not read', () => {
     await insert(count - fits, length);
     await more;
     expect([idle.hasEnded, idle.reason]).toEqual([true, 'slow_consumer']);
-    const again = await open(world.as('viewer').authorization, { after: `${idle.start.xid}-${idle.start.seq}` });
+    const again = await open(world.as('viewer').authorization, {
+      after: cursorOf(idle.start, app.services.tail.epoch),
+    });
     await waitFor(() => expect(again.events.filter(({ event }) => event === 'thread.created')).toHaveLength(count));
     again.close();
     await streams(0);
