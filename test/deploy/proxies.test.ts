@@ -126,7 +126,15 @@ describe.each([
     expect((await namespace('through')).status).toBe(201);
     expect((await send('GET', '/docs/')).status).toBe(200);
     expect((await fetch(`${app.url}/metrics`)).status).toBe(200);
-    for (const at of ['/metrics', '/metrics/', '/metrics/x', '/metrics?x', '/%6detrics', '//metrics', '/docs/../metrics'])
+    for (const at of [
+      '/metrics',
+      '/metrics/',
+      '/metrics/x',
+      '/metrics?x',
+      '/%6detrics',
+      '//metrics',
+      '/docs/../metrics',
+    ])
       expect([at, await statusOf(at)]).toEqual([at, 404]);
     // nor does the service, where a proxy blocks no more than the name
     for (const at of ['/metrics/', '/%6detrics', '//metrics', '/metrics/?x'])
