@@ -12,7 +12,7 @@ import { keyFile } from '../platform/keys/keys.ts';
 import { createLogger } from '../platform/logger.ts';
 import { applyAll } from '../platform/postgres/migrate.ts';
 import { startEmbeddedPostgres } from '../platform/postgres/postgres-embedded.ts';
-import { connectForCopy, countTables, TableFill } from '../platform/postgres/table-copy.ts';
+import { beginFill, connectForCopy, countTables, TableFill } from '../platform/postgres/table-copy.ts';
 import { Storage } from '../platform/storage/storage.ts';
 import type { About } from './backup-about.ts';
 import { progressWriter } from './progress.ts';
@@ -113,7 +113,7 @@ async function restoreInto(config: Config, url: string, file: string, contents: 
   let isDone = false;
   try {
     await refuseFull(config, contents.keys, storage, connection);
-    await connection.query('begin');
+    await beginFill(connection);
     await applyAll(connection, migrationsDir, contents.about.database.migrations);
     const tables = await TableFill.begin(connection, contents.about.database);
     await fill(told(piecesOf(file), contents.pieces), storage, tables, folders);
