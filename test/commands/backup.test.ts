@@ -1,7 +1,7 @@
 // own process: starts processes, which is slow from a large process
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -228,8 +228,19 @@ describe('a restore', () => {
       code: 1,
       output: expect.stringMatching(/^The store of files has .* already\. Restore into an empty one\.\n$/) as string,
     });
-    // the same place is still empty
-    expect((await runCommand('restore', [file()], env)).code).toBe(0);
+    // the keys come last, and there is no place for them
+    const nowhere = await runCommand('restore', [file()], { ...env, KEYS_DIR: path.join(file(), 'below') });
+    expect([nowhere.code, nowhere.output]).toEqual([1, expect.stringMatching(/ENOTDIR.*\n$/)]);
+    const keys = path.join(base, 'volume');
+    await mkdir(path.join(keys, 'lost+found'), { recursive: true });
+    await writeFile(path.join(keys, 'app.key'), '');
+    const withKeys = { ...env, KEYS_DIR: keys };
+    expect((await runCommand('restore', [file()], withKeys)).output).toBe(
+      `${keys} has keys already. Restore into another KEYS_DIR.\n`,
+    );
+    await rm(path.join(keys, 'app.key'));
+    // the same place is still empty, and a volume has a folder of its own
+    expect(await runCommand('restore', [file()], withKeys)).toMatchObject({ code: 0 });
   });
 
   it('of a newer version is refused in one sentence', async () => {
