@@ -121,7 +121,7 @@ export const logFormatOf = (env: NodeJS.ProcessEnv = process.env): Config['logFo
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const files = withSettingFiles(env, variables);
   const { values, problems } = readAll(files.env);
-  problems.push(...files.problems, ...misspeltVariables(env, variables, values.foreignVariables ?? []));
+  problems.push(...files.problems, ...misspeltVariables(env, variables, values.foreignVariables ?? []).problems);
   if (values.refreshTokenAbsoluteDays < values.refreshTokenIdleDays) {
     problems.push(
       `REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (${values.refreshTokenIdleDays}).`,
@@ -141,6 +141,11 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
     logFormat: values.logFormat ?? (isProduction ? 'json' : 'text'),
     s3: storeOf(values),
   };
+}
+
+/** One sentence for each variable that begins like a setting and is probably what a hosting platform adds. */
+export function ignoredVariables({ foreignVariables }: Config, env: NodeJS.ProcessEnv = process.env): string[] {
+  return misspeltVariables(env, variables, foreignVariables ?? []).warnings;
 }
 
 const S3_SETTINGS = ['s3Endpoint', 's3PublicEndpoint', 's3AccessKeyId', 's3SecretAccessKey'] as const;

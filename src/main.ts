@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { type Config, commandLine, loadConfig, logFormatOf } from './config.ts';
+import { type Config, commandLine, ignoredVariables, loadConfig, logFormatOf } from './config.ts';
 import { baseUrl } from './http/base-url.ts';
 import { migrationsDir } from './paths.ts';
 import { tuneGarbageCollector } from './platform/garbage-collector.ts';
@@ -146,6 +146,7 @@ async function main(): Promise<void> {
   const output = new LogOutput(process.stdout.fd);
   const readable = config.logFormat === 'text' ? new ReadableLog(output) : undefined;
   const logger = createLogger(config, readable ?? output);
+  for (const sentence of ignoredVariables(config)) logger.warn(sentence);
   const shutdown = new Shutdown();
   const showBelow = process.stdout.isTTY && readable ? (text: string) => readable.showBelow(text) : undefined;
   const steps = new StartSteps(logger, showBelow);

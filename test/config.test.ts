@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ConfigError, configVariables, loadConfig, logFormatOf } from '../src/config.ts';
+import { type ConfigError, configVariables, ignoredVariables, loadConfig, logFormatOf } from '../src/config.ts';
 import { takeEnvFile } from '../src/platform/settings/env-file.ts';
 import { OWN_PREFIXES } from '../src/platform/settings/misspelt.ts';
 
@@ -215,6 +215,31 @@ describe('a variable that looks like a setting', () => {
   });
 
   it.each([
+    ['DATABASE_HOST DATABASE_USER DATABASE_PASSWORD DATABASE_NAME', { DATABASE_URL: 'postgres://h/d' }],
+    ['SMTP_HOST SMTP_PASSWORD', { SMTP_URL: 'smtp://h' }],
+    ['S3_HOST', { S3_BUCKET: 'b' }],
+    ['CORS_ALLOWED_ORIGINS', { CORS_ORIGINS: 'https://a.test' }],
+  ])('%s: beside the setting of their group, a start warns of what a platform adds', (names, given) => {
+    const added = Object.fromEntries(names.split(' ').map((name) => [name, 'hunter2']));
+    const [setting] = Object.keys(given);
+    const env = { ...added, ...given };
+    expect(ignoredVariables(loadConfig(env), env)).toEqual(
+      names
+        .split(' ')
+        .map(
+          (name) =>
+            `${name} is not a setting and has no effect beside ${setting}. ` +
+            'If it belongs to another program, name it in FOREIGN_VARIABLES.',
+        ),
+    );
+    expect(problemsOf(added)).toHaveLength(names.split(' ').length);
+  });
+
+  it('is refused beside the setting of its group if it is nearly another one', () => {
+    expect(problemsOf({ DATABASE_URL: 'postgres://h/d', DATABASE_URI: 'x', DATABASE_POOL_SIZ: '9' })).toHaveLength(2);
+  });
+
+  it.each([
     'HOSTNAME HOME PATH PORTS HOSTS POST SORT HOST_IP PORT_RANGE NODE_OPTIONS NODE_PATH NODE_VERSION',
     'PGHOST PGPORT PGDATA PGUSER PGPASSWORD POSTGRES_URL REDIS_URL MAIL MAILER LOGNAME LOG_FILE LOG_DIR LANG USER',
     'API_URL API_KEY API_SECRET AWS_SECRET AWS_REGION APP_NAME APP_ENV APP_KEY APP_HOME APP_VERSION APP_DIR BASE_URL',
@@ -290,6 +315,9 @@ describe('a setting in a file', () => {
     const env: NodeJS.ProcessEnv = { HOST: '0.0.0.0', APP_SECRET: 'x'.repeat(32) };
     expect(takeEnvFile(['add', '--env-file', file, 'more'], env)).toEqual(['add', 'more']);
     expect(env).toEqual({ HOST: '0.0.0.0', APP_SECRET: 'x'.repeat(32), PORT: '8080', MAIL_FROM: 'A <a@b.test>' });
+    const empty: NodeJS.ProcessEnv = { PORT: '', APP_SECRET: '' };
+    takeEnvFile(['--env-file', file], empty);
+    expect(empty).toMatchObject({ PORT: '8080', APP_SECRET_FILE: `${folder}/none` });
     const same: NodeJS.ProcessEnv = {};
     expect(takeEnvFile([`--env-file=${file}`], same)).toEqual([]);
     expect(same).toMatchObject({ PORT: '8080', HOST: '::1' });

@@ -306,8 +306,8 @@ describe('the process', () => {
   it('takes settings from files, and refuses those that look misspelt, as JSON in production', async () => {
     const file = path.join(base, '.env');
     await writeFile(file, `NODE_ENV=production\nDATABSE_URL=x\nAPP_SECRET_FILE=${base}/none\n`);
-    const service = start({ NODE_ENV: '' }, { args: ['--env-file', file] });
-    // the environment has NODE_ENV, although it is empty
+    const service = start({ NODE_ENV: 'development' }, { args: ['--env-file', file] });
+    // the environment wins
     expect(await service.exited()).toBe(1);
     expect(service.output()).toBe(
       `APP_SECRET_FILE names '${base}/none', but there is no such file.\n` +

@@ -1,5 +1,5 @@
 // Backs up the database, the files and the keys into one archive while the service runs, and checks one.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -7,7 +7,7 @@ import { type Config, commandLine, loadConfig } from '../config.ts';
 import { keptFiles } from '../knowledge/files/kept-files.ts';
 import { version } from '../paths.ts';
 import { ArchiveWriter, piecesOf } from '../platform/backup/archive.ts';
-import { type KeyFiles, openKeys, sealKeys } from '../platform/backup/sealed-keys.ts';
+import { type KeyFiles, keyNamesIn, openKeys, sealKeys } from '../platform/backup/sealed-keys.ts';
 import { beginSnapshot, connectForCopy, rowsOf, shapeOf } from '../platform/postgres/table-copy.ts';
 import { Storage } from '../platform/storage/storage.ts';
 import { MissingObject } from '../platform/storage/store.ts';
@@ -24,9 +24,8 @@ type CopyConnection = Awaited<ReturnType<typeof connectForCopy>>;
 
 /** The keys as files, also those that the environment gives. */
 function keyFilesOf({ keysDir, appSecret, rootKeys }: Config): KeyFiles {
-  const names = existsSync(keysDir) ? readdirSync(keysDir).filter((name) => /\.(key|json|pem)$/.test(name)) : [];
   return {
-    ...Object.fromEntries(names.map((name) => [name, readFileSync(path.join(keysDir, name), 'utf8')])),
+    ...Object.fromEntries(keyNamesIn(keysDir).map((name) => [name, readFileSync(path.join(keysDir, name), 'utf8')])),
     ...Object.fromEntries((rootKeys ?? []).map(({ id, key }) => [`root-${id}.key`, `${key.toString('base64url')}\n`])),
     ...(appSecret ? { 'app.key': `${appSecret}\n` } : {}),
   };

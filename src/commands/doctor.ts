@@ -25,7 +25,7 @@ async function examine(config: Config, tell: (finding: DoctorFinding) => void): 
   await withDatabase(config, 'doctor', async (database) => {
     // an unreachable one is one finding, not seven
     await database.pool.query('select 1');
-    await tellAll(databaseChecks(config, database, logger));
+    await tellAll(await databaseChecks(config, database, logger));
   }).catch((error: unknown) => {
     reached.error = error;
   });

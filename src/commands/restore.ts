@@ -1,5 +1,5 @@
 // Restores a backup into an empty place: database, files and keys, of this version or of an older one.
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
@@ -7,12 +7,12 @@ import { gunzip } from 'node:zlib';
 import { type Config, commandLine, loadConfig } from '../config.ts';
 import { migrationsDir } from '../paths.ts';
 import { piecesOf } from '../platform/backup/archive.ts';
-import { type KeyFiles, openKeys } from '../platform/backup/sealed-keys.ts';
+import { type KeyFiles, keyNamesIn, openKeys } from '../platform/backup/sealed-keys.ts';
 import { keyFile } from '../platform/keys/keys.ts';
 import { createLogger } from '../platform/logger.ts';
 import { applyAll } from '../platform/postgres/migrate.ts';
 import { startEmbeddedPostgres } from '../platform/postgres/postgres-embedded.ts';
-import { connectForCopy, countTables, TableFill } from '../platform/postgres/table-copy.ts';
+import { beginFill, connectForCopy, countTables, TableFill } from '../platform/postgres/table-copy.ts';
 import { Storage } from '../platform/storage/storage.ts';
 import type { About } from './backup-about.ts';
 import { progressWriter } from './progress.ts';
@@ -52,7 +52,7 @@ async function refuseFull({ keysDir }: Config, keys: KeyFiles | null, storage: S
   if (tables > 0) throw new Error(`The database has ${tables} tables already. Restore into a new one.`);
   for await (const { key } of storage.list())
     throw new Error(`The store of files has ${key} already. Restore into an empty one.`);
-  if (keys && existsSync(keysDir) && readdirSync(keysDir).length > 0)
+  if (keys && keyNamesIn(keysDir).length > 0)
     throw new Error(`${keysDir} has keys already. Restore into another KEYS_DIR.`);
 }
 
@@ -105,30 +105,54 @@ function writeKeys(keysDir: string, keys: KeyFiles, written: string[]): void {
   }
 }
 
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Why a restore failed comes first, and then what could not be removed of it. */
+class RestoreError extends Error {
+  override readonly name = 'RestoreError';
+  constructor(cause: unknown, left: readonly unknown[]) {
+    super([messageOf(cause), ...left.map((failure) => `Not tidied: ${messageOf(failure)}`)].join('\n'), { cause });
+  }
+}
+
 async function restoreInto(config: Config, url: string, file: string, contents: Contents): Promise<void> {
   const storage = new Storage(config);
   const connection = await connectForCopy(url, 'restore');
   const folders = new Set<string>();
   const written: string[] = [];
-  let isDone = false;
   try {
     await refuseFull(config, contents.keys, storage, connection);
-    await connection.query('begin');
+    await beginFill(connection);
     await applyAll(connection, migrationsDir, contents.about.database.migrations);
     const tables = await TableFill.begin(connection, contents.about.database);
     await fill(told(piecesOf(file), contents.pieces), storage, tables, folders);
     await tables.finish();
     if (contents.keys) writeKeys(config.keysDir, contents.keys, written);
     await connection.query('commit');
-    isDone = true;
-  } finally {
-    await connection.end(); // what was not committed is gone
-    if (!isDone) {
-      for (const folder of folders) await storage.removeFolder(folder);
-      for (const name of written) rmSync(path.join(config.keysDir, name), { force: true });
-    }
-    await storage.close();
+  } catch (error) {
+    const left = await failuresOf([
+      () => connection.end(), // what was not committed is gone
+      ...[...folders].map((folder) => () => storage.removeFolder(folder)),
+      ...written.map((name) => () => rmSync(path.join(config.keysDir, name), { force: true })),
+      () => storage.close(),
+    ]);
+    throw new RestoreError(error, left);
   }
+  await connection.end();
+  await storage.close();
+}
+
+/** Takes each step, whatever becomes of those before. @returns why some failed */
+async function failuresOf(steps: readonly (() => unknown)[]): Promise<unknown[]> {
+  const failures: unknown[] = [];
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  return failures;
 }
 
 async function restore(config: Config, file: string): Promise<void> {
@@ -154,6 +178,6 @@ try {
   if (file === undefined || more.length > 0) throw new Error(USAGE);
   await restore(loadConfig(), file);
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error);
+  console.error(messageOf(error));
   process.exitCode = 1;
 }

@@ -107,8 +107,14 @@ export function addMetrics(
     registry.clear();
     return stopDefaults;
   });
-  server.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
+  server.get('/metrics', async (request, reply) => {
+    if (!isWrittenPlainly(request.url)) return reply.callNotFound();
+    return reply.type(registry.contentType).send(await registry.metrics());
+  });
 }
+
+/** Proxies keep in what is called so. The router would also take `/metrics/` and `/%6detrics` for it. */
+const isWrittenPlainly = (url: string): boolean => url.split('?', 1)[0] === '/metrics';
 
 /** The jobs of the whole database by task and state, and the jobs that this process gave up. */
 function addJobMetrics(registry: Registry, jobs: Jobs): void {

@@ -1,7 +1,7 @@
 // own process: starts processes, which is slow from a large process
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -63,6 +63,11 @@ afterAll(async () => {
 });
 
 const file = (name = 'good') => path.join(base, name);
+const partialsOf = async (name: string) =>
+  (await readdir(base))
+    .filter((found) => found.startsWith(name) && found.endsWith('.partial'))
+    .map((found) => file(found))
+    .sort();
 const settings = (env: Record<string, string> = {}) => ({
   DATABASE_URL: source.database.url,
   DATA_DIR: source.dataDir,
@@ -114,25 +119,32 @@ describe('a backup', () => {
     await blocker.query('begin; lock table secrets in access exclusive mode');
     const child = startCommand('backup', ['create', file('killed')], settings());
     const ended = new Promise((resolve) => child.once('close', resolve));
-    await waitUntil(async () => (await stat(file('killed.partial')).catch(() => null)) !== null);
-    await waitUntil(async () => (await readFile(file('killed.partial'), 'latin1')).includes('"kind":"rows"'));
+    await waitUntil(async () => (await partialsOf('killed')).length === 1);
+    const [left] = await partialsOf('killed');
+    await waitUntil(async () => (await readFile(left!, 'latin1')).includes('"kind":"rows"'));
     child.kill('SIGKILL');
     await ended;
     await blocker.query('rollback');
     blocker.release();
     expect(existsSync(file('killed'))).toBe(false);
-    expect(await backup(['verify', file('killed.partial')])).toEqual({
-      code: 1,
-      output: `${file('killed.partial')} is cut off.\n`,
-    });
+    expect(await backup(['verify', left!])).toEqual({ code: 1, output: `${left} is cut off.\n` });
+    // a leftover of a former version, which others may read
+    await writeFile(file('killed.partial'), '', { mode: 0o644 });
     expect((await backup(['create', file('killed')])).code).toBe(0);
-    expect(existsSync(file('killed.partial'))).toBe(false);
+    expect((await stat(file('killed'))).mode & 0o777).toBe(0o600);
+    expect(await partialsOf('killed')).toEqual([file('killed.partial'), left].sort());
   });
 
   it('with a changed or a missing byte, or another passphrase, is not taken for whole', async () => {
     const bytes = await readFile(file());
     await writeFile(file('cut'), bytes.subarray(0, -100));
     await writeFile(file('other'), 'hello\n');
+    for (const head of ['null', '3', '{}', '{"kind":"rows","bytes":-1}']) {
+      await writeFile(file('headless'), `PLATFORM BACKUP 1\n${head}\n`);
+      expect((await backup(['verify', file('headless')])).output).toBe(
+        `${file('headless')} was changed: a piece has no description.\n`,
+      );
+    }
     expect((await backup(['verify', file('changed')])).output).toMatch(/changed was changed: .* has another checksum/);
     expect((await backup(['verify', file('cut')])).output).toBe(`${file('cut')} is cut off.\n`);
     expect((await backup(['verify', file('other')])).output).toBe(`${file('other')} is no backup of this service.\n`);
@@ -216,8 +228,19 @@ describe('a restore', () => {
       code: 1,
       output: expect.stringMatching(/^The store of files has .* already\. Restore into an empty one\.\n$/) as string,
     });
-    // the same place is still empty
-    expect((await runCommand('restore', [file()], env)).code).toBe(0);
+    // the keys come last, and there is no place for them
+    const nowhere = await runCommand('restore', [file()], { ...env, KEYS_DIR: path.join(file(), 'below') });
+    expect([nowhere.code, nowhere.output]).toEqual([1, expect.stringMatching(/ENOTDIR.*\n$/)]);
+    const keys = path.join(base, 'volume');
+    await mkdir(path.join(keys, 'lost+found'), { recursive: true });
+    await writeFile(path.join(keys, 'app.key'), '');
+    const withKeys = { ...env, KEYS_DIR: keys };
+    expect((await runCommand('restore', [file()], withKeys)).output).toBe(
+      `${keys} has keys already. Restore into another KEYS_DIR.\n`,
+    );
+    await rm(path.join(keys, 'app.key'));
+    // the same place is still empty, and a volume has a folder of its own
+    expect(await runCommand('restore', [file()], withKeys)).toMatchObject({ code: 0 });
   });
 
   it('of a newer version is refused in one sentence', async () => {

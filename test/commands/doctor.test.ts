@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { DoctorFinding } from '../../src/commands/doctor/finding.ts';
 import { ROOT_KEYS, startOwnApp, type TestApp } from '../support/app.ts';
 import { runCommand, runScript } from '../support/command.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { type Person, register } from '../support/person.ts';
 import { newSecret } from '../vault/secrets/new-secret.ts';
@@ -65,6 +66,22 @@ it('says one line for each check, and ends with 0, where nothing fails', async (
     'events',
   ]);
   expect(lines).toContain('ok    root keys   the 1 that the database names fit');
+});
+
+it('says of a database that is behind only that it is: a start makes the rest', async () => {
+  const empty = await createTestDatabase({ template: 'template0' });
+  try {
+    const { code, findings } = await found({ DATABASE_URL: empty.url });
+    expect(findings.filter(({ status }) => status === 'fail')).toEqual([]);
+    expect(code).toBe(0);
+    expect(notOk(findings, 'migrations')).toEqual([
+      expect.objectContaining({ status: 'warn', remedy: 'Start: it applies them.' }),
+    ]);
+    const checks = findings.map(({ check }) => check);
+    expect(checks.slice(checks.indexOf('database'))).toEqual(['database', 'migrations', 'clock']);
+  } finally {
+    await empty.drop();
+  }
 });
 
 it('says what fails outside, with the remedy', async () => {

@@ -14,7 +14,10 @@ interface ComposeService {
   profiles?: string[];
   depends_on?: string[] | Record<string, unknown>;
 }
-const compose = parse(read('compose.yaml'), { merge: true }) as { services: Record<string, ComposeService> };
+const compose = parse(read('compose.yaml'), { merge: true }) as {
+  services: Record<string, ComposeService>;
+  networks: { default: { ipam: { config: [{ subnet: string }] } } };
+};
 
 /** The settings that a file gives the service. */
 const settings: Record<string, () => string[]> = {
@@ -49,6 +52,11 @@ test('each node of compose.yaml differs by its profile alone, and waits for serv
     const names = Array.isArray(service.depends_on) ? service.depends_on : Object.keys(service.depends_on ?? {});
     for (const name of names) expect(compose.services).toHaveProperty(name);
   }
+});
+
+test('the nodes of compose.yaml believe their proxy, which is in their network', () => {
+  const [{ subnet }] = compose.networks.default.ipam.config;
+  expect(compose.services.node!.environment!.TRUSTED_PROXIES).toBe(`\${TRUSTED_PROXIES:-${subnet}}`);
 });
 
 test('an image has what a release has: the build sees all that it takes, and nothing that is made', () => {

@@ -111,6 +111,14 @@ describe.each([
 
   const send = (method: string, at: string, body?: BodyInit, headers: Record<string, string> = {}) =>
     fetch(`${url}${at}`, { method, headers: { ...ann.headers, ...headers }, ...(body !== undefined && { body }) });
+  /** Of a path as it is written: `fetch` would tidy it. */
+  const statusOf = async (at: string, of = url): Promise<number | undefined> => {
+    const { hostname, port } = new URL(of);
+    const request = http.get({ hostname, port, path: at });
+    const [answer] = (await once(request, 'response')) as [http.IncomingMessage];
+    answer.resume();
+    return answer.statusCode;
+  };
   const namespace = (name: string) =>
     send('POST', `${ann.home}/namespaces`, JSON.stringify({ name }), { 'content-type': 'application/json' });
 
@@ -118,7 +126,20 @@ describe.each([
     expect((await namespace('through')).status).toBe(201);
     expect((await send('GET', '/docs/')).status).toBe(200);
     expect((await fetch(`${app.url}/metrics`)).status).toBe(200);
-    expect((await fetch(`${url}/metrics`)).status).toBe(404);
+    for (const at of [
+      '/metrics',
+      '/metrics/',
+      '/metrics/x',
+      '/metrics?x',
+      '/%6detrics',
+      '//metrics',
+      '/docs/../metrics',
+    ])
+      expect([at, await statusOf(at)]).toEqual([at, 404]);
+    // nor does the service, where a proxy blocks no more than the name
+    for (const at of ['/metrics/', '/%6detrics', '//metrics', '/metrics/?x'])
+      expect([at, await statusOf(at, app.url)]).toEqual([at, 404]);
+    expect(await statusOf('/metrics?x', app.url)).toBe(200);
   });
 
   test('events leave at once, over SSE and over a WebSocket', async () => {

@@ -8,6 +8,7 @@ import { checkMailServer } from '../../platform/mail/mail.ts';
 import { dnsAnswers } from '../../platform/outbound/names.ts';
 import { Storage } from '../../platform/storage/storage.ts';
 import { type Check, fail, ok, warn } from './finding.ts';
+import { isReadOnlyOfOthers, mayOthersRead } from './key-modes.ts';
 
 const PROBE = 'doctor';
 const LOW_BYTES = 1024 ** 3;
@@ -92,7 +93,8 @@ const keyFilesCheck = ({ keysDir, appSecret, rootKeys }: Config): Check => ({
     const names = ['jwt.json', ...(appSecret ? [] : ['app.key'])].map((name) => path.join(keysDir, name));
     const missing = names.filter((file) => !existsSync(file));
     for (const file of names) if (existsSync(file)) readFileSync(file);
-    const open = [keysDir, ...names].filter((file) => existsSync(file) && (statSync(file).mode & 0o077) !== 0);
+    const isOfOthers = existsSync(keysDir) && isReadOnlyOfOthers(keysDir);
+    const open = [keysDir, ...names].filter((file) => existsSync(file) && mayOthersRead(statSync(file), isOfOthers));
     return [
       ...missing.map((file) => warn(`${file} is not there.`, 'A start makes it. Put it back if there was one.')),
       ...open.map((file) => warn(`Others may read ${file}.`, `chmod go= ${file}`)),

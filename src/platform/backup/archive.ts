@@ -1,4 +1,4 @@
-import { createHash, type Hash } from 'node:crypto';
+import { createHash, type Hash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 
@@ -29,15 +29,17 @@ const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).dig
 
 /**
  * Writes an archive: a line with its name, then pieces, each a line of JSON followed by its bytes. It has its name only
- * when it is whole and on disk: a run that is killed leaves `FILE.partial`.
+ * when it is whole and on disk: a run that is killed leaves `FILE.ID.partial`.
  */
 export class ArchiveWriter {
   readonly #file: string;
+  readonly #partial: string;
   readonly #handle: FileHandle;
   readonly #all: Hash = createHash('sha256');
 
-  private constructor(file: string, handle: FileHandle) {
+  private constructor(file: string, partial: string, handle: FileHandle) {
     this.#file = file;
+    this.#partial = partial;
     this.#handle = handle;
   }
 
@@ -54,9 +56,11 @@ export class ArchiveWriter {
       },
     );
     if (isTaken) throw new Error(`${file} is there already. Give the backup another name.`);
-    const handle = await open(`${file}.partial`, 'w', 0o600);
+    // of this run alone: an older file would keep its mode, and two runs would write into each other's
+    const partial = `${file}.${randomBytes(4).toString('hex')}.partial`;
+    const handle = await open(partial, 'wx', 0o600);
     await handle.write(TITLE);
-    return new ArchiveWriter(file, handle);
+    return new ArchiveWriter(file, partial, handle);
   }
 
   async add(description: Description, bytes: Buffer): Promise<void> {
@@ -72,13 +76,13 @@ export class ArchiveWriter {
     await this.#handle.write(`${JSON.stringify(end)}\n`);
     await this.#handle.sync();
     await this.#handle.close();
-    await rename(`${this.#file}.partial`, this.#file);
+    await rename(this.#partial, this.#file);
   }
 
   /** Removes what was written. */
   async abandon(): Promise<void> {
     await this.#handle.close();
-    await rm(`${this.#file}.partial`, { force: true });
+    await rm(this.#partial, { force: true });
   }
 }
 
@@ -167,9 +171,20 @@ export async function* piecesOf(file: string): AsyncGenerator<{ head: PieceHead;
 }
 
 function headOf(line: string, file: string): PieceHead {
+  const none = `${file} was changed: a piece has no description.`;
+  let head: unknown;
   try {
-    return JSON.parse(line) as PieceHead;
+    head = JSON.parse(line);
   } catch (cause) {
-    throw new Error(`${file} was changed: a piece has no description.`, { cause });
+    throw new Error(none, { cause });
   }
+  if (!isHead(head)) throw new Error(none);
+  return head;
+}
+
+/** Whether it can be read on: the checksums find what else was changed. */
+function isHead(value: unknown): value is PieceHead {
+  if (typeof value !== 'object' || value === null) return false;
+  const { kind, bytes } = value as Partial<Record<keyof PieceHead, unknown>>;
+  return typeof kind === 'string' && Number.isSafeInteger(bytes) && Number(bytes) >= 0;
 }

@@ -1,4 +1,5 @@
 import { randomBytes, scrypt } from 'node:crypto';
+import { existsSync, readdirSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { open, seal } from '../keys/aead.ts';
 
@@ -16,6 +17,10 @@ const derive = promisify(scrypt) as unknown as (
 
 /** The names and texts of key files. */
 export type KeyFiles = Readonly<Record<string, string>>;
+
+/** The names of the key files of a folder. A volume has other entries too, such as `lost+found`. */
+export const keyNamesIn = (keysDir: string): string[] =>
+  existsSync(keysDir) ? readdirSync(keysDir).filter((name) => /\.(key|json|pem)$/.test(name)) : [];
 
 /** Seals keys with AES-256-GCM under a key that scrypt derives from the passphrase. */
 export async function sealKeys(keys: KeyFiles, passphrase: string): Promise<Buffer> {

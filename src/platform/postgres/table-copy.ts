@@ -39,27 +39,37 @@ const FOREIGN_KEYS = `select format('%I.%I', n.nspname, c.relname) as table, quo
   from pg_constraint k join pg_class c on c.oid = k.conrelid join pg_namespace n on n.oid = c.relnamespace
   where k.contype = 'f' and k.conparentid = 0 and n.nspname in ${SCHEMAS}`;
 
-/** Texts of values mean the same at both ends. */
-const PLAIN_TEXTS = `set datestyle = 'ISO, YMD'; set intervalstyle = 'postgres'; set bytea_output = 'hex';
-  set extra_float_digits = 1; set timezone = 'UTC'; set statement_timeout = 0; set lock_timeout = 0;
-  set idle_in_transaction_session_timeout = 0`;
+/**
+ * Texts of values mean the same at both ends, and no limit of requests holds. All of it ends with the transaction: a
+ * pooler may give other sessions the connection, and may give each transaction another one.
+ */
+const FOR_COPY = `set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres'; set local bytea_output = 'hex';
+  set local extra_float_digits = 1; set local timezone = 'UTC'; set local statement_timeout = 0;
+  set local lock_timeout = 0; set local idle_in_transaction_session_timeout = 0`;
 
-const MOST_ROWS = 2_000;
+/** A fetch comes whole into memory, and a field may have 2 MiB: no size of rows before says how large the next are. */
+const ROWS_AT_ONCE = 50;
 const BATCH_CHARACTERS = 1024 * 1024;
 
-/** A connection for a copy: without the limits of requests. */
+/** A connection for one copy. */
 export async function connectForCopy(url: string, applicationName: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, application_name: applicationName });
   await client.connect();
-  await client.query(PLAIN_TEXTS);
-  // PostgreSQL supports it since version 17
-  await client.query(`select set_config(name, '0', false) from pg_settings where name = 'transaction_timeout'`);
   return client;
 }
 
+async function begin(client: pg.Client, mode: string): Promise<void> {
+  await client.query(`begin ${mode}; ${FOR_COPY}`);
+  // PostgreSQL supports it since version 17
+  await client.query(`select set_config(name, '0', true) from pg_settings where name = 'transaction_timeout'`);
+}
+
 /** Begins to read one state of the database, whatever is written meanwhile. It holds up no writer and no event. */
-export const beginSnapshot = (client: pg.Client): Promise<unknown> =>
-  client.query('begin isolation level repeatable read read only');
+export const beginSnapshot = (client: pg.Client): Promise<void> =>
+  begin(client, 'isolation level repeatable read read only');
+
+/** Begins to fill a database. */
+export const beginFill = (client: pg.Client): Promise<void> => begin(client, 'isolation level read committed');
 
 /** The shape of the database of a connection. */
 export async function shapeOf(client: pg.Client): Promise<DatabaseShape> {
@@ -74,14 +84,27 @@ export async function shapeOf(client: pg.Client): Promise<DatabaseShape> {
 /** The rows of a table as texts, in batches of about a megabyte. */
 export async function* rowsOf(client: pg.Client, { name }: TableShape): AsyncGenerator<string[], void, void> {
   await client.query(`declare copied no scroll cursor for select t::text as row from ${name} t`);
-  for (let count = 8; ; ) {
-    const { rows } = await client.query<{ row: string }>(`fetch ${count} from copied`);
-    if (rows.length === 0) break;
-    yield rows.map(({ row }) => row);
-    const characters = rows.reduce((sum, { row }) => sum + row.length, 0);
-    count = Math.max(1, Math.min(MOST_ROWS, Math.floor((count * BATCH_CHARACTERS) / characters)));
+  let batch: string[] = [];
+  let characters = 0;
+  for await (const row of fetched(client)) {
+    batch.push(row);
+    characters += row.length;
+    if (characters < BATCH_CHARACTERS) continue;
+    yield batch;
+    batch = [];
+    characters = 0;
   }
+  if (batch.length > 0) yield batch;
   await client.query('close copied');
+}
+
+/** The rows of the cursor, one by one. */
+async function* fetched(client: pg.Client): AsyncGenerator<string, void, void> {
+  for (;;) {
+    const { rows } = await client.query<{ row: string }>(`fetch ${ROWS_AT_ONCE} from copied`);
+    if (rows.length === 0) return;
+    for (const { row } of rows) yield row;
+  }
 }
 
 /** Number of tables that a database has. */

@@ -30,7 +30,7 @@ export function takeEnvFile(args: readonly string[], env: NodeJS.ProcessEnv): st
 
 const isGiven = (name: string, env: NodeJS.ProcessEnv): boolean =>
   [name, fileVariable(name), name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : name].some(
-    (other) => env[other] !== undefined,
+    (other) => !!env[other], // an empty one counts as unset
   );
 
 function valuesOf(file: string): Record<string, string | undefined> {

@@ -21,6 +21,17 @@ export const OWN_PREFIXES: readonly string[] = [
   'SSO_',
 ];
 
+/**
+ * What tells that a group is set up as it is meant: beside it, others of the prefix are what a hosting platform adds on
+ * its own (`DATABASE_HOST`, `SMTP_PASSWORD`), and what was meant has its effect without them.
+ */
+const SET_UP_BY: ReadonlyMap<string, string> = new Map([
+  ['CORS_', 'CORS_ORIGINS'],
+  ['DATABASE_', 'DATABASE_URL'],
+  ['S3_', 'S3_BUCKET'],
+  ['SMTP_', 'SMTP_URL'],
+]);
+
 /** Names of other programs that are one letter from one of ours. */
 const OTHERS = new Set(['API_URL', 'API_SECRET', 'APP_URI', 'APP_URLS']);
 
@@ -33,6 +44,14 @@ const isServiceLink = (name: string, value: string): boolean =>
 /** How many letters may differ: the shorter a name is, the more names of others are like it. */
 const toleranceOf = ({ length }: string): number => (length >= 12 ? 2 : length >= 6 ? 1 : 0);
 
+/** Sentences about variables that are no settings. */
+export interface Misspelt {
+  /** The service must not start with these. */
+  problems: string[];
+  /** These are probably of others. */
+  warnings: string[];
+}
+
 /**
  * One sentence for each variable that was probably meant as a setting: it begins like ours, or differs in a letter or
  * two. An empty one counts as unset.
@@ -43,27 +62,50 @@ export function misspeltVariables(
   env: NodeJS.ProcessEnv,
   variables: readonly string[],
   foreign: readonly string[],
-): string[] {
+): Misspelt {
   const known = new Set([...variables, ...variables.map(fileVariable), ...foreign, ...OTHERS]);
-  return Object.entries(env).flatMap(([name, value]) => {
-    if (!value || known.has(name) || isServiceLink(name, value)) return [];
-    const meant = meantBy(name, variables);
-    if (meant === undefined) return [];
-    const remedy = 'If it belongs to another program, name it in FOREIGN_VARIABLES.';
-    return [`${name} is not a setting. Did you mean ${meant}? ${remedy}`];
-  });
+  const found: Misspelt = { problems: [], warnings: [] };
+  for (const [name, value] of Object.entries(env)) {
+    if (!value || known.has(name) || isServiceLink(name, value)) continue;
+    const slip = slipOf(name, variables);
+    const meant = slip ?? kinOf(name, variables);
+    if (meant === undefined) continue;
+    const setUpBy = slip === undefined ? setUpBeside(name, env) : undefined;
+    if (setUpBy) found.warnings.push(`${name} is not a setting and has no effect beside ${setUpBy}. ${REMEDY}`);
+    else found.problems.push(`${name} is not a setting. Did you mean ${meant}? ${REMEDY}`);
+  }
+  return found;
 }
 
-function meantBy(name: string, variables: readonly string[]): string | undefined {
+const REMEDY = 'If it belongs to another program, name it in FOREIGN_VARIABLES.';
+
+/** The setting that says that the group of a variable is set up. */
+function setUpBeside(name: string, env: NodeJS.ProcessEnv): string | undefined {
+  const setting = [...SET_UP_BY].find(([prefix]) => name.startsWith(prefix))?.[1];
+  return setting && [setting, fileVariable(setting)].find((variable) => env[variable]);
+}
+
+/** The stem of a name, and what a setting is called that is given the same way: itself or by a file. */
+function formOf(name: string): { stem: string; full: (variable: string) => string } {
   const suffix = fileVariable('');
-  const isFile = name.endsWith(suffix);
-  const stem = isFile ? name.slice(0, -suffix.length) : name;
-  const full = (variable: string): string => (isFile ? fileVariable(variable) : variable);
+  if (!name.endsWith(suffix)) return { stem: name, full: (variable) => variable };
+  return { stem: name.slice(0, -suffix.length), full: fileVariable };
+}
+
+/** The setting from which a name differs in a letter or two. */
+function slipOf(name: string, variables: readonly string[]): string | undefined {
+  const { stem, full } = formOf(name);
   const near = nearest(stem, variables);
   if (near && isSlip(stem, near.variable, near.distance)) return full(near.variable);
   // `DATABASE_URL_FIEL`
   const nearFile = nearest(name, variables.map(fileVariable));
   if (nearFile && nearFile.distance <= 1 && nearFile.variable.length >= 12) return nearFile.variable;
+  return undefined;
+}
+
+/** The setting of the same prefix that is most like it. */
+function kinOf(name: string, variables: readonly string[]): string | undefined {
+  const { stem, full } = formOf(name);
   const prefix = OWN_PREFIXES.find((own) => name.startsWith(own));
   if (prefix === undefined) return undefined;
   const own = variables.filter((variable) => variable.startsWith(prefix));
