@@ -93,7 +93,13 @@ const ImportWorkspaceInput = builder.inputType('ImportWorkspaceInput', {
       required: true,
       constraints: {
         maxBytes: limits.bytes,
-        shape: { name: 'WorkspaceDocument', schema: workspaceSchema, check: checkWorkspaceForm },
+        shape: {
+          name: 'WorkspaceDocument',
+          schema: workspaceSchema,
+          // instances may be given the secrets that a document must not have
+          sensitive: ['configuration', 'auth_config', 'connection_credentials'],
+          check: checkWorkspaceForm,
+        },
       },
       description: 'The document, such as an export. `/schemas/workspace.json` describes it.',
     }),
