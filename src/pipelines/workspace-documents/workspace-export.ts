@@ -10,7 +10,8 @@ import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secret
 import { limitsByName, type WorkspaceLimits } from '../../models/model-entitlements/workspace-limits.ts';
 import { entitlementsOf } from '../../models/views.ts';
 import { workspaceSettings } from '../../tenancy/views.ts';
-import { instancesByTool, wholeInstances, wholeTools } from '../../tools/views.ts';
+import { fieldsOf } from '../../tools/tool-instances/configuration.ts';
+import { instancesByTool, schemasOfInstances, wholeInstances, wholeTools } from '../../tools/views.ts';
 import type { RecipeRequirements } from '../recipes/recipe-document.ts';
 import {
   AppExport,
@@ -67,8 +68,15 @@ interface EntitlementRow extends Omit<EntitlementPart, 'model' | 'limits'> {
   workspace_limits: WorkspaceLimits;
 }
 
+interface ToolSchemas {
+  slug: string;
+  configSchema: object[];
+  credentialSchema: object[];
+}
+
 interface WholeWorkspace {
   workspace: WorkspaceSettings | null;
+  schemas: ToolSchemas[];
   namespaces: Identified<NamespacePart>[];
   tools: ToolPart[];
   tool_instances: InstanceRow[];
@@ -98,6 +106,7 @@ const BYTES = `select (select coalesce(sum(a.bytes), 0) from (${bytesOfApps}) a)
 
 // one statement: all parts are of one moment
 const WHOLE = `select (select to_json(w) from (${workspaceSettings('$1', '$2')}) w) as workspace,
+  (select coalesce(json_agg(s), '[]') from (${schemasOfInstances('$1', '$2')}) s) as schemas,
   ${rows(NAMESPACES, 'id', 'namespaces')},
   ${rows(TOOLS, 'slug', 'tools')},
   ${rows(INSTANCES, 'id', 'tool_instances')},
@@ -170,6 +179,8 @@ class WorkspaceExport {
   readonly #warnings = new Set<string>();
   readonly #hider: SecretHider;
   readonly #namespaces: ReadonlyMap<string, string>;
+  /** Names of the fields that each tool keeps secret, by its slug. */
+  readonly #sensitive: ReadonlyMap<string, ReadonlySet<string>>;
   readonly #instanceKeys: ReadonlyMap<string, string>;
   readonly #appKeys: ReadonlyMap<string, string>;
   /** Local names by identifier. */
@@ -182,6 +193,7 @@ class WorkspaceExport {
     const named = whole.tool_instances.flatMap(({ client_secret_vault_id }) => nameIn(client_secret_vault_id) ?? []);
     this.#hider = new SecretHider(this.#warnings, [...secrets.values(), ...named, ...secretsNamedIn(whole)]);
     this.#namespaces = new Map(whole.namespaces.map(({ id, slug }) => [id, slug]));
+    this.#sensitive = new Map(whole.schemas.map(({ slug, ...tool }) => [slug, fieldsOf(tool).sensitive]));
     this.#instanceKeys = keysOf(whole.tool_instances, 'instance');
     this.#appKeys = keysOf(whole.apps, 'app');
     this.#around = new Map([
@@ -234,15 +246,26 @@ class WorkspaceExport {
       callback_url,
       scopes_override: scopes_override.length > 0 ? scopes_override : null,
     });
-    const credentials = Object.keys(credential_refs).sort();
+    const kept = this.#configuration(row);
+    const credentials = [...new Set([...Object.keys(credential_refs), ...kept.secrets])].sort();
     return {
       key: this.#instanceKeys.get(id)!,
       tool,
       ...(namespace_id !== null && { namespace: this.#namespaces.get(namespace_id)! }),
       name,
-      ...this.#withNames(withoutEmpty(part)),
+      ...this.#withNames(withoutEmpty({ ...part, configuration: kept.plain })),
       ...(credentials.length > 0 && { credentials }),
       ...(Object.keys(client).length > 0 && { connection_credentials: client }),
+    };
+  }
+
+  /** Fields may have become sensitive after the instance was configured: what it has in them counts as a credential. */
+  #configuration({ tool, configuration }: InstanceRow): { plain: InstancePart['configuration']; secrets: string[] } {
+    const sensitive = this.#sensitive.get(tool);
+    const entries = Object.entries(configuration ?? {});
+    return {
+      plain: Object.fromEntries(entries.filter(([name]) => !sensitive?.has(name))),
+      secrets: entries.flatMap(([name]) => (sensitive?.has(name) ? [name] : [])),
     };
   }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
-import { imported, newTool } from './workspaces.ts';
+import { exported, imported, newInstance, newTool, newWorkspace, orgOf, sent } from './workspaces.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -52,3 +52,29 @@ async function graphQLErrors(who: Person, document: object): Promise<unknown> {
   expect(errors).toHaveLength(1);
   return errors;
 }
+
+test('a field that became sensitive after an instance was made is a credential in the export', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const fields = [
+    { name: 'host', type: 'string' },
+    { name: 'phrase', type: 'string' },
+  ];
+  const tool = await newTool(ann, 'own', { config_schema: fields });
+  const configuration = { host: 'https://a.test', phrase: 'blue horse seven', api_key: 'k' };
+  await newInstance(ann, ann.home, tool, { configuration });
+  const config_schema = fields.map((field) => ({ ...field, sensitive: field.name === 'phrase' }));
+  await sent(ann, 'PUT', `${orgOf(ann)}/tools/${tool}`, { config_schema });
+  const { document } = (await exported(ann)).body;
+  expect(document.tool_instances).toMatchObject([
+    { configuration: { host: 'https://a.test' }, credentials: ['api_key', 'phrase'] },
+  ]);
+  expect(JSON.stringify(document)).not.toContain('blue horse');
+  const { status, body } = await imported(ann, await newWorkspace(ann), { document });
+  expect([status, body.missing.map(({ kind, name }) => [kind, name])]).toEqual([
+    200,
+    [
+      ['credential', 'api_key'],
+      ['credential', 'phrase'],
+    ],
+  ]);
+});
