@@ -6,7 +6,7 @@ import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, notFound } from '../../kernel/errors.ts';
 import { kindOfId } from '../../kernel/ids.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
-import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
+import { masked, SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
 import { limitsByName, type WorkspaceLimits } from '../../models/model-entitlements/workspace-limits.ts';
 import { entitlementsOf } from '../../models/views.ts';
 import { workspaceSettings } from '../../tenancy/views.ts';
@@ -212,7 +212,7 @@ class WorkspaceExport {
     const document: WorkspaceDocument = {
       format: FORMAT,
       version: VERSION,
-      workspace: this.#described(withoutEmpty(workspace!)),
+      workspace: this.#settings(withoutEmpty(workspace!)),
       namespaces: others.map(({ id: _id, ...part }) => this.#described(withoutEmpty(part))),
       tools: this.#whole.tools.map((tool) => this.#tool(withoutEmpty(tool))),
       tool_instances: this.#whole.tool_instances.map((row) => this.#instance(row)),
@@ -229,6 +229,10 @@ class WorkspaceExport {
     return typeof description === 'string' ? { ...part, description: this.#hidden(description, 'description') } : part;
   }
 
+  #settings({ tags, ...part }: WorkspaceSettings): WorkspaceSettings {
+    return { ...this.#described(part), ...(tags && { tags: this.#hidden(tags, 'tags') }) };
+  }
+
   #hidden<Value>(value: Value, key = ''): Value {
     return withoutPlainSecrets(value, this.#hider, key);
   }
@@ -240,11 +244,11 @@ class WorkspaceExport {
   #instance(row: InstanceRow): InstancePart {
     const { id, name, tool, namespace_id, credential_refs, client_secret_vault_id, ...rest } = row;
     const { client_id, callback_url, scopes_override, ...part } = rest;
+    const scopes = scopes_override.length > 0 ? scopes_override : null;
     const client = withoutEmpty({
-      client_id,
+      ...this.#hidden({ client_id, scopes_override: scopes }),
       client_secret: this.#clientSecret(row, client_secret_vault_id),
-      callback_url,
-      scopes_override: scopes_override.length > 0 ? scopes_override : null,
+      callback_url: this.#callbackUrl(name, callback_url),
     });
     const kept = this.#configuration(row);
     const credentials = [...new Set([...Object.keys(credential_refs), ...kept.secrets])].sort();
@@ -283,6 +287,13 @@ class WorkspaceExport {
     return secret === undefined ? id : `{{secret.${secret}}}`;
   }
 
+  /** An address with a placeholder leads nowhere, and may be no address any more. */
+  #callbackUrl(name: string, url: string | null): string | null {
+    if (url === null || masked({ callback_url: url }).callback_url === url) return url;
+    this.#warnings.add(`The callback address of the tool instance '${name}' may hold a secret: it has none here.`);
+    return null;
+  }
+
   /** The reference to the secret of a client as all others are: by its name. */
   #clientSecret({ name }: InstanceRow, reference: string | null): string | null {
     if (reference === null) return null;
@@ -297,7 +308,7 @@ class WorkspaceExport {
 
   #entitlement({ logical_model_id: model, workspace_limits, ...part }: EntitlementRow): EntitlementPart {
     const named = limitsByName(workspace_limits);
-    return { model, limits: this.#hidden(named), ...withoutEmpty(part) };
+    return { model, limits: this.#hidden(named), ...this.#hidden(withoutEmpty(part)) };
   }
 
   #app(app: WholeApp): AppPart {

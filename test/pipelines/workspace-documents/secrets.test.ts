@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
-import { exported, imported, newInstance, newTool, newWorkspace, orgOf, sent } from './workspaces.ts';
+import { exported, imported, newInstance, newModel, newTool, newWorkspace, orgOf, sent } from './workspaces.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -10,6 +10,8 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const SECRET = 'sk-live-4eC39HqLyjWDarjtT1zdp7dc';
+
+const PLACEHOLDER = /^\{\{secret\.\w+\}\}$/;
 
 const documentOf = (...tool_instances: object[]) => ({
   format: 'workspace',
@@ -77,4 +79,34 @@ test('a field that became sensitive after an instance was made is a credential i
       ['credential', 'phrase'],
     ],
   ]);
+});
+
+test('clients, entitlements and labels leave without the secrets that somebody wrote into them', async () => {
+  const ann = await register(app, { name: 'ann' });
+  await newModel(ann, 'large');
+  const entitlement = { logical_model_id: 'large', allowed_purposes: [SECRET], allowed_endpoints: ['answers'] };
+  await sent(ann, 'POST', `${ann.home}/model-entitlements`, entitlement);
+  await sent(ann, 'PUT', ann.home, { tags: ['ours', SECRET] });
+  const connection_credentials = {
+    client_id: SECRET,
+    callback_url: `https://user:${SECRET}@h.test/cb?access_token=${SECRET}`,
+    scopes_override: ['read', SECRET],
+  };
+  await newInstance(ann, ann.home, await newTool(ann, 'own'), { connection_credentials });
+  const plain = { connection_credentials: { client_id: 'us', callback_url: 'https://h.test/cb?of=1' } };
+  await newInstance(ann, ann.home, await newTool(ann, 'plain'), { name: 'Plain', ...plain });
+  const { document, warnings } = (await exported(ann)).body;
+  expect(JSON.stringify(document)).not.toContain('sk-live');
+  expect(document).toMatchObject({
+    workspace: { tags: ['ours', expect.stringMatching(PLACEHOLDER)] },
+    entitlements: [{ allowed_endpoints: ['answers'], allowed_purposes: [expect.stringMatching(PLACEHOLDER)] }],
+    tool_instances: [
+      { connection_credentials: { scopes_override: ['read', expect.stringMatching(PLACEHOLDER)] } },
+      { ...plain },
+    ],
+  });
+  expect(document.tool_instances[0]!.connection_credentials).not.toHaveProperty('callback_url');
+  expect(warnings).toContain("The callback address of the tool instance 'Ours' may hold a secret: it has none here.");
+  const { status, body } = await imported(ann, await newWorkspace(ann), { document });
+  expect([status, JSON.stringify(body)]).toEqual([200, expect.any(String)]);
 });
