@@ -5,6 +5,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, notFound } from '../../kernel/errors.ts';
 import { kindOfId } from '../../kernel/ids.ts';
+import { overloadOf, VALUES_PER_KEY } from '../../kernel/json-shape.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
 import { masked, SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
 import { limitsByName, type WorkspaceLimits } from '../../models/model-entitlements/workspace-limits.ts';
@@ -29,6 +30,7 @@ import { withoutReferences } from '../recipes/recipe-references.ts';
 import { SecretHider, secretsNamedIn } from '../recipes/secret-hider.ts';
 import {
   type AppPart,
+  bounds,
   type EntitlementPart,
   type EnvironmentPart,
   FORMAT,
@@ -132,8 +134,9 @@ export async function exportWorkspace(
   refuseTooMuch(whole, workspaceId);
   const secrets = await secretNamesIn(deps, caller, place, whole);
   const exported = new WorkspaceExport(whole, workspaceId, secrets).result();
-  const bytes = Buffer.byteLength(JSON.stringify(exported.document));
-  if (bytes > limits.bytes) throw tooLarge(workspaceId);
+  const text = JSON.stringify(exported.document);
+  if (Buffer.byteLength(text) > limits.bytes) throw tooLarge(workspaceId);
+  refuseOverload(text, workspaceId);
   refuseGrown(exported.document, workspaceId);
   return exported;
 }
@@ -149,6 +152,18 @@ function refuseTooMuch(whole: WholeWorkspace, workspaceId: string): void {
       'too_large',
       `The app '${app.name}' has more parts than a recipe may have.`,
     );
+}
+
+/** No import would take it: few bytes may hold many values. */
+function refuseOverload(text: string, workspaceId: string): void {
+  const overload = overloadOf(text, bounds);
+  if (!overload) return;
+  const most =
+    overload === 'values'
+      ? `${bounds.maxValues} values, where each key counts as ${VALUES_PER_KEY} more`
+      : `${bounds.maxDepth} levels of lists and objects`;
+  const message = `A document of a workspace has at most ${most}: the workspace has more.`;
+  throw conflict('workspace', workspaceId, 'too_large', message);
 }
 
 /** Names in place of identifiers may be longer. */
