@@ -23,7 +23,7 @@ const tooLarge = (message: string) => ({
   body: { message: expect.stringContaining(message), details: { reason: 'too_large' } },
 });
 
-test('what is exported can be imported: a workspace with more values than a request may have is not exported', async () => {
+test('what is exported can be imported: a workspace with more values than a request may have is not', async () => {
   const ann = await register(app, { name: 'ann' });
   const apps = Array.from({ length: 9 }, (_, at) => shop(`shop-${at}`));
   const document = { format: 'workspace', version: 1, workspace: { name: 'Any' }, apps };
