@@ -141,7 +141,15 @@ builder.mutationFields((t) => ({
       'action.created',
     ],
     args: { ...workspaceArgs(), ...inputArg(ImportWorkspaceInput, 'The document.') },
-    resolve: ({ workspace }, { input }, { caller, services }) =>
-      services.workspaceDocuments.import(caller, workspace, input),
+    resolve: async ({ workspace }, { input }, { caller, services }) => {
+      const imported = await services.workspaceDocuments.import(caller, workspace, input);
+      if (!input.dryRun) return imported;
+      const { orgId, workspaceId } = workspace;
+      // else it would look like an import
+      const entry = { orgId, workspaceId, resourceId: workspaceId, metadata: { dry_run: true } };
+      const label = { action: 'import', resourceType: 'workspace', field: 'importWorkspace' } as const;
+      await services.activity.recordNow(caller, { ...label, ...entry }, imported);
+      return imported;
+    },
   }),
 }));
