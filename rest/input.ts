@@ -90,7 +90,9 @@ function sensitiveNames({ parameters, body }: Parameters): string[] {
 function sensitiveFields(type: GraphQLInputType): string[] {
   const named = getNamedType(type);
   if (!isInputObjectType(named)) return [];
-  return Object.values(named.getFields()).flatMap((field) =>
-    constraintsOf(field).sensitive ? [snakeCase(field.name)] : sensitiveFields(field.type),
-  );
+  return Object.values(named.getFields()).flatMap((field) => {
+    const { sensitive, shape } = constraintsOf(field);
+    if (sensitive) return [snakeCase(field.name)];
+    return [...(shape?.sensitive ?? []), ...sensitiveFields(field.type)];
+  });
 }

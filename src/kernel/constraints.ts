@@ -40,6 +40,8 @@ export interface JsonShape {
   name: string;
   /** A JSON Schema. A property that has a type and is not required may also be `null`. */
   schema: object;
+  /** Names of its properties that may hold secrets, at any depth: errors show `[redacted]` in place of their values. */
+  sensitive?: readonly string[];
   /** What is wrong with an object that keeps the other bounds; paths are relative to it. */
   check: (value: object) => ConstraintIssue[];
 }

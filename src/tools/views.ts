@@ -50,3 +50,8 @@ export const wholeTools = (orgId: string, slugs: string): string =>
 export const wholeInstances = (orgId: string, workspaceId: string): string =>
   `select ${INSTANCE_COLUMNS} from tool_instances i join tools t on t.id = i.tool_id
     where i.org_id = ${orgId} and i.workspace_id = ${workspaceId}`;
+
+/** What tells the sensitive fields of the tools that have instances in a workspace, by their slugs. */
+export const schemasOfInstances = (orgId: string, workspaceId: string): string =>
+  `select t.slug, t.config_schema as "configSchema", t.credential_schema as "credentialSchema" from tools t
+    where t.id in (select i.tool_id from (${instancesOf(orgId, workspaceId)}) i)`;

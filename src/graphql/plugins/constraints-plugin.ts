@@ -15,7 +15,12 @@ import {
   isListType,
   isScalarType,
 } from 'graphql';
-import { type ArgumentIssues, type Constraints, checkConstraints } from '../../kernel/constraints.ts';
+import {
+  type ArgumentIssues,
+  type ConstraintIssue,
+  type Constraints,
+  checkConstraints,
+} from '../../kernel/constraints.ts';
 import { InputError, type InputIssue, unauthenticated } from '../../kernel/errors.ts';
 import { type JsonType, jsonTypeOf } from '../../kernel/json-type.ts';
 import { readArguments } from '../../kernel/read-input.ts';
@@ -186,8 +191,15 @@ function checkOwn(
   return checkConstraints(value, constraints).map((issue) => ({
     ...issue,
     path: [...path, ...issue.path],
-    ...(constraints.sensitive ? { input: '[redacted]' } : {}),
+    ...(isHidden(issue, constraints) ? { input: '[redacted]' } : {}),
   }));
+}
+
+/** Whether the value of an issue may hold what the schema marks as sensitive: an object may have it anywhere within. */
+function isHidden({ path, input }: ConstraintIssue, { sensitive, shape }: Constraints): boolean {
+  if (sensitive || !shape?.sensitive) return sensitive === true;
+  const names: readonly (string | number)[] = shape.sensitive;
+  return (typeof input === 'object' && input !== null) || path.some((step) => names.includes(step));
 }
 
 type Fields = Record<string, { type: GraphQLInputType; extensions: Readonly<Record<string, unknown>> }>;

@@ -93,7 +93,13 @@ const ImportWorkspaceInput = builder.inputType('ImportWorkspaceInput', {
       required: true,
       constraints: {
         maxBytes: limits.bytes,
-        shape: { name: 'WorkspaceDocument', schema: workspaceSchema, check: checkWorkspaceForm },
+        shape: {
+          name: 'WorkspaceDocument',
+          schema: workspaceSchema,
+          // instances may be given the secrets that a document must not have
+          sensitive: ['configuration', 'auth_config', 'connection_credentials'],
+          check: checkWorkspaceForm,
+        },
       },
       description: 'The document, such as an export. `/schemas/workspace.json` describes it.',
     }),
@@ -135,7 +141,15 @@ builder.mutationFields((t) => ({
       'action.created',
     ],
     args: { ...workspaceArgs(), ...inputArg(ImportWorkspaceInput, 'The document.') },
-    resolve: ({ workspace }, { input }, { caller, services }) =>
-      services.workspaceDocuments.import(caller, workspace, input),
+    resolve: async ({ workspace }, { input }, { caller, services }) => {
+      const imported = await services.workspaceDocuments.import(caller, workspace, input);
+      if (!input.dryRun) return imported;
+      const { orgId, workspaceId } = workspace;
+      // else it would look like an import
+      const entry = { orgId, workspaceId, resourceId: workspaceId, metadata: { dry_run: true } };
+      const label = { action: 'import', resourceType: 'workspace', field: 'importWorkspace' } as const;
+      await services.activity.recordNow(caller, { ...label, ...entry }, imported);
+      return imported;
+    },
   }),
 }));

@@ -183,9 +183,11 @@ export class WorkspaceDocumentService {
     const slugs = new Set([...document.tools.map(({ slug }) => slug), ...instances.map(({ part }) => part.tool)]);
     const rows = await this.#deps.sql.read<{ slug: string; status: string }>(TOOLS, [orgId, [...slugs]]);
     const there = new Map(rows.map(({ slug, status }) => [slug, status]));
-    const made = new Set(document.tools.flatMap(({ slug }) => (there.has(slug) ? [] : [slug])));
+    const made = new Map(
+      document.tools.flatMap(({ slug, status }) => (there.has(slug) ? [] : [[slug, status ?? 'active'] as const])),
+    );
     if (made.size > 0) await this.#deps.access.requireOrganization(caller, orgId, 'tool:create');
-    const isUsable = (slug: string) => made.has(slug) || (there.get(slug) ?? 'disabled') !== 'disabled';
+    const isUsable = (slug: string) => (there.get(slug) ?? made.get(slug) ?? 'disabled') !== 'disabled';
     return instances.filter(({ part }) => isUsable(part.tool));
   }
 

@@ -1,3 +1,5 @@
+import { MAX_JSON_DEPTH } from '../../kernel/constraints.ts';
+import { type JsonBounds, MAX_JSON_VALUES } from '../../kernel/json-shape.ts';
 import type { RecipeDefinition, RecipeRequirements } from '../recipes/recipe-document.ts';
 
 type FreeForm = Record<string, unknown>;
@@ -19,6 +21,12 @@ export const limits = {
   entitlements: 500,
   apps: 200,
 } as const;
+
+/**
+ * The most values of a document, with its keys, and its depth: what the body of an import may have, without room for
+ * a mapping of some three hundred names.
+ */
+export const bounds: JsonBounds = { maxDepth: MAX_JSON_DEPTH, maxValues: MAX_JSON_VALUES - 1_000 };
 
 /** The lists of a document. */
 export type PartName = Exclude<keyof typeof limits, 'bytes'>;

@@ -5,12 +5,14 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, notFound } from '../../kernel/errors.ts';
 import { kindOfId } from '../../kernel/ids.ts';
+import { overloadOf, VALUES_PER_KEY } from '../../kernel/json-shape.ts';
 import { DEFAULT_NAMESPACE } from '../../kernel/place.ts';
-import { SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
+import { masked, SECRET_REFERENCE, withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
 import { limitsByName, type WorkspaceLimits } from '../../models/model-entitlements/workspace-limits.ts';
 import { entitlementsOf } from '../../models/views.ts';
 import { workspaceSettings } from '../../tenancy/views.ts';
-import { instancesByTool, wholeInstances, wholeTools } from '../../tools/views.ts';
+import { fieldsOf } from '../../tools/tool-instances/configuration.ts';
+import { instancesByTool, schemasOfInstances, wholeInstances, wholeTools } from '../../tools/views.ts';
 import type { RecipeRequirements } from '../recipes/recipe-document.ts';
 import {
   AppExport,
@@ -28,6 +30,7 @@ import { withoutReferences } from '../recipes/recipe-references.ts';
 import { SecretHider, secretsNamedIn } from '../recipes/secret-hider.ts';
 import {
   type AppPart,
+  bounds,
   type EntitlementPart,
   type EnvironmentPart,
   FORMAT,
@@ -67,8 +70,15 @@ interface EntitlementRow extends Omit<EntitlementPart, 'model' | 'limits'> {
   workspace_limits: WorkspaceLimits;
 }
 
+interface ToolSchemas {
+  slug: string;
+  configSchema: object[];
+  credentialSchema: object[];
+}
+
 interface WholeWorkspace {
   workspace: WorkspaceSettings | null;
+  schemas: ToolSchemas[];
   namespaces: Identified<NamespacePart>[];
   tools: ToolPart[];
   tool_instances: InstanceRow[];
@@ -98,6 +108,7 @@ const BYTES = `select (select coalesce(sum(a.bytes), 0) from (${bytesOfApps}) a)
 
 // one statement: all parts are of one moment
 const WHOLE = `select (select to_json(w) from (${workspaceSettings('$1', '$2')}) w) as workspace,
+  (select coalesce(json_agg(s), '[]') from (${schemasOfInstances('$1', '$2')}) s) as schemas,
   ${rows(NAMESPACES, 'id', 'namespaces')},
   ${rows(TOOLS, 'slug', 'tools')},
   ${rows(INSTANCES, 'id', 'tool_instances')},
@@ -123,8 +134,9 @@ export async function exportWorkspace(
   refuseTooMuch(whole, workspaceId);
   const secrets = await secretNamesIn(deps, caller, place, whole);
   const exported = new WorkspaceExport(whole, workspaceId, secrets).result();
-  const bytes = Buffer.byteLength(JSON.stringify(exported.document));
-  if (bytes > limits.bytes) throw tooLarge(workspaceId);
+  const text = JSON.stringify(exported.document);
+  if (Buffer.byteLength(text) > limits.bytes) throw tooLarge(workspaceId);
+  refuseOverload(text, workspaceId);
   refuseGrown(exported.document, workspaceId);
   return exported;
 }
@@ -140,6 +152,18 @@ function refuseTooMuch(whole: WholeWorkspace, workspaceId: string): void {
       'too_large',
       `The app '${app.name}' has more parts than a recipe may have.`,
     );
+}
+
+/** No import would take it: few bytes may hold many values. */
+function refuseOverload(text: string, workspaceId: string): void {
+  const overload = overloadOf(text, bounds);
+  if (!overload) return;
+  const most =
+    overload === 'values'
+      ? `${bounds.maxValues} values, where each key counts as ${VALUES_PER_KEY} more`
+      : `${bounds.maxDepth} levels of lists and objects`;
+  const message = `A document of a workspace has at most ${most}: the workspace has more.`;
+  throw conflict('workspace', workspaceId, 'too_large', message);
 }
 
 /** Names in place of identifiers may be longer. */
@@ -170,6 +194,8 @@ class WorkspaceExport {
   readonly #warnings = new Set<string>();
   readonly #hider: SecretHider;
   readonly #namespaces: ReadonlyMap<string, string>;
+  /** Names of the fields that each tool keeps secret, by its slug. */
+  readonly #sensitive: ReadonlyMap<string, ReadonlySet<string>>;
   readonly #instanceKeys: ReadonlyMap<string, string>;
   readonly #appKeys: ReadonlyMap<string, string>;
   /** Local names by identifier. */
@@ -182,6 +208,7 @@ class WorkspaceExport {
     const named = whole.tool_instances.flatMap(({ client_secret_vault_id }) => nameIn(client_secret_vault_id) ?? []);
     this.#hider = new SecretHider(this.#warnings, [...secrets.values(), ...named, ...secretsNamedIn(whole)]);
     this.#namespaces = new Map(whole.namespaces.map(({ id, slug }) => [id, slug]));
+    this.#sensitive = new Map(whole.schemas.map(({ slug, ...tool }) => [slug, fieldsOf(tool).sensitive]));
     this.#instanceKeys = keysOf(whole.tool_instances, 'instance');
     this.#appKeys = keysOf(whole.apps, 'app');
     this.#around = new Map([
@@ -200,7 +227,7 @@ class WorkspaceExport {
     const document: WorkspaceDocument = {
       format: FORMAT,
       version: VERSION,
-      workspace: this.#described(withoutEmpty(workspace!)),
+      workspace: this.#settings(withoutEmpty(workspace!)),
       namespaces: others.map(({ id: _id, ...part }) => this.#described(withoutEmpty(part))),
       tools: this.#whole.tools.map((tool) => this.#tool(withoutEmpty(tool))),
       tool_instances: this.#whole.tool_instances.map((row) => this.#instance(row)),
@@ -217,6 +244,10 @@ class WorkspaceExport {
     return typeof description === 'string' ? { ...part, description: this.#hidden(description, 'description') } : part;
   }
 
+  #settings({ tags, ...part }: WorkspaceSettings): WorkspaceSettings {
+    return { ...this.#described(part), ...(tags && { tags: this.#hidden(tags, 'tags') }) };
+  }
+
   #hidden<Value>(value: Value, key = ''): Value {
     return withoutPlainSecrets(value, this.#hider, key);
   }
@@ -228,21 +259,32 @@ class WorkspaceExport {
   #instance(row: InstanceRow): InstancePart {
     const { id, name, tool, namespace_id, credential_refs, client_secret_vault_id, ...rest } = row;
     const { client_id, callback_url, scopes_override, ...part } = rest;
+    const scopes = scopes_override.length > 0 ? scopes_override : null;
     const client = withoutEmpty({
-      client_id,
+      ...this.#hidden({ client_id, scopes_override: scopes }),
       client_secret: this.#clientSecret(row, client_secret_vault_id),
-      callback_url,
-      scopes_override: scopes_override.length > 0 ? scopes_override : null,
+      callback_url: this.#callbackUrl(name, callback_url),
     });
-    const credentials = Object.keys(credential_refs).sort();
+    const kept = this.#configuration(row);
+    const credentials = [...new Set([...Object.keys(credential_refs), ...kept.secrets])].sort();
     return {
       key: this.#instanceKeys.get(id)!,
       tool,
       ...(namespace_id !== null && { namespace: this.#namespaces.get(namespace_id)! }),
       name,
-      ...this.#withNames(withoutEmpty(part)),
+      ...this.#withNames(withoutEmpty({ ...part, configuration: kept.plain })),
       ...(credentials.length > 0 && { credentials }),
       ...(Object.keys(client).length > 0 && { connection_credentials: client }),
+    };
+  }
+
+  /** Fields may have become sensitive after the instance was configured: what it has in them counts as a credential. */
+  #configuration({ tool, configuration }: InstanceRow): { plain: InstancePart['configuration']; secrets: string[] } {
+    const sensitive = this.#sensitive.get(tool);
+    const entries = Object.entries(configuration ?? {});
+    return {
+      plain: Object.fromEntries(entries.filter(([name]) => !sensitive?.has(name))),
+      secrets: entries.flatMap(([name]) => (sensitive?.has(name) ? [name] : [])),
     };
   }
 
@@ -260,6 +302,13 @@ class WorkspaceExport {
     return secret === undefined ? id : `{{secret.${secret}}}`;
   }
 
+  /** An address with a placeholder leads nowhere, and may be no address any more. */
+  #callbackUrl(name: string, url: string | null): string | null {
+    if (url === null || masked({ callback_url: url }).callback_url === url) return url;
+    this.#warnings.add(`The callback address of the tool instance '${name}' may hold a secret: it has none here.`);
+    return null;
+  }
+
   /** The reference to the secret of a client as all others are: by its name. */
   #clientSecret({ name }: InstanceRow, reference: string | null): string | null {
     if (reference === null) return null;
@@ -274,7 +323,7 @@ class WorkspaceExport {
 
   #entitlement({ logical_model_id: model, workspace_limits, ...part }: EntitlementRow): EntitlementPart {
     const named = limitsByName(workspace_limits);
-    return { model, limits: this.#hidden(named), ...withoutEmpty(part) };
+    return { model, limits: this.#hidden(named), ...this.#hidden(withoutEmpty(part)) };
   }
 
   #app(app: WholeApp): AppPart {

@@ -15,6 +15,7 @@ import { checkDefinitionForm } from '../recipes/recipe-schema.ts';
 import { type Uses, usesOf } from '../recipes/recipe-uses.ts';
 import { secretsNamedIn } from '../recipes/secret-hider.ts';
 import { toolOf } from './document-parts.ts';
+import { checkWorkspaceForm } from './workspace-document.schema.ts';
 import {
   type AppPart,
   type InstancePart,
@@ -110,25 +111,38 @@ export function planOfDocument(
     ...drafts.flatMap(({ written, definition }, at) => appIssues(written, definition, at)),
   ];
   refuse(issues);
+  const instances = tool_instances.map((part) => withReferences(mapping.withSecrets(named(part)), around));
+  const mappedApps = drafts.map(({ definition }) => withMapping(definition, mapping));
+  // names that take the place of others may be longer
+  refuse([
+    ...mappedIssues(document, instances),
+    ...drafts.flatMap(({ written }, at) => appIssues(written, mappedApps[at]!.definition, at)),
+  ]);
   return {
     document,
     namespaceIds,
     environmentIds,
     instanceIds,
     instances: tool_instances.flatMap((part, at) =>
-      replaced(part)
-        ? []
-        : [{ id: instanceIds.get(part.key)!, at, part: withReferences(mapping.withSecrets(named(part)), around) }],
+      replaced(part) ? [] : [{ id: instanceIds.get(part.key)!, at, part: instances[at]! }],
     ),
-    apps: drafts.map(({ written: _written, definition, ...app }) => {
-      const mapped = withMapping(definition, mapping);
-      for (const step of mapped.definition.steps) {
-        const own = mapped.instances.has(step) ? undefined : instanceNamed(tool_instances, step);
-        if (own) (mapped.instances as Map<RecipeStep, string>).set(step, instanceIds.get(own.key)!);
+    apps: drafts.map(({ written: _written, definition: _draft, ...app }, at) => {
+      const { definition, instances: given } = mappedApps[at]!;
+      const all = new Map(given);
+      for (const step of definition.steps) {
+        const own = all.has(step) ? undefined : instanceNamed(tool_instances, step);
+        if (own) all.set(step, instanceIds.get(own.key)!);
       }
-      return { ...app, definition: mapped.definition, instances: new Map(mapped.instances) };
+      return { ...app, definition, instances: all };
     }),
   };
+}
+
+/** What is wrong with the instances of a document as they are stored. */
+function mappedIssues(document: WorkspaceDocument, instances: readonly InstancePart[]): InputIssue[] {
+  const form = checkWorkspaceForm({ ...document, tool_instances: instances, apps: [] });
+  if (form.length > 0) return form.map((issue) => ({ ...issue, path: [...AT, ...issue.path] }));
+  return instances.flatMap(instanceIssues);
 }
 
 /** @throws InputError if there are any */

@@ -301,6 +301,10 @@ test('a dry run says what would be made, and makes nothing', async () => {
     ['shop', null],
   ]);
   expect((await exported(ann, target)).body).toEqual(before);
+  // the record tells it from an import
+  await app.services.activity.flush();
+  const records = (await changesOf(app, target.split('/').at(-1)!)).filter(({ action }) => action === 'import');
+  expect(records).toMatchObject([{ resourceType: 'workspace', metadata: { dry_run: true } }]);
   expect(refusals((await imported(ann, ann.home, { document, dry_run: true })).body)).toHaveLength(3);
 });
 
