@@ -43,8 +43,9 @@ const FOREIGN_KEYS = `select format('%I.%I', n.nspname, c.relname) as table, quo
  * Texts of values mean the same at both ends, and no limit of requests holds. All of it ends with the transaction: a
  * pooler may give other sessions the connection, and may give each transaction another one.
  */
-const FOR_COPY = `set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres'; set local bytea_output = 'hex';
-  set local extra_float_digits = 1; set local timezone = 'UTC'; set local statement_timeout = 0;
+const FOR_COPY = `set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres';
+  set local bytea_output = 'hex'; set local extra_float_digits = 1; set local timezone = 'UTC';
+  set local statement_timeout = 0;
   set local lock_timeout = 0; set local idle_in_transaction_session_timeout = 0`;
 
 /** A fetch comes whole into memory, and a field may have 2 MiB: no size of rows before says how large the next are. */
