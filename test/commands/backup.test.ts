@@ -132,7 +132,7 @@ describe('a backup', () => {
     await writeFile(file('killed.partial'), '', { mode: 0o644 });
     expect((await backup(['create', file('killed')])).code).toBe(0);
     expect((await stat(file('killed'))).mode & 0o777).toBe(0o600);
-    expect(await partialsOf('killed')).toEqual([file('killed.partial'), left].sort());
+    expect(new Set(await partialsOf('killed'))).toEqual(new Set([file('killed.partial'), left]));
   });
 
   it('with a changed or a missing byte, or another passphrase, is not taken for whole', async () => {

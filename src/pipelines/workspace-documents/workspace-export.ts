@@ -70,7 +70,7 @@ interface EntitlementRow extends Omit<EntitlementPart, 'model' | 'limits'> {
   workspace_limits: WorkspaceLimits;
 }
 
-interface ToolSchemas {
+interface ExportedToolSchemas {
   slug: string;
   configSchema: object[];
   credentialSchema: object[];
@@ -78,7 +78,7 @@ interface ToolSchemas {
 
 interface WholeWorkspace {
   workspace: WorkspaceSettings | null;
-  schemas: ToolSchemas[];
+  schemas: ExportedToolSchemas[];
   namespaces: Identified<NamespacePart>[];
   tools: ToolPart[];
   tool_instances: InstanceRow[];
