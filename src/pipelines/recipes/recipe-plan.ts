@@ -24,6 +24,8 @@ export interface RecipePlan {
   recipe: RecipeDocument;
   /** With the values of the parameters and the identifiers of the parts. */
   definition: RecipeDefinition;
+  /** With the values of the parameters alone. */
+  written: RecipeDefinition;
   ids: LocalIds;
 }
 
@@ -52,7 +54,15 @@ export function planOf(recipe: RecipeDocument, input: ApplyRecipe, isGiven: bool
         return { ...issue, path };
       }),
     );
-  return { recipe, definition, ids };
+  return { recipe, definition, written, ids };
+}
+
+/** Names that take the place of others may be longer. @throws InputError if a part would be larger than it may be */
+export function ensureFits({ written }: RecipePlan, mapped: RecipeDefinition): void {
+  const form = checkDefinitionForm(mapped);
+  const found = form.length > 0 ? form : definitionIssues(mapped, written);
+  if (found.length > 0)
+    throw new InputError(found.slice(0, SHOWN).map((issue) => ({ ...issue, path: ['input', 'secrets'] })));
 }
 
 function refuse(at: string[], issues: readonly ConstraintIssue[]): void {

@@ -11,6 +11,8 @@ type SecretNames = ReadonlyMap<string, string>;
 
 /** Longest name of a part. */
 const MAX_NAME = 255;
+/** Most bytes of the texts of a part, and of all steps that change. */
+const MAX_BYTES = 256 * 1024;
 const MENTIONS = '%{{secret.%';
 
 /** The parts of an app that have texts, with the column that is free-form. */
@@ -50,7 +52,7 @@ const STEPS = `select p.id, t.id as "augmentationId", p.name, p.config
 /**
  * Has all texts of an app name other secrets. The app and its augmentations are locked.
  * @returns the augmentations whose steps were changed: their versions are the caller's to raise
- * @throws InputError for a name of a part that would be too long
+ * @throws InputError for a part that would be larger than it may be
  */
 export async function renameSecrets(
   tx: Tx,
@@ -75,6 +77,7 @@ export async function renameSecrets(
   const steps = await tx.query<TextStep>({ text: STEPS, values: [orgId, workspaceId, appId] });
   const changed = steps.filter((step) => mentions(step, names));
   const after = changed.map(({ id, name, config }) => ({ id, ...renamed({ name, config }, names) }));
+  ensureSize('steps', after);
   tx.write(statement`update augmentation_steps p set name = r.name, config = r.config
     from jsonb_to_recordset(${JSON.stringify(after)}::jsonb) r(id text, name text, config jsonb) where p.id = r.id`);
   return new Set(changed.map(({ augmentationId }) => augmentationId));
@@ -87,5 +90,11 @@ function renamed<Part extends { name: string }>(part: Part, names: SecretNames):
   const after = withSecrets(part, names);
   if ([...after.name].length > MAX_NAME)
     throw invalidInput(['input'], `the name '${part.name}' would have more than ${MAX_NAME} characters`);
+  ensureSize(`part '${part.name}'`, after);
   return after;
+}
+
+function ensureSize(what: string, value: object): void {
+  if (Buffer.byteLength(JSON.stringify(value)) > MAX_BYTES)
+    throw invalidInput(['input'], `the ${what} would have more than ${MAX_BYTES} bytes`);
 }

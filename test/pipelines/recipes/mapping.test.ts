@@ -221,6 +221,27 @@ test('refuses a mapping with the place of each fault, and makes nothing', async 
   expect(apps).toEqual([]);
 });
 
+test('longer names that a mapping puts into texts count for the limits of the parts', async () => {
+  const long = 'n'.repeat(250);
+  const { who, url, appId } = await createPipeline(app);
+  await makeSecret(who, long);
+  const recipe = await foreignRecipe(who);
+  const wide = { ...recipe.definition.steps[0], config: { auth: '{{secret.clientKey}}'.repeat(3_000) } };
+  const definition = { ...recipe.definition, steps: [wide, ...recipe.definition.steps.slice(1)] };
+  const given = { recipe_id: 'scheduled-report', recipe: { ...recipe, definition }, secrets: { clientKey: long } };
+  const refused = await apply(who, given);
+  expect([refused.status, new Set(refusals(refused.body).map(([place]) => place))]).toEqual([
+    422,
+    new Set(['body.secrets']),
+  ]);
+
+  const metadata = { key: '{{secret.a}}'.repeat(1_200) };
+  expect((await who.call('PUT', url, { metadata })).status).toBe(200);
+  const mapped = await who.call('POST', `${url}/map-missing`, { secrets: { a: long } });
+  expect([mapped.status, refusals(mapped.body)[0]![1]]).toMatchObject([422, expect.stringContaining('262144 bytes')]);
+  expect(await eventsOf(app, appId)).toEqual(['app.created', 'app.updated']);
+});
+
 test('what an app misses is read at its own address, heals by names, and is mapped later', async () => {
   const ann = await register(app, { name: 'ann' });
   const recipe = await foreignRecipe(ann);
