@@ -65,11 +65,11 @@ async function expire(who: Person): Promise<void> {
   await app.jobsDone();
 }
 
-/** The time of the digests has come. */
+/** The time of the digests came a second ago: columns round to milliseconds, also into the future. */
 async function comesDue(...people: Person[]): Promise<void> {
   await app.database.pool.query(
-    `update notification_digests set hourly_at = least(hourly_at, now()), daily_at = least(daily_at, now())
-     where user_id = any($1)`,
+    `update notification_digests set hourly_at = least(hourly_at, now() - interval '1 second'),
+       daily_at = least(daily_at, now() - interval '1 second') where user_id = any($1)`,
     [people.map(({ userId }) => userId)],
   );
 }
