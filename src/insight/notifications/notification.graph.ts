@@ -1,7 +1,7 @@
 import type { Notification as NotificationRow } from '../../generated/prisma/client.ts';
 import { builder } from '../../graphql/builder.ts';
 import { optionalTime } from '../../graphql/common-fields.ts';
-import { bounds, inputArg } from '../../graphql/inputs.ts';
+import { bounds, type InputFields, inputArg } from '../../graphql/inputs.ts';
 import { Node, registerNode } from '../../graphql/node.ts';
 import { pageArgs, pageType } from '../../graphql/page-type.ts';
 import { idArg } from '../../graphql/place-args.ts';
@@ -276,8 +276,9 @@ const NotificationPreferences = builder.objectRef<PreferencesRow>('NotificationP
       type: [NotificationSchedule],
       authorize: 'inherited',
       description:
-        'How often mails come. For a notification, the schedule of the narrowest place counts, and there the one of ' +
-        'its category before the one of all; without a schedule: at once. What is muted is not mailed at all.',
+        'How often mails come. The schedule of the narrowest place applies, and in that place the schedule of the ' +
+        'category before a schedule of all categories. Without a schedule, mails come at once. Nothing is mailed ' +
+        'that is muted for mail.',
       resolve: ({ schedules }) => [...schedules],
     }),
     digestHour: t.exposeInt('digestHour', {
@@ -402,6 +403,18 @@ const NotificationPreferencesInput = builder.inputType('NotificationPreferencesI
   }),
 });
 
+/** Where a mute or a schedule applies. */
+const inPlace = (t: InputFields) => ({
+  orgId: t.id({
+    constraints: bounds.id,
+    description: 'Only notifications of this organization. Default: everywhere.',
+  }),
+  workspaceId: t.id({
+    constraints: bounds.id,
+    description: 'Only notifications of this workspace of the organization. Default: the whole organization.',
+  }),
+});
+
 const NotificationMuteInput = builder.inputType('NotificationMuteInput', {
   description: 'One mute: a category, in a place or everywhere, on one channel.',
   fields: (t) => ({
@@ -416,14 +429,7 @@ const NotificationMuteInput = builder.inputType('NotificationMuteInput', {
       required: true,
       description: 'The channel that is muted.',
     }),
-    orgId: t.id({
-      constraints: bounds.id,
-      description: 'Only notifications of this organization. Default: everywhere.',
-    }),
-    workspaceId: t.id({
-      constraints: bounds.id,
-      description: 'Only notifications of this workspace of the organization. Default: the whole organization.',
-    }),
+    ...inPlace(t),
   }),
 });
 
@@ -455,14 +461,7 @@ const NotificationScheduleInput = builder.inputType('NotificationScheduleInput',
       description: 'The category. Default: all categories.',
     }),
     frequency: t.field({ type: Frequency, required: true, description: 'How often mails come.' }),
-    orgId: t.id({
-      constraints: bounds.id,
-      description: 'Only notifications of this organization. Default: everywhere.',
-    }),
-    workspaceId: t.id({
-      constraints: bounds.id,
-      description: 'Only notifications of this workspace of the organization. Default: the whole organization.',
-    }),
+    ...inPlace(t),
   }),
 });
 
