@@ -2,6 +2,8 @@ import { Access } from '../access/access.ts';
 import { AccessTokens } from '../access/access-tokens.ts';
 import { Authentication } from '../access/authentication.ts';
 import { MailBudgets } from '../access/mail-budgets.ts';
+import { oauthKeys } from '../access/oauth-keys.ts';
+import { OAuthTokens } from '../access/oauth-tokens.ts';
 import { Passwords } from '../access/passwords.ts';
 import type { ServiceDeps } from '../access/service-deps.ts';
 import type { SigningKeys } from '../access/signing-keys.ts';
@@ -66,7 +68,10 @@ export function createGround(process: ProcessDeps, { sql, mail, notify, onCommit
   const deps: ServiceDeps = { sql, slowReads, changes, access };
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
   const tokenUses = new TokenUses(sql, onFault);
-  const authentication = new Authentication(tokens, tokenUses, sql);
+  const serviceUrl = () => publicUrl().replace(/\/$/, '');
+  const keysOfGrants = oauthKeys(appSecret, config);
+  const oauthTokens = new OAuthTokens(keysOfGrants, serviceUrl);
+  const authentication = new Authentication(tokens, oauthTokens, tokenUses, sql);
   const passwords = process.passwords ?? new Passwords();
   const activity = new ActivityRecorder(sql, (error, lost) =>
     onFault(error, `activity records could not be written (${lost} lost)`),
@@ -81,6 +86,9 @@ export function createGround(process: ProcessDeps, { sql, mail, notify, onCommit
     publicUrl,
     deps,
     tokens,
+    serviceUrl,
+    oauthTokens,
+    keysOfGrants,
     mailBudgets: new MailBudgets(config),
     removals: new Removals(),
     /** Seals what the service gives away for one purpose. */
