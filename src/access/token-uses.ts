@@ -13,7 +13,11 @@ const WRITE = `with due as (
   update api_tokens t set last_used_at = now() from due where t.id = due.id`;
 
 // the same for what was granted to applications
-const WRITE_GRANTS = WRITE.replaceAll('api_tokens', 'oauth_grants');
+const WRITE_GRANTS = `with due as (
+    select g.id from oauth_grants g
+    where g.id = any($1::text[]) and (g.last_used_at is null or g.last_used_at < now() - interval '60 s')
+    order by g.id for update skip locked)
+  update oauth_grants g set last_used_at = now() from due where g.id = due.id`;
 const GRANT_ID = /^gnt_/;
 
 /** Records which tokens are used, without slowing the requests: in batches, each token at most once a minute. */

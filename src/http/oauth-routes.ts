@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type AuthorizationServer, isOAuthError, type Step } from '../identity/oauth/authorization-server.ts';
+import { type AuthorizationServer, oauthProblem, type Step } from '../identity/oauth/authorization-server.ts';
 import { consentPage, oauthPages } from '../identity/oauth/oauth-pages.ts';
 import { onward, pageHeadersFor } from '../identity/pages/page.ts';
 import { forbidden, unauthenticated } from '../kernel/errors.ts';
@@ -42,10 +42,27 @@ export function addOAuthRoutes(app: FastifyInstance, options: OAuthRouteOptions)
     scope.post<{ Params: { uid: string } }>('/oauth/interaction/:uid', limit, (request, reply) =>
       routes.decide(request, reply),
     );
+    for (const url of ABOUT_TOKENS) scope.post(url, limit, (request, reply) => routes.answer(request, reply));
+  });
+  void app.register(async (scope) => {
+    // oidc-provider reads the forms itself, and no more than 56 KiB
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
     scope.get('/oauth/*', { exposeHeadRoute: false }, (request, reply) => routes.answer(request, reply));
-    scope.post('/oauth/*', limit, (request, reply) => routes.answer(request, reply));
+    scope.post('/oauth/*', (request, reply) => routes.answer(request, reply));
+  });
+  // programs learn from a refusal where tokens are from (RFC 9728)
+  app.addHook('onSend', (request, reply, payload, done) => {
+    if (reply.statusCode === 401 && reply.getHeader('www-authenticate') === 'Bearer') {
+      const about = pathIsMcp(request.url) ? '/mcp' : '';
+      const metadata = `${server.publicUrl}/.well-known/oauth-protected-resource${about}`;
+      reply.header('www-authenticate', `Bearer resource_metadata="${metadata}"`);
+    }
+    done(null, payload);
   });
 }
+
+const pathIsMcp = (url: string): boolean => /^\/mcp(?:[/?]|$)/.test(url);
 
 class OAuthRoutes {
   readonly #server: AuthorizationServer;
@@ -104,7 +121,7 @@ class OAuthRoutes {
     try {
       return this.#show(request, reply, await this.#server.next(request.raw, reply.raw, caller));
     } catch (error) {
-      return this.#problem(reply, error);
+      return await this.#problem(reply, error);
     }
   }
 
@@ -129,7 +146,7 @@ class OAuthRoutes {
       });
       return reply.headers(pageHeadersFor()).send(onward(to, '../../account/'));
     } catch (error) {
-      return this.#problem(reply, error);
+      return await this.#problem(reply, error);
     }
   }
 
@@ -142,9 +159,10 @@ class OAuthRoutes {
       .send();
   }
 
-  #problem(reply: FastifyReply, error: unknown): FastifyReply {
-    if (!isOAuthError(error)) throw callerError(error);
-    const text = oauthPages.error({ error: error.error, description: error.error_description });
-    return reply.code(400).headers(pageHeadersFor()).send(text.replaceAll('../account/', '../../account/'));
+  async #problem(reply: FastifyReply, error: unknown): Promise<FastifyReply> {
+    const problem = await oauthProblem(error);
+    if (!problem) throw callerError(error);
+    const text = oauthPages.error(problem).replaceAll('../account/', '../../account/');
+    return reply.code(400).headers(pageHeadersFor()).send(text);
   }
 }

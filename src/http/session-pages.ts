@@ -146,6 +146,14 @@ class SessionPages {
     return { email: user.email, sessionId, sessions: living, applications, tokens, formToken };
   }
 
+  #endOf(caller: SessionCaller, kind: string | undefined, id: string): (() => Promise<unknown>) | null {
+    const { auth, browserSessions, applicationGrants, ownTokens } = this.#options.services;
+    if (kind === 'sign_out') return () => auth.logout(caller);
+    if (kind === 'session') return () => browserSessions.end(caller, id);
+    if (kind === 'application') return () => applicationGrants.revokeOwn(caller, id);
+    return kind === 'token' ? () => ownTokens.revoke(caller, id) : null;
+  }
+
   /** A button of the page: one thing ends. */
   async change(request: FastifyRequest, reply: FastifyReply) {
     const { services, sessions } = this.#options;
@@ -154,12 +162,7 @@ class SessionPages {
     if (!caller) throw unauthenticated();
     sessions.demandOwn(request, ACCOUNT, fields.get('form_token'));
     const [kind, id = ''] = (fields.get('end') ?? '').split(' ');
-    const end = {
-      sign_out: () => services.auth.logout(caller),
-      session: () => services.browserSessions.end(caller, id),
-      application: () => services.applicationGrants.revokeOwn(caller, id),
-      token: () => services.ownTokens.revoke(caller, id),
-    }[kind as 'session'];
+    const end = this.#endOf(caller, kind, id);
     if (!end) throw new ApiError('INVALID_REQUEST', { reason: 'form_fields' });
     await end().catch(throwCallerError);
     const isOut = kind === 'sign_out' || (kind === 'session' && id === caller.principal.sessionId);

@@ -32,6 +32,7 @@ export const tables: GroupTables = {
     },
     sessions: {
       access: 'a session is looked up with each credential',
+      knowledge: 'a link works while the session does that a grant was given for',
     },
     api_tokens: {
       access: 'a token is looked up with each credential',

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import Provider, { type AdapterPayload, errors } from 'oidc-provider';
+import type { AdapterPayload, Provider } from 'oidc-provider';
 import type { OAuthKey } from '../../access/oauth-keys.ts';
 import { issuerOf, type OAuthTokens, resourcesOf } from '../../access/oauth-tokens.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
@@ -12,7 +12,7 @@ import type { Seal } from '../../platform/keys/seal.ts';
 import type { ApplicationGrants } from './application-grants.ts';
 import { grantableScopes, identityScopes } from './granted-scopes.ts';
 import { type ConsentFacts, oauthPages } from './oauth-pages.ts';
-import { COOKIES, newOAuthProvider } from './oauth-provider.ts';
+import { COOKIES, newOAuthProvider, oauthLibrary } from './oauth-provider.ts';
 
 /** A user who is signed in to the pages of this origin. */
 export interface SessionCaller extends Caller {
@@ -80,7 +80,7 @@ export class AuthorizationServer {
   readonly #wrongCodes = new Budget(WRONG_CODES, WRONG_CODES_SECONDS);
   /** Who is signed in to the pages of this origin, by request. */
   readonly #signedIn = new WeakMap<IncomingMessage, SessionCaller>();
-  #made: { publicUrl: string; provider: Provider } | null = null;
+  #made: { publicUrl: string; provider: Promise<Provider> } | null = null;
 
   constructor(deps: AuthorizationServerDeps) {
     this.#deps = deps;
@@ -92,13 +92,13 @@ export class AuthorizationServer {
   }
 
   /** Made when it is first needed: only then is the address of the service known. */
-  get #provider(): Provider {
+  get #provider(): Promise<Provider> {
     const { publicUrl } = this;
     if (this.#made?.publicUrl !== publicUrl) this.#made = { publicUrl, provider: this.#newProvider(publicUrl) };
     return this.#made.provider;
   }
 
-  #newProvider(publicUrl: string): Provider {
+  #newProvider(publicUrl: string): Promise<Provider> {
     const { config, keys, secret, seal, grants, sql } = this.#deps;
     return newOAuthProvider({
       publicUrl,
@@ -152,7 +152,8 @@ export class AuthorizationServer {
     Object.assign(request, { url: at, originalUrl: `${pathname.replace(/\/$/, '')}/oauth${at}` });
     if (caller) this.#signedIn.set(request, caller);
     await this.#dropForeignSession(request, response, caller);
-    await this.#provider.callback()(request, response);
+    const provider = await this.#provider;
+    await provider.callback()(request, response);
   }
 
   /** The session of the authorization server is that of whoever is signed in: another user's is not used. */
@@ -161,9 +162,10 @@ export class AuthorizationServer {
     response: ServerResponse,
     caller: SessionCaller | null,
   ): Promise<void> {
-    const id = this.#provider.createContext(request, response).cookies.get(COOKIES.session, { signed: true });
+    const provider = await this.#provider;
+    const id = provider.createContext(request, response).cookies.get(COOKIES.session, { signed: true });
     if (!id) return;
-    const session = await this.#provider.Session.find(id);
+    const session = await provider.Session.find(id);
     if (!session?.accountId || session.accountId === caller?.principal.userId) return;
     const cookies = (request.headers.cookie ?? '')
       .split(';')
@@ -186,7 +188,7 @@ export class AuthorizationServer {
    * @throws `SessionNotFound` of oidc-provider for a request of another browser, or an old one
    */
   async next(request: IncomingMessage, response: ServerResponse, caller: SessionCaller | null): Promise<Step> {
-    const interaction = await this.#provider.interactionDetails(request, response);
+    const interaction = await (await this.#provider).interactionDetails(request, response);
     if (!caller) return { signIn: true };
     if (interaction.prompt.name === 'login') return this.#signIn(request, response, caller, interaction);
     const { userId } = caller.principal;
@@ -223,10 +225,7 @@ export class AuthorizationServer {
     { params, prompt, iat }: Interaction,
   ): Promise<Step> {
     const started = await this.#startOf(caller);
-    const isAsked =
-      String(params.prompt ?? '')
-        .split(' ')
-        .includes('login') || prompt.reasons.includes('max_age');
+    const isAsked = wordsOf(params.prompt).includes('login') || prompt.reasons.includes('max_age');
     // the clock of a token has no fractions
     if (isAsked && started < iat) return { signIn: true };
     return this.#loggedIn(request, response, caller);
@@ -234,7 +233,7 @@ export class AuthorizationServer {
 
   async #loggedIn(request: IncomingMessage, response: ServerResponse, caller: SessionCaller): Promise<Step> {
     const login = { accountId: caller.principal.userId, ts: await this.#startOf(caller), remember: true };
-    return { go: await this.#provider.interactionResult(request, response, { login }) };
+    return { go: await (await this.#provider).interactionResult(request, response, { login }) };
   }
 
   async #startOf({ principal }: SessionCaller): Promise<number> {
@@ -244,9 +243,8 @@ export class AuthorizationServer {
 
   async #refused(request: IncomingMessage, response: ServerResponse, why: string): Promise<Step> {
     const result = { error: 'access_denied', error_description: why };
-    return {
-      go: await this.#provider.interactionResult(request, response, result, { mergeWithLastSubmission: false }),
-    };
+    const provider = await this.#provider;
+    return { go: await provider.interactionResult(request, response, result, { mergeWithLastSubmission: false }) };
   }
 
   /** Goes on as the user has decided. @returns where to */
@@ -287,7 +285,8 @@ export class AuthorizationServer {
       scopes,
       workspaceIds: [...chosen.workspaceIds],
     });
-    const grant = new this.#provider.Grant({ accountId: userId, clientId: client.id });
+    const provider = await this.#provider;
+    const grant = new provider.Grant({ accountId: userId, clientId: client.id });
     grant.jti = grantId;
     if (asked.identity.length > 0) grant.addOIDCScope(asked.identity.join(' '));
     for (const resource of asked.resources) {
@@ -296,7 +295,7 @@ export class AuthorizationServer {
       if (refused.length > 0) grant.rejectResourceScope(resource, refused.join(' '));
     }
     await grant.save();
-    return this.#provider.interactionResult(request, response, { consent: { grantId } });
+    return provider.interactionResult(request, response, { consent: { grantId } });
   }
 
   async #facts(
@@ -367,13 +366,19 @@ export class AuthorizationServer {
   }
 }
 
-/** Whether an error is one of oidc-provider, which is for the person in front of the browser. */
-export const isOAuthError = (error: unknown): error is Error & { error: string; error_description?: string } =>
-  error instanceof errors.OIDCProviderError;
+/** What an error of oidc-provider says, which is for the person in front of the browser; `null` for any other one. */
+export async function oauthProblem(error: unknown): Promise<{ error: string; description: string | undefined } | null> {
+  const { errors } = await oauthLibrary();
+  return error instanceof errors.OIDCProviderError
+    ? { error: error.error, description: error.error_description }
+    : null;
+}
+
+const wordsOf = (value: unknown): string[] => (typeof value === 'string' ? value.split(' ') : []);
 
 /** What an application asks for, as far as it may. */
 function askedBy({ params }: Interaction): { identity: string[]; scopes: string[]; resources: string[] } {
-  const asked = [...new Set(String(params.scope ?? '').split(' '))];
+  const asked = [...new Set(wordsOf(params.scope))];
   const resource = params.resource as string | string[] | undefined;
   return {
     identity: asked.filter((scope) => Object.hasOwn(identityScopes, scope)),

@@ -1,11 +1,11 @@
 import { timingSafeEqual } from 'node:crypto';
-import Provider, { type AdapterPayload, type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider';
+import type { AdapterPayload, Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { OAuthKey } from '../../access/oauth-keys.ts';
 import { issuerOf, resourcesOf } from '../../access/oauth-tokens.ts';
 import { successorOf, tokenHash } from '../../access/random-token.ts';
 import type { Config } from '../../config.ts';
 import { grantableScopes } from './granted-scopes.ts';
-import { OAuthRecords } from './oauth-records.ts';
+import { OAuthRecords, type RecordDeps } from './oauth-records.ts';
 
 const DAY = 86_400;
 /** A code is exchanged at once: longer only helps who stole it. */
@@ -35,7 +35,7 @@ export interface OAuthProviderDeps {
   keys: readonly OAuthKey[];
   secret: Buffer;
   cookieKey: string;
-  records: ConstructorParameters<typeof OAuthRecords>[1];
+  records: Omit<RecordDeps, 'usedUp'>;
   pages: OAuthPages;
   /** The claims of an active user; `null` for anybody else. */
   account: (userId: string) => Promise<{ sub: string; [claim: string]: string | boolean | null | undefined } | null>;
@@ -46,24 +46,29 @@ export interface OAuthProviderDeps {
 /** The names of the cookies of oidc-provider. */
 export const COOKIES = { session: 'oauth_session', interaction: 'oauth_interaction', resume: 'oauth_resume' } as const;
 
+type Library = typeof import('oidc-provider');
+
+/** The library is loaded when it is first needed: most starts need it late, or never. */
+export const oauthLibrary = (): Promise<Library> => import('oidc-provider');
+
 /** The authorization server, for one address of the service. */
-export function newOAuthProvider(deps: OAuthProviderDeps): Provider {
-  const { publicUrl, keys, secret } = deps;
-  const provider = new Provider(issuerOf(publicUrl), configurationOf(deps));
+export async function newOAuthProvider(deps: OAuthProviderDeps): Promise<Provider> {
+  const library = await oauthLibrary();
+  const provider = new library.Provider(issuerOf(deps.publicUrl), configurationOf(deps, library));
   provider.proxy = true;
   compareHashedSecrets(provider);
-  deriveSuccessors(provider, secret);
+  deriveSuccessors(provider, library, deps.secret);
   storeSignedTokens(provider);
-  if (keys.length === 0) throw new Error('The authorization server has no keys.');
   return provider;
 }
 
-function configurationOf(deps: OAuthProviderDeps): Configuration {
+function configurationOf(deps: OAuthProviderDeps, { errors }: Library): Configuration {
   const { publicUrl, config, keys, cookieKey, records, pages, account } = deps;
   const path = `${new URL(publicUrl).pathname.replace(/\/$/, '')}/oauth`;
   const lifetime = Math.min(config.accessTokenTtlSeconds, MAX_TOKEN_SECONDS);
   return {
-    adapter: (kind: string) => new OAuthRecords(kind, records),
+    adapter: (kind: string) =>
+      new OAuthRecords(kind, { ...records, usedUp: () => new errors.InvalidGrant('used by two requests at once') }),
     findAccount: async (_context, sub) => {
       const claims = await account(sub);
       return claims ? { accountId: sub, claims: () => claims } : undefined;
@@ -109,13 +114,14 @@ function configurationOf(deps: OAuthProviderDeps): Configuration {
     interactions: { url: (_context, { uid }) => `${publicUrl}/oauth/interaction/${uid}` },
     discovery: { scopes_supported: [...grantableScopes, 'openid', 'profile', 'email', 'offline_access'] },
     fetch: () => Promise.reject(new Error('The authorization server calls nobody.')),
-    features: featuresOf(deps, lifetime),
+    features: featuresOf(deps, lifetime, errors),
   };
 }
 
 function featuresOf(
   { publicUrl, pages, onWrongCode }: OAuthProviderDeps,
   lifetime: number,
+  errors: Library['errors'],
 ): NonNullable<Configuration['features']> {
   const resources = resourcesOf(publicUrl);
   return {
@@ -204,11 +210,11 @@ function compareHashedSecrets({ Client }: Provider): void {
 }
 
 /** A refresh token that is sent twice within the grace gives the very same successor (docs/decisions/0007). */
-function deriveSuccessors(provider: Provider, secret: Buffer): void {
+function deriveSuccessors(provider: Provider, library: Library, secret: Buffer): void {
   const prototype = provider.RefreshToken.prototype as unknown as { generateTokenId(): string };
-  const random = prototype.generateTokenId;
+  const { generateTokenId: random } = prototype as { generateTokenId: (this: object) => string };
   prototype.generateTokenId = function generateTokenId() {
-    const entities = (Provider.ctx?.oidc.entities ?? {}) as { RotatedRefreshToken?: { jti: string } };
+    const entities = (library.Provider.ctx?.oidc.entities ?? {}) as { RotatedRefreshToken?: { jti: string } };
     const rotated = entities.RotatedRefreshToken;
     return rotated ? successorOf(rotated.jti, secret) : random.call(this);
   };
@@ -222,7 +228,7 @@ function storeSignedTokens(provider: Provider): void {
     format?: string;
     getValueAndPayload(): Promise<Issued>;
   };
-  const issue = prototype.getValueAndPayload;
+  const { getValueAndPayload: issue } = prototype as { getValueAndPayload: (this: object) => Promise<Issued> };
   prototype.getValueAndPayload = async function getValueAndPayload() {
     const issued = await issue.call(this);
     if (this.format !== 'jwt') return issued;

@@ -4,7 +4,7 @@ import type { Sql } from '../../data/sql.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 
 /** How long a refresh token that was replaced is still accepted (docs/decisions/0007). */
-export const GRACE_SECONDS = 60;
+const GRACE_SECONDS = 60;
 
 interface RecordRow {
   idHash: string;
@@ -32,11 +32,13 @@ const LIVING_GRANT = `select g.id from oauth_grants g join users u on u.id = g.u
   left join sessions s on s.id = g.session_id and s.revoked_at is null and s.expires_at > now()
   where g.id = $1 and g.revoked_at is null and (g.session_id is null or s.id is not null)`;
 
-interface RecordDeps {
+export interface RecordDeps {
   sql: Sql;
   seal: Seal;
   /** What is granted was taken back. */
   onRevoked: (grantId: string) => Promise<void>;
+  /** The error for who comes second. */
+  usedUp: () => Error;
   /** The metadata of an application. */
   client: (id: string) => Promise<AdapterPayload | undefined>;
 }
@@ -81,14 +83,14 @@ export class OAuthRecords implements Adapter {
 
   /**
    * One of several at once uses it up. A refresh token may be used again for a minute, and gives the same successor.
-   * @throws Error when another request has used it up: then nobody knows which of the two is honest
+   * @throws `invalid_grant` when another request has used it up: then nobody knows which of the two is honest
    */
   async consume(id: string): Promise<void> {
     const isFirst = (await this.#deps.sql.write(CONSUME, [this.#kind, this.#hash(id)])) > 0;
     if (isFirst || this.#kind === 'RefreshToken') return;
     const payload = await this.find(id);
     if (payload?.grantId) await this.#deps.onRevoked(payload.grantId);
-    throw new Error('It was used by two requests at once.');
+    throw this.#deps.usedUp();
   }
 
   async destroy(id: string): Promise<void> {

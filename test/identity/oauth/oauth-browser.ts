@@ -151,7 +151,7 @@ export async function tokensOf(
 export async function callWith(
   app: TestApp,
   token: string,
-  method: 'GET' | 'POST',
+  method: 'GET' | 'POST' | 'PUT',
   url: string,
   payload?: object,
 ): Promise<{ status: number; body: unknown }> {
