@@ -156,7 +156,7 @@ class SessionPages {
 
   /** A button of the page: one thing ends. */
   async change(request: FastifyRequest, reply: FastifyReply) {
-    const { services, sessions } = this.#options;
+    const { sessions } = this.#options;
     const fields = fieldsOf(request);
     const caller = await sessions.callerOf(request);
     if (!caller) throw unauthenticated();
