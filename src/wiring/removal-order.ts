@@ -15,7 +15,6 @@ export const removalOrder = [
   // a member's ways in, before what is done with them
   'identityLinks',
   'apiTokens',
-  'applicationGrants',
   'secrets',
 ] as const;
 

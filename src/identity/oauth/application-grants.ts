@@ -1,12 +1,10 @@
 import type { Authentication } from '../../access/authentication.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
-import type { ContentOwner, RemovedMember } from '../../tenancy/removals.ts';
 
 /** What a user grants. */
 export interface NewGrant {
@@ -33,7 +31,7 @@ export interface ConnectedApplication {
   lastUsedAt: Date | null;
 }
 
-type Reason = 'user' | 'application' | 'owner_left' | 'reuse';
+type Reason = 'user' | 'application';
 
 /** More than anybody looks through. */
 const MOST_SHOWN = 200;
@@ -48,7 +46,7 @@ const OF_USER = `select g.id, g.org_id as "orgId", g.application_id as "applicat
   order by g.id desc limit ${MOST_SHOWN}`;
 
 /** What users have granted to applications. */
-export class ApplicationGrants implements ContentOwner {
+export class ApplicationGrants {
   readonly retention = [
     `delete from oauth_grants where revoked_at < now() - interval '90 days'`,
     `delete from oauth_records where expires_at < now()`,
@@ -85,12 +83,12 @@ export class ApplicationGrants implements ContentOwner {
   }
 
   /** Its tokens were used in a way that no honest application uses them, or the application gave it back. */
-  async revoke(id: string, reason: Extract<Reason, 'application' | 'reuse'> = 'application'): Promise<void> {
+  async revoke(id: string): Promise<void> {
     const [known] = await this.#deps.sql.read<{ orgId: string; applicationId: string }>(
       'select org_id as "orgId", application_id as "applicationId" from oauth_grants where id = $1 and revoked_at is null',
       [id],
     );
-    if (known) await this.#revoke(systemCaller('authorization server'), { id, ...known }, reason);
+    if (known) await this.#revoke(systemCaller('authorization server'), { id, ...known }, 'application');
   }
 
   async #revoke(
@@ -106,13 +104,5 @@ export class ApplicationGrants implements ContentOwner {
       tx.audit({ action: 'revoke', resourceType: 'application_grant', resourceId: id, orgId, metadata });
       tx.afterCommit(() => this.#deps.authentication.grantsChanged());
     });
-  }
-
-  /** What a member has granted in the organization ends with the membership. */
-  async memberRemoved(tx: Tx, { orgId, userId }: RemovedMember): Promise<void> {
-    if (userId === null) return;
-    tx.write(statement`update oauth_grants set revoked_at = now(), revoked_reason = 'owner_left'
-      where org_id = ${orgId} and user_id = ${userId} and revoked_at is null`);
-    tx.afterCommit(() => this.#deps.authentication.grantsChanged());
   }
 }

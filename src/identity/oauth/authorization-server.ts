@@ -197,7 +197,7 @@ export class AuthorizationServer {
     const role = client && (await this.#deps.access.organizationRole(caller, client.orgId));
     if (!client || !role)
       return this.#refused(request, response, 'The user is no member of the organization of the application.');
-    if (client.isFirstParty) {
+    if (client.isFirstParty && goesToWeb(interaction)) {
       const asked = askedBy(interaction);
       return {
         go: await this.#allow(
@@ -401,6 +401,12 @@ function hostOf({ params }: Interaction): string {
   const { host, protocol } = new URL(uri);
   return host || protocol;
 }
+
+/**
+ * Whether the answer goes to a page that only its owner has. A program of the own machine may be another one than it
+ * says (RFC 8252, 8.6), and a device may be somebody else's: then the user is always asked.
+ */
+const goesToWeb = ({ params }: Interaction): boolean => String(params.redirect_uri).startsWith('https://');
 
 function targetsOf({ params }: Interaction): string[] {
   const uri = params.redirect_uri;

@@ -76,6 +76,7 @@ function configurationOf(deps: OAuthProviderDeps, { errors }: Library): Configur
     scopes: ['openid', 'offline_access'],
     claims: { openid: ['sub'], profile: ['name', 'preferred_username', 'picture'], email: ['email', 'email_verified'] },
     conformIdTokenClaims: false,
+    allowOmittingSingleRegisteredRedirectUri: false,
     responseTypes: ['code'],
     subjectTypes: ['public'],
     clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post'],
