@@ -3,7 +3,7 @@ import { type AuthorizationServer, oauthProblem, type Step } from '../identity/o
 import { consentPage, oauthPages } from '../identity/oauth/oauth-pages.ts';
 import { onward, pageHeadersFor } from '../identity/pages/page.ts';
 import { forbidden, unauthenticated } from '../kernel/errors.ts';
-import { callerError } from '../platform/postgres/faults.ts';
+import { callerError, throwCallerError } from '../platform/postgres/faults.ts';
 import type { PageSessions } from './page-sessions.ts';
 
 interface OAuthRouteOptions {
@@ -96,10 +96,11 @@ class OAuthRoutes {
     const { raw } = request;
     if (request.body instanceof URLSearchParams)
       Object.assign(raw, { body: await this.#formOf(request, request.body) });
+    const answer = await this.#server.answerTo(raw, reply.raw, at, caller).catch(throwCallerError);
     reply.hijack();
     for (const [name, value] of Object.entries(reply.getHeaders()))
       if (value !== undefined) reply.raw.setHeader(name, value);
-    await this.#server.answer(raw, reply.raw, at, caller);
+    await answer();
     return reply;
   }
 

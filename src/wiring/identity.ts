@@ -90,6 +90,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
         secret: appSecret,
         seal: ground.sealFor('authorization server'),
         publicUrl: ground.serviceUrl,
+        onFault: open.onFault,
       }),
       apiTokenNotices: apiTokenNotices({ changes }),
       identityProviderNotices: identityProviderNotices({ changes }),

@@ -27,6 +27,7 @@ interface AuthorizationServerDeps extends Pick<ServiceDeps, 'sql' | 'access'> {
   secret: Buffer;
   seal: Seal;
   publicUrl: () => string;
+  onFault: (error: unknown, what: string) => void;
 }
 
 interface ApplicationRow {
@@ -114,6 +115,7 @@ export class AuthorizationServer {
       },
       pages: oauthPages,
       account: (userId) => this.#account(userId),
+      onFault: (error) => this.#deps.onFault(error, 'the authorization server could not answer'),
       onWrongCode: async ({ req }) => {
         const caller = this.#signedIn.get(req);
         if (caller) await this.#wrongCodes.take(caller.principal.userId);
@@ -133,16 +135,17 @@ export class AuthorizationServer {
   }
 
   /**
-   * Answers a request at an address of the authorization server.
+   * Prepares the answer to a request at an address of the authorization server.
    * @param at its path and query below `/oauth`
    * @param caller who is signed in to the pages of this origin
+   * @returns what answers it, and never fails
    */
-  async answer(
+  async answerTo(
     request: IncomingMessage,
     response: ServerResponse,
     at: string,
     caller: SessionCaller | null,
-  ): Promise<void> {
+  ): Promise<() => Promise<void>> {
     const { publicUrl } = this;
     const { host, protocol, pathname } = new URL(publicUrl);
     // it derives its own addresses from those of the request, which a proxy may have changed
@@ -153,7 +156,7 @@ export class AuthorizationServer {
     if (caller) this.#signedIn.set(request, caller);
     await this.#dropForeignSession(request, response, caller);
     const provider = await this.#provider;
-    await provider.callback()(request, response);
+    return () => provider.callback()(request, response);
   }
 
   /** The session of the authorization server is that of whoever is signed in: another user's is not used. */

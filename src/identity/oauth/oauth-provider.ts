@@ -39,6 +39,8 @@ export interface OAuthProviderDeps {
   pages: OAuthPages;
   /** The claims of an active user; `null` for anybody else. */
   account: (userId: string) => Promise<{ sub: string; [claim: string]: string | boolean | null | undefined } | null>;
+  /** Something is wrong with the service, and not with the request. */
+  onFault: (error: unknown) => void;
   /** A user code that somebody typed stands for nothing. */
   onWrongCode: (context: KoaContextWithOIDC) => Promise<void>;
 }
@@ -56,6 +58,8 @@ export async function newOAuthProvider(deps: OAuthProviderDeps): Promise<Provide
   const library = await oauthLibrary();
   const provider = new library.Provider(issuerOf(deps.publicUrl), configurationOf(deps, library));
   provider.proxy = true;
+  provider.on('server_error', (_context, error) => deps.onFault(error));
+  provider.on('error', deps.onFault);
   compareHashedSecrets(provider);
   deriveSuccessors(provider, library, deps.secret);
   storeSignedTokens(provider);
