@@ -1,4 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
+import type { EventEmitter } from 'node:events';
 import type { AdapterPayload, Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { OAuthKey } from '../../access/oauth-keys.ts';
 import { issuerOf, resourcesOf } from '../../access/oauth-tokens.ts';
@@ -59,7 +60,8 @@ export async function newOAuthProvider(deps: OAuthProviderDeps): Promise<Provide
   const provider = new library.Provider(issuerOf(deps.publicUrl), configurationOf(deps, library));
   provider.proxy = true;
   provider.on('server_error', (_context, error) => deps.onFault(error));
-  provider.on('error', deps.onFault);
+  // what Koa itself cannot answer; without a listener it would write to standard error
+  (provider as unknown as EventEmitter).on('error', deps.onFault);
   compareHashedSecrets(provider);
   deriveSuccessors(provider, library, deps.secret);
   storeSignedTokens(provider);
