@@ -1,4 +1,5 @@
-// The pages behind the links in mails, and those for who cannot sign in. URLs are relative, so that the service may run below a path of its host.
+// The pages behind the links in mails, and those for who cannot sign in. URLs are relative, so that the service may run
+// below a path of its host.
 
 /** @typedef {Record<string, string>} Fields text by name of an input */
 /**

@@ -1,6 +1,7 @@
 // Asks for an e-mail address and goes the right way: to the identity provider of its domain, or to a password. With
 // `?redirect_uri=…` a sign-in at an identity provider goes on to that page. With `?notification=…` the page shows that
-// notification. With `?return_to=…` the browser goes on to that page of this service, signed in. URLs are relative, so that the service may run below a path of its host.
+// notification. With `?return_to=…` the browser goes on to that page of this service, signed in. URLs are relative, so
+// that the service may run below a path of its host.
 
 /** @typedef {{ access_token: string, user: { email: string } }} Session */
 

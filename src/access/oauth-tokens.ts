@@ -26,7 +26,7 @@ export const resourcesOf = (publicUrl: string): { api: string; mcp: string } => 
 /** The issuer of the authorization server. */
 export const issuerOf = (publicUrl: string): string => `${publicUrl}/oauth`;
 
-/** Access tokens that the authorization server has issued: JWT, signed with Ed25519, for one resource of the service. */
+/** Access tokens of the authorization server: JWT, signed with Ed25519, for one resource of the service. */
 export class OAuthTokens {
   readonly #keys: ReadonlyMap<string, KeyObject>;
   readonly #publicUrl: () => string;

@@ -31,7 +31,8 @@ export const pageHeaders = {
 
 /**
  * Serves the pages behind the links in mails: `/account/verify-email`, `/account/reset-password`,
- * `/account/accept-invitation`; and `/account/forgot-password`, `/account/register`. They are the same for every token, so a mail scanner that follows a link neither uses
+ * `/account/accept-invitation`; and `/account/forgot-password`, `/account/register`. They are the same for every token,
+ * so a mail scanner that follows a link neither uses
  * up its token nor learns anything.
  */
 export function addAccountPages(server: FastifyInstance): void {

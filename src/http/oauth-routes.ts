@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type AuthorizationServer, oauthProblem, type Step } from '../identity/oauth/authorization-server.ts';
+import { type AuthorizationServer, type NextStep, oauthProblem } from '../identity/oauth/authorization-server.ts';
 import { consentPage, oauthPages } from '../identity/oauth/oauth-pages.ts';
 import { onward, pageHeadersFor } from '../identity/pages/page.ts';
 import { forbidden, unauthenticated } from '../kernel/errors.ts';
@@ -126,7 +126,7 @@ class OAuthRoutes {
     }
   }
 
-  #show(request: ForInteraction, reply: FastifyReply, step: Step): FastifyReply {
+  #show(request: ForInteraction, reply: FastifyReply, step: NextStep): FastifyReply {
     if ('signIn' in step) return this.#toSignIn(reply, `${PREFIX}/interaction/${request.params.uid}`);
     if ('go' in step) return reply.code(303).header('location', step.go).send();
     const formToken = this.#sessions.formToken(request, `${CONSENT} ${request.params.uid}`);

@@ -6,7 +6,7 @@ import { sessionOf } from '../../kernel/principal.ts';
 import { revokeTokens } from './api-token.revocation.ts';
 
 /** An API token that works. */
-export interface LivingToken {
+export interface OwnToken {
   id: string;
   name: string;
   prefix: string;
@@ -30,8 +30,8 @@ export class OwnTokens {
   }
 
   /** Those that work, newest first. */
-  list({ principal }: Caller): Promise<LivingToken[]> {
-    return this.#deps.sql.read<LivingToken>(LIVING, [principal.userId]);
+  list({ principal }: Caller): Promise<OwnToken[]> {
+    return this.#deps.sql.read<OwnToken>(LIVING, [principal.userId]);
   }
 
   /** Revokes one with its family. @throws RESOURCE_NOT_FOUND */

@@ -85,7 +85,8 @@ export class ApplicationGrants {
   /** Its tokens were used in a way that no honest application uses them, or the application gave it back. */
   async revoke(id: string): Promise<void> {
     const [known] = await this.#deps.sql.read<{ orgId: string; applicationId: string }>(
-      'select org_id as "orgId", application_id as "applicationId" from oauth_grants where id = $1 and revoked_at is null',
+      `select org_id as "orgId", application_id as "applicationId" from oauth_grants
+        where id = $1 and revoked_at is null`,
       [id],
     );
     if (known) await this.#revoke(systemCaller('authorization server'), { id, ...known }, 'application');

@@ -44,7 +44,7 @@ interface ApplicationRow {
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
 
 /** What is to be done with a request of an application that waits for its user. */
-export type Step =
+export type NextStep =
   | { go: string }
   | { signIn: true }
   | {
@@ -190,7 +190,7 @@ export class AuthorizationServer {
    * What comes next for a request that waits for its user: to sign in, to be asked, or to go on.
    * @throws `SessionNotFound` of oidc-provider for a request of another browser, or an old one
    */
-  async next(request: IncomingMessage, response: ServerResponse, caller: SessionCaller | null): Promise<Step> {
+  async next(request: IncomingMessage, response: ServerResponse, caller: SessionCaller | null): Promise<NextStep> {
     const interaction = await (await this.#provider).interactionDetails(request, response);
     if (!caller) return { signIn: true };
     if (interaction.prompt.name === 'login') return this.#signIn(request, response, caller, interaction);
@@ -226,7 +226,7 @@ export class AuthorizationServer {
     response: ServerResponse,
     caller: SessionCaller,
     { params, prompt, iat }: Interaction,
-  ): Promise<Step> {
+  ): Promise<NextStep> {
     const started = await this.#startOf(caller);
     const isAsked = wordsOf(params.prompt).includes('login') || prompt.reasons.includes('max_age');
     // the clock of a token has no fractions
@@ -234,7 +234,7 @@ export class AuthorizationServer {
     return this.#loggedIn(request, response, caller);
   }
 
-  async #loggedIn(request: IncomingMessage, response: ServerResponse, caller: SessionCaller): Promise<Step> {
+  async #loggedIn(request: IncomingMessage, response: ServerResponse, caller: SessionCaller): Promise<NextStep> {
     const login = { accountId: caller.principal.userId, ts: await this.#startOf(caller), remember: true };
     return { go: await (await this.#provider).interactionResult(request, response, { login }) };
   }
@@ -244,7 +244,7 @@ export class AuthorizationServer {
     return Math.floor((session?.createdAt.getTime() ?? 0) / 1_000);
   }
 
-  async #refused(request: IncomingMessage, response: ServerResponse, why: string): Promise<Step> {
+  async #refused(request: IncomingMessage, response: ServerResponse, why: string): Promise<NextStep> {
     const result = { error: 'access_denied', error_description: why };
     const provider = await this.#provider;
     return { go: await provider.interactionResult(request, response, result, { mergeWithLastSubmission: false }) };

@@ -44,8 +44,8 @@ export interface RecordDeps {
 }
 
 /**
- * What oidc-provider keeps, in one table. Identifiers are hashed, because most of them work like passwords; what else is
- * to be kept is sealed.
+ * What oidc-provider keeps, in one table. Identifiers are hashed, because most of them work like passwords; the rest is
+ * sealed.
  */
 export class OAuthRecords implements Adapter {
   readonly #kind: string;

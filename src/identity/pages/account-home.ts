@@ -1,4 +1,4 @@
-import type { LivingToken } from '../api-tokens/own-tokens.ts';
+import type { OwnToken } from '../api-tokens/own-tokens.ts';
 import type { LivingSession } from '../auth/browser-sessions.ts';
 import type { ConnectedApplication } from '../oauth/application-grants.ts';
 import { meaningOf } from '../oauth/granted-scopes.ts';
@@ -11,7 +11,7 @@ export interface AccountFacts {
   sessionId: string;
   sessions: readonly LivingSession[];
   applications: readonly ConnectedApplication[];
-  tokens: readonly LivingToken[];
+  tokens: readonly OwnToken[];
   formToken: string;
 }
 
@@ -36,7 +36,7 @@ export function accountPage({ email, sessionId, sessions, applications, tokens, 
         workspaceIds.length > 0 && `; in ${workspaceIds.length} of its workspaces`
       }; ${lastUsedAt ? `last used ${day(lastUsedAt)} UTC` : 'never used'}</span>
       ${button(`application ${id}`, `Disconnect ${name}`, 'Disconnect')}</li>`;
-  const ofToken = ({ id, name, prefix, organization, expiresAt }: LivingToken): Html =>
+  const ofToken = ({ id, name, prefix, organization, expiresAt }: OwnToken): Html =>
     html`<li><strong>${name}</strong> (${prefix}…) of ${organization}
       <span class="hint">${expiresAt ? `until ${day(expiresAt)} UTC` : 'without an end'}</span>
       ${button(`token ${id}`, `Revoke the token ${name}`, 'Revoke')}</li>`;

@@ -6,7 +6,7 @@ export class Html {
   }
 }
 
-type Part = Html | string | number | null | undefined | false | readonly Part[];
+type HtmlPart = Html | string | number | null | undefined | false | readonly HtmlPart[];
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -16,7 +16,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-const textOf = (part: Part): string => {
+const textOf = (part: HtmlPart): string => {
   if (part instanceof Html) return part.text;
   if (part === null || part === undefined || part === false) return '';
   if (typeof part === 'object') return part.map(textOf).join('');
@@ -24,7 +24,7 @@ const textOf = (part: Part): string => {
 };
 
 /** HTML whose values are escaped, unless they are HTML themselves. */
-export const html = (strings: TemplateStringsArray, ...parts: readonly Part[]): Html =>
+export const html = (strings: TemplateStringsArray, ...parts: readonly HtmlPart[]): Html =>
   new Html(strings.reduce((text, piece, index) => text + textOf(parts[index - 1]) + piece));
 
 /** What a page may do: it runs no script, and its forms go where the page says. */

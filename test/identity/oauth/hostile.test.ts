@@ -187,9 +187,7 @@ describe('what is not offered', () => {
     const answer = to ? new URL(to) : null;
     const given = new URLSearchParams(answer?.hash.slice(1) || answer?.search);
     const error = given.get('error') ?? String(status);
-    expect(error).toMatch(
-      /^(?:400|unsupported_response_type|unauthorized_client|invalid_target|invalid_request\w*|request_not_supported|request_uri_not_supported)$/,
-    );
+    expect(error).toMatch(/^(?:400|unsupported_response_type|unauthorized_client|invalid_target)$|^invalid_|^request_/);
   });
 
   test.each(['password', 'client_credentials', 'implicit', 'urn:ietf:params:oauth:grant-type:token-exchange', ''])(
@@ -557,7 +555,8 @@ describe('documents for programs', () => {
   test('of the keys show no private part', async () => {
     const { body } = await get('/oauth/jwks');
     const keys = body.keys as Record<string, unknown>[];
-    expect(keys.map(({ alg }) => alg).sort()).toEqual(['ES256', 'EdDSA']);
+    expect(new Set(keys.map(({ alg }) => alg))).toEqual(new Set(['ES256', 'EdDSA']));
+    expect(keys.length).toBe(2);
     for (const key of keys) expect(key).not.toHaveProperty('d');
   });
 

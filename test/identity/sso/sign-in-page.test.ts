@@ -90,7 +90,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
   };
   const status = () => page.textContent('#status');
 
-  test('an address of an OpenID provider goes there and comes back, with a session that only the cookie holds', async () => {
+  test('an address of an OpenID provider goes there and comes back, with a session of the cookie', async () => {
     const { domain } = await openIdCompany(app, openId);
     openId.account = { sub: 'ann', email: `ann@${domain}`, email_verified: true };
     await enter(`ann@${domain}`);
