@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { SigningKeys } from '../access/signing-keys.ts';
 import type { EventLag } from '../live/events/event-lag.ts';
+import type { StoreCheck } from '../platform/nodes/store-check.ts';
 import type { Database } from '../platform/postgres/database.ts';
 
 const PROBE_TIMEOUT_MS = 2_000;
@@ -11,7 +12,7 @@ const PROBE_TIMEOUT_MS = 2_000;
  */
 export function addHealth(
   server: FastifyInstance,
-  deps: { database: Database; keys: SigningKeys; eventLag: EventLag },
+  deps: { database: Database; keys: SigningKeys; eventLag: EventLag; storeCheck: StoreCheck },
 ): void {
   let isStopping = false;
   server.addHook('preClose', async () => {
@@ -19,7 +20,12 @@ export function addHealth(
   });
   server.get('/healthz', async () => ({ status: 'ok' }));
   server.get('/readyz', async (_request, reply) => {
-    const checks = { database: await probe(deps.database), shutdown: isStopping ? 'the service is stopping' : 'ok' };
+    const database = await probe(deps.database);
+    const checks = {
+      database,
+      files: (database === 'ok' ? await deps.storeCheck.current() : deps.storeCheck.problem) ?? 'ok',
+      shutdown: isStopping ? 'the service is stopping' : 'ok',
+    };
     const isReady = Object.values(checks).every((check) => check === 'ok');
     // late events are only reported: requests can be served, and no other node would be faster
     const events = checks.database === 'ok' ? await lagOf(deps.eventLag) : null;
