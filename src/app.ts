@@ -34,6 +34,7 @@ import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
 import { addHealth } from './http/health.ts';
+import { addLeaving } from './http/leaving.ts';
 import { idempotency, storedAnswers } from './http/idempotency.ts';
 import { addMetrics } from './http/metrics.ts';
 import { replayGate } from './http/replay-gate.ts';
@@ -61,6 +62,7 @@ import { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
 import { type Logger, requestLogger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
+import type { Siblings } from './platform/nodes/worker-link.ts';
 import { StoreCheck } from './platform/nodes/store-check.ts';
 import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
@@ -83,6 +85,8 @@ export interface AppDeps {
   facade?: Facade;
   /** Lines of the log that were lost, of a process whose log may lose some. */
   lostLogLines?: () => number;
+  /** The other workers of the node, if the process is one of several. */
+  siblings?: Siblings | undefined;
   /** How passwords are hashed: a test need not wait for what makes guessing expensive. */
   passwords?: Passwords;
 }
@@ -94,6 +98,8 @@ export interface App {
   owners: readonly Owner[];
   retention: Retention;
   jobs: Jobs;
+  /** Answers for so many more seconds, and tells proxies to ask other nodes. */
+  leave(seconds: number): Promise<void>;
   /** Ends streams and writes the data that is still in memory. Call it after the server has stopped accepting. */
   stop(): Promise<void>;
 }
@@ -124,6 +130,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const eventLag = new EventLag(services.sql, logger);
   const limit = new CallerLimit(config);
   const admission = new Admission(services.authentication, limit);
+  const leaving = addLeaving(server);
   endUnusedConnections(server);
   cutOffSlowSenders(server, { timeoutMs: ARRIVAL_MS });
   cutOffSlowReaders(server, { timeoutMs: config.writeTimeoutSeconds * 1_000 });
@@ -135,7 +142,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addAdmission(server, admission);
   addRequestLog(server, logger);
   addFailureRecords(server, open, schema);
-  addHealth(server, { database, keys, eventLag, storeCheck });
+  addHealth(server, { database, keys, eventLag, storeCheck, leaving, siblings: deps.siblings });
   addAccountPages(server);
   addUnsubscribePage(server, open, acceptFields);
   addCallbackPage(server, config);
@@ -189,7 +196,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   services.jobQueue.declare(tasksOf(owners, retention));
   const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
-  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines: deps.lostLogLines });
+  const { lostLogLines, siblings } = deps;
+  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines, siblings });
   await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
   const endStoreCheck = storeCheck.follow();
@@ -211,7 +219,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await services.activity.flush();
     await services.tokenUses.flush();
   };
-  return { server, services, owners, retention, jobs, stop };
+  return { server, services, owners, retention, jobs, leave: (seconds) => leaving.begin(seconds), stop };
 }
 
 const storeCheckOf = (

@@ -34,7 +34,7 @@ interface Rights {
   maxConnections: number;
 }
 
-const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl }: Config): Check => ({
+const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl, workers }: Config): Check => ({
   name: 'database',
   remedy: 'See that DATABASE_URL leads to a PostgreSQL that runs.',
   async run() {
@@ -53,8 +53,8 @@ const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl }: Config): Check
       ...(seesSessions
         ? []
         : [warn('It cannot name sessions that delay events.', `grant pg_read_all_stats to ${role}`)]),
-      ...(databasePoolSize > maxConnections / 2
-        ? [warn(`Of ${maxConnections} connections a node may take ${databasePoolSize}.`, 'Lower DATABASE_POOL_SIZE.')]
+      ...(databasePoolSize * workers > maxConnections / 2
+        ? [warn(`Of ${maxConnections} connections a node may take ${databasePoolSize * workers}.`, 'Lower DATABASE_POOL_SIZE.')]
         : []),
     ];
   },
