@@ -34,7 +34,7 @@ import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
 import { addHealth } from './http/health.ts';
-import { addLeaving } from './http/leaving.ts';
+import { addLeaving, closeInQuiet } from './http/leaving.ts';
 import { idempotency, storedAnswers } from './http/idempotency.ts';
 import { addMetrics } from './http/metrics.ts';
 import { replayGate } from './http/replay-gate.ts';
@@ -198,6 +198,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   services.jobQueue.onAdded(() => jobs.wake());
   const { lostLogLines, siblings } = deps;
   addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines, siblings });
+  closeInQuiet(server);
   await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
   const endStoreCheck = storeCheck.follow();

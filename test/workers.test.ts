@@ -8,8 +8,8 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Client } from './crash/client.ts';
 import { createTestDatabase, type TestDatabase } from './support/database.ts';
+import { type Follower, followSocket, followStream } from './support/followers.ts';
 import { type Service, startService } from './support/service.ts';
-import { type EventSource, openAcknowledged, openEvents, type SentEvent } from './support/sockets.ts';
 import { waitFor, waitUntil } from './support/wait.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -57,18 +57,6 @@ const byWorker = (text: string, name: string): Map<string, number> =>
     ]),
   );
 
-interface Update {
-  event_id: string;
-  type: string;
-  data: { bucket_status?: string };
-}
-const isUpdate = ({ type, data }: Update) => type === 'workspace.updated' && data.bucket_status === undefined;
-const updatesIn = (events: readonly SentEvent[]): string[] =>
-  events
-    .map(({ data }) => JSON.parse(data) as Update)
-    .filter(isUpdate)
-    .map(({ event_id }) => event_id);
-
 describe('a node of two workers', () => {
   let database: TestDatabase;
   let service: Service;
@@ -86,10 +74,6 @@ describe('a node of two workers', () => {
     await database.drop();
   });
 
-  const follow = (after?: string): Promise<EventSource> =>
-    openEvents(`${url}${home}/sync/stream`, {
-      headers: { ...ann.headers, ...(after === undefined ? {} : { 'last-event-id': after }) },
-    });
   const change = async (description: string) =>
     fetch(`${url}${home}`, {
       method: 'PUT',
@@ -108,51 +92,33 @@ describe('a node of two workers', () => {
   });
 
   it('goes on after kill -9 of one: it is replaced, and streams resume without a gap or a repeat', async () => {
-    // streams of both: the kernel gives connections to whoever is free
-    const streams = await Promise.all(Array.from({ length: 8 }, () => follow()));
-    await Promise.all(streams.map((stream) => stream.next(({ event }) => event === 'connected')));
-    const query = `subscription ($after: String) {
-      workspaceEvents(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", after: $after) { eventId type data } }`;
-    const socket = await openAcknowledged(url, ann.headers.authorization);
-    socket.send({ id: '1', type: 'subscribe', payload: { query } });
-    const sent: string[] = [];
-    const send = async (name: string) => {
-      expect((await change(name)).status).toBe(200);
-      sent.push(name);
-    };
-    await send('before');
-    await waitFor(() => expect(streams.map(({ events }) => updatesIn(events).length)).toEqual(Array(8).fill(1)));
+    const place = { url, orgId: ann.orgId, workspaceId: ann.workspaceId, headers: ann.headers };
+    const followers: Follower[] = [];
+    // until both have some: the kernel gives connections to whoever is free
+    const streams = async () => [...byWorker(await metricsOf(url), 'event_streams').values()];
+    while ((await streams()).length < 2 || (await streams()).includes(0))
+      followers.push(await followStream(place), await followSocket(place));
+    let sent = 0;
+    const send = async () => expect((await change(`change ${++sent}`)).status).toBe(200);
+    const allHave = () =>
+      waitFor(() => expect(followers.map(({ seen }) => seen.length)).toEqual(followers.map(() => sent)));
+    await send();
+    await allHave();
 
-    const before = byWorker(await metricsOf(url), 'event_streams');
-    expect(before.size).toBe(2);
-    const [victim] = (await childrenOf(service.child.pid!)).sort((a, b) => a - b);
-    const broken = streams.map((stream) => stream.ended.then(() => 'ended', () => 'broken'));
+    const [victim] = await childrenOf(service.child.pid!);
     process.kill(victim!, 'SIGKILL');
     await waitUntil(async () => !(await childrenOf(service.child.pid!)).includes(victim!));
     // requests go on while there is one worker
-    for (let n = 0; n < 10; n++) await send(`after ${n}`);
-    const cut = await waitUntil(async () => {
-      const states = await Promise.all(broken.map((one) => Promise.race([one, Promise.resolve('open')])));
-      return states.includes('open') && !states.includes('broken') ? false : states;
-    });
-    // whoever was cut off comes back with the last that it has seen
-    const all = await Promise.all(
-      streams.map(async (stream, at) =>
-        cut[at] === 'open'
-          ? { seen: [] as readonly SentEvent[], stream }
-          : { seen: stream.events, stream: await follow(stream.events.at(-1)!.id) },
-      ),
-    );
+    for (let n = 0; n < 10; n++) await send();
     await waitFor(async () => expect(await workersOf(url)).toEqual({ running: 2, of: 2 }));
     expect(service.output()).toMatch(/ERROR a worker has ended, another one takes its place worker=\d how=.*SIGKILL/);
-    await send('last');
-    for (const { seen, stream } of all)
-      await waitFor(() => expect(updatesIn([...seen, ...stream.events])).toHaveLength(sent.length));
-    const [expected, ...others] = all.map(({ seen, stream }) => updatesIn([...seen, ...stream.events]));
-    expect(new Set(expected).size).toBe(sent.length);
-    for (const found of others) expect(found).toEqual(expected);
-    for (const { stream } of all) stream.close();
-    socket.close();
+    await send();
+    await allHave();
+    expect(followers.reduce((cuts, follower) => cuts + follower.cuts, 0)).toBeGreaterThan(0);
+    const [{ seen: expected }] = followers as [Follower];
+    expect(new Set(expected).size).toBe(sent);
+    for (const { seen } of followers) expect(seen).toEqual(expected);
+    for (const follower of followers) await follower.stop();
 
     const text = await metricsOf(url);
     expect(text).toContain('\nworker_deaths_total 1\n');
