@@ -136,11 +136,7 @@ async function startService(given: Start): Promise<string> {
   );
   const { shutdownDelaySeconds } = config;
   if (shutdownDelaySeconds > 0)
-    shutdown.add(
-      'to answer',
-      () => app.leave(shutdownDelaySeconds),
-      shutdownDelaySeconds + STEP_TIMEOUT_SECONDS,
-    );
+    shutdown.add('to answer', () => app.leave(shutdownDelaySeconds), shutdownDelaySeconds + STEP_TIMEOUT_SECONDS);
 
   await app.server.listen({ host: config.host, port: config.port });
   const { port } = app.server.server.address() as AddressInfo;

@@ -142,7 +142,12 @@ describe('a node of workers', () => {
     const url = await service.url();
     expect(await workersOf(url)).toEqual({ running: 2, of: 2 });
     const count = (text: string) => service.output().match(new RegExp(`^(\\S+ )?${text}`, 'gm'))?.length;
-    const told = ['creating a database', 'migrating the database', 'starting the workers', 'Platform management API is'];
+    const told = [
+      'creating a database',
+      'migrating the database',
+      'starting the workers',
+      'Platform management API is',
+    ];
     for (const step of told) expect([step, count(step)]).toEqual([step, 1]);
     const pid = Number((await readFile(path.join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')[0]);
     service.child.kill('SIGTERM');

@@ -63,8 +63,8 @@ async function measure(
   const cpuMicros = ((node.cpuSecondsOfAll() - cpu) * 1e6) / latenciesMs.length;
   const databaseMs = ((await activeMs(client)) - active) / latenciesMs.length;
   console.log(
-    `  ${node.name.padEnd(9)} ${title.padEnd(7)} ${rps.toFixed(0).padStart(5)} requests/s  p99 ${p99Ms.toFixed(0)} ms  ` +
-      `CPU ${cpuMicros.toFixed(0)} us/request  database ${databaseMs.toFixed(2)} ms/request  ` +
+    `  ${node.name.padEnd(9)} ${title.padEnd(7)} ${rps.toFixed(0).padStart(5)} requests/s  ` +
+      `p99 ${p99Ms.toFixed(0)} ms  CPU ${cpuMicros.toFixed(0)} us/request  database ${databaseMs.toFixed(2)} ms/request  ` +
       `waiting sessions: ${waits.rows.toFixed(2)} for rows, ${waits.inner.toFixed(2)} within`,
   );
 }
@@ -83,7 +83,9 @@ export async function nodes(
   await client.connect();
   let account: Account | undefined;
   const paths: string[] = [];
-  console.log(`\none node, ${CONNECTIONS} connections, ${seconds} s each, CPUs are shared with the database and the load`);
+  console.log(
+    `\none node, ${CONNECTIONS} connections, ${seconds} s each, CPUs are shared with the database and the load`,
+  );
   try {
     for (const workers of PROCESSES) {
       const node = await ServerProcess.start(`WORKERS=${workers}`, program, { ...env, WORKERS: String(workers) });

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { SigningKeys } from '../access/signing-keys.ts';
 import type { EventLag } from '../live/events/event-lag.ts';
-import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { StoreCheck } from '../platform/nodes/store-check.ts';
+import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { Database } from '../platform/postgres/database.ts';
 import type { Leaving } from './leaving.ts';
 

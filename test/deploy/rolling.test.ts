@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { Client } from '../crash/client.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Follower, followSocket, followStream } from '../support/followers.ts';
-import { caddy, freePort, nginx, type Proxy } from '../support/proxies.ts';
+import { caddy, freePort, nginx, type ReverseProxy } from '../support/proxies.ts';
 import { type Service, startService } from '../support/service.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';
 
@@ -59,7 +59,7 @@ function start(port: number): Service {
   });
 }
 
-async function behind(name: string, proxy: Proxy): Promise<string> {
+async function behind(name: string, proxy: ReverseProxy): Promise<string> {
   const [port, folder] = [await freePort(), path.join(base, name)];
   await mkdir(folder);
   const upstreams = nodes.map((node) => `127.0.0.1:${node.port}`);

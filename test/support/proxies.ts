@@ -14,13 +14,13 @@ function replaced(text: string, part: string | RegExp, by: string): string {
 }
 
 /** A program in the foreground, and the file that it reads. */
-export interface Proxy {
+export interface ReverseProxy {
   program: string;
   /** Writes its configuration to the folder. */
   command(folder: string, port: number, upstreams: readonly string[]): { args: string[]; env?: Record<string, string> };
 }
 
-export const nginx: Proxy = {
+export const nginx: ReverseProxy = {
   program: '/usr/sbin/nginx',
   command: (folder, port, upstreams) => {
     const servers = upstreams.map((upstream) => `server ${upstream} $1;`).join(' ');
@@ -36,7 +36,7 @@ export const nginx: Proxy = {
   },
 };
 
-export const caddy: Proxy = {
+export const caddy: ReverseProxy = {
   program: '/usr/bin/caddy',
   command: (folder, port, upstreams) => {
     // no endpoint of administration: several may run on one machine

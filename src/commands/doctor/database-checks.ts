@@ -54,7 +54,12 @@ const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl, workers }: Confi
         ? []
         : [warn('It cannot name sessions that delay events.', `grant pg_read_all_stats to ${role}`)]),
       ...(databasePoolSize * workers > maxConnections / 2
-        ? [warn(`Of ${maxConnections} connections a node may take ${databasePoolSize * workers}.`, 'Lower DATABASE_POOL_SIZE.')]
+        ? [
+            warn(
+              `Of ${maxConnections} connections a node may take ${databasePoolSize * workers}.`,
+              'Lower DATABASE_POOL_SIZE.',
+            ),
+          ]
         : []),
     ];
   },

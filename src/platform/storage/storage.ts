@@ -2,7 +2,6 @@ import { mkdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import type { Config } from '../../config.ts';
 import type { ClaimedDigest } from '../../kernel/digests.ts';
@@ -118,7 +117,9 @@ export class Storage {
     try {
       // a start does not wait for the library of a folder
       if (!this.#config.s3) return await readFile(this.#markerFile, 'utf8');
-      return await text(await (await this.#open()).read(MARKER));
+      const parts: Buffer[] = [];
+      for await (const part of await (await this.#open()).read(MARKER)) parts.push(part as Buffer);
+      return Buffer.concat(parts).toString('utf8');
     } catch (error) {
       if (error instanceof MissingObject || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw error;

@@ -171,8 +171,8 @@ describe('keys of nodes', () => {
     );
     // those that are the same start, and what was refused left nothing
     await start(database, env('k5', { APP_SECRET: SECRET, ...shared }));
-    const { rows } = await start(database, env('k6', { APP_SECRET: SECRET, ...shared })).then(({ database: { pool } }) =>
-      pool.query<{ value: string }>('select value from service_markers order by name'),
+    const { rows } = await start(database, env('k6', { APP_SECRET: SECRET, ...shared })).then(
+      ({ database: { pool } }) => pool.query<{ value: string }>('select value from service_markers order by name'),
     );
     expect(rows).toHaveLength(3);
     for (const { value } of rows) expect(value).not.toContain(SECRET);
