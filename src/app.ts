@@ -63,6 +63,7 @@ import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
+import { RedisLink } from './platform/redis/redis-link.ts';
 import { writeBuiltInTools } from './tools/tools/built-in-tools.ts';
 import { customActionSchemas } from './tools/tools/custom-action-schemas.ts';
 import { Retention } from './wiring/retention.ts';
@@ -105,6 +106,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const outages = new OutageLog(logger);
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const outbound = new Outbound({ config, logger });
+  const redis = config.redisUrl ? await RedisLink.open({ url: config.redisUrl, secret, logger }) : null;
   const { services, open } = createServices({
     ...deps,
     outbound,
@@ -113,11 +115,12 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     appSecret: secret,
     publicUrl: () => config.publicUrl ?? listeningUrl(server, config),
     onFault: logFault,
+    redis,
   });
   const toolsWritten = writeBuiltInTools(services.sql); // while the routes are made
   toolsWritten.catch(() => undefined); // reported where it is awaited
   const eventLag = new EventLag(services.sql, logger);
-  const limit = new CallerLimit(config);
+  const limit = new CallerLimit(config, services.budgets);
   const admission = new Admission(services.authentication, limit);
   endUnusedConnections(server);
   cutOffSlowSenders(server, { timeoutMs: ARRIVAL_MS });
@@ -130,7 +133,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addAdmission(server, admission);
   addRequestLog(server, logger);
   addFailureRecords(server, open, schema);
-  addHealth(server, { database, keys, eventLag });
+  addHealth(server, { database, keys, eventLag, redis });
   addAccountPages(server);
   addUnsubscribePage(server, open, acceptFields);
   addCallbackPage(server, config);
@@ -184,7 +187,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   services.jobQueue.declare(tasksOf(owners, retention));
   const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
-  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines: deps.lostLogLines });
+  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines: deps.lostLogLines, redis });
   await Promise.all([toolsWritten, services.storage.load()]);
   jobs.start();
   const endLagWatch = every(
@@ -203,6 +206,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     services.auth.recordFailures();
     await services.activity.flush();
     await services.tokenUses.flush();
+    await redis?.close();
   };
   return { server, services, owners, retention, jobs, stop };
 }

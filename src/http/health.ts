@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { SigningKeys } from '../access/signing-keys.ts';
 import type { EventLag } from '../live/events/event-lag.ts';
 import type { Database } from '../platform/postgres/database.ts';
+import type { RedisLink } from '../platform/redis/redis-link.ts';
 
 const PROBE_TIMEOUT_MS = 2_000;
 
@@ -11,7 +12,7 @@ const PROBE_TIMEOUT_MS = 2_000;
  */
 export function addHealth(
   server: FastifyInstance,
-  deps: { database: Database; keys: SigningKeys; eventLag: EventLag },
+  deps: { database: Database; keys: SigningKeys; eventLag: EventLag; redis: RedisLink | null },
 ): void {
   let isStopping = false;
   server.addHook('preClose', async () => {
@@ -23,7 +24,9 @@ export function addHealth(
     const isReady = Object.values(checks).every((check) => check === 'ok');
     // late events are only reported: requests can be served, and no other node would be faster
     const events = checks.database === 'ok' ? await lagOf(deps.eventLag) : null;
-    return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not ready', checks, events });
+    // so is Redis: without it, the node does all by itself
+    const redis = deps.redis ? { redis: await deps.redis.state() } : {};
+    return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not ready', checks, events, ...redis });
   });
   server.get('/.well-known/jwks.json', async (_request, reply) =>
     reply.header('cache-control', 'public, max-age=300').send(await deps.keys.jwks()),

@@ -13,6 +13,7 @@ import type { ResourceWord } from '../../kernel/resources.ts';
 import { StateStream } from '../../kernel/state-stream.ts';
 import type { Task } from '../../kernel/tasks.ts';
 import { leavingTask } from './leaving.ts';
+import type { PresenceSnapshots } from './presence-snapshots.ts';
 import { lockOf, type PresentPlace } from './present-place.ts';
 
 /** A connection that is not renewed for this long has ended. */
@@ -63,6 +64,8 @@ const PRESENT = `select p.org_id as "orgId", p.user_id as "userId", u.username, 
 
 interface PresenceDeps extends Pick<ServiceDeps, 'sql' | 'access'> {
   changes: Changes;
+  /** `null`: each node reads who is present by itself. */
+  snapshots: PresenceSnapshots | null;
 }
 
 /**
@@ -102,9 +105,14 @@ export class PresenceService implements Owner {
   }
 
   async #listAfter(caller: Caller, place: PresentPlace, event: StreamEvent): Promise<PresentUser[]> {
-    const known = this.#lists.get(event) ?? this.#read(place);
+    const known = this.#lists.get(event) ?? this.#readAfter(place, event);
     this.#lists.set(event, known);
     return this.#shownTo(caller, place, await known);
+  }
+
+  #readAfter(place: PresentPlace, event: StreamEvent): Promise<PresentUser[]> {
+    const { snapshots } = this.#deps;
+    return snapshots ? snapshots.after(event, () => this.#read(place)) : this.#read(place);
   }
 
   #read({ orgId, workspaceId }: PresentPlace): Promise<PresentUser[]> {
