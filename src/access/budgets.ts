@@ -1,7 +1,7 @@
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import type { RedisLink } from '../platform/redis/redis-link.ts';
 import { Budget, refusalOr, type SharedPoints } from './throttle.ts';
-import { type Buckets, OwnBuckets, SharedBuckets } from './token-buckets.ts';
+import { type CallerBuckets, OwnBuckets, SharedBuckets } from './token-buckets.ts';
 
 /** Makes the budgets of what callers may take: counted by all nodes together in Redis, or by this node. */
 export class Budgets {
@@ -24,7 +24,7 @@ export class Budgets {
   }
 
   /** Token buckets by key. */
-  buckets(name: string, line: { rps: number; burst: number }): Buckets {
+  buckets(name: string, line: { rps: number; burst: number }): CallerBuckets {
     this.#take(name);
     const own = new OwnBuckets(line);
     return this.#link ? new SharedBuckets(this.#link, name, { own, line }) : own;

@@ -5,7 +5,7 @@ import type { Principal } from '../kernel/principal.ts';
 import type { TokenGrant } from '../kernel/token-grant.ts';
 import type { Budgets } from './budgets.ts';
 import type { BucketState, RateLine } from './throttle.ts';
-import type { Buckets } from './token-buckets.ts';
+import type { CallerBuckets } from './token-buckets.ts';
 
 type MaybePromise<T> = T | Promise<T>;
 
@@ -21,7 +21,7 @@ const USUAL_RPS = 500;
 export class CallerLimit {
   readonly #line: RateLine;
   readonly #isOn: boolean;
-  readonly #buckets: Buckets;
+  readonly #buckets: CallerBuckets;
 
   constructor({ rateLimitRps, rateLimitBurst }: Pick<Config, 'rateLimitRps' | 'rateLimitBurst'>, budgets: Budgets) {
     this.#isOn = rateLimitRps > 0;

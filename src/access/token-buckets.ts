@@ -4,7 +4,7 @@ import { type BucketState, bucketState, MICRO, type RateLine, TokenBuckets } fro
 type MaybePromise<T> = T | Promise<T>;
 
 /** Token buckets of callers, wherever they are counted. */
-export interface Buckets {
+export interface CallerBuckets {
   /** Takes `cost` tokens, all or none. */
   take(key: string, cost: number, line: RateLine): MaybePromise<BucketState>;
   /** Returns a token that was taken and not needed. */
@@ -12,7 +12,7 @@ export interface Buckets {
 }
 
 /** Counted in this process. */
-export class OwnBuckets implements Buckets {
+export class OwnBuckets implements CallerBuckets {
   readonly #buckets: TokenBuckets;
 
   constructor({ rps, burst }: RateLine) {
@@ -48,7 +48,7 @@ redis.call('pexpire', KEYS[1], math.ceil((burst - left) / rps / 1000) + 1000)
 return {allowed, string.format('%.0f', left)}`;
 
 /** Counted in Redis by all nodes together. While it is away, in this process: each node then has whole buckets. */
-export class SharedBuckets implements Buckets {
+export class SharedBuckets implements CallerBuckets {
   readonly #link: RedisLink;
   readonly #kind: string;
   readonly #own: OwnBuckets;

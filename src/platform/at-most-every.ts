@@ -1,5 +1,5 @@
 /**
- * Runs something at once, and again for all that was asked in the pause after it: never more often than every `pauseMs`.
+ * Runs something at once, and once more for all requests of the pause after it: never more often than every `pauseMs`.
  * @returns asks for a run
  */
 export function atMostEvery(pauseMs: number, run: () => void): () => void {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { StreamEvent } from '../../data/outbox.ts';
 import type { RedisLink } from '../../platform/redis/redis-link.ts';
-import type { PresentUser } from './presence.service.ts';
+import type { PresentUser } from './present-user.ts';
 
 /** All nodes see an event within a poll of each other. */
 const KEPT_MS = 30_000;
@@ -37,7 +37,8 @@ export class PresenceSnapshots {
     const known = await this.#known(key);
     if (known !== 'mine') return known ?? read();
     const users = await read();
-    this.#link.ask((client) => client.set(key, JSON.stringify(users), 'PX', KEPT_MS)).catch(() => undefined); // the others read by themselves
+    const stored = this.#link.ask((client) => client.set(key, JSON.stringify(users), 'PX', KEPT_MS));
+    stored.catch(() => undefined); // the others read by themselves
     return users;
   }
 

@@ -130,7 +130,7 @@ export class RedisLink {
    */
   async ask<T>(command: (client: Redis) => Promise<T>): Promise<T> {
     try {
-      if (!this.#isConnected) throw new RedisAway('not connected');
+      if (!this.#isConnected) throw new RedisAway('ECONNRESET');
       const answer = await this.#inTime(command(this.#client));
       this.#outage.end();
       return answer;
