@@ -68,6 +68,7 @@ import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
+import { RedisLink } from './platform/redis/redis-link.ts';
 import { writeBuiltInTools } from './tools/tools/built-in-tools.ts';
 import { customActionSchemas } from './tools/tools/custom-action-schemas.ts';
 import { Retention } from './wiring/retention.ts';
@@ -115,6 +116,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const outages = new OutageLog(logger);
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const outbound = new Outbound({ config, logger });
+  const redis = config.redisUrl ? await RedisLink.open({ url: config.redisUrl, secret, logger }) : null;
   const { services, open } = createServices({
     ...deps,
     outbound,
@@ -123,12 +125,13 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     appSecret: secret,
     publicUrl: () => config.publicUrl ?? listeningUrl(server, config),
     onFault: logFault,
+    redis,
   });
   const toolsWritten = writeBuiltInTools(services.sql); // while the routes are made
   toolsWritten.catch(() => undefined); // reported where it is awaited
   const storeCheck = storeCheckOf(deps, services, logFault);
   const eventLag = new EventLag(services.sql, logger);
-  const limit = new CallerLimit(config);
+  const limit = new CallerLimit(config, services.budgets);
   const admission = new Admission(services.authentication, limit);
   const leaving = addLeaving(server);
   endUnusedConnections(server);
@@ -142,7 +145,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addAdmission(server, admission);
   addRequestLog(server, logger);
   addFailureRecords(server, open, schema);
-  addHealth(server, { database, keys, eventLag, storeCheck, leaving, siblings: deps.siblings });
+  addHealth(server, { database, keys, eventLag, redis, storeCheck, leaving, siblings: deps.siblings });
   addAccountPages(server);
   addUnsubscribePage(server, open, acceptFields);
   addCallbackPage(server, config);
@@ -197,7 +200,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
   const { lostLogLines, siblings } = deps;
-  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines, siblings });
+  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines, redis, siblings });
   closeInQuiet(server);
   await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
@@ -219,6 +222,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     services.auth.recordFailures();
     await services.activity.flush();
     await services.tokenUses.flush();
+    await redis?.close();
   };
   return { server, services, owners, retention, jobs, leave: (seconds) => leaving.begin(seconds), stop };
 }

@@ -2,6 +2,7 @@ import type { Changes } from '../data/changes.ts';
 import type { SlowReads } from '../data/slow-reads.ts';
 import type { Sql } from '../data/sql.ts';
 import type { Access } from './access.ts';
+import type { Budgets } from './budgets.ts';
 
 /** The dependencies of every resource's service. */
 export interface ServiceDeps {
@@ -9,4 +10,5 @@ export interface ServiceDeps {
   slowReads: SlowReads;
   changes: Changes;
   access: Access;
+  budgets: Budgets;
 }

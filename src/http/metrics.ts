@@ -5,6 +5,7 @@ import type { EventLag } from '../live/events/event-lag.ts';
 import type { Jobs } from '../platform/jobs/jobs.ts';
 import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
+import type { RedisLink } from '../platform/redis/redis-link.ts';
 
 /** What is counted of services. */
 interface Counted {
@@ -21,13 +22,14 @@ interface MetricsDeps {
   eventLag: EventLag;
   jobs: Jobs;
   lostLogLines?: (() => number) | undefined;
+  redis: RedisLink | null;
   siblings?: Siblings | undefined;
 }
 
 /** Serves `/metrics` in the Prometheus format: requests per route, event-loop delay, pool use, depth of the queues. */
 export function addMetrics(
   server: FastifyInstance,
-  { services, pool, eventLag, jobs, lostLogLines = () => 0, siblings }: MetricsDeps,
+  { services, pool, eventLag, jobs, lostLogLines = () => 0, redis, siblings }: MetricsDeps,
 ): void {
   const registry = new Registry();
   // each worker counts for itself: a sum would fall when one of them dies
@@ -80,6 +82,7 @@ export function addMetrics(
     },
   });
   addJobMetrics(registry, jobs);
+  if (redis) addRedisMetrics(registry, redis);
   const { outbound } = services;
   gauge('outbound_calls_running', 'Outbound calls that run.', () => outbound.running);
   gauge('outbound_calls_waiting', 'Outbound calls that wait until others have ended.', () => outbound.waiting);
@@ -144,6 +147,27 @@ function addJobMetrics(registry: Registry, jobs: Jobs): void {
     collect() {
       this.reset();
       for (const [task, count] of jobs.givenUp) this.inc({ task }, count);
+    },
+  });
+}
+
+/** Whether nodes share what Redis is for. */
+function addRedisMetrics(registry: Registry, redis: RedisLink): void {
+  new Gauge({
+    name: 'redis_up',
+    help: 'Whether Redis answers: 1, or 0 while this node counts budgets by itself.',
+    registers: [registry],
+    collect() {
+      this.set(redis.isUp ? 1 : 0);
+    },
+  });
+  new Counter({
+    name: 'redis_failures_total',
+    help: 'Questions that Redis did not answer, and this node did without it.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(redis.failures);
     },
   });
 }

@@ -3,6 +3,7 @@ import { NotificationPages } from '../insight/notifications/notification.pages.t
 import { Notifier } from '../insight/notifications/notifier.ts';
 import { UnsubscribeLinks } from '../insight/notifications/unsubscribe-links.ts';
 import { EventTail } from '../live/events/event-tail.ts';
+import { WakeUps } from '../live/events/wake-ups.ts';
 import { Seal } from '../platform/keys/seal.ts';
 import { AccountMail } from '../platform/mail/account-mail.ts';
 import { createDelivery } from './delivery.ts';
@@ -32,9 +33,10 @@ declare module '../graphql/context.ts' {
 
 /** Makes the services of all groups, from the lowest to the highest. */
 export function createServices(process: ProcessDeps) {
-  const { database, config, mailer, appSecret, publicUrl, onFault } = process;
+  const { database, config, mailer, appSecret, publicUrl, onFault, redis } = process;
   const sql = new Sql(database.pool);
   const tail = new EventTail(sql, config.eventPollMs, onFault);
+  const wakeUps = redis && new WakeUps(redis, tail);
   const mail = new AccountMail({ mailer, seal: new Seal(appSecret, 'mail'), publicUrl });
   const pages = new NotificationPages(config, publicUrl);
   const former = config.formerAppSecrets.map((text) => new Seal(Buffer.from(text), 'unsubscribe'));
@@ -43,7 +45,10 @@ export function createServices(process: ProcessDeps) {
     sql,
     mail,
     notify: new Notifier(mail, pages, unsubscribeLinks).notify,
-    onCommit: () => tail.nudge(),
+    onCommit() {
+      tail.nudge();
+      wakeUps?.send();
+    },
   });
   const tenancy = createTenancy(ground);
   const vault = createVault(ground);
@@ -54,7 +59,7 @@ export function createServices(process: ProcessDeps) {
   const delivery = createDelivery(ground, vault);
   const pipelines = createPipelines(ground, vault);
   const insight = createInsight(ground, { mail, pages, unsubscribeLinks });
-  const live = createLive(ground, tail);
+  const live = createLive(ground, tail, redis);
   const groups = { tenancy, vault, identity, tools, knowledge, models, delivery, pipelines, insight, live };
   refuseSameNames([ground, ...Object.values(groups)].flatMap(({ open, closed }) => [open, closed]));
   const open = {

@@ -9,6 +9,7 @@ import { dnsAnswers } from '../../platform/outbound/names.ts';
 import { Storage } from '../../platform/storage/storage.ts';
 import { type Check, fail, ok, warn } from './finding.ts';
 import { isReadOnlyOfOthers, mayOthersRead } from './key-modes.ts';
+import { redisChecks } from './redis-check.ts';
 
 const PROBE = 'doctor';
 const LOW_BYTES = 1024 ** 3;
@@ -111,4 +112,5 @@ export const outsideChecks = (config: Config): Check[] => [
   keyFilesCheck(config),
   mailCheck(config),
   dnsCheck(config),
+  ...redisChecks(config),
 ];

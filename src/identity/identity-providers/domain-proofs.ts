@@ -1,6 +1,7 @@
+import type { Budgets } from '../../access/budgets.ts';
 import type { MailBudgets } from '../../access/mail-budgets.ts';
 import { randomToken, tokenHash } from '../../access/random-token.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
 import type { Changes } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
@@ -40,6 +41,7 @@ interface DomainProofDeps {
   changes: Changes;
   mail: AccountMail;
   mailBudgets: MailBudgets;
+  budgets: Budgets;
   config: Pick<Config, 'outboundDns'>;
 }
 
@@ -53,11 +55,13 @@ interface ProviderDomain {
 /** Proofs that the mail domains of providers belong to their organizations: only in these, accounts are linked. */
 export class DomainProofs {
   readonly #deps: DomainProofDeps;
-  readonly #mails = new Budget(MAILS_PER_HOUR, 3_600);
-  readonly #checks = new Budget(CHECKS_PER_MINUTE, 60);
+  readonly #mails: Budget;
+  readonly #checks: Budget;
 
   constructor(deps: DomainProofDeps) {
     this.#deps = deps;
+    this.#mails = deps.budgets.of('domain_mails', MAILS_PER_HOUR, 3_600);
+    this.#checks = deps.budgets.of('domain_checks', CHECKS_PER_MINUTE, 60);
   }
 
   /** The domains of a provider, by name. */

@@ -92,6 +92,15 @@ export const serverSettings = {
     },
   ),
 
+  redisUrl: setting(
+    'REDIS_URL',
+    url('redis', 'rediss'),
+    'Redis 6 or newer, or Valkey, that several nodes share: `redis://:PASSWORD@HOST:6379/0`, or `rediss://` for TLS. ' +
+      'Rate and sign-in limits are then counted by all nodes together, and events of other nodes come at once: ' +
+      '[several nodes](scale-out.md#redis).',
+    { defaultText: 'none: each node counts by itself', secret: true },
+  ),
+
   logLevel: setting(
     'LOG_LEVEL',
     choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),

@@ -1,5 +1,5 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import type { ActivityRecorder } from '../../data/activity.ts';
 import { findRow } from '../../data/find-row.ts';
 import { noCache } from '../../data/request-cache.ts';
@@ -68,10 +68,11 @@ const BEARER: KeyPlacement = { in: 'header', name: 'Authorization', prefix: 'Bea
  */
 export class ToolInstanceTest {
   readonly #deps: TestDeps;
-  readonly #byUser = new Budget(TESTS_PER_MINUTE, 60);
+  readonly #byUser: Budget;
 
   constructor(deps: TestDeps) {
     this.#deps = deps;
+    this.#byUser = deps.budgets.of('tool_tests', TESTS_PER_MINUTE, 60);
   }
 
   /** Tests an instance, and records how the test ended. @throws RESOURCE_NOT_FOUND, RATE_LIMIT_EXCEEDED */
