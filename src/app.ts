@@ -182,7 +182,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
   services.vault.declare(secretReferencesOf(owners));
   services.jobQueue.declare(tasksOf(owners, retention));
-  const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
+  const jobs = new Jobs({ pool: database.directPool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
   addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines: deps.lostLogLines });
   await Promise.all([toolsWritten, services.storage.load()]);

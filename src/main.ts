@@ -9,6 +9,7 @@ import { tuneGarbageCollector } from './platform/garbage-collector.ts';
 import { LogOutput } from './platform/log-output.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { migrate } from './platform/postgres/migrate.ts';
+import { isPooled, keepLimits, refuseUnfitPooler } from './platform/postgres/pooler.ts';
 import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
 import { hasDatabase } from './platform/postgres/postgres-folder.ts';
 import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
@@ -47,28 +48,42 @@ interface Start {
   lostLogLines: () => number;
 }
 
-/** @returns the connection URL */
-async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<string> {
+/** Where the database is: as requests reach it, and past a pooler. */
+interface Place {
+  url: string;
+  directUrl: string;
+}
+
+async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<Place> {
   if (config.databaseUrl) {
+    const place = { url: config.databaseUrl, directUrl: config.databaseDirectUrl ?? config.databaseUrl };
     steps.begin('connecting to the database');
-    await waitForDatabase(config.databaseUrl, logger);
-    return config.databaseUrl;
+    for (const url of new Set(Object.values(place))) await waitForDatabase(url, logger);
+    return place;
   }
   const dir = path.join(config.dataDir, 'postgres');
   if (hasDatabase(dir)) steps.begin('starting the database', { folder: dir });
   else steps.begin('creating a database', { folder: dir });
   const embedded = await startEmbeddedPostgres({ dir, logger });
   shutdown.add('the embedded PostgreSQL', () => embedded.stop(), DATABASE_STOP_TIMEOUT_SECONDS);
-  return embedded.url;
+  return { url: embedded.url, directUrl: embedded.url };
 }
 
-async function migrateDatabase(url: string, { steps }: Start): Promise<void> {
+async function migrateDatabase({ directUrl }: Place, { steps }: Start): Promise<void> {
   let isTold = false;
-  await migrate(url, migrationsDir, (progress) => {
+  await migrate(directUrl, migrationsDir, (progress) => {
     if (!isTold) steps.begin('migrating the database', progress);
     isTold = true;
     steps.progress(progress);
   });
+}
+
+/** @returns what to open the database with when a pooler stands before it */
+async function seePooler({ url, directUrl }: Place, { config }: Start) {
+  if (!config.databaseUrl || !(await isPooled(url))) return undefined;
+  await refuseUnfitPooler(url);
+  // jobs work through it as well, where nothing leads past it
+  return { directUrl: (await isPooled(directUrl)) ? url : directUrl };
 }
 
 /** Stops accepting at once. Requests in flight get a grace period, then their connections are closed. */
@@ -96,14 +111,16 @@ async function start(given: Start): Promise<string> {
     import('./platform/mail/mail.ts'),
   ]);
   modules.catch(() => undefined); // reported where it is awaited
-  const url = await provideDatabase(given);
+  const place = await provideDatabase(given);
   steps.begin('loading the service');
   // a service that is not installed whole must not migrate a database
   const [{ buildApp }, { openDatabase }, { createMailer }] = await modules;
-  await migrateDatabase(url, given);
+  const pooled = await seePooler(place, given);
+  await migrateDatabase(place, given);
+  if (pooled) await keepLimits(place.url);
 
   steps.begin('preparing the routes');
-  const database = openDatabase({ url, poolSize: config.databasePoolSize, logger });
+  const database = openDatabase({ url: place.url, pooled, poolSize: config.databasePoolSize, logger });
   shutdown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });
   shutdown.add('the mailer', async () => mailer.close(), STEP_TIMEOUT_SECONDS);

@@ -2,22 +2,17 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Logger } from '../logger.ts';
+import { SET_LIMITS } from './session-limits.ts';
 import { Transaction } from './transaction.ts';
 import { CONNECT_TIMEOUT_MS } from './wait-for-database.ts';
 
-// As a statement and not as connection parameters, because PgBouncer refuses connections with parameters that it does
-// not know. PostgreSQL supports `transaction_timeout` since version 17.
-// A word of a search is found if two fifths of its trigrams are: that allows two letters that were swapped, which the
-// default of three fifths does not.
-// Compiling a statement costs more than it saves where each takes milliseconds.
-const SESSION_LIMITS = `set jit = off; set statement_timeout = '30s'; set lock_timeout = '10s';
-  set idle_in_transaction_session_timeout = '30s'; set pg_trgm.word_similarity_threshold = 0.4;
-  select set_config(name, '60s', false) from pg_settings where name = 'transaction_timeout'`;
-
 /** Access to the database: Prisma, and for hand-written SQL the connections below it. */
 export interface Database {
+  /** Without a pooler. */
   readonly url: string;
   readonly pool: pg.Pool;
+  /** The connections of jobs: those of `pool`, or a few that lead past a pooler. */
+  readonly directPool: pg.Pool;
   readonly prisma: PrismaClient;
   /** Runs work in its own transaction. Anything that it has not committed at its end is rolled back. */
   transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
@@ -28,6 +23,11 @@ export interface Database {
 /** The database and its connection limit. */
 export interface DatabaseOptions {
   url: string;
+  /**
+   * Set where a pooler stands at `url`, which gives each transaction another session: the limits of sessions are then
+   * settings of the role (`keepLimits`). Leads past it, or is `url`.
+   */
+  pooled?: { directUrl: string } | undefined;
   poolSize: number;
   logger: Logger;
   /** Shown in `pg_stat_activity`. */
@@ -42,36 +42,22 @@ export interface DatabaseOptions {
  */
 export function openDatabase({
   url,
+  pooled,
   poolSize,
   logger,
   applicationName = 'platform-management-api',
 }: DatabaseOptions): Database {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: poolSize,
-    application_name: applicationName,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    idleTimeoutMillis: 60_000,
-    // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not know
-    onConnect: async (client) => {
-      client.on('error', ignoreConnectionError);
-      await client.query(SESSION_LIMITS);
-    },
-    keepAlive: true,
-    // the statements of a change are pipelined, without waiting for the previous one
-    pipeline: true,
-  });
-  // an idle connection broke: the pool removes it itself, but without a listener the process would end
-  pool.on('error', (error) => {
-    if (pool.ending) return; // the server was quicker to end a connection that was to end anyway
-    // the pool adds the connection, which holds the text of every statement that it has prepared
-    Object.defineProperty(error, 'client', { enumerable: false });
-    logger.warn({ err: error }, 'an idle database connection broke');
-  });
+  const pool = openPool({ url, size: poolSize, ownsSessions: !pooled, logger, applicationName });
+  const directUrl = pooled?.directUrl ?? url;
+  const directPool =
+    directUrl === url
+      ? pool
+      : openPool({ url: directUrl, size: DIRECT_CONNECTIONS, ownsSessions: true, logger, applicationName });
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
   return {
-    url,
+    url: directUrl,
     pool,
+    directPool,
     prisma,
     transaction: async (work) => {
       const transaction = new Transaction(pool);
@@ -84,8 +70,47 @@ export function openDatabase({
     close: async () => {
       await prisma.$disconnect();
       await pool.end();
+      if (directPool !== pool) await directPool.end();
     },
   };
+}
+
+/** As many as the queue of jobs uses at once. */
+const DIRECT_CONNECTIONS = 4;
+
+interface PoolOptions {
+  url: string;
+  size: number;
+  /** Whether a session is ours as long as its connection, so that it can be set up when it opens. */
+  ownsSessions: boolean;
+  logger: Logger;
+  applicationName: string;
+}
+
+function openPool({ url, size, ownsSessions, logger, applicationName }: PoolOptions): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: size,
+    application_name: applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: 60_000,
+    // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not know
+    onConnect: async (client) => {
+      client.on('error', ignoreConnectionError);
+      if (ownsSessions) await client.query(SET_LIMITS);
+    },
+    keepAlive: true,
+    // the statements of a change are pipelined, without waiting for the previous one
+    pipeline: true,
+  });
+  // an idle connection broke: the pool removes it itself, but without a listener the process would end
+  pool.on('error', (error) => {
+    if (pool.ending) return; // the server was quicker to end a connection that was to end anyway
+    // the pool adds the connection, which holds the text of every statement that it has prepared
+    Object.defineProperty(error, 'client', { enumerable: false });
+    logger.warn({ err: error }, 'an idle database connection broke');
+  });
+  return pool;
 }
 
 /**

@@ -68,6 +68,12 @@ export const serverSettings = {
       secret: true,
     },
   ),
+  databaseDirectUrl: setting(
+    'DATABASE_DIRECT_URL',
+    url('postgresql', 'postgres'),
+    'The same database without a pooler: for migrations, jobs and commands where `DATABASE_URL` leads to PgBouncer.',
+    { defaultText: '`DATABASE_URL`', secret: true },
+  ),
   databasePoolSize: setting(
     'DATABASE_POOL_SIZE',
     integer(1, 500),
