@@ -15,7 +15,7 @@ const PACKAGES = [
   ...['libaudit1', 'libcap-ng0', 'libcap2', 'libzstd1', 'zlib1g'],
 ];
 /** The first that keeps prepared statements in transaction mode. */
-const NEEDED = [1, 21];
+const NEEDED = { major: 1, minor: 21 };
 
 /**
  * A command that starts a PgBouncer, and its version.
@@ -34,7 +34,7 @@ function asked(command) {
 /** @param {PgBouncer} bouncer */
 function isNew({ version }) {
   const [major = 0, minor = 0] = version.split('.').map(Number);
-  return major > NEEDED[0] || (major === NEEDED[0] && minor >= NEEDED[1]);
+  return major > NEEDED.major || (major === NEEDED.major && minor >= NEEDED.minor);
 }
 
 /** @param {string} folder the unpacked packages */

@@ -5,12 +5,14 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { bouncers } from '../../scripts/pgbouncer.mjs';
+import { openDatabase } from '../../src/platform/postgres/database.ts';
 import { SESSION_LIMITS } from '../../src/platform/postgres/session-limits.ts';
 import { Client } from '../crash/client.ts';
 import { ROOT_KEYS } from '../support/app.ts';
 import { runCommand } from '../support/command.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type RunningPgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
+import { quietLogger } from '../support/quiet-logger.ts';
 import { type Service, startService } from '../support/service.ts';
 import { openEvents } from '../support/sockets.ts';
 import { waitFor } from '../support/wait.ts';
@@ -123,6 +125,17 @@ else
       expect(await refused(overriding.urlOf(nameOf(database)))).toContain(
         'gives sessions without the settings of their role',
       );
+    });
+
+    test('a statement that was refused with its transaction can be sent again', async () => {
+      const url = (await pooler()).urlOf(nameOf(database));
+      const open = openDatabase({ url, pooled: { directUrl: database.url }, poolSize: 1, logger: quietLogger });
+      running.push({ stop: () => open.close() });
+      const failing = { name: 'failing', text: `select 1 / $1::int as one`, values: [0] };
+      const after = { name: 'after', text: 'select $1::int as two', values: [2] };
+      await expect(open.transaction((own) => own.send([failing, after]))).rejects.toThrow('division by zero');
+      const again = await open.transaction((own) => own.commit([{ ...failing, values: [1] }, after]));
+      expect(again.map(({ rows }) => rows as unknown[])).toEqual([[{ one: 1 }], [{ two: 2 }]]);
     });
 
     test.each([

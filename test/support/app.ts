@@ -143,7 +143,8 @@ async function start(options: TestAppOptions): Promise<TestApp> {
 /** Past the pooler, where the run has one, go jobs and what tests themselves ask. */
 function placeOf(url: string): Pick<DatabaseOptions, 'url' | 'pooled'> {
   const pooler = inject('poolerUrl');
-  if (!pooler) return { url };
+  const socketOf = (one: string) => new URL(one).searchParams.get('host');
+  if (!pooler || socketOf(url) !== socketOf(inject('serverUrl'))) return { url };
   return { url: onServer(pooler, new URL(url).pathname.slice(1)), pooled: { directUrl: url } };
 }
 

@@ -65,7 +65,10 @@ export async function startPgBouncer({
   };
   const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}`);
   const file = path.join(folder, 'pgbouncer.ini');
-  writeFileSync(file, `[databases]\n* = host=${host} port=${serverPort} ${overrides}\n[pgbouncer]\n${lines.join('\n')}\n`);
+  writeFileSync(
+    file,
+    `[databases]\n* = host=${host} port=${serverPort} ${overrides}\n[pgbouncer]\n${lines.join('\n')}\n`,
+  );
   const [program, ...args] = [...bouncer.command, file];
   // nobody else may enter the folder of the server's socket, and it refuses to run as root
   const command = asServerUser(serverUser(), [path.join(host, 'socket'), program!, file], program!, args);

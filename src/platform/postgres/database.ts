@@ -2,6 +2,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Logger } from '../logger.ts';
+import { rememberStatements } from './pooled-statements.ts';
 import { SET_LIMITS } from './session-limits.ts';
 import { Transaction } from './transaction.ts';
 import { CONNECT_TIMEOUT_MS } from './wait-for-database.ts';
@@ -98,6 +99,7 @@ function openPool({ url, size, ownsSessions, logger, applicationName }: PoolOpti
     onConnect: async (client) => {
       client.on('error', ignoreConnectionError);
       if (ownsSessions) await client.query(SET_LIMITS);
+      else rememberStatements(client);
     },
     keepAlive: true,
     // the statements of a change are pipelined, without waiting for the previous one
