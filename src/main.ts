@@ -120,7 +120,13 @@ async function start(given: Start): Promise<string> {
   if (pooled) await keepLimits(place.url);
 
   steps.begin('preparing the routes');
-  const database = openDatabase({ url: place.url, pooled, poolSize: config.databasePoolSize, logger });
+  const database = openDatabase({
+    url: place.url,
+    pooled,
+    readUrls: config.databaseReadUrls,
+    poolSize: config.databasePoolSize,
+    logger,
+  });
   shutdown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });
   shutdown.add('the mailer', async () => mailer.close(), STEP_TIMEOUT_SECONDS);

@@ -23,7 +23,14 @@ export function addHealth(
     const isReady = Object.values(checks).every((check) => check === 'ok');
     // late events are only reported: requests can be served, and no other node would be faster
     const events = checks.database === 'ok' ? await lagOf(deps.eventLag) : null;
-    return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not ready', checks, events });
+    const { replicas } = deps.database;
+    return reply.code(isReady ? 200 : 503).send({
+      status: isReady ? 'ready' : 'not ready',
+      checks,
+      events,
+      // without them the primary answers
+      ...(replicas && { replicas: replicas.all.map(({ number, state }) => ({ replica: number, state })) }),
+    });
   });
   server.get('/.well-known/jwks.json', async (_request, reply) =>
     reply.header('cache-control', 'public, max-age=300').send(await deps.keys.jwks()),

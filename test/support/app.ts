@@ -95,7 +95,12 @@ async function start(options: TestAppOptions): Promise<TestApp> {
   });
   const own = databaseUrl ? null : await (ownDatabase ? createTestDatabase() : takeDatabase());
   const database = withSingleConnections(
-    openDatabase({ ...placeOf(databaseUrl ?? own!.url), poolSize: config.databasePoolSize, logger }),
+    openDatabase({
+      ...placeOf(databaseUrl ?? own!.url),
+      readUrls: config.databaseReadUrls,
+      poolSize: config.databasePoolSize,
+      logger,
+    }),
   );
   const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);

@@ -1,7 +1,7 @@
 import DataLoader from 'dataloader';
+import { readEpoch } from '../../data/epoch.ts';
 import { EVENT_COLUMNS, type StreamEvent } from '../../data/outbox.ts';
 import type { Sql } from '../../data/sql.ts';
-import { readEpoch } from './epoch.ts';
 import { EventQueue } from './event-queue.ts';
 import type { StreamedPlace } from './missed-events.ts';
 import { type Position, Snapshot } from './position.ts';

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Logger } from '../logger.ts';
 import { rememberStatements } from './pooled-statements.ts';
+import { Replicas } from './replicas.ts';
 import { SET_LIMITS } from './session-limits.ts';
 import { Transaction } from './transaction.ts';
 import { CONNECT_TIMEOUT_MS } from './wait-for-database.ts';
@@ -14,6 +15,8 @@ export interface Database {
   readonly pool: pg.Pool;
   /** The connections of jobs: those of `pool`, or a few that lead past a pooler. */
   readonly directPool: pg.Pool;
+  /** Where reads may go instead; `null` without replicas. */
+  readonly replicas: Replicas | null;
   readonly prisma: PrismaClient;
   /** Runs work in its own transaction. Anything that it has not committed at its end is rolled back. */
   transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
@@ -29,6 +32,8 @@ export interface DatabaseOptions {
    * settings of the role (`keepLimits`). Leads past it, or is `url`.
    */
   pooled?: { directUrl: string } | undefined;
+  /** Replicas of the database. */
+  readUrls?: readonly string[] | undefined;
   poolSize: number;
   logger: Logger;
   /** Shown in `pg_stat_activity`. */
@@ -44,6 +49,7 @@ export interface DatabaseOptions {
 export function openDatabase({
   url,
   pooled,
+  readUrls = [],
   poolSize,
   logger,
   applicationName = 'platform-management-api',
@@ -54,26 +60,40 @@ export function openDatabase({
     directUrl === url
       ? pool
       : openPool({ url: directUrl, size: DIRECT_CONNECTIONS, ownsSessions: true, logger, applicationName });
+  const replicas =
+    readUrls.length === 0
+      ? null
+      : new Replicas({
+          urls: readUrls,
+          primaryUrl: url,
+          logger,
+          openPool: (at, ownsSessions) => openPool({ url: at, size: poolSize, ownsSessions, logger, applicationName }),
+        });
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
   return {
     url: directUrl,
     pool,
     directPool,
+    replicas,
     prisma,
-    transaction: async (work) => {
-      const transaction = new Transaction(pool);
-      try {
-        return await work(transaction);
-      } finally {
-        await transaction.end();
-      }
-    },
+    transaction: (work) => inTransaction(pool, work),
     close: async () => {
+      await replicas?.close();
       await prisma.$disconnect();
       await pool.end();
       if (directPool !== pool) await directPool.end();
     },
   };
+}
+
+/** Runs work in a transaction of its own: see {@link Database.transaction}. */
+export async function inTransaction<T>(pool: pg.Pool, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  const transaction = new Transaction(pool);
+  try {
+    return await work(transaction);
+  } finally {
+    await transaction.end();
+  }
 }
 
 /** As many as the queue of jobs uses at once. */

@@ -108,7 +108,8 @@ export async function keepLimits(url: string): Promise<void> {
   }
   throw new PoolerError(
     'The pooler of DATABASE_URL gives sessions without the settings of their role in this database (see ' +
-      'docs/operate/scale-out.md): take what overrides them out of its connect_query, and say RECONNECT in its console.',
+      'docs/operate/scale-out.md): take what overrides them out of its connect_query, and say RECONNECT in its ' +
+      'console.',
   );
 }
 
