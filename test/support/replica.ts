@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
 import { migrationsDir } from '../../src/paths.ts';
@@ -99,7 +99,6 @@ class Replica implements RunningReplica {
     this.#child = spawn(command.file, command.args, {
       ...command.options,
       env: { ...CLEAN_ENV },
-      detached: true,
       stdio: 'ignore',
     });
     await waitFor(() => asked(this.url, ['select 1']));
@@ -110,13 +109,15 @@ class Replica implements RunningReplica {
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
     this.#child = null;
     const ended = once(child, 'close');
-    process.kill(-child.pid!, 'SIGCONT');
     process.kill(child.pid!, 'SIGQUIT');
     await ended;
   }
 
   freeze(isFrozen: boolean): void {
-    process.kill(-this.#child!.pid!, isFrozen ? 'SIGSTOP' : 'SIGCONT');
+    const pid = this.#child!.pid!;
+    // each of its processes has a group of its own
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+    for (const each of [pid, ...children.map(Number)]) process.kill(each, isFrozen ? 'SIGSTOP' : 'SIGCONT');
   }
 
   async promote(): Promise<void> {
