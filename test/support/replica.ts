@@ -19,6 +19,8 @@ export interface RunningReplica {
   /** Stops its processes where they are, or lets them go on. */
   freeze(isFrozen: boolean): void;
   start(): Promise<void>;
+  /** @throws Error when the query finds nothing there */
+  has(query: string): Promise<void>;
   /** Makes it a primary of its own. */
   promote(): Promise<void>;
 }
@@ -118,6 +120,16 @@ class Replica implements RunningReplica {
     // each of its processes has a group of its own
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
     for (const each of [pid, ...children.map(Number)]) process.kill(each, isFrozen ? 'SIGSTOP' : 'SIGCONT');
+  }
+
+  async has(query: string): Promise<void> {
+    const client = new pg.Client({ connectionString: this.url });
+    await client.connect();
+    try {
+      if ((await client.query(query)).rowCount === 0) throw new Error(`Nothing is found by: ${query}`);
+    } finally {
+      await client.end();
+    }
   }
 
   async promote(): Promise<void> {
