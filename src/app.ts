@@ -29,6 +29,7 @@ import { addAsyncApi } from './http/async-api.ts';
 import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
 import { cutOffSlowReaders, cutOffSlowSenders, endUnusedConnections, UPLOAD_TIMEOUT_MS } from './http/connections.ts';
+import { addConsistency, CONSISTENCY_HEADER } from './http/consistency.ts';
 import { addDocPages } from './http/doc-pages.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
@@ -117,7 +118,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const outbound = new Outbound({ config, logger });
   const redis = config.redisUrl ? await RedisLink.open({ url: config.redisUrl, secret, logger }) : null;
-  const { services, open } = createServices({
+  const { services, open, replicaReads } = createServices({
     ...deps,
     outbound,
     keys,
@@ -142,6 +143,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addUploadDiscovery(server, config);
   await addPlugins(server, config, open);
   addRequestContext(server, config);
+  if (replicaReads) addConsistency(server, replicaReads);
   addAdmission(server, admission);
   addRequestLog(server, logger);
   addFailureRecords(server, open, schema);
@@ -197,10 +199,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
   services.vault.declare(secretReferencesOf(owners));
   services.jobQueue.declare(tasksOf(owners, retention));
-  const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
+  const jobs = new Jobs({ pool: database.directPool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
   const { lostLogLines, siblings } = deps;
-  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines, redis, siblings });
+  const counted = { services, pool: database.pool, replicaReads, eventLag, jobs, lostLogLines, redis, siblings };
+  addMetrics(server, counted);
   closeInQuiet(server);
   await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
@@ -274,7 +277,11 @@ function createServer(config: Config, logger: Logger): FastifyInstance {
   });
 }
 
-async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, services: Services): Promise<void> {
+async function addPlugins(
+  server: FastifyInstance,
+  { corsOrigins, databaseReadUrls }: Config,
+  services: Services,
+): Promise<void> {
   await server.register(cors, {
     strictPreflight: false, // its error would be plain text
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
@@ -289,6 +296,7 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
       'idempotent-replayed',
       'repr-digest',
       'content-range',
+      ...(databaseReadUrls.length > 0 ? [CONSISTENCY_HEADER] : []),
       ...RESUMABLE_UPLOAD_HEADERS,
     ],
   });

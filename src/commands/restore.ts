@@ -157,7 +157,8 @@ async function failuresOf(steps: readonly (() => unknown)[]): Promise<unknown[]>
 
 async function restore(config: Config, file: string): Promise<void> {
   const contents = await contentsOf(file, config);
-  if (config.databaseUrl) await restoreInto(config, config.databaseUrl, file, contents);
+  const url = config.databaseDirectUrl ?? config.databaseUrl;
+  if (url) await restoreInto(config, url, file, contents);
   else {
     const logger = createLogger({ logLevel: 'error' });
     const server = await startEmbeddedPostgres({ dir: path.join(config.dataDir, 'postgres'), logger });

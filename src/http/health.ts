@@ -38,9 +38,11 @@ export function addHealth(
     const events = checks.database === 'ok' ? await lagOf(deps.eventLag) : null;
     // so is Redis: without it, the node does all by itself
     const redis = deps.redis ? { redis: await deps.redis.state() } : {};
+    // and so are replicas: without them, the primary answers
+    const replicas = deps.database.replicas?.all.map(({ number, state }) => ({ replica: number, state }));
     const workers = deps.siblings && { running: deps.siblings.running, of: deps.siblings.of };
     const status = isReady ? 'ready' : 'not ready';
-    return reply.code(isReady ? 200 : 503).send({ status, checks, events, workers, ...redis });
+    return reply.code(isReady ? 200 : 503).send({ status, checks, events, replicas, workers, ...redis });
   });
   server.get('/.well-known/jwks.json', async (_request, reply) =>
     reply.header('cache-control', 'public, max-age=300').send(await deps.keys.jwks()),

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { ReplicaReads } from '../data/replica-reads.ts';
 import type { EventLag } from '../live/events/event-lag.ts';
 import type { Jobs } from '../platform/jobs/jobs.ts';
 import type { Siblings } from '../platform/nodes/worker-link.ts';
@@ -19,6 +20,8 @@ interface Counted {
 interface MetricsDeps {
   services: Counted;
   pool: pg.Pool;
+  /** `null` without replicas. */
+  replicaReads?: ReplicaReads | null;
   eventLag: EventLag;
   jobs: Jobs;
   lostLogLines?: (() => number) | undefined;
@@ -29,7 +32,7 @@ interface MetricsDeps {
 /** Serves `/metrics` in the Prometheus format: requests per route, event-loop delay, pool use, depth of the queues. */
 export function addMetrics(
   server: FastifyInstance,
-  { services, pool, eventLag, jobs, lostLogLines = () => 0, redis, siblings }: MetricsDeps,
+  { services, pool, replicaReads, eventLag, jobs, lostLogLines = () => 0, redis, siblings }: MetricsDeps,
 ): void {
   const registry = new Registry();
   // each worker counts for itself: a sum would fall when one of them dies
@@ -83,6 +86,7 @@ export function addMetrics(
   });
   addJobMetrics(registry, jobs);
   if (redis) addRedisMetrics(registry, redis);
+  if (replicaReads) addReplicaMetrics(registry, replicaReads);
   const { outbound } = services;
   gauge('outbound_calls_running', 'Outbound calls that run.', () => outbound.running);
   gauge('outbound_calls_waiting', 'Outbound calls that wait until others have ended.', () => outbound.waiting);
@@ -123,6 +127,38 @@ export function addMetrics(
 
 /** Proxies keep in what is called so. The router would also take `/metrics/` and `/%6detrics` for it. */
 const isWrittenPlainly = (url: string): boolean => url.split('?', 1)[0] === '/metrics';
+
+/** What reads of lists, sums and searches went to, and how old each replica is. */
+function addReplicaMetrics(registry: Registry, replicaReads: ReplicaReads): void {
+  new Counter({
+    name: 'database_replica_reads_total',
+    help: 'Lists, sums and searches by the server that answered: a replica or the primary.',
+    labelNames: ['server'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [server, count] of Object.entries(replicaReads.counts)) this.inc({ server }, count);
+    },
+  });
+  new Gauge({
+    name: 'database_replica_lag_seconds',
+    help: 'Age of what a replica has, by its place in DATABASE_READ_URLS.',
+    labelNames: ['replica'],
+    registers: [registry],
+    collect() {
+      for (const { number, lagMs } of replicaReads.replicas) this.set({ replica: number }, lagMs / 1_000);
+    },
+  });
+  new Gauge({
+    name: 'database_replica_in_use',
+    help: '1 while a replica is read from; 0 while it is away, too late or no replica.',
+    labelNames: ['replica'],
+    registers: [registry],
+    collect() {
+      for (const { number, state } of replicaReads.replicas) this.set({ replica: number }, state === 'ok' ? 1 : 0);
+    },
+  });
+}
 
 /** The jobs of the whole database by task and state, and the jobs that this process gave up. */
 function addJobMetrics(registry: Registry, jobs: Jobs): void {

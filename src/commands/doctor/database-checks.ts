@@ -10,6 +10,7 @@ import type { Logger } from '../../platform/logger.ts';
 import { isStoreOfService } from '../../platform/nodes/store-check.ts';
 import type { Database } from '../../platform/postgres/database.ts';
 import { migrationState } from '../../platform/postgres/migrate.ts';
+import { isPooled, refuseUnfitPooler } from '../../platform/postgres/pooler.ts';
 import { Storage } from '../../platform/storage/storage.ts';
 import { type Check, fail, ok, warn } from './finding.ts';
 
@@ -62,6 +63,16 @@ const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl, workers }: Confi
           ]
         : []),
     ];
+  },
+});
+
+const poolerCheck = ({ databaseUrl }: Config): Check => ({
+  name: 'pooler',
+  remedy: 'See docs/operate/scale-out.md, PgBouncer.',
+  async run() {
+    if (!databaseUrl || !(await isPooled(databaseUrl))) return [];
+    await refuseUnfitPooler(databaseUrl);
+    return [ok('DATABASE_URL leads through a pooler that keeps prepared statements')];
   },
 });
 
@@ -186,7 +197,7 @@ const isBehind = ({ url }: Database): Promise<boolean> =>
 /** What asks the database, in the order in which one needs the other. */
 export async function databaseChecks(config: Config, database: Database, logger: Logger): Promise<Check[]> {
   const sql = new Sql(database.pool);
-  const always = [rightsCheck(sql, config), migrationsCheck(database)];
+  const always = [poolerCheck(config), rightsCheck(sql, config), migrationsCheck(database)];
   // what the next start makes is not missing yet
   if (await isBehind(database)) return [...always, clockCheck(sql)];
   return [

@@ -1,5 +1,6 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { demandAll, demandWhole } from '../../access/whole-place.ts';
+import { readsOf } from '../../data/replica-reads.ts';
 import { TOKEN_OWNER } from '../../identity/views.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
@@ -96,7 +97,7 @@ export class SeriesService {
     const calendar = calendarOf(tz);
     const end = calendar.next(step, calendar.startOf(step, new Date()));
     const spans = { calendar, step, borders: lastSpans(calendar, step, count, end) };
-    const counts = await readRuns(this.#deps.sql, { orgId, scopeId: workspaceId }, 'executions', spans);
+    const counts = await readRuns(readsOf(this.#deps, caller), { orgId, scopeId: workspaceId }, 'executions', spans);
     return {
       metric: 'executions',
       period: step === 'hour' ? 'hourly' : 'daily',
@@ -120,19 +121,20 @@ export class SeriesService {
     await this.#demandScope(caller, of, scope);
     const { orgId } = of;
     const values = isOfActivity(metric)
-      ? await this.#activity(orgId, scope, metric, step, borders)
-      : await readRuns(this.#deps.sql, { orgId, scopeId: scope.id }, metric, { calendar, step, borders });
+      ? await this.#activity(caller, orgId, scope, metric, step, borders)
+      : await readRuns(readsOf(this.#deps, caller), { orgId, scopeId: scope.id }, metric, { calendar, step, borders });
     return { metric, step, from: borders[0], to: endOf(borders), points: pointsOf(borders, values) };
   }
 
   async #activity(
+    caller: Caller,
     orgId: string,
     { kind, id }: SeriesScope,
     metric: ActivityMetric,
     step: StepLength,
     borders: Borders,
   ): Promise<Map<number, number>> {
-    const reads = this.#deps.slowReads.of(orgId);
+    const reads = this.#deps.slowReads.of(orgId, { caller });
     const scope =
       kind === 'user'
         ? { orgId, kind: 'organization' as const, id: orgId, userId: id }
