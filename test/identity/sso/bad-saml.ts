@@ -137,21 +137,17 @@ export const badAnswers: readonly BadAnswer[] = [
   ['many elements', () => base64(`<a>${bytes(50_000, '<b/>')}</a>`), /too many parts/],
   ['many namespaces', () => base64(`<a>${bytes(1_000, '<b xmlns:x="y"/>')}</a>`), /too many parts/],
   ['another root', () => base64('<html/>'), /not one SAML response/],
-  ['not signed at all', ({ facts }) => base64(responseXml(facts)), /not one of the identity provider/],
+  ['not signed at all', ({ facts }) => base64(responseXml(facts)), /not from the identity provider/],
   [
     'only the response signed',
     ({ facts, key }) => base64(signXml(responseXml(facts), 'response', key)),
-    /not one of the identity provider/,
+    /not from the identity provider/,
   ],
-  [
-    "a stranger's key",
-    ({ facts, stranger }) => base64(signed(responseXml(facts), stranger)),
-    /not one of the identity/,
-  ],
+  ["a stranger's key", ({ facts, stranger }) => base64(signed(responseXml(facts), stranger)), /not from the identity/],
   [
     "the response signed with a stranger's key",
     ({ facts, key, stranger }) => base64(signXml(signed(responseXml(facts), key), 'response', stranger)),
-    /not one of the identity provider/,
+    /not from the identity provider/,
   ],
   [
     'SHA-1',
@@ -200,7 +196,7 @@ export const badAnswers: readonly BadAnswer[] = [
       ),
     /transformation that is not accepted/,
   ],
-  ['another name after signing', tampering((xml) => xml.replace(/ann@/, 'bob@')), /not one of the identity provider/],
+  ['another name after signing', tampering((xml) => xml.replace(/ann@/, 'bob@')), /not from the identity provider/],
   [
     'a signature of another message',
     ({ facts, key }) => {
@@ -290,8 +286,8 @@ export const badAnswers: readonly BadAnswer[] = [
   ['NUL in the name, as a reference', writing((xml) => xml.replace(/ann@/, 'ann@&#0;')), /no usable name|well-formed/],
   ['NUL in the name, after signing', tampering((xml) => xml.replace(/ann@/, 'ann@&#0;')), /not well-formed/],
   ['a name that is too long', saying({ nameId: bytes(256) }), /no usable name/],
-  ['a name for once', saying({ nameIdFormat: 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient' }), /differently/],
-  ['no sign-in', writing(withoutElement('AuthnStatement')), /does not say that the user has signed in/],
+  ['a name for once', saying({ nameIdFormat: 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient' }), /transient/],
+  ['no sign-in', writing(withoutElement('AuthnStatement')), /has no AuthnStatement/],
   [
     'the session of the provider has ended',
     writing((xml) =>
@@ -314,7 +310,7 @@ export const badAnswers: readonly BadAnswer[] = [
     "an encrypted assertion with a stranger's signature",
     async ({ facts, key, stranger, metadata }) =>
       base64(await encryptXml(signed(responseXml(facts), stranger), key, metadata)),
-    /not one of the identity provider/,
+    /not from the identity provider/,
   ],
   [
     'an encrypted assertion, signed with SHA-1',

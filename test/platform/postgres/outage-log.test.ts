@@ -22,8 +22,8 @@ it('tells of an outage when it begins, once a minute, and when it ends, whatever
   vi.advanceTimersByTime(60_000);
   expect(lines.map(({ level, msg, faults, seconds }) => ({ level, msg, faults, seconds }))).toEqual([
     { level: 'error', msg: expect.stringContaining('the database is away'), faults: undefined, seconds: undefined },
-    { level: 'error', msg: 'the database is still away', faults: 240, seconds: 60 },
-    { level: 'error', msg: 'the database is still away', faults: 480, seconds: 120 },
+    { level: 'error', msg: 'the database is still unavailable', faults: 240, seconds: 60 },
+    { level: 'error', msg: 'the database is still unavailable', faults: 480, seconds: 120 },
     { level: 'warn', msg: 'the database answers again', faults: 600, seconds: 155 },
   ]);
   expect(lines[0]!.first).toBe('events could not be read');

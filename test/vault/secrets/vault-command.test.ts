@@ -50,7 +50,7 @@ describe('npm run vault', () => {
     expect(outcomes).toEqual([]);
     expect(Math.min(done.reads, done.rotations)).toBeGreaterThan(0);
     expect(moved.output).toContain(`the root key is '${idOf(fresh)}'.`);
-    expect(moved.output).toContain(`Nothing needs the root key '${idOf(old)}' any more: it can be taken away.`);
+    expect(moved.output).toContain(`The root key '${idOf(old)}' is no longer used: you can remove it.`);
     expect(moved.code).toBe(0);
     const { rows } = await own.sql.query<{ n: number }>('select count(*)::int as n from secrets');
     expect(await own.rootKeysInUse()).toEqual([[idOf(fresh), rows[0]!.n]]);
@@ -141,8 +141,8 @@ describe('npm run vault', () => {
     const root = idOf((await own.keyFiles())[0]!);
     expect(found.output.split('\n').sort()).toEqual(
       [
-        `${a} ${ann.orgId} version 1: does not open with the data key`,
-        `${b} ${ann.orgId} data key: does not open with the root key '${root}'`,
+        `${a} ${ann.orgId} version 1: cannot be decrypted with the data key`,
+        `${b} ${ann.orgId} data key: cannot be decrypted with the root key '${root}'`,
         `${c} ${ann.orgId} version 1: has no ciphertext`,
         '4 secrets with 4 values: 3 findings.',
       ].sort(),
