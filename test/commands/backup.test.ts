@@ -99,7 +99,7 @@ describe('a backup', () => {
     expect(await backup(['verify', file()])).toEqual({
       code: 0,
       output: expect.stringMatching(
-        /is whole: version .*, \d+ tables, 1 files, \d keys, which can be decrypted\.\n$/,
+        /is complete: version .*, \d+ tables, 1 files, \d keys, which can be decrypted\.\n$/,
       ) as string,
     });
     expect(await backup(['create', file()])).toEqual({
@@ -147,14 +147,14 @@ describe('a backup', () => {
         `${file('headless')} was changed: a part has no description.\n`,
       );
     }
-    expect((await backup(['verify', file('changed')])).output).toMatch(/changed was changed: .* has another checksum/);
+    expect((await backup(['verify', file('changed')])).output).toMatch(/changed was changed: .* has a different checksum/);
     expect((await backup(['verify', file('cut')])).output).toBe(`${file('cut')} is truncated.\n`);
     expect((await backup(['verify', file('other')])).output).toBe(
       `${file('other')} is not a backup of this service.\n`,
     );
     expect(await backup(['verify', file()], { BACKUP_PASSPHRASE: 'another passphrase' })).toEqual({
       code: 1,
-      output: 'The keys of this backup do not open with the passphrase of BACKUP_PASSPHRASE.\n',
+      output: 'The keys of this backup cannot be decrypted with BACKUP_PASSPHRASE.\n',
     });
   });
 });
@@ -226,7 +226,7 @@ describe('a restore', () => {
       ) as string,
     });
     const { env } = await place('broken');
-    expect((await runCommand('restore', [file('changed')], env)).output).toContain('another checksum');
+    expect((await runCommand('restore', [file('changed')], env)).output).toContain('a different checksum');
     expect((await runCommand('restore', [file()], { ...env, BACKUP_PASSPHRASE: '' })).output).toBe(
       'Set BACKUP_PASSPHRASE to the passphrase of the backup: its keys are sealed with it.\n',
     );

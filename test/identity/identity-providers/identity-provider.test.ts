@@ -125,7 +125,7 @@ describe('what is wrong is said at its place', () => {
       ],
     ],
     ['a text that is no certificate', withCertificate('hello'), [[certificateAt, /no PEM block/]]],
-    ['a PEM block of something else', withCertificate(pem('aGVsbG8=')), [[certificateAt, /it is no X.509/]]],
+    ['a PEM block of something else', withCertificate(pem('aGVsbG8=')), [[certificateAt, /it is not an X.509/]]],
     [
       'a second block that is wrong',
       withCertificate(`${certificate.cert}\n${pem('aGVsbG8=')}`),

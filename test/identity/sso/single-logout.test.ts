@@ -349,7 +349,7 @@ describe('refuses', () => {
       /cannot be unpacked, or is too long/,
     ],
     ['nobody', () => asked('redirect', ''), /no usable NameID/],
-    ['NUL in the name', () => asked('redirect', 'mallory\0@example.test'), /no usable name|not well-formed/],
+    ['NUL in the name', () => asked('redirect', 'mallory\0@example.test'), /no usable NameID|not well-formed/],
     [
       'a name that somebody else can read',
       (email) => {
@@ -424,7 +424,7 @@ describe('refuses', () => {
       (email) => post64(email, {}, (xml) => `<!DOCTYPE a [<!ENTITY b "c">]>${xml}`),
       /document type/,
     ],
-    ['an empty form', () => ({}), /not exactly one message/],
+    ['an empty form', () => ({}), /not have exactly one message/],
   ];
 
   test('every bad message in the same way: the reason is in the log, and the session lives', async () => {
