@@ -147,7 +147,9 @@ describe('a backup', () => {
         `${file('headless')} was changed: a part has no description.\n`,
       );
     }
-    expect((await backup(['verify', file('changed')])).output).toMatch(/changed was changed: .* has a different checksum/);
+    expect((await backup(['verify', file('changed')])).output).toMatch(
+      /changed was changed: .* has a different checksum/,
+    );
     expect((await backup(['verify', file('cut')])).output).toBe(`${file('cut')} is truncated.\n`);
     expect((await backup(['verify', file('other')])).output).toBe(
       `${file('other')} is not a backup of this service.\n`,

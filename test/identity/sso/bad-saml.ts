@@ -216,7 +216,11 @@ export const badAnswers: readonly BadAnswer[] = [
     tampering((xml) => xml.replace('<samlp:Status>', `<samlp:Status ID="${/Assertion ID="([^"]+)/.exec(xml)![1]!}">`)),
     /id twice/,
   ],
-  ['the assertion twice', tampering((xml) => xml.replace(ASSERTION, (own) => own + own)), /not (have )?exactly one assertion/],
+  [
+    'the assertion twice',
+    tampering((xml) => xml.replace(ASSERTION, (own) => own + own)),
+    /not (have )?exactly one assertion/,
+  ],
   ['no assertion', tampering((xml) => xml.replace(ASSERTION, '')), /not (have )?exactly one assertion/],
   [
     'a response in a response',
@@ -283,7 +287,11 @@ export const badAnswers: readonly BadAnswer[] = [
   ['no subject', writing(withoutElement('Subject')), /./],
   ['no name', saying({ nameId: '' }), /no usable NameID/],
   ['NUL in the name', saying({ nameId: 'ann\0@example.test' }), /no usable NameID|not well-formed/],
-  ['NUL in the name, as a reference', writing((xml) => xml.replace(/ann@/, 'ann@&#0;')), /no usable NameID|well-formed/],
+  [
+    'NUL in the name, as a reference',
+    writing((xml) => xml.replace(/ann@/, 'ann@&#0;')),
+    /no usable NameID|well-formed/,
+  ],
   ['NUL in the name, after signing', tampering((xml) => xml.replace(/ann@/, 'ann@&#0;')), /not well-formed/],
   ['a name that is too long', saying({ nameId: bytes(256) }), /no usable NameID/],
   ['a name for once', saying({ nameIdFormat: 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient' }), /transient/],
