@@ -51,7 +51,7 @@ export async function badOpenIdAnswers(server: () => OpenIdServer): Promise<BadA
     ['no signature', { idToken: withoutSignature }, /algorithm/],
     ['HS256 with the public key', { idToken: signedByPublicKey }, /algorithm/],
     ['changed after signing', { idToken: changed }, /signature .* is wrong/],
-    ['signature left out', { idToken: (_claims, signed) => signed.replace(/\.[^.]*$/, '.') }, /signature|no signed/],
+    ['signature left out', { idToken: (_claims, signed) => signed.replace(/\.[^.]*$/, '.') }, /signature|not a signed/],
     ["somebody else's key under the same id", { key: stranger }, /signature .* is wrong/],
     ['an unknown key', { key: { ...stranger, kid: 'unknown' } }, /does not publish/],
     ['algorithm that the provider does not list', { key: await newKey('first', 'RS512') }, /algorithm/],

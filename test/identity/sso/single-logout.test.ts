@@ -369,7 +369,7 @@ describe('refuses', () => {
         asked('redirect', email, {
           change: (xml) => xml.replace(NAME_ID, (name) => `${name}${/<saml:Encr.*ID>/s.exec(hidden(xml))![0]}`),
         }),
-      /several users/,
+      /several NameIDs/,
     ],
     [
       'two hidden names',
@@ -380,7 +380,7 @@ describe('refuses', () => {
       'another thing than a name, hidden',
       (email) =>
         asked('redirect', email, { change: (xml) => xml.replace(NAME_ID, encryptedId(`<a>${email}</a>`, metadata)) }),
-      /not one name/,
+      /not exactly one NameID/,
     ],
     [
       'a hidden name with a document type',

@@ -58,18 +58,18 @@ test('makes a scheduled action, which knows when it fires; another kind ends its
 const RULES: [what: string, given: object, loc: string, msg: string][] = [
   ['a scheduled action without a time', { kind: 'scheduled' }, 'cron', 'an action of this kind requires it'],
   ['a trigger without an event', { kind: 'trigger' }, 'trigger_event', 'an action of this kind requires it'],
-  ['a manual action with a time', { cron: '* * * * *' }, 'cron', `only an action of the kind 'scheduled' has it`],
+  ['a manual action with a time', { cron: '* * * * *' }, 'cron', `only an action of the kind 'scheduled' may have it`],
   [
     'a manual action with a time zone',
     { timezone: 'UTC' },
     'timezone',
-    `only an action of the kind 'scheduled' has it`,
+    `only an action of the kind 'scheduled' may have it`,
   ],
   [
     'a scheduled action with an event',
     { ...DAILY, trigger_event: 'app.created' },
     'trigger_event',
-    `only an action of the kind 'trigger' has it`,
+    `only an action of the kind 'trigger' may have it`,
   ],
   [
     'an event that there is not',
