@@ -38,7 +38,7 @@ async function runDoctor(config: Config): Promise<void> {
       console.log(`${finding.secretId} ${finding.orgId} ${what}: ${finding.reason}`);
     });
     console.log(
-      `${secrets} secrets with ${versions} values: ${findings === 0 ? 'all decrypt.' : `${findings} findings.`}`,
+      `${secrets} secrets with ${versions} values: ${findings === 0 ? 'all are readable.' : `${findings} findings.`}`,
     );
     if (findings > 0) process.exitCode = 1;
   });

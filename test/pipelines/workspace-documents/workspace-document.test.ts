@@ -314,7 +314,7 @@ test('a tool that is there is used as it is, with a warning where it differs; a 
   const bob = await register(app, { name: 'bob' });
   const tool = await newTool(bob, 'own', { description: 'Another one.', config_schema: [] });
   const first = await imported(bob, bob.home, { document });
-  expect(first.body.warnings).toEqual(["The organization has another tool 'own': it is used as it is."]);
+  expect(first.body.warnings).toEqual(["The organization has a different tool 'own'. The import uses that tool."]);
   const instance = first.body.made.find(({ resource_type }) => resource_type === 'tool_instance')!.resource_id;
   expect((await bob.call('GET', `${bob.home}/tool-instances/${instance}`)).body).toMatchObject({ tool_id: tool });
   for (const status of ['deprecated', 'disabled']) await sent(bob, 'PUT', `${orgOf(bob)}/tools/${tool}`, { status });

@@ -67,7 +67,7 @@ test('an earlier ciphertext, and that of another owner, do not open', async () =
      where c.tool_instance_id = $1 and o.tool_instance_id = $2`,
     [one, other],
   );
-  await expect(stored(one)).rejects.toThrow('does not open');
+  await expect(stored(one)).rejects.toThrow('cannot be decrypted');
   await pool.query('update credentials set version = version + 1 where tool_instance_id = $1', [other]);
   await expect(stored(other)).rejects.toThrow('cannot be decrypted with the data key');
   await pool.query('delete from credentials where tool_instance_id = any($1)', [[one, other]]);

@@ -59,7 +59,7 @@ describe('npm run vault', () => {
     expect(await ann.reveal(ids[0]!)).toEqual({ n: 0 });
     expect(await own.vault('doctor')).toEqual({
       code: 0,
-      output: expect.stringMatching(/^\d+ secrets with \d+ values: all open\.$/),
+      output: expect.stringMatching(/^\d+ secrets with \d+ values: all are readable\.$/),
     });
     await node.close();
     await own.node();
@@ -85,7 +85,7 @@ describe('npm run vault', () => {
     expect(resumed.code).toBe(0);
     expect(resumed.output).toContain(`${rest} of ${rest}`);
     expect(await own.rootKeysInUse()).toEqual([[idOf(fresh), 3_001]]);
-    expect(await own.vault('doctor')).toEqual({ code: 0, output: '3001 secrets with 3001 values: all open.' });
+    expect(await own.vault('doctor')).toEqual({ code: 0, output: '3001 secrets with 3001 values: all are readable.' });
     const idle = await own.vault('rewrap');
     expect(idle).toEqual({ code: 0, output: `0 secrets are newly wrapped; the root key is '${idOf(fresh)}'.` });
   });
@@ -97,7 +97,7 @@ describe('npm run vault', () => {
     const ahead = { ROOT_KEYS: `two:${two},one:${one}` };
     expect(await own.vault('rewrap', ahead)).toMatchObject({
       code: 0,
-      output: expect.stringContaining("root key 'one' any more"),
+      output: expect.stringContaining("The root key 'one' is no longer used"),
     });
     expect(await own.rootKeysInUse()).toEqual([['two', 1]]);
     const id = await ann.create({ k: 2 });
@@ -162,7 +162,7 @@ describe('npm run vault', () => {
     });
     const service = own.service(embedded);
     await sealOne(await service.url());
-    expect(await own.vault('doctor', embedded)).toEqual({ code: 0, output: '1 secrets with 1 values: all open.' });
+    expect(await own.vault('doctor', embedded)).toEqual({ code: 0, output: '1 secrets with 1 values: all are readable.' });
     service.child.kill('SIGTERM');
     expect(await service.exited()).toBe(0);
     expect((await own.vault('new-key', embedded)).code).toBe(0);
