@@ -21,7 +21,12 @@ it('tells of an outage when it begins, once a minute, and when it ends, whatever
   }
   vi.advanceTimersByTime(60_000);
   expect(lines.map(({ level, msg, faults, seconds }) => ({ level, msg, faults, seconds }))).toEqual([
-    { level: 'error', msg: expect.stringContaining('the database is unavailable'), faults: undefined, seconds: undefined },
+    {
+      level: 'error',
+      msg: expect.stringContaining('the database is unavailable'),
+      faults: undefined,
+      seconds: undefined,
+    },
     { level: 'error', msg: 'the database is still unavailable', faults: 240, seconds: 60 },
     { level: 'error', msg: 'the database is still unavailable', faults: 480, seconds: 120 },
     { level: 'warn', msg: 'the database answers again', faults: 600, seconds: 155 },

@@ -162,7 +162,10 @@ describe('npm run vault', () => {
     });
     const service = own.service(embedded);
     await sealOne(await service.url());
-    expect(await own.vault('doctor', embedded)).toEqual({ code: 0, output: '1 secrets with 1 values: all are readable.' });
+    expect(await own.vault('doctor', embedded)).toEqual({
+      code: 0,
+      output: '1 secrets with 1 values: all are readable.',
+    });
     service.child.kill('SIGTERM');
     expect(await service.exited()).toBe(0);
     expect((await own.vault('new-key', embedded)).code).toBe(0);
