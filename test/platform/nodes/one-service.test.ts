@@ -167,7 +167,8 @@ describe('keys of nodes', () => {
     );
     const rootKeys = `test:${Buffer.alloc(32, 7).toString('base64')}`;
     await expect(start(database, env('k4', { APP_SECRET: SECRET, ...shared, ROOT_KEYS: rootKeys }))).rejects.toThrow(
-      "The root key 'test' of ROOT_KEYS cannot open what this database has sealed under that id: it is another key.",
+      "The root key 'test' of ROOT_KEYS cannot decrypt the data that this database has encrypted under this id: " +
+        'it is a different key.',
     );
     // those that are the same start, and what was refused left nothing
     await start(database, env('k5', { APP_SECRET: SECRET, ...shared }));
