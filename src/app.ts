@@ -212,7 +212,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const endLagWatch = every(
     5_000,
     () => eventLag.watch(),
-    (error) => logFault(error, 'the lag of events is not known'),
+    (error) => logFault(error, 'the event lag could not be measured'),
   );
   const stop = async (): Promise<void> => {
     services.tail.close();
@@ -351,7 +351,7 @@ const faults: FaultHandling = {
   shown: callerErrorOfAny,
   onFault(error, request) {
     // who is gone gets no answer, and is no fault of ours
-    if (request.raw.readableAborted) request.log.info({ err: messageOf(error) }, 'the client broke off');
+    if (request.raw.readableAborted) request.log.info({ err: messageOf(error) }, 'the client closed the connection');
     else request.log.error({ err: error }, 'a request failed');
   },
 };

@@ -226,7 +226,7 @@ async function main(): Promise<void> {
     void stop(0);
   };
   const onFault = (error: unknown): void => {
-    logger.fatal({ err: error }, 'a fault that nothing handled');
+    logger.fatal({ err: error }, 'an unhandled error');
     if (!isStopping) void stop(1);
   };
   const onGone = (reason: string): void => {

@@ -63,12 +63,12 @@ export function addMetrics(
       },
     });
   gauge('database_pool_connections', 'Open database connections.', () => pool.totalCount);
-  gauge('database_pool_idle_connections', 'Open database connections that nobody uses.', () => pool.idleCount);
+  gauge('database_pool_idle_connections', 'Idle database connections.', () => pool.idleCount);
   gauge('database_pool_waiting_requests', 'Requests that wait for a database connection.', () => pool.waitingCount);
   gauge('activity_queue_depth', 'Activity records that are not written yet.', () => services.activity.depth);
   new Counter({
     name: 'activity_records_lost_total',
-    help: 'Activity records that were dropped: refused by the database, or too many to keep while it was away.',
+    help: 'Activity records that were dropped: refused by the database, or too many to keep until it answered.',
     registers: [registry],
     collect() {
       this.reset();
@@ -77,7 +77,7 @@ export function addMetrics(
   });
   new Counter({
     name: 'log_lines_lost_total',
-    help: 'Lines of the log that could not be written, and were too many to keep until they could.',
+    help: 'Log lines that were dropped: too many to keep while the output accepted none.',
     registers: [registry],
     collect() {
       this.reset();
@@ -88,8 +88,8 @@ export function addMetrics(
   if (redis) addRedisMetrics(registry, redis);
   if (replicaReads) addReplicaMetrics(registry, replicaReads);
   const { outbound } = services;
-  gauge('outbound_calls_running', 'Outbound calls that run.', () => outbound.running);
-  gauge('outbound_calls_waiting', 'Outbound calls that wait until others have ended.', () => outbound.waiting);
+  gauge('outbound_calls_running', 'Outbound calls in progress.', () => outbound.running);
+  gauge('outbound_calls_waiting', 'Outbound calls that wait for other calls to end.', () => outbound.waiting);
   new Counter({
     name: 'outbound_calls_total',
     help: 'Outbound calls that ended: `answered` with any status, or by the reason why there was no answer.',
@@ -101,7 +101,11 @@ export function addMetrics(
     },
   });
   gauge('password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
-  gauge('saml_check_queue_depth', 'SAML messages that are checked, or wait for it.', () => services.samlChecks.pending);
+  gauge(
+    'saml_check_queue_depth',
+    'SAML messages that are being checked or wait for their check.',
+    () => services.samlChecks.pending,
+  );
   gauge('event_streams', 'Open event streams.', () => services.tail.size);
   // without the database, the other figures matter all the more
   const lag = async (figure: 'seconds' | 'waiting') =>
@@ -177,7 +181,7 @@ function addJobMetrics(registry: Registry, jobs: Jobs): void {
   });
   new Counter({
     name: 'jobs_given_up_total',
-    help: 'Background jobs that this process gave up: all tries failed, or another one would have been in vain.',
+    help: 'Background jobs that this process gave up: all tries failed, or another try would have failed too.',
     labelNames: ['task'],
     registers: [registry],
     collect() {
