@@ -64,7 +64,8 @@ async function measure(
   const databaseMs = ((await activeMs(client)) - active) / latenciesMs.length;
   console.log(
     `  ${node.name.padEnd(9)} ${title.padEnd(7)} ${rps.toFixed(0).padStart(5)} requests/s  ` +
-      `p99 ${p99Ms.toFixed(0)} ms  CPU ${cpuMicros.toFixed(0)} us/request  database ${databaseMs.toFixed(2)} ms/request  ` +
+      `p99 ${p99Ms.toFixed(0)} ms  CPU ${cpuMicros.toFixed(0)} us/request  ` +
+      `database ${databaseMs.toFixed(2)} ms/request  ` +
       `waiting sessions: ${waits.rows.toFixed(2)} for rows, ${waits.inner.toFixed(2)} within`,
   );
 }
