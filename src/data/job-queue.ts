@@ -1,4 +1,5 @@
-import type { Task } from '../kernel/tasks.ts';
+import { activeSpan } from '../kernel/spans.ts';
+import { type Task, TRACE } from '../kernel/tasks.ts';
 import { Turns } from './turns.ts';
 
 /** A job to add. */
@@ -41,8 +42,11 @@ export class JobQueue {
 
   /** The statement that adds jobs, for the transaction of the change. @throws Error for an undeclared task */
   insertion(jobs: readonly NewJob[]): { text: string; values: [string] } {
-    const rows = jobs.map(({ task, payload, key, runAt, turnOf }) => {
+    // the work of a request that is recorded goes on in its trace
+    const traceparent = activeSpan()?.traceparent;
+    const rows = jobs.map(({ task, payload: given, key, runAt, turnOf }) => {
       if (this.#tasks.get(task.name) !== task) throw new Error(`No service declares the task '${task.name}'.`);
+      const payload = traceparent ? { ...given, [TRACE]: traceparent } : given;
       const priority = turnOf === undefined ? 0 : this.#turns.next(`${task.name} ${turnOf}`);
       return { task: task.name, payload, tries: task.tries, key, run_at: runAt, priority };
     });

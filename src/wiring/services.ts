@@ -2,6 +2,7 @@ import { Sql } from '../data/sql.ts';
 import { NotificationPages } from '../insight/notifications/notification.pages.ts';
 import { Notifier } from '../insight/notifications/notifier.ts';
 import { UnsubscribeLinks } from '../insight/notifications/unsubscribe-links.ts';
+import { apart } from '../kernel/spans.ts';
 import { EventTail } from '../live/events/event-tail.ts';
 import { Seal } from '../platform/keys/seal.ts';
 import { AccountMail } from '../platform/mail/account-mail.ts';
@@ -43,7 +44,7 @@ export function createServices(process: ProcessDeps) {
     sql,
     mail,
     notify: new Notifier(mail, pages, unsubscribeLinks).notify,
-    onCommit: () => tail.nudge(),
+    onCommit: () => apart(() => tail.nudge()),
   });
   const tenancy = createTenancy(ground);
   const vault = createVault(ground);

@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/platform/mail/mail.ts';
 import { type Database, openDatabase } from '../../src/platform/postgres/database.ts';
+import { openTracing } from '../../src/platform/tracing/tracing.ts';
 import { createTestDatabase, takeDatabase } from './database.ts';
 import { expectDocumented, readDocument } from './documented.ts';
 import { facade } from './operations.ts';
@@ -98,7 +99,8 @@ async function start(options: TestAppOptions): Promise<TestApp> {
   );
   const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
-  const app = await buildApp({ config, database, mailer, logger, facade, passwords });
+  const tracing = await openTracing({ config, logger });
+  const app = await buildApp({ config, database, mailer, logger, facade, passwords, tracing });
   await app.server.ready();
   await readDocument(app.server);
   const others: TestApp[] = [];
@@ -108,6 +110,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     await app.server.close();
     await app.stop();
     mailer.close();
+    await tracing.close();
     await database.close();
     await own?.drop();
     if (!env.DATA_DIR) rmSync(dataDir, { recursive: true, force: true });

@@ -2,6 +2,7 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Logger } from '../logger.ts';
+import { recordStatements } from './statement-span.ts';
 import { Transaction } from './transaction.ts';
 import { CONNECT_TIMEOUT_MS } from './wait-for-database.ts';
 
@@ -68,6 +69,7 @@ export function openDatabase({
     Object.defineProperty(error, 'client', { enumerable: false });
     logger.warn({ err: error }, 'an idle database connection broke');
   });
+  recordStatements(pool);
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
   return {
     url,
