@@ -205,9 +205,9 @@ export class Outbound {
       const target = targetOf(sent.url);
       const isListed = this.#rules.lists(target);
       const addresses = await this.#names.addresses(target.host, { isListed, signal });
-      this.#rules.check(target, addresses);
+      const isOperators = this.#rules.check(target, addresses);
       const onConnected = () => clearTimeout(timer);
-      const headers = isListed ? { ...traceHeader(), ...sent.headers } : sent.headers;
+      const headers = isOperators ? { ...traceHeader(), ...sent.headers } : sent.headers;
       const answer = await exchange({ ...sent, headers, addresses, maxBytes, ca, signal, onConnected });
       return new OutboundResponse({ ...answer, url: sent.url.href });
     } finally {

@@ -56,12 +56,16 @@ const named = (spans: readonly CollectedSpan[], name: string): CollectedSpan => 
   return found!;
 };
 
-const SECRETS = 'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/secrets';
+const SECRETS = 'POST /v1/orgs/{org_id}/secrets';
 
 describe('a write that a caller traces', () => {
   it('is its request, operation and statements, each below the one that it is part of', async () => {
     const { traceId, spanId, headers } = caller();
-    const made = await callsOf(app).post(`${ann.home}/secrets`, { name: 'traced', value: SECRET }, headers);
+    const made = await callsOf(app).post(
+      `/v1/orgs/${ann.orgId}/secrets`,
+      { name: 'traced', value: { key: SECRET }, secret_type: 'api_key' },
+      headers,
+    );
     expect([made.statusCode, made.headers['x-trace-id']]).toEqual([201, traceId]);
     const spans = await collector.trace(traceId, SECRETS);
     const request = named(spans, SECRETS);
@@ -71,7 +75,7 @@ describe('a write that a caller traces', () => {
       status: 0,
       attributes: {
         'http.request.method': 'POST',
-        'http.route': '/v1/orgs/{org_id}/workspaces/{workspace_id}/secrets',
+        'http.route': '/v1/orgs/{org_id}/secrets',
       },
     });
     expect(Number(request.attributes['http.response.status_code'])).toBe(201);
@@ -92,10 +96,8 @@ describe('a write that a caller traces', () => {
 
   it('goes on in its job, whose records name the trace', async () => {
     const { traceId, headers } = caller();
-    const artifact = { filename: 'a.txt', content: 'words', content_type: 'text/plain' };
-    const namespaces = await ann.call<{ namespaces: { namespace_id: string }[] }>('GET', `${ann.home}/namespaces`);
-    const { namespace_id: id } = namespaces.body.namespaces[0]!;
-    const made = await callsOf(app).post(`${ann.home}/namespaces/${id}/artifacts`, artifact, headers);
+    const artifact = { name: 'a.txt', content: 'words', artifact_type: 'text' };
+    const made = await callsOf(app).post(`${ann.home}/namespaces/default/artifacts`, artifact, headers);
     expect(made.statusCode, made.body).toBe(201);
     const spans = await collector.trace(traceId, 'job index_artifact');
     const job = named(spans, 'job index_artifact');
@@ -136,17 +138,17 @@ describe('a write that a caller traces', () => {
 
   it('fails where the service fails, not where the caller does', async () => {
     const refused = caller();
-    const answer = await callsOf(app).post(`${ann.home}/secrets`, { name: '' }, refused.headers);
+    const answer = await callsOf(app).post(`/v1/orgs/${ann.orgId}/secrets`, { name: '' }, refused.headers);
     expect(answer.statusCode).toBe(422);
     const [request] = await collector.trace(refused.traceId, SECRETS);
     expect(request).toMatchObject({ status: 0, attributes: { 'platform.error_code': 'VALIDATION_ERROR' } });
 
     const failed = caller();
-    const broken = vi.spyOn(app.services.sql, 'read').mockRejectedValueOnce(new Error(`a fault with ${SECRET}`));
-    const fault = await callsOf(app).get(`${ann.home}/secrets/never`, failed.headers);
+    const broken = vi.spyOn(app.services.sql, 'readMarked').mockRejectedValueOnce(new Error(`a fault with ${SECRET}`));
+    const fault = await callsOf(app).get(`/v1/orgs/${ann.orgId}/secrets`, failed.headers);
     broken.mockRestore();
     expect(fault.statusCode).toBe(500);
-    const spans = await collector.trace(failed.traceId, `${SECRETS.replace('POST', 'GET')}/{secret_id}`);
+    const spans = await collector.trace(failed.traceId, SECRETS.replace('POST', 'GET'));
     expect(spans.at(-1)).toMatchObject({ status: FAILED, attributes: { 'error.type': '500' } });
   });
 });
@@ -154,9 +156,9 @@ describe('a write that a caller traces', () => {
 describe('what is not recorded', () => {
   it('has no span and its trace id all the same: a caller that does not record', async () => {
     const [off, on] = [caller(false), caller()];
-    const answer = await callsOf(app).get(`${ann.home}/secrets`, off.headers);
+    const answer = await callsOf(app).get(`/v1/orgs/${ann.orgId}/secrets`, off.headers);
     expect(answer.headers['x-trace-id']).toBe(off.traceId);
-    await callsOf(app).get(`${ann.home}/secrets`, on.headers);
+    await callsOf(app).get(`/v1/orgs/${ann.orgId}/secrets`, on.headers);
     await collector.trace(on.traceId, SECRETS.replace('POST', 'GET'));
     expect(collector.spans.filter(({ traceId }) => traceId === off.traceId)).toEqual([]);
   });
@@ -228,9 +230,9 @@ it('tells of the service as the variables say, and nothing that was sent or kept
     (await callsOf(app).post('/v1/auth/login', body, { traceparent: login.headers.traceparent! })).statusCode,
   ).toBe(401);
   const list = caller();
-  await callsOf(app).get(`${ann.home}/secrets?name=${SECRET}&sort=${SECRET}`, list.headers);
+  await callsOf(app).get(`/v1/orgs/${ann.orgId}/secrets?name=${SECRET}&sort=${SECRET}`, list.headers);
   await callsOf(app).graphql(
-    `mutation { createSecret(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", input: {name: "b", value: "${SECRET}"}) { secret { id } } }`,
+    `mutation { createSecret(orgId: "${ann.orgId}", input: {name: "b", value: {key: "${SECRET}"}, secretType: "api_key"}) { secret { id } } }`,
     {},
     list.headers,
   );
@@ -242,9 +244,9 @@ it('tells of the service as the variables say, and nothing that was sent or kept
   });
   expect(collector.headers.at(-1)).toMatchObject({ 'x-api-key': 'of the collector' });
   const sent = collector.bytes();
-  expect(sent).toContain('insert into secrets');
+  expect(sent.includes('insert into secrets')).toBe(true);
   for (const secret of [SECRET, PASSWORD, ann.accessToken, ann.refreshToken, ann.email])
-    expect(sent).not.toContain(secret);
+    expect(sent.includes(secret)).toBe(false);
 });
 
 describe('metrics', () => {
