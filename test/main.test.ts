@@ -253,7 +253,9 @@ describe('the process', () => {
     const socket = await openAcknowledged(url, authorization);
     socket.send({ id: '1', type: 'subscribe', payload: { query } });
     const idle = await openAcknowledged(url, authorization);
-    await waitUntil(async () => (await (await fetch(`${url}/metrics`)).text()).includes('\nplatform_event_streams 2\n'));
+    await waitUntil(async () =>
+      (await (await fetch(`${url}/metrics`)).text()).includes('\nplatform_event_streams 2\n'),
+    );
     service.child.kill('SIGTERM');
     await stream.ended;
     const last = { data: { workspaceEvents: { type: 'stream.closing', data: { reason: 'shutdown' } } } };

@@ -2,18 +2,14 @@ import { type ExportResult, ExportResultCode, getNumberFromEnv } from '@opentele
 import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { kindOf } from '../../kernel/spans.ts';
 import type { Logger } from '../logger.ts';
-import type { SpanOutcome } from './tracing.ts';
+import { noSpans, type SpanOutcome } from './tracing.ts';
 
 /** As many spans as the SDK keeps, where nothing else is said. */
 const MAX_WAITING = 2_048;
 
 /** Counts what becomes of spans. A collector that is away is one line in the log, and one when it is back. */
 export class CountedExporter implements SpanExporter {
-  readonly outcomes: Map<SpanOutcome, number> = new Map([
-    ['exported', 0],
-    ['failed', 0],
-    ['dropped', 0],
-  ]);
+  readonly outcomes = noSpans();
   readonly #exporter: SpanExporter;
   readonly #logger: Logger;
   readonly #maxWaiting = getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE') ?? MAX_WAITING;

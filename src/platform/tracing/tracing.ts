@@ -28,10 +28,18 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
+/** Where counting begins. */
+export const noSpans = (): Map<SpanOutcome, number> =>
+  new Map([
+    ['exported', 0],
+    ['failed', 0],
+    ['dropped', 0],
+  ]);
+
 /** Records nothing. */
 export const noTracing: Tracing = {
   isOn: false,
-  spans: new Map(),
+  spans: noSpans(),
   newTraceId: randomUUID,
   begin: () => null,
   close: async () => undefined,
