@@ -252,8 +252,14 @@ class WorkspaceExport {
     return withoutPlainSecrets(value, this.#hider, key);
   }
 
+  // nothing fills `{{secret.NAME}}` into a tool, and in a template it would name nothing
   #tool({ slug, name, ...rest }: ToolPart): ToolPart {
-    return { slug, name, ...this.#hidden(rest) };
+    const write = (key: string, secret: string): string => {
+      const word = /^https?:/i.test(secret) ? REMOVED_ADDRESS : REMOVED;
+      this.#warnings.add(`The '${key}' of the tool '${slug}' may contain a secret: ${word} replaces it.`);
+      return word;
+    };
+    return { slug, name, ...withoutPlainSecrets(rest, { write, doubt: this.#hider.doubt }) };
   }
 
   #instance(row: InstanceRow): InstancePart {
@@ -341,6 +347,10 @@ class WorkspaceExport {
     return { secrets: this.#secrets, hider: this.#hider, warnings, around: this.#around };
   }
 }
+
+const REMOVED = 'SECRET_REMOVED';
+/** An address that is none of anybody (RFC 6761). */
+const REMOVED_ADDRESS = 'https://secret-removed.invalid/';
 
 /** The name in `secret://NAME`; `null` for any other reference. */
 const nameIn = (reference: string | null): string | null =>

@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { MOST_SCANNED, NEAREST, nearestValues } from '../../../src/knowledge/indexing/vectors/nearest-artifacts.ts';
+import {
+  MOST_SCANNED,
+  NEAREST,
+  NEAREST_BY_EXTENSION,
+  nearestValues,
+} from '../../../src/knowledge/indexing/vectors/nearest-artifacts.ts';
 import { arrayOf } from '../../../src/knowledge/indexing/vectors/stored-vectors.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
@@ -11,6 +16,9 @@ const MANY = MOST_SCANNED + 500;
 const FEW = 40;
 const COMPONENTS = 8;
 const VECTOR = Array.from({ length: COMPONENTS }, () => 1 / Math.sqrt(COMPONENTS));
+
+// `npm run check:pgvector` runs this file on a server that has the extension
+const STATEMENTS = process.env.TEST_HAS_PGVECTOR ? [NEAREST, NEAREST_BY_EXTENSION] : [NEAREST];
 
 let app: TestApp;
 let ann: Person;
@@ -55,11 +63,15 @@ async function valuesOf({ orgId }: Person, conditions: object): Promise<unknown[
 
 /** What the statement reads for somebody, by the plan for all values, as the service has it. */
 async function scansOf(person: Person, conditions: object): Promise<Plan[]> {
+  return (await Promise.all(STATEMENTS.map((statement) => scansOfStatement(statement, person, conditions)))).flat();
+}
+
+async function scansOfStatement(statement: string, person: Person, conditions: object): Promise<Plan[]> {
   const client = await app.database.pool.connect();
   try {
     await client.query('set plan_cache_mode = force_generic_plan');
     const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>({
-      text: `explain (analyze, format json) ${NEAREST}`,
+      text: `explain (analyze, format json) ${statement}`,
       values: await valuesOf(person, conditions),
     });
     return nodesOf(rows[0]!['QUERY PLAN'][0].Plan).filter((node) => node['Relation Name'] ?? node['Index Name']);
@@ -86,8 +98,33 @@ test.each([{}, { tags: ['lab'] }])(
 
 test('of a namespace with many, so many are read, and the answer says so', async () => {
   for (const scan of await scansOf(bob, {})) expect(readBy(scan)).toBeLessThanOrEqual(MOST_SCANNED + 1);
-  const { rows } = await app.database.pool.query<{ score: number; isCut: boolean }>(NEAREST, await valuesOf(bob, {}));
-  expect(rows).toMatchObject([{ score: 1, isCut: true }]);
-  const { rows: few } = await app.database.pool.query<{ isCut: boolean }>(NEAREST, await valuesOf(ann, {}));
-  expect(few).toMatchObject([{ score: 1, isCut: false }]);
+  for (const statement of STATEMENTS) {
+    const cutOf = async (person: Person) =>
+      (await app.database.pool.query<{ score: number; isCut: boolean }>(statement, await valuesOf(person, {}))).rows;
+    expect(await cutOf(bob)).toMatchObject([{ score: 1, isCut: true }]);
+    expect(await cutOf(ann)).toMatchObject([{ score: 1, isCut: false }]);
+  }
+});
+
+test('each statement gives an artifact the likeness of its nearest chunk', async () => {
+  const carl = await register(app, { name: 'carl' });
+  await filled(carl, 30);
+  // the chunk at position n is at the angle 45 + n
+  await app.database.pool.query(
+    `update artifact_chunk_vectors set signs = '11', dimensions = 2,
+      vector = array[cosd(position + 45), sind(position + 45)]::real[] where org_id = $1`,
+    [carl.orgId],
+  );
+  const { id } = await app.database.prisma.namespace.findFirstOrThrow({
+    where: { orgId: carl.orgId, slug: 'default' },
+  });
+  const of = { modelId: 'm', namespaceIds: [id] };
+  for (const statement of STATEMENTS)
+    for (const degrees of [45, 30, 0]) {
+      const vector = [Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180)];
+      const values = nearestValues(carl.orgId, of, 'm-1', vector, { ...query, conditions: {} });
+      const { rows } = await app.database.pool.query<{ score: number }>(statement, values);
+      const likeness = Math.cos(((45 - degrees) * Math.PI) / 180);
+      expect(rows).toMatchObject([{ score: expect.closeTo(likeness, 3) as number }]);
+    }
 });

@@ -110,3 +110,31 @@ test('clients, entitlements and labels leave without the secrets that somebody w
   const { status, body } = await imported(ann, await newWorkspace(ann), { document });
   expect([status, JSON.stringify(body)]).toEqual([200, expect.any(String)]);
 });
+
+test('a tool leaves without the secrets that somebody wrote into it, and is imported by others', async () => {
+  const [ann, ben] = [await register(app, { name: 'ann' }), await register(app, { name: 'ben' })];
+  const withKey = `https://api.test/items?api_key=${SECRET}`;
+  const tool = await newTool(ann, 'own', {
+    description: `The key is ${SECRET}.`,
+    icon_url: `https://ann:${SECRET}@h.test/icon.png`,
+    documentation_url: withKey,
+    action_schemas: [
+      { name: 'list', method: 'POST', description: 'Lists.', url_template: withKey, headers: { 'x-api-key': SECRET } },
+    ],
+  });
+  await newInstance(ann, ann.home, tool);
+  const { document, warnings } = (await exported(ann)).body;
+  expect(JSON.stringify(document)).not.toContain('sk-live');
+  const cleanUrl = 'https://api.test/items?api_key=SECRET_REMOVED';
+  expect(document.tools).toMatchObject([
+    {
+      description: 'The key is SECRET_REMOVED.',
+      documentation_url: cleanUrl,
+      action_schemas: [{ url_template: cleanUrl, headers: { 'x-api-key': 'SECRET_REMOVED' } }],
+    },
+  ]);
+  expect(URL.canParse(document.tools[0]!.icon_url!)).toBe(true);
+  expect(warnings).toContain("The 'url_template' of the tool 'own' may contain a secret: SECRET_REMOVED replaces it.");
+  const { status, body } = await imported(ben, await newWorkspace(ben), { document });
+  expect([status, body.made.map(({ resource_type }) => resource_type)]).toEqual([200, ['tool', 'tool_instance']]);
+});
