@@ -1,5 +1,5 @@
-// `node --import tsx scripts/draw-dashboard.ts PROMETHEUS_URL [MINUTES]`: writes docs/operate/dashboard.svg, a picture of
-// docs/operate/grafana.json. It asks a Prometheus that scrapes the service for what each panel shows, and draws that
+// `node --import tsx scripts/draw-dashboard.ts PROMETHEUS_URL [MINUTES]`: writes docs/operate/dashboard.svg, a picture
+// of docs/operate/grafana.json. It asks a Prometheus that scrapes the service for what each panel shows, and draws that
 // where the file places the panel. It is no screenshot: Grafana draws it in its own way.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -78,7 +78,8 @@ function drawn(panel: Panel, lines: readonly Line[], span: Span): string {
   const unit = panel.fieldConfig.defaults.unit;
   const inside = panel.type === 'stat' ? stat(lines, unit, width, height) : chart(lines, unit, { width, height, span });
   return (
-    `<g transform="translate(${x * CELL.w} ${y * CELL.h})"><rect width="${width}" height="${height}" fill="#fff" stroke="#ccc"/>` +
+    `<g transform="translate(${x * CELL.w} ${y * CELL.h})">` +
+    `<rect width="${width}" height="${height}" fill="#fff" stroke="#ccc"/>` +
     `${text(8, 16, panel.title, ' font-weight="bold" font-size="11"')}${inside}</g>`
   );
 }

@@ -30,9 +30,9 @@ interface MetricsDeps {
 }
 
 /**
- * Serves `/metrics`: requests per route, event-loop delay, pool use, depth of the queues. What the service counts begins
- * with `platform_`; what the library counts of the process and of Node keeps the names that dashboards know. Whoever
- * accepts OpenMetrics gets it, with the trace of a request beside its duration.
+ * Serves `/metrics`: requests per route, event-loop delay, pool use, depth of the queues. What the service counts
+ * begins with `platform_`; what the library counts of the process and of Node keeps the names that dashboards know.
+ * Whoever accepts OpenMetrics gets it, with the trace of a request beside its duration.
  */
 export function addMetrics(
   server: FastifyInstance,
