@@ -4,9 +4,9 @@
 // `/graphql`; `instances`: only tool instances; `entities`: only the knowledge graph; `artifacts`: only artifacts;
 // `writes`: only changes; `files`: only uploads and downloads; `uploads`: only the memory of large ones; `streams`:
 // only event streams; `traces`: only what traces cost a request; `live` (also `npm run bench -- live`): only the stream
-// of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`; `search`:
-// only queries; `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `reads`: without growth,
-// hostile documents and streams.
+// of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`;
+// `search`: only queries; `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS`
+// records; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
