@@ -8,7 +8,8 @@ import { traceIdOf } from '../src/http/request-context.ts';
 import { addRequestSpans } from '../src/http/request-spans.ts';
 import { activeSpan } from '../src/kernel/spans.ts';
 import { createLogger } from '../src/platform/logger.ts';
-import { noTracing, openTracing, type Tracing } from '../src/platform/tracing/tracing.ts';
+import { openTracing } from '../src/platform/tracing/open-tracing.ts';
+import { noTracing, type Tracing } from '../src/platform/tracing/tracing.ts';
 
 const ROUNDS = 80;
 const REQUESTS = 200;

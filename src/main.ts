@@ -14,7 +14,7 @@ import { hasDatabase } from './platform/postgres/postgres-folder.ts';
 import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
 import { ReadableLog } from './platform/readable-log.ts';
 import { StartSteps } from './platform/start-steps.ts';
-import { openTracing } from './platform/tracing/tracing.ts';
+import { openTracing } from './platform/tracing/open-tracing.ts';
 import { Shutdown } from './shutdown.ts';
 import { settingFaults, startFault } from './start-fault.ts';
 

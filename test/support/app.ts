@@ -9,7 +9,7 @@ import { loadConfig } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/platform/mail/mail.ts';
 import { type Database, openDatabase } from '../../src/platform/postgres/database.ts';
-import { openTracing } from '../../src/platform/tracing/tracing.ts';
+import { openTracing } from '../../src/platform/tracing/open-tracing.ts';
 import { createTestDatabase, takeDatabase } from './database.ts';
 import { expectDocumented, readDocument } from './documented.ts';
 import { facade } from './operations.ts';

@@ -1,10 +1,9 @@
 import { type ExecutionArgs, type ExecutionResult, GraphQLError, getOperationAST } from 'graphql';
-import { SOCKET_METHOD } from '../../kernel/caller.ts';
+import { type RequestInfo, SOCKET_METHOD } from '../../kernel/caller.ts';
 import { codeOf, type ErrorCode, errorCatalogue } from '../../kernel/errors.ts';
 import { activeSpan, kindOf, type Span, within } from '../../kernel/spans.ts';
 import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
 import type { Tracing } from '../../platform/tracing/tracing.ts';
-import type { OperationContext } from './operations.ts';
 
 const LONGEST_NAME = 64;
 
@@ -13,8 +12,10 @@ const LONGEST_NAME = 64;
  * @param isOurs whether the document is the service's own: what clients call theirs names no span, because there is no
  * end of such names
  */
-export function operationSpan(args: ExecutionArgs, isOurs: boolean, tracing: Tracing): Span | null {
-  const { request } = (args.contextValue as OperationContext).context.anyCaller;
+export function operationSpan(
+  args: Pick<ExecutionArgs, 'document' | 'operationName'>,
+  { request, isOurs, tracing }: { request: RequestInfo; isOurs: boolean; tracing: Tracing },
+): Span | null {
   const isOfSocket = tracing.isOn && request.method === SOCKET_METHOD;
   const parent = isOfSocket ? undefined : activeSpan();
   if (!parent && !isOfSocket) return null;

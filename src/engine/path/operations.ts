@@ -12,6 +12,7 @@ import type { CallerLimit } from '../../access/caller-limit.ts';
 import type { Config } from '../../config.ts';
 import type { Context } from '../../graphql/context.ts';
 import { ApiError, errorCatalogue } from '../../kernel/errors.ts';
+import type { Span } from '../../kernel/spans.ts';
 import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
 import { noTracing, type Tracing } from '../../platform/tracing/tracing.ts';
 import type { Plan } from '../execution/plan.ts';
@@ -97,8 +98,13 @@ export class Operations {
   execute(args: ExecutionArgs): Promise<ExecutionResult> | ExecutionResult {
     const plan = this.documents.trustedPlanOf(args.document);
     const run = () => (plan === undefined ? this.#executeAsked(args) : this.#run(args, { plan }));
-    const span = operationSpan(args, plan !== undefined, this.#tracing);
+    const span = this.#spanOf(args, plan !== undefined);
     return span ? runAsSpan(span, run) : run();
+  }
+
+  #spanOf(args: ExecutionArgs, isOurs: boolean): Span | null {
+    const { request } = (args.contextValue as OperationContext).context.anyCaller;
+    return operationSpan(args, { request, isOurs, tracing: this.#tracing });
   }
 
   async #executeAsked(args: ExecutionArgs): Promise<ExecutionResult> {
@@ -120,7 +126,7 @@ export class Operations {
       const outcome = started instanceof LiveStream ? 'answered' : 'failed';
       return isOurs ? started : this.counts.add(askedBy(args), outcome, started);
     };
-    const span = operationSpan(args, isOurs, this.#tracing);
+    const span = this.#spanOf(args, isOurs);
     if (!span) return run();
     const started = await runAsSpan(span, run);
     // it goes on for hours, and what it does then is no part of the request

@@ -3,7 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
-import { noTracing, openTracing } from '../../../src/platform/tracing/tracing.ts';
+import { openTracing } from '../../../src/platform/tracing/open-tracing.ts';
+import { noTracing } from '../../../src/platform/tracing/tracing.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 
 /** The variables of OpenTelemetry's SDK, as its specification lists them. */
