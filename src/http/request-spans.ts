@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Span, within } from '../kernel/spans.ts';
+import { type TraceSpan, within } from '../kernel/spans.ts';
 import { traceParentOf } from '../platform/tracing/trace-parent.ts';
 import type { Tracing } from '../platform/tracing/tracing.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Its span, if its trace is recorded. */
-    span: Span | null;
+    span: TraceSpan | null;
   }
 }
 
@@ -39,7 +39,7 @@ export function addRequestSpans(server: FastifyInstance, tracing: Tracing): void
 }
 
 /** The operations of a WebSocket have traces of their own: it may be open for days. */
-function begun(tracing: Tracing, request: FastifyRequest): Span | null {
+function begun(tracing: Tracing, request: FastifyRequest): TraceSpan | null {
   const { method, routeOptions, id, headers } = request;
   const route = routeOptions.config.template ?? routeOptions.url;
   if (headers.upgrade !== undefined || (route !== undefined && PROBES.has(route))) return null;
@@ -57,7 +57,7 @@ function begun(tracing: Tracing, request: FastifyRequest): Span | null {
   return span;
 }
 
-function end(span: Span, reply: FastifyReply): void {
+function end(span: TraceSpan, reply: FastifyReply): void {
   if (span.isEnded) return;
   const { statusCode, errorCode, raw } = reply;
   const isCut = !raw.writableFinished && raw.destroyed;

@@ -10,14 +10,14 @@ export interface SpanOptions {
 }
 
 /** A piece of work in a trace that is recorded. */
-export interface Span {
+export interface TraceSpan {
   readonly traceId: string;
   /** What makes others go on with the trace (W3C Trace Context). */
   readonly traceparent: string;
-  readonly parent: Span | null;
+  readonly parent: TraceSpan | null;
   readonly isEnded: boolean;
   /** Begins a part of the work. */
-  child(name: string, options?: SpanOptions): Span;
+  child(name: string, options?: SpanOptions): TraceSpan;
   set(attributes: SpanAttributes): void;
   /**
    * Ends it; a second time has no effect.
@@ -30,7 +30,7 @@ export interface Span {
  * The span of what runs. On Node 20 a store in use costs each promise of the process something, so it is in use only
  * while a trace is recorded: with one request in a hundred, that is seldom.
  */
-const active = new AsyncLocalStorage<Span | undefined>();
+const active = new AsyncLocalStorage<TraceSpan | undefined>();
 let recorded = 0;
 
 /** Called when the first span of a trace begins. */
@@ -45,20 +45,20 @@ export function traceEnded(): void {
 }
 
 /** The span that what runs is part of. What goes on after its end is part of none. */
-export function activeSpan(): Span | undefined {
+export function activeSpan(): TraceSpan | undefined {
   let span = active.getStore() ?? null;
   while (span?.isEnded) span = span.parent;
   return span ?? undefined;
 }
 
 /** Runs `work` as part of a span. */
-export const within = <T>(span: Span, work: () => T): T => active.run(span, work);
+export const within = <T>(span: TraceSpan, work: () => T): T => active.run(span, work);
 
 /** Runs what a request only sets going, and what is not part of it. */
 export const apart = <T>(work: () => T): T => (activeSpan() ? active.run(undefined, work) : work());
 
 /** Runs `work` as part of a span, and ends it. */
-export async function spanned<T>(span: Span, work: () => T | Promise<T>): Promise<T> {
+export async function spanned<T>(span: TraceSpan, work: () => T | Promise<T>): Promise<T> {
   try {
     const value = await within(span, work);
     span.end();

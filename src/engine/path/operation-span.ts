@@ -1,7 +1,7 @@
 import { type ExecutionArgs, type ExecutionResult, GraphQLError, getOperationAST } from 'graphql';
 import { type RequestInfo, SOCKET_METHOD } from '../../kernel/caller.ts';
 import { codeOf, type ErrorCode, errorCatalogue } from '../../kernel/errors.ts';
-import { activeSpan, kindOf, type Span, within } from '../../kernel/spans.ts';
+import { activeSpan, kindOf, type TraceSpan, within } from '../../kernel/spans.ts';
 import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
 import type { Tracing } from '../../platform/tracing/tracing.ts';
 
@@ -15,7 +15,7 @@ const LONGEST_NAME = 64;
 export function operationSpan(
   args: Pick<ExecutionArgs, 'document' | 'operationName'>,
   { request, isOurs, tracing }: { request: RequestInfo; isOurs: boolean; tracing: Tracing },
-): Span | null {
+): TraceSpan | null {
   const isOfSocket = tracing.isOn && request.method === SOCKET_METHOD;
   const parent = isOfSocket ? undefined : activeSpan();
   if (!parent && !isOfSocket) return null;
@@ -29,7 +29,7 @@ export function operationSpan(
 }
 
 /** Runs an operation as its span. A stream goes on after it: the trace shows how it began. */
-export async function runAsSpan<T extends object>(span: Span, run: () => Promise<T> | T): Promise<T> {
+export async function runAsSpan<T extends object>(span: TraceSpan, run: () => Promise<T> | T): Promise<T> {
   try {
     const result = await within(span, run);
     const errors = (result as ExecutionResult).errors;
@@ -43,7 +43,7 @@ export async function runAsSpan<T extends object>(span: Span, run: () => Promise
 }
 
 /** What a caller did wrong is no failure of the service. */
-function endWith(error: GraphQLError, span: Span): void {
+function endWith(error: GraphQLError, span: TraceSpan): void {
   const code = codeOfShown(error);
   const isOurs = errorCatalogue[code].status >= 500;
   if (!isOurs) span.set({ 'error.type': code });

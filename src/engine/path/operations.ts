@@ -12,7 +12,7 @@ import type { CallerLimit } from '../../access/caller-limit.ts';
 import type { Config } from '../../config.ts';
 import type { Context } from '../../graphql/context.ts';
 import { ApiError, errorCatalogue } from '../../kernel/errors.ts';
-import type { Span } from '../../kernel/spans.ts';
+import type { TraceSpan } from '../../kernel/spans.ts';
 import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
 import { noTracing, type Tracing } from '../../platform/tracing/tracing.ts';
 import type { Plan } from '../execution/plan.ts';
@@ -102,7 +102,7 @@ export class Operations {
     return span ? runAsSpan(span, run) : run();
   }
 
-  #spanOf(args: ExecutionArgs, isOurs: boolean): Span | null {
+  #spanOf(args: ExecutionArgs, isOurs: boolean): TraceSpan | null {
     const { request } = (args.contextValue as OperationContext).context.anyCaller;
     return operationSpan(args, { request, isOurs, tracing: this.#tracing });
   }

@@ -1,6 +1,6 @@
 import type { Job, JobHelpers, TaskList } from 'graphile-worker';
 import type pg from 'pg';
-import { apart, type Span, spanned } from '../../kernel/spans.ts';
+import { apart, spanned, type TraceSpan } from '../../kernel/spans.ts';
 import { GiveUp, type Task, TRACE } from '../../kernel/tasks.ts';
 import { every } from '../every.ts';
 import type { Logger } from '../logger.ts';
@@ -211,7 +211,7 @@ export class Jobs {
   }
 
   /** Goes on with the trace of the request that added the job; a scheduled task begins one. */
-  #spanOf({ task_identifier: task, id, attempts }: Job, payload: unknown): Span | null {
+  #spanOf({ task_identifier: task, id, attempts }: Job, payload: unknown): TraceSpan | null {
     const { tracing = noTracing } = this.#options;
     if (!tracing.isOn) return null;
     return tracing.begin(`job ${task}`, {

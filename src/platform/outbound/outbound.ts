@@ -1,5 +1,5 @@
 import { type SlotLimits, Slots } from '../../kernel/slots.ts';
-import { activeSpan, type Span, within } from '../../kernel/spans.ts';
+import { activeSpan, type TraceSpan, within } from '../../kernel/spans.ts';
 import type { Logger } from '../logger.ts';
 import type { AllowedTarget } from './allowed-targets.ts';
 import { exchange, loadHttpClient } from './exchange.ts';
@@ -240,7 +240,7 @@ export class Outbound {
 }
 
 /** Path and query may be credentials themselves, so the trace has neither. */
-function spanOf({ method = 'GET', url }: OutboundRequest): Span | undefined {
+function spanOf({ method = 'GET', url }: OutboundRequest): TraceSpan | undefined {
   const parent = activeSpan();
   if (!parent) return undefined;
   const verb = method.toUpperCase().slice(0, 16);

@@ -3,7 +3,7 @@ import { lruOf } from '../../kernel/lru.ts';
 import { activeSpan, type SpanAttributes, spanned } from '../../kernel/spans.ts';
 
 /** What a statement is known by. */
-interface Asked {
+interface AskedStatement {
   name?: string | undefined;
   text?: string | undefined;
 }
@@ -32,7 +32,7 @@ export function summaryOf(text: string): string {
 }
 
 /** Runs a statement as a part of what is recorded, if something is. The time for a free connection is in it. */
-export function asSpan<T>(asked: Asked | string, run: () => Promise<T>): Promise<T> {
+export function asSpan<T>(asked: AskedStatement | string, run: () => Promise<T>): Promise<T> {
   const parent = activeSpan();
   if (!parent) return run();
   const { name, text = '' } = typeof asked === 'string' ? { text: asked } : asked;
@@ -46,14 +46,14 @@ export function asSpan<T>(asked: Asked | string, run: () => Promise<T>): Promise
   return spanned(parent.child(summary, { kind: 'client', attributes }), run);
 }
 
-type Query = (this: void, ...given: unknown[]) => unknown;
+type PoolQuery = (this: void, ...given: unknown[]) => unknown;
 
 /** Makes each statement that the pool runs by itself a part of what is recorded: also those of Prisma Client. */
 export function recordStatements(pool: pg.Pool): void {
-  const query = pool.query.bind(pool) as Query;
-  const recording: Query = (...given) =>
+  const query = pool.query.bind(pool) as PoolQuery;
+  const recording: PoolQuery = (...given) =>
     typeof given.at(-1) === 'function'
       ? query(...given)
-      : asSpan(given[0] as Asked, () => query(...given) as Promise<unknown>);
+      : asSpan(given[0] as AskedStatement, () => query(...given) as Promise<unknown>);
   Object.defineProperty(pool, 'query', { configurable: true, writable: true, value: recording });
 }

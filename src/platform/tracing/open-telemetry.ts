@@ -21,7 +21,7 @@ import {
   SamplingDecision,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base';
-import type { Span } from '../../kernel/spans.ts';
+import type { TraceSpan } from '../../kernel/spans.ts';
 import { CountedExporter } from './counted-exporter.ts';
 import { RecordedSpan } from './recorded-span.ts';
 import type { TraceParent } from './trace-parent.ts';
@@ -83,7 +83,7 @@ export class OpenTelemetry implements Tracing {
     return randomHex(16);
   }
 
-  begin(name: string, { traceId, parent, isOfStranger, kind, attributes }: TraceStart = {}): Span | null {
+  begin(name: string, { traceId, parent, isOfStranger, kind, attributes }: TraceStart = {}): TraceSpan | null {
     const context = parent ? contextOf(parent) : ROOT_CONTEXT;
     // what this service began is recorded to its end
     const isRecorded = (parent?.isSampled && !isOfStranger) || this.#decides(name, context, parent);

@@ -8,7 +8,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { type Span, type SpanAttributes, type SpanOptions, traceBegan, traceEnded } from '../../kernel/spans.ts';
+import { type SpanAttributes, type SpanOptions, type TraceSpan, traceBegan, traceEnded } from '../../kernel/spans.ts';
 
 /** A request may run thousands of statements: the first ones show where its time goes. */
 const MAX_SPANS = 500;
@@ -27,7 +27,7 @@ interface Recording {
 }
 
 /** A span of OpenTelemetry. */
-export class RecordedSpan implements Span {
+export class RecordedSpan implements TraceSpan {
   readonly parent: RecordedSpan | null;
   readonly #recording: Recording;
   readonly #span: SdkSpan;
@@ -58,7 +58,7 @@ export class RecordedSpan implements Span {
     return this.#isEnded;
   }
 
-  child(name: string, options: SpanOptions = {}): Span {
+  child(name: string, options: SpanOptions = {}): TraceSpan {
     const recording = this.#recording;
     recording.spans += 1;
     const context = trace.setSpan(ROOT_CONTEXT, this.#span);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../../config.ts';
-import type { Span, SpanOptions } from '../../kernel/spans.ts';
+import type { SpanOptions, TraceSpan } from '../../kernel/spans.ts';
 import type { Logger } from '../logger.ts';
 import type { TraceParent } from './trace-parent.ts';
 
@@ -23,7 +23,7 @@ export interface Tracing {
   /** For a request that brings none. */
   newTraceId(): string;
   /** Begins a trace; `null` if this one is not recorded. */
-  begin(name: string, start?: TraceStart): Span | null;
+  begin(name: string, start?: TraceStart): TraceSpan | null;
   /** Sends what is still there, as far as that takes no more than a moment. */
   close(): Promise<void>;
 }
