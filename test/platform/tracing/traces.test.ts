@@ -140,7 +140,7 @@ describe('a write that a caller traces', () => {
     const refused = caller();
     const answer = await callsOf(app).post(`/v1/orgs/${ann.orgId}/secrets`, { name: '' }, refused.headers);
     expect(answer.statusCode).toBe(422);
-    const [request] = await collector.trace(refused.traceId, SECRETS);
+    const request = named(await collector.trace(refused.traceId, SECRETS), SECRETS);
     expect(request).toMatchObject({ status: 0, attributes: { 'platform.error_code': 'VALIDATION_ERROR' } });
 
     const failed = caller();
@@ -149,7 +149,10 @@ describe('a write that a caller traces', () => {
     broken.mockRestore();
     expect(fault.statusCode).toBe(500);
     const spans = await collector.trace(failed.traceId, SECRETS.replace('POST', 'GET'));
-    expect(spans.at(-1)).toMatchObject({ status: FAILED, attributes: { 'error.type': '500' } });
+    expect(named(spans, SECRETS.replace('POST', 'GET'))).toMatchObject({
+      status: FAILED,
+      attributes: { 'error.type': '500' },
+    });
   });
 });
 
