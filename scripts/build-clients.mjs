@@ -11,7 +11,9 @@ const compileIfChanged = (name) =>
   makeIfChanged({
     name: `client-${name}`,
     doing: `compiling clients/${name}`,
-    inputs: [`clients/${name}/src`, `clients/${name}/tsconfig.json`, `clients/${name}/package.json`],
+    inputs: ['clients/typescript', 'clients/cli'].flatMap((folder) =>
+      ['src', 'tsconfig.json', 'package.json'].map((part) => `${folder}/${part}`),
+    ),
     outputs: [`clients/${name}/dist/index.js`],
     make: () =>
       void execFileSync(process.execPath, [compiler, '-p', path.join('clients', name)], {
@@ -20,4 +22,6 @@ const compileIfChanged = (name) =>
       }),
   });
 
-console.log(compileIfChanged('typescript') ? 'Built clients/typescript.' : 'clients/typescript is up to date.');
+// the second one is compiled against what the first one became
+for (const name of ['typescript', 'cli'])
+  console.log(compileIfChanged(name) ? `Built clients/${name}.` : `clients/${name} is up to date.`);

@@ -9,6 +9,7 @@ import { outboundSettings } from './platform/settings/outbound-settings.ts';
 import { serverSettings } from './platform/settings/server-settings.ts';
 import { withSettingFiles } from './platform/settings/setting-files.ts';
 import { storageSettings } from './platform/settings/storage-settings.ts';
+import { tracingSettings } from './platform/settings/tracing-settings.ts';
 import type { Setting } from './setting.ts';
 
 /** Every variable that the service reads, by its name in {@link Config}, in the order of the documentation. */
@@ -19,6 +20,7 @@ const settings = {
   ...accountSettings,
   ...limitSettings,
   ...graphqlSettings,
+  ...tracingSettings,
 } as const;
 
 type Settings = typeof settings;
@@ -127,6 +129,10 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
       `REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (${values.refreshTokenIdleDays}).`,
     );
   }
+  if (values.databaseDirectUrl && !values.databaseUrl)
+    problems.push('DATABASE_URL must be set when DATABASE_DIRECT_URL is set.');
+  if (values.databaseReadUrls.length > 0 && !values.databaseUrl)
+    problems.push('DATABASE_URL must be set when DATABASE_READ_URLS is set.');
   problems.push(...storeProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
   const isProduction = values.environment === 'production';

@@ -73,12 +73,12 @@ async function showNotification(id, accessToken) {
   /** @type {unknown} */
   const result = await answer?.json().catch(() => null);
   const { data } = /** @type {{ data?: { notification?: Notification | null } | null }} */ (result ?? {});
-  if (!data?.notification) return show('There is no such notification for you any more.', 'problem');
+  if (!data?.notification) return show('This notification no longer exists, or it is not for you.', 'problem');
   const { title, message, resolvedAt } = data.notification;
   byId('title').textContent = title;
   byId('message').textContent = message;
   byId('notification').hidden = false;
-  show(resolvedAt ? 'This is not so any more. You may close this page.' : 'You may close this page.', 'done');
+  show(resolvedAt ? 'This is no longer true. You may close this page.' : 'You may close this page.', 'done');
 }
 
 const RETURN = 'return_to';

@@ -33,6 +33,11 @@ export class Client {
     this.#graphql = new GraphQL({ url: this.#at('/graphql'), credentials, send: this.#send, webSocket });
   }
 
+  /** Sends any request with the credentials of the client, and again where that is safe. Refusals are not thrown. */
+  send(path: string, init: RequestInit = {}): Promise<Response> {
+    return this.#send(new Request(this.#at(path), init));
+  }
+
   /** The entries of a list, page after page: `for await (const workspace of client.list('/v1/…', { path }))`. */
   list<Path extends ListPath>(
     path: Path,

@@ -4,6 +4,7 @@ export {
   ApiError,
   AuthenticationFailedError,
   ConflictError,
+  errorOf,
   ForbiddenError,
   type InputIssue,
   InvalidInputError,

@@ -3,7 +3,7 @@ import type { AdapterPayload, Provider } from 'oidc-provider';
 import type { OAuthKey } from '../../access/oauth-keys.ts';
 import { issuerOf, type OAuthTokens, resourcesOf } from '../../access/oauth-tokens.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { forbidden } from '../../kernel/errors.ts';
@@ -19,7 +19,7 @@ export interface SessionCaller extends Caller {
   principal: UserPrincipal;
 }
 
-interface AuthorizationServerDeps extends Pick<ServiceDeps, 'sql' | 'access'> {
+interface AuthorizationServerDeps extends Pick<ServiceDeps, 'sql' | 'access' | 'budgets'> {
   config: Pick<Config, 'accessTokenTtlSeconds' | 'refreshTokenIdleDays' | 'refreshTokenAbsoluteDays'>;
   keys: readonly OAuthKey[];
   tokens: OAuthTokens;
@@ -78,13 +78,14 @@ const WORKSPACES = `select id, name from workspaces where org_id = $1 and delete
 /** The authorization server (OAuth 2.1, OpenID Connect) at `/oauth`. */
 export class AuthorizationServer {
   readonly #deps: AuthorizationServerDeps;
-  readonly #wrongCodes = new Budget(WRONG_CODES, WRONG_CODES_SECONDS);
+  readonly #wrongCodes: Budget;
   /** Who is signed in to the pages of this origin, by request. */
   readonly #signedIn = new WeakMap<IncomingMessage, SessionCaller>();
   #made: { publicUrl: string; provider: Promise<Provider> } | null = null;
 
   constructor(deps: AuthorizationServerDeps) {
     this.#deps = deps;
+    this.#wrongCodes = deps.budgets.of('wrong_device_codes', WRONG_CODES, WRONG_CODES_SECONDS);
   }
 
   /** The address of the service without a slash at its end. */
