@@ -90,6 +90,7 @@ const RANDOM: readonly [RegExp, string][] = [
   [/"(latency_ms|latencyMs)":\d+/g, '"$1":"<ms>"'],
   [/\b(pat|app|rft)_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}\b/g, '$1 <token>'],
   [/"(pat|app|rft)_[0-9A-Za-z]{8}"/g, '"$1 <prefix>"'],
+  [/\baps_[\w-]{43}(?![\w-])/g, 'aps <secret>'],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '<access token>'],
   [/\$argon2[^"]*/g, '<password hash>'],
   [/"[0-9a-f]{64}"/g, '"<hash>"'],
