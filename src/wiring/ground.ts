@@ -12,6 +12,7 @@ import { ActivityRecorder } from '../data/activity.ts';
 import { Changes, type ChangesDeps } from '../data/changes.ts';
 import { Cursors } from '../data/cursors.ts';
 import { JobQueue } from '../data/job-queue.ts';
+import type { ReplicaReads } from '../data/replica-reads.ts';
 import { SlowReads } from '../data/slow-reads.ts';
 import type { Sql } from '../data/sql.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
@@ -46,6 +47,7 @@ export interface ProcessDeps {
 /** What stands before the ground: changes tell the groups on top of it what they did. */
 export interface Base extends Pick<ChangesDeps, 'notify' | 'onCommit'> {
   sql: Sql;
+  replicaReads: ReplicaReads | null;
   mail: AccountMail;
 }
 
@@ -53,7 +55,7 @@ export interface Base extends Pick<ChangesDeps, 'notify' | 'onCommit'> {
 export type Ground = ReturnType<typeof createGround>;
 
 /** Everything below the groups, made once per process. */
-export function createGround(process: ProcessDeps, { sql, mail, notify, onCommit }: Base) {
+export function createGround(process: ProcessDeps, { sql, replicaReads, mail, notify, onCommit }: Base) {
   const { config, database, outbound, publicUrl, onFault, appSecret, rootKeys, logger } = process;
   const jobQueue = new JobQueue();
   const changes = new Changes({
@@ -64,11 +66,12 @@ export function createGround(process: ProcessDeps, { sql, mail, notify, onCommit
     // in the field a wrong order is a deadlock at worst, which is retried: no reason to refuse a change
     assertsLockOrder: config.environment === 'test',
     onCommit,
+    replicaReads,
   });
   const access = new Access(sql, config);
-  const slowReads = new SlowReads({ sql, database, poolSize: config.databasePoolSize });
+  const slowReads = new SlowReads({ sql, database, replicaReads, poolSize: config.databasePoolSize });
   const budgets = new Budgets(process.redis);
-  const deps: ServiceDeps = { sql, slowReads, changes, access, budgets };
+  const deps: ServiceDeps = { sql, replicaReads, slowReads, changes, access, budgets };
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
   const tokenUses = new TokenUses(sql, onFault);
   const authentication = new Authentication(tokens, tokenUses, sql);

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
   ApiError,
@@ -38,14 +38,14 @@ const clientOf = (person: Person, more: object = {}) =>
 const placeOf = (person: Person) => ({ org_id: person.orgId, workspace_id: person.workspaceId });
 
 /** Something between a client and the service: the first requests that `broken` says are answered by it. */
-async function between(broken: (method: string, path: string, nth: number) => 'lose' | 'hide' | number | null) {
+async function between(broken: (method: string, path: string, nth: number) => 'hide' | number | null) {
   const seen: { method: string; path: string; key: string | undefined }[] = [];
-  const server: Server = createServer(async (request, response) => {
+  const server: Server = createServer((request, response) => void answered(request, response));
+  const answered = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = await request.reduce<Buffer>((all, chunk: Buffer) => Buffer.concat([all, chunk]), Buffer.alloc(0));
     const { method = 'GET', url: path = '/', headers } = request;
     seen.push({ method, path, key: headers['idempotency-key'] as string | undefined });
     const fault = broken(method, path, seen.filter((one) => one.method === method && one.path === path).length);
-    if (fault === 'lose') return void request.socket.destroy();
     if (typeof fault === 'number') return void response.writeHead(fault, { 'retry-after': '0' }).end();
     const { host: _host, connection: _connection, 'content-length': _length, ...sent } = headers;
     const answer = await fetch(url + path, {
@@ -59,7 +59,7 @@ async function between(broken: (method: string, path: string, nth: number) => 'l
     response
       .writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' })
       .end(bytes);
-  });
+  };
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

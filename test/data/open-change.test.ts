@@ -378,7 +378,7 @@ describe('a change whose caller expects a version', () => {
   it('does not happen where it has another one', async () => {
     const id = await madeNamespace('unexpected');
     const caller = expecting(2);
-    await expect(rename(caller, id)).rejects.toThrow('The resource is at version 1, which is not the expected one');
+    await expect(rename(caller, id)).rejects.toThrow('The resource is at version 1, not at the expected version');
     expect([await nameOf(id), caller.request.expectation?.isMet]).toEqual(['unexpected', false]);
   });
 

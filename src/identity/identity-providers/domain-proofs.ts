@@ -145,7 +145,7 @@ export class DomainProofs {
       // started anew since it was looked for
       if (method === 'dns' && row.proofToken !== started?.proofToken) throw notStarted(named);
       if (method === 'mail' && (!input.code || tokenHash(input.code.trim()) !== row.proofCodeHash))
-        throw invalidInput(['input', 'code'], 'it is not the code of the last mail to the postmaster');
+        throw invalidInput(['input', 'code'], 'it is not the code of the latest mail to the postmaster');
       record(tx, named, { proven: named.domain, method });
       return tx.change(
         'identity_provider_domains',
@@ -172,12 +172,13 @@ export class DomainProofs {
     });
     const wanted = recordValueOf(proofToken ?? '');
     if (found.some((text) => text.trim() === wanted)) return;
-    const others = found.length === 1 ? 'It has another one.' : found.length > 1 ? 'It has others.' : 'It has none.';
+    const others = found.length > 0 ? 'It has other TXT records.' : 'It has no TXT record.';
     throw conflict(
       'identity_provider',
       id,
       'proof_not_found',
-      `The DNS has no TXT record '${wanted}' at '${name}' yet. ${others} A new record may take minutes to be seen.`,
+      `The DNS has no TXT record '${wanted}' at '${name}' yet. ${others} ` +
+        'A new record may take minutes to become visible.',
     );
   }
 }
@@ -185,7 +186,7 @@ export class DomainProofs {
 /** @throws InputError for a text that is no domain */
 function keyOf(domain: string): string {
   const key = domainKey(domain);
-  if (key === null) throw invalidInput(['input', 'domain'], 'it is no domain: write it like example.com');
+  if (key === null) throw invalidInput(['input', 'domain'], 'it is not a domain: write it like example.com');
   return key;
 }
 
@@ -194,7 +195,7 @@ const notStarted = ({ id, domain }: ProviderDomain) =>
     'identity_provider',
     id,
     'proof_not_started',
-    `No proof of the domain '${domain}' is under way, or it was started too long ago: start it.`,
+    `No proof of the domain '${domain}' was started, or the proof has expired: start it.`,
   );
 
 /**
@@ -208,7 +209,7 @@ async function lock(
   await tx.lock('identity_providers', { id, orgId }, 'no key update', () => notFound('identity_provider', id));
   await tx.expectVersion({ table: 'identity_providers', key: { id } });
   const row = await tx.lock('identity_provider_domains', { domain, identityProviderId: id }, 'no key update', () =>
-    invalidInput(['input', 'domain'], "it is none of the provider's 'verifiedDomains': add it there first"),
+    invalidInput(['input', 'domain'], "it is not in the provider's 'verifiedDomains': add it there first"),
   );
   const organization = await findRow(tx, 'organizations', { id: orgId });
   return { row, organization: organization?.name ?? orgId };

@@ -402,8 +402,12 @@ function upstreamError(error: unknown, provider: IdentityProvider | null): ApiEr
   if (error instanceof OutboundError)
     return error.code === 'timeout'
       ? new ApiError('UPSTREAM_TIMEOUT', { upstream }, `The identity provider did not answer in time.`)
-      : new ApiError('UPSTREAM_ERROR', { upstream }, `The identity provider could not be asked. ${error.message}`);
+      : new ApiError('UPSTREAM_ERROR', { upstream }, `The identity provider could not be reached. ${error.message}`);
   if (error instanceof SsoRefusal)
-    return new ApiError('UPSTREAM_ERROR', { upstream }, 'The identity provider does not answer as it should.');
+    return new ApiError(
+      'UPSTREAM_ERROR',
+      { upstream },
+      'The identity provider did not answer with a valid configuration.',
+    );
   return null;
 }

@@ -194,7 +194,7 @@ export class EventService {
     { place: { orgId, workspaceId }, from, timeoutSeconds }: StreamRequest,
     isOver: (() => void)[],
   ): Promise<Record<string, unknown>> {
-    if (workspaceId === null) throw new Error('Users are present in workspaces only.');
+    if (workspaceId === null) throw new Error('Presence is available in workspaces only.');
     const { presence } = this.#deps;
     const place = { orgId, workspaceId };
     const connectionId = newIdWith('stream');

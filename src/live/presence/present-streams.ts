@@ -119,7 +119,7 @@ export class PresentStreams {
       }
     } catch (error) {
       markOverdue(streams);
-      this.#deps.onFault(error, 'who is present could not be renewed');
+      this.#deps.onFault(error, 'presence could not be renewed');
     }
   }
 }

@@ -112,7 +112,7 @@ export class Jobs {
 
   /** Starts polling for jobs. */
   start(): void {
-    const onFault = (error: unknown) => this.#options.onFault(error, 'jobs could not be looked for');
+    const onFault = (error: unknown) => this.#options.onFault(error, 'due jobs could not be read');
     this.#endLooking = every(this.#options.pollMs ?? LOOK_MS, () => this.#look(), onFault, 0);
   }
 
@@ -192,7 +192,7 @@ export class Jobs {
     const { rows: dead } = await pool.query<DeadJob>(TAKE_DEAD, [this.#leaseSeconds]);
     for (const job of dead) await this.#bury(job);
     const { rowCount } = await pool.query(FREE_STALE, [this.#leaseSeconds]);
-    if (rowCount) logger.warn({ jobs: rowCount }, 'jobs of a node that is gone are done again');
+    if (rowCount) logger.warn({ jobs: rowCount }, 'jobs of a lost node are run again');
     return rowCount ?? 0;
   }
 
@@ -203,11 +203,11 @@ export class Jobs {
       const task = tasks.find(({ name }) => name === record.task);
       await task?.abandoned?.(objectOf(payload), { jobId: record.job, number: record.attempt });
     } catch (error) {
-      onFault(error, `the task '${record.task}' could not take note of a job that is given up`);
+      onFault(error, `the task '${record.task}' could not record a job that was given up`);
       return;
     }
     await pool.query(REMOVE_DEAD, [record.job]);
-    this.#giveUp(record, 'ended with its node in its last try');
+    this.#giveUp(record, 'lost its node during its last try');
   }
 
   async #run(task: Task, payload: unknown, { job, abortSignal }: JobHelpers): Promise<void> {

@@ -34,7 +34,7 @@ export class Workers {
     const events: WorkerEvents = new EventEmitter();
     events.on('worker:getJob:error', ({ error }) => {
       // all workers get the same error: it is reported once
-      if (this.#isSound) onFault(error, 'jobs could not be taken');
+      if (this.#isSound) onFault(error, 'jobs could not be fetched');
       this.#isSound = false;
     });
     this.#pools = lanes.map((lane) => ({ pool: start(lane, events), workers: lane.workers }));
@@ -54,7 +54,7 @@ export class Workers {
     const logger = new Logger(() => (level, message, meta) => {
       // failed jobs are logged by `Jobs`; the library would add their payloads
       if (level !== 'error' || meta?.failure === true) return;
-      onFault(meta?.error ?? new Error(message), `the job queue says: ${message.split('\n')[0]}`);
+      onFault(meta?.error ?? new Error(message), `job queue: ${message.split('\n')[0]}`);
     });
     return new Workers(
       lanes,

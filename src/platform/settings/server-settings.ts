@@ -1,5 +1,8 @@
-import { choice, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
+import { availableParallelism } from 'node:os';
+import { choice, count, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
 import { appPages } from './app-pages.ts';
+
+const isDatabaseUrl = (item: string): boolean => url('postgresql', 'postgres').schema.safeParse(item).success;
 
 /** The process, its address and its database. */
 export const serverSettings = {
@@ -56,6 +59,20 @@ export const serverSettings = {
     },
   ),
 
+  shutdownDelaySeconds: setting(
+    'SHUTDOWN_DELAY_SECONDS',
+    integer(0, 600),
+    'How long a shutdown still takes requests, while `/readyz` is 503: until a proxy sends them to other nodes.',
+    { default: '0' },
+  ),
+  workers: setting(
+    'WORKERS',
+    count(64, availableParallelism),
+    'Processes of this node on one port: a number, or `auto` for one per CPU. Limits and connections that are ' +
+      '[counted by process](scale-out.md#several-processes) hold for each.',
+    { default: '1' },
+  ),
+
   dataDir: setting('DATA_DIR', text, 'Folder for the embedded database, keys, files and unsent mail.', {
     default: './.data',
   }),
@@ -68,10 +85,22 @@ export const serverSettings = {
       secret: true,
     },
   ),
+  databaseDirectUrl: setting(
+    'DATABASE_DIRECT_URL',
+    url('postgresql', 'postgres'),
+    'The same database without a pooler: for migrations, jobs and commands where `DATABASE_URL` leads to PgBouncer.',
+    { defaultText: '`DATABASE_URL`', secret: true },
+  ),
+  databaseReadUrls: setting(
+    'DATABASE_READ_URLS',
+    list('PostgreSQL URLs between commas', isDatabaseUrl),
+    'Replicas of the database for lists, sums and searches: [which reads](scale-out.md#read-replicas).',
+    { default: '', defaultText: 'none', secret: true },
+  ),
   databasePoolSize: setting(
     'DATABASE_POOL_SIZE',
     integer(1, 500),
-    'Maximum number of database connections of this process.',
+    'Maximum number of database connections of a process.',
     {
       default: '10',
     },

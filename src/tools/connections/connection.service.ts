@@ -265,7 +265,7 @@ function demandKeys({ slug, supportsConnection, credentialSchema }: Tool, instan
       'tool_instance',
       instanceId,
       'api_key_not_supported',
-      `The tool '${slug}' takes no API key: sign in to its OAuth service instead.`,
+      `The tool '${slug}' does not accept an API key: sign in to its OAuth service instead.`,
     );
   if (!supportsConnection)
     throw conflict(

@@ -357,9 +357,9 @@ function isJson(answer: OutboundResponse): boolean {
 function meaningOf(status: number): string {
   if (status === 401) return 'it does not accept the credentials';
   if (status === 403) return 'the credentials do not allow this';
-  if (status === 404) return 'it knows no such address';
-  if (status === 429) return 'it has had too many requests';
-  if (status >= 500) return 'it has a fault of its own';
+  if (status === 404) return 'it does not have this address';
+  if (status === 429) return 'it received too many requests';
+  if (status >= 500) return 'its server failed';
   return status >= 300 && status < 400 ? 'it redirects elsewhere' : 'it does not accept the request';
 }
 
