@@ -156,7 +156,7 @@ async function printedBy(
 /** What a command printed; as its page has it, if the page leaves out parts, and only these differ. */
 function abridged(output: string, printed: string | null): string {
   if (!printed?.includes('…')) return output;
-  const parts = printed.split('…').map((part) => part.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`));
+  const parts = printed.split(/\s*…\s*/).map((part) => part.replaceAll(/[$()*+.?[\\\]^{|}]/g, String.raw`\$&`));
   return new RegExp(`^${parts.join('.*')}$`, 's').test(output) ? printed : output;
 }
 
