@@ -5,8 +5,8 @@
 // `writes`: only changes; `files`: only uploads and downloads; `uploads`: only the memory of large ones; `streams`:
 // only event streams; `live` (also `npm run bench -- live`): only the stream of REST, in sizes of BENCH_IDLE,
 // BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`; `search`: only queries; `activity`:
-// only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `reads`: without growth,
-// hostile documents and streams.
+// only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `nodes`: only a node of 1, 2
+// and 4 processes; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -31,6 +31,7 @@ import { hostileSockets } from './cases/hostile-sockets.ts';
 import { instances } from './cases/instances.ts';
 import { live } from './cases/live.ts';
 import { models } from './cases/models.ts';
+import { nodes } from './cases/nodes.ts';
 import { search } from './cases/search.ts';
 import { secrets } from './cases/secrets.ts';
 import { type StreamServers, streams } from './cases/streams.ts';
@@ -56,6 +57,7 @@ const large = Number(process.env.BENCH_ROWS ?? 1_000_000);
 const records = Number(process.env.BENCH_RECORDS ?? 10_000_000);
 
 async function throughput(env: Record<string, string>): Promise<void> {
+  if (only === 'nodes') return nodes(PRODUCT, env, env.DATABASE_URL!, rounds);
   const running: ServerProcess[] = [];
   const started = async (name: string, args: string[]) => {
     const server = await ServerProcess.start(name, args, env);

@@ -32,6 +32,11 @@ const EXCEPTIONS = [
     uses: ['node:child_process'],
     why: 'asks the system which process holds a lock',
   },
+  {
+    from: 'src/platform/nodes/work',
+    uses: ['node:cluster'],
+    why: 'the workers of a node, which share its socket; a process calls nobody by it',
+  },
   { from: 'src/platform/garbage-collector.', uses: ['node:v8'], why: 'a setting of the engine, which calls nobody' },
   { from: 'src/tools/connections/oauth-provider.', uses: ['openid-client'], why: 'OAuth, through the outbound client' },
   { from: 'src/identity/sso/oidc/', uses: ['openid-client'], why: 'OpenID Connect, through the outbound client' },

@@ -9,6 +9,7 @@ import { fastifyOptions, type OperationFacts, type RestOptions, restPlugin } fro
 import { Admission } from './access/admission.ts';
 import { CallerLimit } from './access/caller-limit.ts';
 import type { Passwords } from './access/passwords.ts';
+import { followSigningKeys, joinService } from './access/shared-keys.ts';
 import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
 import { Operations } from './engine/path/operations.ts';
@@ -34,6 +35,7 @@ import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
 import { addHealth } from './http/health.ts';
 import { idempotency, storedAnswers } from './http/idempotency.ts';
+import { addLeaving, closeInQuiet } from './http/leaving.ts';
 import { addMetrics } from './http/metrics.ts';
 import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
@@ -46,6 +48,7 @@ import { addUnsubscribePage } from './http/unsubscribe-page.ts';
 import { Expectation } from './kernel/expectation.ts';
 import type { Owner } from './kernel/owner.ts';
 import { scheduled, type Task } from './kernel/tasks.ts';
+import { hasKeptFiles } from './knowledge/files/kept-files.ts';
 import { asyncApi } from './live/events/async-api.ts';
 import { EventLag } from './live/events/event-lag.ts';
 import { operationsDir, version } from './paths.ts';
@@ -59,6 +62,8 @@ import { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
 import { type Logger, requestLogger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
+import { StoreCheck } from './platform/nodes/store-check.ts';
+import type { Siblings } from './platform/nodes/worker-link.ts';
 import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { callerErrorOfAny } from './platform/postgres/faults.ts';
@@ -80,6 +85,8 @@ export interface AppDeps {
   facade?: Facade;
   /** Lines of the log that were lost, of a process whose log may lose some. */
   lostLogLines?: () => number;
+  /** The other workers of the node, if the process is one of several. */
+  siblings?: Siblings | undefined;
   /** How passwords are hashed: a test need not wait for what makes guessing expensive. */
   passwords?: Passwords;
 }
@@ -91,6 +98,8 @@ export interface App {
   owners: readonly Owner[];
   retention: Retention;
   jobs: Jobs;
+  /** Answers for so many more seconds, and tells proxies to ask other nodes. */
+  leave(seconds: number): Promise<void>;
   /** Ends streams and writes the data that is still in memory. Call it after the server has stopped accepting. */
   stop(): Promise<void>;
 }
@@ -101,6 +110,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const rootKeys = await RootKeys.open(config, database);
   const keys = await SigningKeys.open(config.keysDir);
   const secret = Buffer.from(appSecret(config));
+  await joinService(config, keys, database);
   const server = createServer(config, logger);
   const outages = new OutageLog(logger);
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
@@ -116,9 +126,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   });
   const toolsWritten = writeBuiltInTools(services.sql); // while the routes are made
   toolsWritten.catch(() => undefined); // reported where it is awaited
+  const storeCheck = storeCheckOf(deps, services, logFault);
   const eventLag = new EventLag(services.sql, logger);
   const limit = new CallerLimit(config);
   const admission = new Admission(services.authentication, limit);
+  const leaving = addLeaving(server);
   endUnusedConnections(server);
   cutOffSlowSenders(server, { timeoutMs: ARRIVAL_MS });
   cutOffSlowReaders(server, { timeoutMs: config.writeTimeoutSeconds * 1_000 });
@@ -130,7 +142,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addAdmission(server, admission);
   addRequestLog(server, logger);
   addFailureRecords(server, open, schema);
-  addHealth(server, { database, keys, eventLag });
+  addHealth(server, { database, keys, eventLag, storeCheck, leaving, siblings: deps.siblings });
   addAccountPages(server);
   addUnsubscribePage(server, open, acceptFields);
   addCallbackPage(server, config);
@@ -184,9 +196,13 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   services.jobQueue.declare(tasksOf(owners, retention));
   const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
-  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines: deps.lostLogLines });
-  await Promise.all([toolsWritten, services.storage.load()]);
+  const { lostLogLines, siblings } = deps;
+  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines, siblings });
+  closeInQuiet(server);
+  await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
+  const endStoreCheck = storeCheck.follow();
+  const endKeyWatch = followSigningKeys(keys, database, (error) => logFault(error, 'a rotation was not noted'));
   const endLagWatch = every(
     5_000,
     () => eventLag.watch(),
@@ -195,7 +211,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const stop = async (): Promise<void> => {
     services.tail.close();
     // jobs first: a call that is cut off in the middle may have changed something at its target
-    await Promise.all([jobs.stop(), endLagWatch()]);
+    await Promise.all([jobs.stop(), endLagWatch(), endStoreCheck(), endKeyWatch()]);
     await services.textExtraction.close();
     await services.samlChecks.close();
     await outbound.close();
@@ -204,8 +220,24 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await services.activity.flush();
     await services.tokenUses.flush();
   };
-  return { server, services, owners, retention, jobs, stop };
+  return { server, services, owners, retention, jobs, leave: (seconds) => leaving.begin(seconds), stop };
 }
+
+const storeCheckOf = (
+  { database, logger }: AppDeps,
+  { storage, sql }: Pick<Runtime, 'storage' | 'sql'>,
+  onFault: (error: unknown, what: string) => void,
+): StoreCheck =>
+  new StoreCheck({
+    storage,
+    database,
+    hasFiles: (of) => hasKeptFiles((text, values) => sql.read(text, values), of),
+    onFault: (error) => onFault(error, 'the store of files could not be checked'),
+    onChange: (problem) => {
+      if (problem === null) logger.info('the files of the service are here');
+      else logger.error(`no file is stored or sent: ${problem}`);
+    },
+  });
 
 const MAX_HEADER_BYTES = 32 * 1024;
 /** How long the head of a request, and a body that is no file, may take to arrive. */

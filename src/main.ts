@@ -4,10 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { type Config, commandLine, ignoredVariables, loadConfig, logFormatOf } from './config.ts';
 import { baseUrl } from './http/base-url.ts';
-import { migrationsDir } from './paths.ts';
+import { migrationsDir, moduleOf } from './paths.ts';
 import { tuneGarbageCollector } from './platform/garbage-collector.ts';
 import { LogOutput } from './platform/log-output.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
+import { WorkerLink } from './platform/nodes/worker-link.ts';
+import { Workers } from './platform/nodes/workers.ts';
 import { migrate } from './platform/postgres/migrate.ts';
 import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
 import { hasDatabase } from './platform/postgres/postgres-folder.ts';
@@ -45,6 +47,10 @@ interface Start {
   shutdown: Shutdown;
   steps: StartSteps;
   lostLogLines: () => number;
+  /** The parent, of a process that is one of several workers. */
+  link: WorkerLink | null;
+  /** When there is no service left to run. */
+  onGone: (reason: string) => void;
 }
 
 /** @returns the connection URL */
@@ -87,8 +93,22 @@ async function closeServer(server: FastifyInstance, graceSeconds: number): Promi
   await cut;
 }
 
-async function start(given: Start): Promise<string> {
-  const { config, logger, shutdown, steps, lostLogLines } = given;
+/** The processes of a node: this one starts the database and migrates it, and the workers do all else. */
+async function startWorkers(given: Start): Promise<string> {
+  const { config, logger, shutdown, steps, onGone } = given;
+  const databaseUrl = await provideDatabase(given);
+  await migrateDatabase(databaseUrl, given);
+  steps.begin('starting the workers', { workers: config.workers });
+  const program = { ...moduleOf('main'), args: process.argv.slice(2) };
+  const workers = new Workers({ count: config.workers, databaseUrl, program, logger, onGone });
+  const seconds = config.shutdownDelaySeconds + config.shutdownTimeoutSeconds + 4 * STEP_TIMEOUT_SECONDS;
+  shutdown.add('the workers', () => workers.stop(seconds * 1_000), seconds + STEP_TIMEOUT_SECONDS);
+  return workers.start();
+}
+
+/** The service in this process. A worker finds its database ready. */
+async function startService(given: Start): Promise<string> {
+  const { config, logger, shutdown, steps, lostLogLines, link } = given;
   // the modules of the service, most of the time of a start, load while the database starts
   const modules = Promise.all([
     import('./app.ts'),
@@ -96,24 +116,27 @@ async function start(given: Start): Promise<string> {
     import('./platform/mail/mail.ts'),
   ]);
   modules.catch(() => undefined); // reported where it is awaited
-  const url = await provideDatabase(given);
+  const url = link?.databaseUrl ?? (await provideDatabase(given));
   steps.begin('loading the service');
   // a service that is not installed whole must not migrate a database
   const [{ buildApp }, { openDatabase }, { createMailer }] = await modules;
-  await migrateDatabase(url, given);
+  if (!link) await migrateDatabase(url, given);
 
   steps.begin('preparing the routes');
   const database = openDatabase({ url, poolSize: config.databasePoolSize, logger });
   shutdown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });
   shutdown.add('the mailer', async () => mailer.close(), STEP_TIMEOUT_SECONDS);
-  const app = await buildApp({ config, database, mailer, logger, lostLogLines });
+  const app = await buildApp({ config, database, mailer, logger, lostLogLines, siblings: link ?? undefined });
   shutdown.add('the background work', () => app.stop(), STEP_TIMEOUT_SECONDS);
   shutdown.add(
     'the server',
     () => closeServer(app.server, config.shutdownTimeoutSeconds),
     config.shutdownTimeoutSeconds + STEP_TIMEOUT_SECONDS,
   );
+  const { shutdownDelaySeconds } = config;
+  if (shutdownDelaySeconds > 0)
+    shutdown.add('to answer', () => app.leave(shutdownDelaySeconds), shutdownDelaySeconds + STEP_TIMEOUT_SECONDS);
 
   await app.server.listen({ host: config.host, port: config.port });
   const { port } = app.server.server.address() as AddressInfo;
@@ -143,13 +166,17 @@ function announce(base: string, { config: { publicUrl, host, port, logFormat }, 
 async function main(): Promise<void> {
   tuneGarbageCollector();
   const config = readConfig();
-  const output = new LogOutput(process.stdout.fd);
+  const link = await WorkerLink.open();
+  const isAlone = config.workers === 1;
+  const output = isAlone ? new LogOutput(process.stdout.fd) : LogOutput.shared(process.stdout.fd);
   const readable = config.logFormat === 'text' ? new ReadableLog(output) : undefined;
-  const logger = createLogger(config, readable ?? output);
-  for (const sentence of ignoredVariables(config)) logger.warn(sentence);
+  const ownLogger = createLogger(config, readable ?? output);
+  const logger = link ? ownLogger.child({ worker: link.number }) : ownLogger;
+  if (!link) for (const sentence of ignoredVariables(config)) logger.warn(sentence);
   const shutdown = new Shutdown();
-  const showBelow = process.stdout.isTTY && readable ? (text: string) => readable.showBelow(text) : undefined;
-  const steps = new StartSteps(logger, showBelow);
+  const showBelow = process.stdout.isTTY && readable && !link ? (text: string) => readable.showBelow(text) : undefined;
+  // the parent tells of the start
+  const steps = new StartSteps(link ? createLogger({ logLevel: 'silent' }) : logger, showBelow);
   let isStopping = false;
 
   const stop = async (exitCode: number): Promise<void> => {
@@ -160,20 +187,28 @@ async function main(): Promise<void> {
     process.exit(isClean ? exitCode : 1);
   };
   const onSignal = (signal: NodeJS.Signals): void => {
+    // a terminal sends its signals to workers as well
+    if (isStopping && link) return;
     if (isStopping) {
       logger.warn({ signal }, 'second signal: exit without waiting');
       void output.flush(LAST_LINES_MS).then(() => process.exit(1));
       return;
     }
-    logger.info({ signal }, 'stopping');
+    logger[link ? 'debug' : 'info']({ signal }, 'stopping');
     void stop(0);
   };
   const onFault = (error: unknown): void => {
     logger.fatal({ err: error }, 'a fault that nothing handled');
     if (!isStopping) void stop(1);
   };
-  const given: Start = { config, logger, shutdown, steps, lostLogLines: () => output.lost };
-  const starting = start(given).finally(() => steps.end());
+  const onGone = (reason: string): void => {
+    if (isStopping) return;
+    sayFault(`The service ends, because its workers do. ${reason}`, config.logFormat);
+    void stop(1);
+  };
+  const given: Start = { config, logger, shutdown, steps, lostLogLines: () => output.lost, link, onGone };
+  const starting = (isAlone || link ? startService(given) : startWorkers(given)).finally(() => steps.end());
+  link?.onStop(() => onSignal('SIGTERM'));
   process
     .on('SIGTERM', onSignal)
     .on('SIGINT', onSignal)
@@ -181,9 +216,13 @@ async function main(): Promise<void> {
     .on('unhandledRejection', onFault);
 
   try {
-    announce(await starting, given, output);
+    const base = await starting;
+    if (link) link.ready(base);
+    else announce(base, given, output);
   } catch (error) {
-    sayFault(`The service could not start. ${startFault(error, config)}`, config.logFormat);
+    const fault = startFault(error, config);
+    if (link) link.fault(fault);
+    else sayFault(`The service could not start. ${fault}`, config.logFormat);
     logger.debug({ err: error }, 'the service could not start');
     if (!isStopping) await stop(1);
   }

@@ -10,6 +10,9 @@ interface Fault extends Error {
 
 type Settings = Pick<Config, 'host' | 'port' | 'dataDir'>;
 
+/** `bind` is that of a worker, for which its parent listens. */
+const LISTENING = new Set(['listen', 'bind', 'getaddrinfo']);
+
 /** Errors of `listen`, by their codes. */
 const listening: Record<string, (config: Settings) => string> = {
   EADDRINUSE: ({ host, port }) => `Port ${port} of ${host} is in use. Stop the other process, or set PORT.`,
@@ -43,7 +46,7 @@ export function startFault(error: unknown, config: Settings): string {
   if (!(error instanceof Error)) return String(error);
   const fault = causeOf(error);
   if (fault.code !== undefined) {
-    if (fault.syscall === 'listen' || fault.syscall === 'getaddrinfo') {
+    if (LISTENING.has(fault.syscall ?? '')) {
       const said = listening[fault.code];
       if (said) return said(config);
     }

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ConfigError, configVariables, ignoredVariables, loadConfig, logFormatOf } from '../src/config.ts';
@@ -117,6 +117,13 @@ describe('loadConfig', () => {
     expect(problemsOf({ OUTBOUND_DNS: 'dns.test' })).toEqual([
       "OUTBOUND_DNS must be addresses of DNS servers between commas, each with a port if wanted, not 'dns.test'.",
     ]);
+  });
+
+  it('reads a number of workers, or one for each CPU', () => {
+    expect([loadConfig({}).workers, loadConfig({ WORKERS: '4' }).workers]).toEqual([1, 4]);
+    expect(loadConfig({ WORKERS: 'auto' }).workers).toBe(Math.min(availableParallelism(), 64));
+    for (const WORKERS of ['0', '65', '1.5', 'all'])
+      expect(problemsOf({ WORKERS })).toEqual([`WORKERS must be an integer from 1 to 64, or auto, not '${WORKERS}'.`]);
   });
 
   it('never repeats a secret', () => {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, type JWK } from 'jose';
@@ -43,6 +43,11 @@ export class SigningKeys {
     this.#file = file;
   }
 
+  /** Whether the folder has keys. */
+  static exist(keysDir: string): boolean {
+    return existsSync(path.join(keysDir, 'jwt.json'));
+  }
+
   /** Opens the keys of the folder. Creates the first key on the first start. */
   static async open(keysDir: string): Promise<SigningKeys> {
     const keys = new SigningKeys(path.join(keysDir, 'jwt.json'));
@@ -79,6 +84,17 @@ export class SigningKeys {
   async current(): Promise<{ kid: string; privateKey: CryptoKey }> {
     await this.#refresh(REFRESH_MS);
     return this.#keys[0]!;
+  }
+
+  /** What tells these keys from others, of the current one first. They are public keys: it reveals nothing. */
+  fingerprints(): string[] {
+    return this.#keys.map(({ publicJwk: { kid, x } }) => createHash('sha256').update(`${kid} ${x}`).digest('hex'));
+  }
+
+  /** The same after a look at the file. */
+  async freshFingerprints(): Promise<string[]> {
+    await this.#refresh(0);
+    return this.fingerprints();
   }
 
   /** The public key with this id; `null` when there is none. At once, unless the file has to be looked at. */

@@ -12,6 +12,7 @@ export const tables: GroupTables = {
     'idempotency_keys',
     'root_keys',
     'persisted_documents',
+    'service_markers',
   ],
   lends: {
     activity: { insight: 'lists, and sums by hour and day' },
@@ -30,6 +31,10 @@ export const tables: GroupTables = {
     persisted_documents: {
       engine: 'the text of an id that a client sends',
       'engine (writes)': 'an operator registers those of a front end',
+    },
+    service_markers: {
+      platform: 'whether a node has the keys and the files of the others',
+      'platform (writes)': 'the first node enters its own',
     },
     root_keys: {
       platform: 'which keys wrap something, checked at the start',

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { EventLag } from '../live/events/event-lag.ts';
 import type { Jobs } from '../platform/jobs/jobs.ts';
+import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
 
 /** What is counted of services. */
@@ -20,14 +21,18 @@ interface MetricsDeps {
   eventLag: EventLag;
   jobs: Jobs;
   lostLogLines?: (() => number) | undefined;
+  siblings?: Siblings | undefined;
 }
 
 /** Serves `/metrics` in the Prometheus format: requests per route, event-loop delay, pool use, depth of the queues. */
 export function addMetrics(
   server: FastifyInstance,
-  { services, pool, eventLag, jobs, lostLogLines = () => 0 }: MetricsDeps,
+  { services, pool, eventLag, jobs, lostLogLines = () => 0, siblings }: MetricsDeps,
 ): void {
   const registry = new Registry();
+  // each worker counts for itself: a sum would fall when one of them dies
+  if (siblings) registry.setDefaultLabels({ worker: String(siblings.number) });
+  siblings?.onCollect(() => registry.metrics());
   const stopDefaults = collectDefaultMetrics({ register: registry });
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
@@ -109,7 +114,7 @@ export function addMetrics(
   });
   server.get('/metrics', async (request, reply) => {
     if (!isWrittenPlainly(request.url)) return reply.callNotFound();
-    return reply.type(registry.contentType).send(await registry.metrics());
+    return reply.type(registry.contentType).send(await (siblings ? siblings.gather() : registry.metrics()));
   });
 }
 

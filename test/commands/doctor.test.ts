@@ -62,9 +62,11 @@ it('says one line for each check, and ends with 0, where nothing fails', async (
     'schema',
     'clock',
     'root keys',
+    'nodes',
     'jobs',
     'events',
   ]);
+  expect(lines).toContain('ok    nodes       keys and files are those of the service');
   expect(lines).toContain('ok    root keys   the 1 that the database names fit');
 });
 

@@ -24,7 +24,7 @@ describe('health', () => {
       200,
       {
         status: 'ready',
-        checks: { database: 'ok', shutdown: 'ok' },
+        checks: { database: 'ok', files: 'ok', shutdown: 'ok' },
         events: { lag_seconds: expect.any(Number) as number, waiting: expect.any(Number) as number },
       },
     ]);
@@ -39,7 +39,7 @@ describe('health', () => {
     const ready = await lonely.server.inject('/readyz');
     expect([ready.statusCode, ready.json()]).toEqual([
       503,
-      { status: 'not ready', checks: { database: 'cannot be reached', shutdown: 'ok' }, events: null },
+      { status: 'not ready', checks: { database: 'cannot be reached', files: 'ok', shutdown: 'ok' }, events: null },
     ]);
     const answer = await lonely.server.inject({ url: `/v1/orgs/${account.orgId}/workspaces`, headers: authorization });
     expect(answer.statusCode).toBe(503);

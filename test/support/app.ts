@@ -5,10 +5,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { Passwords } from '../../src/access/passwords.ts';
 import { type App, buildApp } from '../../src/app.ts';
-import { loadConfig } from '../../src/config.ts';
+import { type Config, loadConfig } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/platform/mail/mail.ts';
 import { type Database, openDatabase } from '../../src/platform/postgres/database.ts';
+import { Storage } from '../../src/platform/storage/storage.ts';
 import { createTestDatabase, takeDatabase } from './database.ts';
 import { expectDocumented, readDocument } from './documented.ts';
 import { facade } from './operations.ts';
@@ -127,6 +128,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
       return test.url;
     },
     async another(given = {}) {
+      if (given.S3_BUCKET) await shareMarker(config, given);
       const other = await startOwnApp({ env: { DATA_DIR: dataDir, ...given }, databaseUrl: database.url });
       others.push(other);
       return other;
@@ -137,6 +139,13 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     },
   };
   return test;
+}
+
+/** As if its files had been copied: a store without them is not the one of the service. */
+async function shareMarker(config: Config, env: Record<string, string>): Promise<void> {
+  const [from, to] = [new Storage(config), new Storage(loadConfig({ DATA_DIR: config.dataDir, ...env }))];
+  if (!(await to.marker())) await to.mark((await from.marker())!);
+  await to.close();
 }
 
 /** Besides jobs that are there: what a change of language or of models makes a job of a moment later. */

@@ -1,3 +1,4 @@
+import { compareKeys } from '../../access/shared-keys.ts';
 import type { Config } from '../../config.ts';
 import { Sql } from '../../data/sql.ts';
 import { tables } from '../../generated/tables.ts';
@@ -6,8 +7,10 @@ import { migrationsDir } from '../../paths.ts';
 import { troubledJobs } from '../../platform/jobs/jobs.ts';
 import { RootKeys } from '../../platform/keys/root-keys.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { isStoreOfService } from '../../platform/nodes/store-check.ts';
 import type { Database } from '../../platform/postgres/database.ts';
 import { migrationState } from '../../platform/postgres/migrate.ts';
+import { Storage } from '../../platform/storage/storage.ts';
 import { type Check, fail, ok, warn } from './finding.ts';
 
 const OLDEST_VERSION = 150_000;
@@ -31,7 +34,7 @@ interface Rights {
   maxConnections: number;
 }
 
-const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl }: Config): Check => ({
+const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl, workers }: Config): Check => ({
   name: 'database',
   remedy: 'See that DATABASE_URL leads to a PostgreSQL that runs.',
   async run() {
@@ -50,8 +53,13 @@ const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl }: Config): Check
       ...(seesSessions
         ? []
         : [warn('It cannot name sessions that delay events.', `grant pg_read_all_stats to ${role}`)]),
-      ...(databasePoolSize > maxConnections / 2
-        ? [warn(`Of ${maxConnections} connections a node may take ${databasePoolSize}.`, 'Lower DATABASE_POOL_SIZE.')]
+      ...(databasePoolSize * workers > maxConnections / 2
+        ? [
+            warn(
+              `Of ${maxConnections} connections a node may take ${databasePoolSize * workers}.`,
+              'Lower DATABASE_POOL_SIZE.',
+            ),
+          ]
         : []),
     ];
   },
@@ -111,6 +119,28 @@ const keysCheck = (config: Config, { pool }: Database): Check => ({
   },
 });
 
+/** Whether this node would be one of the service, with its keys and its files. */
+const nodesCheck = (config: Config, database: Database): Check => ({
+  name: 'nodes',
+  remedy: 'See docs/operate/scale-out.md, one set of files and keys.',
+  async run() {
+    const storage = new Storage(config);
+    try {
+      const [keys, files] = [await compareKeys(config, database), await isStoreOfService(storage, database)];
+      if (keys === undefined && files === undefined) return [ok('none has started yet: the first one decides')];
+      const found = [
+        ...(keys ? [fail(keys, this.remedy)] : []),
+        ...(files === false
+          ? [fail('The store of files of this node is not the one that the others have.', this.remedy)]
+          : []),
+      ];
+      return found.length > 0 ? found : [ok('keys and files are those of the service')];
+    } finally {
+      await storage.close();
+    }
+  },
+});
+
 const jobsCheck = ({ pool }: Database): Check => ({
   name: 'jobs',
   remedy: 'Start the service once: it makes the queue.',
@@ -164,6 +194,7 @@ export async function databaseChecks(config: Config, database: Database, logger:
     schemaCheck(sql),
     clockCheck(sql),
     keysCheck(config, database),
+    nodesCheck(config, database),
     jobsCheck(database),
     eventsCheck(sql, logger),
   ];

@@ -1,4 +1,5 @@
-import { choice, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
+import { availableParallelism } from 'node:os';
+import { choice, count, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
 import { appPages } from './app-pages.ts';
 
 /** The process, its address and its database. */
@@ -56,6 +57,20 @@ export const serverSettings = {
     },
   ),
 
+  shutdownDelaySeconds: setting(
+    'SHUTDOWN_DELAY_SECONDS',
+    integer(0, 600),
+    'How long a shutdown still takes requests, while `/readyz` is 503: until a proxy sends them to other nodes.',
+    { default: '0' },
+  ),
+  workers: setting(
+    'WORKERS',
+    count(64, availableParallelism),
+    'Processes of this node on one port: a number, or `auto` for one per CPU. Limits and connections that are ' +
+      '[counted by process](scale-out.md#several-processes) hold for each.',
+    { default: '1' },
+  ),
+
   dataDir: setting('DATA_DIR', text, 'Folder for the embedded database, keys, files and unsent mail.', {
     default: './.data',
   }),
@@ -71,7 +86,7 @@ export const serverSettings = {
   databasePoolSize: setting(
     'DATABASE_POOL_SIZE',
     integer(1, 500),
-    'Maximum number of database connections of this process.',
+    'Maximum number of database connections of a process.',
     {
       default: '10',
     },
