@@ -16,6 +16,7 @@ export const outside = [
   '@node-rs/argon2',
   'pino',
   'graphile-worker',
+  'ioredis',
   '@fastify/swagger',
   '@fastify/swagger-ui',
 ];

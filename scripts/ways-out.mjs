@@ -9,6 +9,7 @@ const EXCEPTIONS = [
   { from: 'src/platform/outbound/', uses: ['undici', 'node:dns/promises'], why: 'the one outbound client' },
   { from: 'src/platform/mail/', uses: ['nodemailer'], why: 'the mail server that the operator names' },
   { from: 'src/platform/postgres/', uses: ['pg', '@prisma/adapter-pg'], why: 'the database that the operator names' },
+  { from: 'src/platform/redis/', uses: ['ioredis'], why: 'the Redis that the operator names' },
   {
     from: 'src/platform/storage/',
     uses: ['flydrive', '@aws-sdk/client-s3'],

@@ -29,6 +29,7 @@ import { addAsyncApi } from './http/async-api.ts';
 import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
 import { cutOffSlowReaders, cutOffSlowSenders, endUnusedConnections, UPLOAD_TIMEOUT_MS } from './http/connections.ts';
+import { addConsistency, CONSISTENCY_HEADER } from './http/consistency.ts';
 import { addDocPages } from './http/doc-pages.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
@@ -68,6 +69,7 @@ import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
+import { RedisLink } from './platform/redis/redis-link.ts';
 import { writeBuiltInTools } from './tools/tools/built-in-tools.ts';
 import { customActionSchemas } from './tools/tools/custom-action-schemas.ts';
 import { Retention } from './wiring/retention.ts';
@@ -115,7 +117,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const outages = new OutageLog(logger);
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const outbound = new Outbound({ config, logger });
-  const { services, open } = createServices({
+  const redis = config.redisUrl ? await RedisLink.open({ url: config.redisUrl, secret, logger }) : null;
+  const { services, open, replicaReads } = createServices({
     ...deps,
     outbound,
     keys,
@@ -123,12 +126,13 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     appSecret: secret,
     publicUrl: () => config.publicUrl ?? listeningUrl(server, config),
     onFault: logFault,
+    redis,
   });
   const toolsWritten = writeBuiltInTools(services.sql); // while the routes are made
   toolsWritten.catch(() => undefined); // reported where it is awaited
   const storeCheck = storeCheckOf(deps, services, logFault);
   const eventLag = new EventLag(services.sql, logger);
-  const limit = new CallerLimit(config);
+  const limit = new CallerLimit(config, services.budgets);
   const admission = new Admission(services.authentication, limit);
   const leaving = addLeaving(server);
   endUnusedConnections(server);
@@ -139,10 +143,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addUploadDiscovery(server, config);
   await addPlugins(server, config, open);
   addRequestContext(server, config);
+  if (replicaReads) addConsistency(server, replicaReads);
   addAdmission(server, admission);
   addRequestLog(server, logger);
   addFailureRecords(server, open, schema);
-  addHealth(server, { database, keys, eventLag, storeCheck, leaving, siblings: deps.siblings });
+  addHealth(server, { database, keys, eventLag, redis, storeCheck, leaving, siblings: deps.siblings });
   addAccountPages(server);
   addUnsubscribePage(server, open, acceptFields);
   addCallbackPage(server, config);
@@ -194,10 +199,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
   services.vault.declare(secretReferencesOf(owners));
   services.jobQueue.declare(tasksOf(owners, retention));
-  const jobs = new Jobs({ pool: database.pool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
+  const jobs = new Jobs({ pool: database.directPool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
   services.jobQueue.onAdded(() => jobs.wake());
   const { lostLogLines, siblings } = deps;
-  addMetrics(server, { services, pool: database.pool, eventLag, jobs, lostLogLines, siblings });
+  const counted = { services, pool: database.pool, replicaReads, eventLag, jobs, lostLogLines, redis, siblings };
+  addMetrics(server, counted);
   closeInQuiet(server);
   await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
@@ -206,7 +212,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const endLagWatch = every(
     5_000,
     () => eventLag.watch(),
-    (error) => logFault(error, 'the lag of events is not known'),
+    (error) => logFault(error, 'the event lag could not be measured'),
   );
   const stop = async (): Promise<void> => {
     services.tail.close();
@@ -219,6 +225,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     services.auth.recordFailures();
     await services.activity.flush();
     await services.tokenUses.flush();
+    await redis?.close();
   };
   return { server, services, owners, retention, jobs, leave: (seconds) => leaving.begin(seconds), stop };
 }
@@ -270,7 +277,11 @@ function createServer(config: Config, logger: Logger): FastifyInstance {
   });
 }
 
-async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, services: Services): Promise<void> {
+async function addPlugins(
+  server: FastifyInstance,
+  { corsOrigins, databaseReadUrls }: Config,
+  services: Services,
+): Promise<void> {
   await server.register(cors, {
     strictPreflight: false, // its error would be plain text
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
@@ -285,6 +296,7 @@ async function addPlugins(server: FastifyInstance, { corsOrigins }: Config, serv
       'idempotent-replayed',
       'repr-digest',
       'content-range',
+      ...(databaseReadUrls.length > 0 ? [CONSISTENCY_HEADER] : []),
       ...RESUMABLE_UPLOAD_HEADERS,
     ],
   });
@@ -339,7 +351,7 @@ const faults: FaultHandling = {
   shown: callerErrorOfAny,
   onFault(error, request) {
     // who is gone gets no answer, and is no fault of ours
-    if (request.raw.readableAborted) request.log.info({ err: messageOf(error) }, 'the client broke off');
+    if (request.raw.readableAborted) request.log.info({ err: messageOf(error) }, 'the client closed the connection');
     else request.log.error({ err: error }, 'a request failed');
   },
 };

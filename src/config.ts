@@ -127,6 +127,10 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
       `REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (${values.refreshTokenIdleDays}).`,
     );
   }
+  if (values.databaseDirectUrl && !values.databaseUrl)
+    problems.push('DATABASE_URL must be set when DATABASE_DIRECT_URL is set.');
+  if (values.databaseReadUrls.length > 0 && !values.databaseUrl)
+    problems.push('DATABASE_URL must be set when DATABASE_READ_URLS is set.');
   problems.push(...storeProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
   const isProduction = values.environment === 'production';

@@ -10,7 +10,9 @@ import { LogOutput } from './platform/log-output.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { WorkerLink } from './platform/nodes/worker-link.ts';
 import { Workers } from './platform/nodes/workers.ts';
+import type { DatabasePlace } from './platform/postgres/database.ts';
 import { migrate } from './platform/postgres/migrate.ts';
+import { isPooled, keepLimits, refuseUnfitPooler } from './platform/postgres/pooler.ts';
 import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
 import { hasDatabase } from './platform/postgres/postgres-folder.ts';
 import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
@@ -53,28 +55,50 @@ interface Start {
   onGone: (reason: string) => void;
 }
 
-/** @returns the connection URL */
-async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<string> {
+/** Where the database is: as requests reach it, and past a pooler. */
+interface Place {
+  url: string;
+  directUrl: string;
+}
+
+async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<Place> {
   if (config.databaseUrl) {
+    const place = { url: config.databaseUrl, directUrl: config.databaseDirectUrl ?? config.databaseUrl };
     steps.begin('connecting to the database');
-    await waitForDatabase(config.databaseUrl, logger);
-    return config.databaseUrl;
+    for (const url of new Set(Object.values(place))) await waitForDatabase(url, logger);
+    return place;
   }
   const dir = path.join(config.dataDir, 'postgres');
   if (hasDatabase(dir)) steps.begin('starting the database', { folder: dir });
   else steps.begin('creating a database', { folder: dir });
   const embedded = await startEmbeddedPostgres({ dir, logger });
   shutdown.add('the embedded PostgreSQL', () => embedded.stop(), DATABASE_STOP_TIMEOUT_SECONDS);
-  return embedded.url;
+  return { url: embedded.url, directUrl: embedded.url };
 }
 
-async function migrateDatabase(url: string, { steps }: Start): Promise<void> {
+async function migrateDatabase({ directUrl }: Place, { steps }: Start): Promise<void> {
   let isTold = false;
-  await migrate(url, migrationsDir, (progress) => {
+  await migrate(directUrl, migrationsDir, (progress) => {
     if (!isTold) steps.begin('migrating the database', progress);
     isTold = true;
     steps.progress(progress);
   });
+}
+
+/** @returns what to open the database with when a pooler stands before it */
+async function seePooler({ url, directUrl }: Place, { config }: Start) {
+  if (!config.databaseUrl || !(await isPooled(url))) return undefined;
+  await refuseUnfitPooler(url);
+  // jobs work through it as well, where nothing leads past it
+  return { directUrl: (await isPooled(directUrl)) ? url : directUrl };
+}
+
+/** Migrates it. @returns what to open it with */
+async function prepareDatabase(place: Place, given: Start): Promise<DatabasePlace> {
+  const pooled = await seePooler(place, given);
+  await migrateDatabase(place, given);
+  if (pooled) await keepLimits(place.url);
+  return { url: place.url, pooled };
 }
 
 /** Stops accepting at once. Requests in flight get a grace period, then their connections are closed. */
@@ -96,11 +120,10 @@ async function closeServer(server: FastifyInstance, graceSeconds: number): Promi
 /** The processes of a node: this one starts the database and migrates it, and the workers do all else. */
 async function startWorkers(given: Start): Promise<string> {
   const { config, logger, shutdown, steps, onGone } = given;
-  const databaseUrl = await provideDatabase(given);
-  await migrateDatabase(databaseUrl, given);
+  const database = await prepareDatabase(await provideDatabase(given), given);
   steps.begin('starting the workers', { workers: config.workers });
   const program = { ...moduleOf('main'), args: process.argv.slice(2) };
-  const workers = new Workers({ count: config.workers, databaseUrl, program, logger, onGone });
+  const workers = new Workers({ count: config.workers, database, program, logger, onGone });
   const seconds = config.shutdownDelaySeconds + config.shutdownTimeoutSeconds + 4 * STEP_TIMEOUT_SECONDS;
   shutdown.add('the workers', () => workers.stop(seconds * 1_000), seconds + STEP_TIMEOUT_SECONDS);
   return workers.start();
@@ -116,14 +139,19 @@ async function startService(given: Start): Promise<string> {
     import('./platform/mail/mail.ts'),
   ]);
   modules.catch(() => undefined); // reported where it is awaited
-  const url = link?.databaseUrl ?? (await provideDatabase(given));
+  const place = link ? null : await provideDatabase(given);
   steps.begin('loading the service');
   // a service that is not installed whole must not migrate a database
   const [{ buildApp }, { openDatabase }, { createMailer }] = await modules;
-  if (!link) await migrateDatabase(url, given);
+  const prepared = place ? await prepareDatabase(place, given) : link!.database;
 
   steps.begin('preparing the routes');
-  const database = openDatabase({ url, poolSize: config.databasePoolSize, logger });
+  const database = openDatabase({
+    ...prepared,
+    readUrls: config.databaseReadUrls,
+    poolSize: config.databasePoolSize,
+    logger,
+  });
   shutdown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });
   shutdown.add('the mailer', async () => mailer.close(), STEP_TIMEOUT_SECONDS);
@@ -198,7 +226,7 @@ async function main(): Promise<void> {
     void stop(0);
   };
   const onFault = (error: unknown): void => {
-    logger.fatal({ err: error }, 'a fault that nothing handled');
+    logger.fatal({ err: error }, 'an unhandled error');
     if (!isStopping) void stop(1);
   };
   const onGone = (reason: string): void => {

@@ -326,10 +326,13 @@ describe('the process', () => {
     const database = await createTestDatabase();
     await writeFile(path.join(base, 'file'), '');
     const refusals = [
-      [{ HOST: '192.0.2.1' }, "HOST is '192.0.2.1', which is no address of this machine. Set HOST to one of them, or"],
+      [
+        { HOST: '192.0.2.1' },
+        "HOST is '192.0.2.1', which is not an address of this machine. Set HOST to an address of this machine, or",
+      ],
       [
         { DATABASE_URL: '', DATA_DIR: path.join(base, 'file', 'below') },
-        `${base}/file/below cannot be made, because a part`,
+        `${base}/file/below cannot be created, because a part`,
       ],
     ] as const;
     for (const [env, said] of refusals) {

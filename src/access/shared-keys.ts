@@ -45,7 +45,7 @@ function sentenceOf(others: readonly MarkerName[], { appSecret: given, keysDir }
   const former = hasSecret ? 'name the former one in FORMER_APP_SECRETS, or ' : '';
   return (
     `This node has ${what} than the service over this database. Give all nodes the same; if the service is ` +
-    `to have new ones, ${former}run \`npm run adopt -- keys\` here and restart the other nodes (${KEYS_PAGE}).`
+    `to have new keys, ${former}run \`npm run adopt -- keys\` here and restart the other nodes (${KEYS_PAGE}).`
   );
 }
 

@@ -142,7 +142,7 @@ export class SigningKeys {
     try {
       this.#keys = await Promise.all(stored.map(loadKey));
     } catch {
-      throw unusable(this.#file, 'it holds what is no Ed25519 key with an id');
+      throw unusable(this.#file, 'it has an entry that is not an Ed25519 key with an id');
     }
     this.#version = version;
   }
@@ -157,7 +157,7 @@ function versionOf(file: string): string {
 function read(file: string): StoredKey[] {
   const keys = parse(file);
   const isList = Array.isArray(keys) && keys.every((key) => typeof key?.jwk?.kid === 'string');
-  if (!isList || keys.length === 0) throw unusable(file, 'it is no list of keys');
+  if (!isList || keys.length === 0) throw unusable(file, 'it is not a list of keys');
   return keys;
 }
 
@@ -165,7 +165,7 @@ function parse(file: string): StoredKey[] {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as StoredKey[];
   } catch (error) {
-    if (error instanceof SyntaxError) throw unusable(file, 'it is not JSON, perhaps cut short');
+    if (error instanceof SyntaxError) throw unusable(file, 'it is not JSON and may be truncated');
     throw error;
   }
 }
@@ -173,8 +173,8 @@ function parse(file: string): StoredKey[] {
 /** Reveals nothing of the content of the file: the parser's own message quotes it, and it is secret. */
 const unusable = (file: string, why: string) =>
   new Error(
-    `The signing keys in '${file}' cannot be used: ${why}. Restore the file from a backup, or remove it: ` +
-      'new keys are made, and everybody has to sign in again.',
+    `The signing keys in '${file}' cannot be used: ${why}. Restore the file from a backup, or remove it. ` +
+      'The service then creates new keys, and all users have to sign in again.',
   );
 
 async function newKey(): Promise<StoredKey> {

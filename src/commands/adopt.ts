@@ -7,8 +7,8 @@ import { Storage } from '../platform/storage/storage.ts';
 import { withDatabase } from './with-database.ts';
 
 const USAGE = `Usage: npm run adopt -- WHAT
-  keys    the APP_SECRET and the signing keys of this node become those of the service
-  files   the store of files of this node becomes that of the service`;
+  keys    the APP_SECRET and the signing keys of this node become the keys of the service
+  files   the store of files of this node becomes the store of the service`;
 
 async function keys(config: Config, database: Database): Promise<void> {
   await adoptKeys(config, database);

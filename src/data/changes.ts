@@ -7,6 +7,7 @@ import type { JobQueue } from './job-queue.ts';
 import { LockOrder } from './locks.ts';
 import type { Notify } from './occasions.ts';
 import { OpenChange } from './open-change.ts';
+import type { ReplicaReads } from './replica-reads.ts';
 import type { Sql } from './sql.ts';
 import type { Tx } from './tx.ts';
 import { Written } from './writes.ts';
@@ -39,6 +40,8 @@ export interface ChangesDeps {
   /** Whether a lock out of order fails the change: in tests, which set `NODE_ENV=test`. */
   assertsLockOrder: boolean;
   onCommit: () => void;
+  /** Where its caller's later reads may go; `null` without replicas. */
+  replicaReads?: ReplicaReads | null;
 }
 
 /** The write path. */
@@ -70,6 +73,7 @@ export class Changes {
       this.#deps.sql.change<Row>(whole, [...values, ...record.parameters(activityRow(caller, audit))]),
     );
     if (rows.length > 0) caller.request.recorded = true;
+    await this.#deps.replicaReads?.committed(caller);
     return rows[0] ?? null;
   }
 
@@ -84,6 +88,7 @@ export class Changes {
     // readers of events and workers have their own timers and connections: they are notified outside of the transaction
     if (hasEvents) this.#deps.onCommit();
     if (hasJobs) this.#deps.jobs.added();
+    await this.#deps.replicaReads?.committed(caller);
     return value instanceof Written ? value.row : value;
   }
 }

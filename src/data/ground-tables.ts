@@ -18,7 +18,7 @@ export const tables: GroupTables = {
     activity: { insight: 'lists, and sums by hour and day' },
     events: {
       live: 'the streams',
-      'live (writes)': 'events past their retention go',
+      'live (writes)': 'events past their retention are deleted',
       'insight (writes)': 'the event of a notification is written with it, in one statement',
     },
     resource_counts: { 'tenancy (writes)': 'counts go with their organization' },
@@ -30,7 +30,7 @@ export const tables: GroupTables = {
     idempotency_keys: { http: 'answers that are replayed', 'http (writes)': 'answers that are kept for a replay' },
     persisted_documents: {
       engine: 'the text of an id that a client sends',
-      'engine (writes)': 'an operator registers those of a front end',
+      'engine (writes)': 'an operator registers the documents of a front end',
     },
     service_markers: {
       platform: 'whether a node has the keys and the files of the others',
@@ -40,7 +40,7 @@ export const tables: GroupTables = {
       platform: 'which keys wrap something, checked at the start',
       'platform (writes)': 'a key is entered with its canary',
       vault: 'a secret is written while its key is locked',
-      'vault (writes)': 'a key that wraps nothing any more goes',
+      'vault (writes)': 'a key that no longer wraps anything is deleted',
     },
   },
 };

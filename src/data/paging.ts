@@ -1,6 +1,6 @@
 import { snakeCase } from '../kernel/snake-case.ts';
 import { MARK } from '../platform/postgres/plain-read.ts';
-import type { Sql } from './sql.ts';
+import type { RoutedReads } from './sql.ts';
 
 /** A list with keyset pagination. Column and table names come from code only. */
 export interface PageSource<Row> {
@@ -148,7 +148,7 @@ const propertiesOf = <Row>({ columns }: PageSource<Row>, alias: string) =>
  * and the cost does not grow with the table or the depth.
  */
 export async function readPage<Row extends object>(
-  sql: Sql,
+  sql: RoutedReads,
   source: PageSource<Row>,
   { values: given, after, limit, looksFurther = true, count }: PageRequest,
 ): Promise<Slice<Row>> {
@@ -192,7 +192,7 @@ function eachParent(parents: readonly ParentKey[], where: readonly string[]): { 
  * The first values of `where` (`$1`, `$2`…) are the parent's key, those of `request` follow.
  */
 export async function readPages<Row extends object>(
-  sql: Sql,
+  sql: RoutedReads,
   source: PageSource<Row>,
   parents: readonly ParentKey[],
   request: PageRequest,
@@ -223,7 +223,7 @@ export async function readPages<Row extends object>(
 
 /** Counts the matching rows for each of many parents, in one statement. */
 export async function countPages<Row>(
-  sql: Sql,
+  sql: RoutedReads,
   source: PageSource<Row>,
   parents: readonly ParentKey[],
   values: readonly unknown[],
@@ -236,7 +236,11 @@ export async function countPages<Row>(
 }
 
 /** Counts the matching rows now. For lists that stay small; see `resource_counts` for the others. */
-export async function countRows<Row>(sql: Sql, source: PageSource<Row>, values: readonly unknown[]): Promise<number> {
+export async function countRows<Row>(
+  sql: RoutedReads,
+  source: PageSource<Row>,
+  values: readonly unknown[],
+): Promise<number> {
   const text = textOf(source, 'count', () => countOf(source));
   const [row] = await sql.read<{ count: number }>(text, [...values]);
   return row?.count ?? 0;
@@ -253,7 +257,7 @@ export const keptCountOf = (resource: string): string =>
   `select coalesce(sum(n), 0)::int from resource_counts where org_id = $1 and resource = '${resource}'`;
 
 /** The stored row counts of some tenants: their cost does not grow with the table. */
-export async function keptCounts(sql: Sql, orgIds: readonly string[], resource: string): Promise<number[]> {
+export async function keptCounts(sql: RoutedReads, orgIds: readonly string[], resource: string): Promise<number[]> {
   const rows = await sql.read<{ orgId: string; n: number }>(
     `select org_id as "orgId", sum(n)::int as n from resource_counts
       where org_id = any($1::text[]) and resource = $2 group by org_id`,
@@ -272,7 +276,7 @@ export const placeCountOf = (counter: string, columns: number): string =>
     where org_id = $1 and place_id = $${columns} and counter = '${counter}'`;
 
 /** The stored row counts of some places. */
-export async function placeCounts(sql: Sql, parents: readonly ParentKey[], counter: string): Promise<number[]> {
+export async function placeCounts(sql: RoutedReads, parents: readonly ParentKey[], counter: string): Promise<number[]> {
   const rows = await sql.read<{ n: number }>(
     `select (select coalesce(sum(c.n), 0)::int from place_counts c
         where c.org_id = p.org_id and c.place_id = p.place_id and c.counter = $3) as n

@@ -22,16 +22,12 @@ import {
   withFilters,
 } from './paging.ts';
 import type { ReadsOptions } from './reads-options.ts';
+import { type ReadDeps, readsOf } from './replica-reads.ts';
 import { noCache, type ReadContext, type RequestCache } from './request-cache.ts';
-import type { Sql } from './sql.ts';
+import type { RoutedReads } from './sql.ts';
 
 interface Identified {
   id: string;
-}
-
-/** What reads stand on. */
-export interface ReadDeps {
-  sql: Sql;
 }
 
 /**
@@ -70,8 +66,8 @@ export class Reads<
    * @throws InputError for a cursor of another list; what the list demands
    */
   async list(context: ReadContext, place: Checked<Place>, args: Args): Promise<Page<Row>> {
-    const { sql } = this.#deps;
     if (this.#options.demands) await this.#options.demands(place, args);
+    const sql = readsOf(this.#deps, context.anyCaller);
     const filters = this.#filters(context, args);
     const values = filters.map(({ value }) => value);
     const parent = this.#parentOf(context, place);
@@ -84,7 +80,7 @@ export class Reads<
       this.#completed(context, readPages(sql, source, parents, { values, after, limit: args.first, count })),
     ).load(parent);
     const total = () =>
-      slice.total ?? loaderOf(context, `${name} count`, (parents) => this.#counts(parents, filters)).load(parent);
+      slice.total ?? loaderOf(context, `${name} count`, (parents) => this.#counts(sql, parents, filters)).load(parent);
     return pageOf(positions, slice, after, total, this.#options.index?.keyOf);
   }
 
@@ -209,8 +205,7 @@ export class Reads<
     return 'kept' in count ? keptCountOf(count.kept) : countOf({ ...source, from: count.from });
   }
 
-  async #counts(parents: readonly ParentKey[], filters: readonly Filter[]): Promise<number[]> {
-    const { sql } = this.#deps;
+  async #counts(sql: RoutedReads, parents: readonly ParentKey[], filters: readonly Filter[]): Promise<number[]> {
     const { count } = this.#options;
     const { list } = this.sources;
     if (!count || filters.length > 0) {

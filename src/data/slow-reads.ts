@@ -1,6 +1,8 @@
+import type { AnyCaller } from '../kernel/caller.ts';
 import { ApiError } from '../kernel/errors.ts';
 import { Slots } from '../kernel/slots.ts';
 import type { Database } from '../platform/postgres/database.ts';
+import type { ReplicaReads } from './replica-reads.ts';
 import type { ReadRunner, Sql } from './sql.ts';
 
 /** The part of the pool that slow reads may hold: the rest is always there for everything else. */
@@ -12,6 +14,8 @@ const WAITING_PER_ORGANIZATION = 50;
 interface SlowReadsOptions {
   sql: Sql;
   database: Pick<Database, 'transaction'>;
+  /** Where the reads of a request may go instead. */
+  replicaReads?: ReplicaReads | null;
   poolSize: number;
 }
 
@@ -35,21 +39,22 @@ export class SlowReads {
    * The reads of an organization. Each waits for its turn and throws SERVICE_UNAVAILABLE with `retry_after` when that
    * does not come.
    * @param limitMs ends a statement earlier than the limit of the pool does, with the same error
+   * @param caller may be answered from a replica
    */
-  of(orgId: string, { limitMs }: { limitMs?: number } = {}): ReadRunner {
-    return { read: (text, values) => this.#inTurn(orgId, () => this.#read(text, values, limitMs)) };
+  of(orgId: string, { limitMs, caller }: { limitMs?: number; caller?: AnyCaller } = {}): ReadRunner {
+    return { read: (text, values) => this.#inTurn(orgId, () => this.#read(text, values, limitMs, caller)) };
   }
 
-  async #read<Row extends object>(text: string, values: unknown[], limitMs?: number): Promise<Row[]> {
-    const { sql, database } = this.#options;
-    if (limitMs === undefined) return sql.read<Row>(text, values);
-    return database.transaction(async (transaction) => {
-      // such a statement is long: PostgreSQL would plan it for each of its values, which takes longer than most of them
-      const settings = `select set_config('statement_timeout', '${limitMs}', true),
-        set_config('plan_cache_mode', 'force_generic_plan', true)`;
-      const results = await transaction.commit([{ text: settings }, sql.queryOf(text, values)]);
-      return results.at(-1)!.rows as Row[];
-    });
+  async #read<Row extends object>(
+    text: string,
+    values: unknown[],
+    limitMs?: number,
+    caller?: AnyCaller,
+  ): Promise<Row[]> {
+    const { sql, database, replicaReads } = this.#options;
+    if (caller && replicaReads)
+      return replicaReads.run(caller, (at) => readWithin<Row>(at.sql, at, text, values, limitMs));
+    return readWithin(sql, database, text, values, limitMs);
   }
 
   async #inTurn<T>(orgId: string, work: () => Promise<T>): Promise<T> {
@@ -62,6 +67,24 @@ export class SlowReads {
       this.#slots.release(orgId);
     }
   }
+}
+
+/** A read that ends after a time of its own. */
+async function readWithin<Row extends object>(
+  sql: Sql,
+  { transaction }: Pick<Database, 'transaction'>,
+  text: string,
+  values: unknown[],
+  limitMs?: number,
+): Promise<Row[]> {
+  if (limitMs === undefined) return sql.read<Row>(text, values);
+  return transaction(async (own) => {
+    // such a statement is long: PostgreSQL would plan it for each of its values, which takes longer than most of them
+    const settings = `select set_config('statement_timeout', '${limitMs}', true),
+      set_config('plan_cache_mode', 'force_generic_plan', true)`;
+    const results = await own.commit([{ text: settings }, sql.queryOf(text, values)]);
+    return results.at(-1)!.rows as Row[];
+  });
 }
 
 const tooManyAtOnce = () =>

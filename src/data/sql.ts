@@ -106,6 +106,9 @@ export interface ReadRunner {
   read<Row extends object>(text: string, values: unknown[]): Promise<Row[]>;
 }
 
+/** The reads of one request, wherever they go. */
+export type RoutedReads = Pick<Sql, 'read' | 'readMarked'>;
+
 /** Hand-written reads through the service's pool, prepared by name. */
 export class Sql implements ReadRunner {
   readonly #pool: pg.Pool;

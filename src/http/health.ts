@@ -4,6 +4,7 @@ import type { EventLag } from '../live/events/event-lag.ts';
 import type { StoreCheck } from '../platform/nodes/store-check.ts';
 import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { Database } from '../platform/postgres/database.ts';
+import type { RedisLink } from '../platform/redis/redis-link.ts';
 import type { Leaving } from './leaving.ts';
 
 const PROBE_TIMEOUT_MS = 2_000;
@@ -18,6 +19,7 @@ export function addHealth(
     database: Database;
     keys: SigningKeys;
     eventLag: EventLag;
+    redis: RedisLink | null;
     storeCheck: StoreCheck;
     leaving: Pick<Leaving, 'hasBegun'>;
     siblings?: Pick<Siblings, 'running' | 'of'> | undefined;
@@ -34,8 +36,13 @@ export function addHealth(
     const isReady = Object.values(checks).every((check) => check === 'ok');
     // late events are only reported: requests can be served, and no other node would be faster
     const events = checks.database === 'ok' ? await lagOf(deps.eventLag) : null;
+    // so is Redis: without it, the node does all by itself
+    const redis = deps.redis ? { redis: await deps.redis.state() } : {};
+    // and so are replicas: without them, the primary answers
+    const replicas = deps.database.replicas?.all.map(({ number, state }) => ({ replica: number, state }));
     const workers = deps.siblings && { running: deps.siblings.running, of: deps.siblings.of };
-    return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not ready', checks, events, workers });
+    const status = isReady ? 'ready' : 'not ready';
+    return reply.code(isReady ? 200 : 503).send({ status, checks, events, replicas, workers, ...redis });
   });
   server.get('/.well-known/jwks.json', async (_request, reply) =>
     reply.header('cache-control', 'public, max-age=300').send(await deps.keys.jwks()),

@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { ReplicaReads } from '../data/replica-reads.ts';
 import type { EventLag } from '../live/events/event-lag.ts';
 import type { Jobs } from '../platform/jobs/jobs.ts';
 import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
+import type { RedisLink } from '../platform/redis/redis-link.ts';
 
 /** What is counted of services. */
 interface Counted {
@@ -18,16 +20,19 @@ interface Counted {
 interface MetricsDeps {
   services: Counted;
   pool: pg.Pool;
+  /** `null` without replicas. */
+  replicaReads?: ReplicaReads | null;
   eventLag: EventLag;
   jobs: Jobs;
   lostLogLines?: (() => number) | undefined;
+  redis: RedisLink | null;
   siblings?: Siblings | undefined;
 }
 
 /** Serves `/metrics` in the Prometheus format: requests per route, event-loop delay, pool use, depth of the queues. */
 export function addMetrics(
   server: FastifyInstance,
-  { services, pool, eventLag, jobs, lostLogLines = () => 0, siblings }: MetricsDeps,
+  { services, pool, replicaReads, eventLag, jobs, lostLogLines = () => 0, redis, siblings }: MetricsDeps,
 ): void {
   const registry = new Registry();
   // each worker counts for itself: a sum would fall when one of them dies
@@ -58,12 +63,12 @@ export function addMetrics(
       },
     });
   gauge('database_pool_connections', 'Open database connections.', () => pool.totalCount);
-  gauge('database_pool_idle_connections', 'Open database connections that nobody uses.', () => pool.idleCount);
+  gauge('database_pool_idle_connections', 'Idle database connections.', () => pool.idleCount);
   gauge('database_pool_waiting_requests', 'Requests that wait for a database connection.', () => pool.waitingCount);
   gauge('activity_queue_depth', 'Activity records that are not written yet.', () => services.activity.depth);
   new Counter({
     name: 'activity_records_lost_total',
-    help: 'Activity records that were dropped: refused by the database, or too many to keep while it was away.',
+    help: 'Activity records that were dropped: refused by the database, or too many to keep until it answered.',
     registers: [registry],
     collect() {
       this.reset();
@@ -72,7 +77,7 @@ export function addMetrics(
   });
   new Counter({
     name: 'log_lines_lost_total',
-    help: 'Lines of the log that could not be written, and were too many to keep until they could.',
+    help: 'Log lines that were dropped: too many to keep while the output accepted none.',
     registers: [registry],
     collect() {
       this.reset();
@@ -80,9 +85,11 @@ export function addMetrics(
     },
   });
   addJobMetrics(registry, jobs);
+  if (redis) addRedisMetrics(registry, redis);
+  if (replicaReads) addReplicaMetrics(registry, replicaReads);
   const { outbound } = services;
-  gauge('outbound_calls_running', 'Outbound calls that run.', () => outbound.running);
-  gauge('outbound_calls_waiting', 'Outbound calls that wait until others have ended.', () => outbound.waiting);
+  gauge('outbound_calls_running', 'Outbound calls in progress.', () => outbound.running);
+  gauge('outbound_calls_waiting', 'Outbound calls that wait for other calls to end.', () => outbound.waiting);
   new Counter({
     name: 'outbound_calls_total',
     help: 'Outbound calls that ended: `answered` with any status, or by the reason why there was no answer.',
@@ -94,7 +101,11 @@ export function addMetrics(
     },
   });
   gauge('password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
-  gauge('saml_check_queue_depth', 'SAML messages that are checked, or wait for it.', () => services.samlChecks.pending);
+  gauge(
+    'saml_check_queue_depth',
+    'SAML messages that are being checked or wait for their check.',
+    () => services.samlChecks.pending,
+  );
   gauge('event_streams', 'Open event streams.', () => services.tail.size);
   // without the database, the other figures matter all the more
   const lag = async (figure: 'seconds' | 'waiting') =>
@@ -121,6 +132,38 @@ export function addMetrics(
 /** Proxies keep in what is called so. The router would also take `/metrics/` and `/%6detrics` for it. */
 const isWrittenPlainly = (url: string): boolean => url.split('?', 1)[0] === '/metrics';
 
+/** What reads of lists, sums and searches went to, and how old each replica is. */
+function addReplicaMetrics(registry: Registry, replicaReads: ReplicaReads): void {
+  new Counter({
+    name: 'database_replica_reads_total',
+    help: 'Lists, sums and searches by the server that answered: a replica or the primary.',
+    labelNames: ['server'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [server, count] of Object.entries(replicaReads.counts)) this.inc({ server }, count);
+    },
+  });
+  new Gauge({
+    name: 'database_replica_lag_seconds',
+    help: 'Age of what a replica has, by its place in DATABASE_READ_URLS.',
+    labelNames: ['replica'],
+    registers: [registry],
+    collect() {
+      for (const { number, lagMs } of replicaReads.replicas) this.set({ replica: number }, lagMs / 1_000);
+    },
+  });
+  new Gauge({
+    name: 'database_replica_in_use',
+    help: '1 while a replica is read from; 0 while it is away, too late or no replica.',
+    labelNames: ['replica'],
+    registers: [registry],
+    collect() {
+      for (const { number, state } of replicaReads.replicas) this.set({ replica: number }, state === 'ok' ? 1 : 0);
+    },
+  });
+}
+
 /** The jobs of the whole database by task and state, and the jobs that this process gave up. */
 function addJobMetrics(registry: Registry, jobs: Jobs): void {
   new Gauge({
@@ -138,12 +181,33 @@ function addJobMetrics(registry: Registry, jobs: Jobs): void {
   });
   new Counter({
     name: 'jobs_given_up_total',
-    help: 'Background jobs that this process gave up: all tries failed, or another one would have been in vain.',
+    help: 'Background jobs that this process gave up: all tries failed, or another try would have failed too.',
     labelNames: ['task'],
     registers: [registry],
     collect() {
       this.reset();
       for (const [task, count] of jobs.givenUp) this.inc({ task }, count);
+    },
+  });
+}
+
+/** Whether nodes share what Redis is for. */
+function addRedisMetrics(registry: Registry, redis: RedisLink): void {
+  new Gauge({
+    name: 'redis_up',
+    help: 'Whether Redis answers: 1, or 0 while this node counts budgets by itself.',
+    registers: [registry],
+    collect() {
+      this.set(redis.isUp ? 1 : 0);
+    },
+  });
+  new Counter({
+    name: 'redis_failures_total',
+    help: 'Questions that Redis did not answer, and this node did without it.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(redis.failures);
     },
   });
 }

@@ -4,6 +4,7 @@ import { browserOf } from '../access/browser.ts';
 import type { AnyCaller, Browser, RequestInfo } from '../kernel/caller.ts';
 import { canonicalPath } from '../kernel/endpoint-paths.ts';
 import { ClientAddress } from './client-address.ts';
+import { CONSISTENCY_HEADER } from './consistency.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -52,6 +53,7 @@ class HttpRequestInfo implements RequestInfo {
   readonly path: string;
   readonly ip: string;
   readonly startedAt = performance.now();
+  readonly consistency: string | undefined;
   readonly isRest: boolean;
   successStatus = 200;
   recorded = false;
@@ -66,6 +68,9 @@ class HttpRequestInfo implements RequestInfo {
     this.path = pathOf(request.url);
     this.ip = ip;
     this.isRest = request.routeOptions.config.operation !== undefined;
+    const consistency = request.headers[CONSISTENCY_HEADER];
+    // several are one that nobody gave
+    this.consistency = Array.isArray(consistency) ? consistency.join() : consistency;
     this.endpoint = () => endpointOf(request);
     this.#request = request;
     this.#reply = reply;

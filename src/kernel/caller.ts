@@ -49,6 +49,8 @@ export interface RequestInfo {
   rootField?: string;
   /** The WebSocket that its operation came through; the same object for all of its operations. */
   socket?: object;
+  /** Its header `x-consistency`: its reads must see what that answer's request wrote. */
+  consistency?: string | undefined;
   /** The browser that sent it; `undefined` over a WebSocket. */
   browser?: Browser;
 }

@@ -1,6 +1,7 @@
 import { Access } from '../access/access.ts';
 import { AccessTokens } from '../access/access-tokens.ts';
 import { Authentication } from '../access/authentication.ts';
+import { Budgets } from '../access/budgets.ts';
 import { MailBudgets } from '../access/mail-budgets.ts';
 import { Passwords } from '../access/passwords.ts';
 import type { ServiceDeps } from '../access/service-deps.ts';
@@ -11,6 +12,7 @@ import { ActivityRecorder } from '../data/activity.ts';
 import { Changes, type ChangesDeps } from '../data/changes.ts';
 import { Cursors } from '../data/cursors.ts';
 import { JobQueue } from '../data/job-queue.ts';
+import type { ReplicaReads } from '../data/replica-reads.ts';
 import { SlowReads } from '../data/slow-reads.ts';
 import type { Sql } from '../data/sql.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
@@ -20,6 +22,7 @@ import type { AccountMail } from '../platform/mail/account-mail.ts';
 import type { Mailer } from '../platform/mail/mail.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
 import type { Database } from '../platform/postgres/database.ts';
+import type { RedisLink } from '../platform/redis/redis-link.ts';
 import { Storage } from '../platform/storage/storage.ts';
 import { Removals } from '../tenancy/removals.ts';
 
@@ -37,11 +40,14 @@ export interface ProcessDeps {
   publicUrl: () => string;
   onFault: (error: unknown, what: string) => void;
   passwords?: Passwords;
+  /** `null`: the node shares nothing beside the database. */
+  redis: RedisLink | null;
 }
 
 /** What stands before the ground: changes tell the groups on top of it what they did. */
 export interface Base extends Pick<ChangesDeps, 'notify' | 'onCommit'> {
   sql: Sql;
+  replicaReads: ReplicaReads | null;
   mail: AccountMail;
 }
 
@@ -49,7 +55,7 @@ export interface Base extends Pick<ChangesDeps, 'notify' | 'onCommit'> {
 export type Ground = ReturnType<typeof createGround>;
 
 /** Everything below the groups, made once per process. */
-export function createGround(process: ProcessDeps, { sql, mail, notify, onCommit }: Base) {
+export function createGround(process: ProcessDeps, { sql, replicaReads, mail, notify, onCommit }: Base) {
   const { config, database, outbound, publicUrl, onFault, appSecret, rootKeys, logger } = process;
   const jobQueue = new JobQueue();
   const changes = new Changes({
@@ -60,10 +66,12 @@ export function createGround(process: ProcessDeps, { sql, mail, notify, onCommit
     // in the field a wrong order is a deadlock at worst, which is retried: no reason to refuse a change
     assertsLockOrder: config.environment === 'test',
     onCommit,
+    replicaReads,
   });
   const access = new Access(sql, config);
-  const slowReads = new SlowReads({ sql, database, poolSize: config.databasePoolSize });
-  const deps: ServiceDeps = { sql, slowReads, changes, access };
+  const slowReads = new SlowReads({ sql, database, replicaReads, poolSize: config.databasePoolSize });
+  const budgets = new Budgets(process.redis);
+  const deps: ServiceDeps = { sql, replicaReads, slowReads, changes, access, budgets };
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
   const tokenUses = new TokenUses(sql, onFault);
   const authentication = new Authentication(tokens, tokenUses, sql);
@@ -81,11 +89,11 @@ export function createGround(process: ProcessDeps, { sql, mail, notify, onCommit
     publicUrl,
     deps,
     tokens,
-    mailBudgets: new MailBudgets(config),
+    mailBudgets: new MailBudgets(config, budgets),
     removals: new Removals(),
     /** Seals what the service gives away for one purpose. */
     sealFor: (purpose: string) => new Seal(appSecret, purpose),
     open: { access, cursors: new Cursors(appSecret), authentication, activity, onFault },
-    closed: { sql, tokenUses, passwords, jobQueue, outbound, storage, mail },
+    closed: { sql, budgets, tokenUses, passwords, jobQueue, outbound, storage, mail },
   };
 }

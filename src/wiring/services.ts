@@ -1,10 +1,13 @@
+import { placeOf, ReplicaReads } from '../data/replica-reads.ts';
 import { Sql } from '../data/sql.ts';
 import { NotificationPages } from '../insight/notifications/notification.pages.ts';
 import { Notifier } from '../insight/notifications/notifier.ts';
 import { UnsubscribeLinks } from '../insight/notifications/unsubscribe-links.ts';
 import { EventTail } from '../live/events/event-tail.ts';
+import { WakeUps } from '../live/events/wake-ups.ts';
 import { Seal } from '../platform/keys/seal.ts';
 import { AccountMail } from '../platform/mail/account-mail.ts';
+import type { Database } from '../platform/postgres/database.ts';
 import { createDelivery } from './delivery.ts';
 import { createGround, type ProcessDeps } from './ground.ts';
 import { createIdentity } from './identity.ts';
@@ -30,20 +33,30 @@ declare module '../graphql/context.ts' {
   interface Services extends Open {}
 }
 
+function replicaReadsOf({ replicas, pool }: Database, sql: Sql, secret: Buffer): ReplicaReads | null {
+  return replicas && new ReplicaReads(replicas, placeOf(pool, sql), secret);
+}
+
 /** Makes the services of all groups, from the lowest to the highest. */
 export function createServices(process: ProcessDeps) {
-  const { database, config, mailer, appSecret, publicUrl, onFault } = process;
+  const { database, config, mailer, appSecret, publicUrl, onFault, redis } = process;
   const sql = new Sql(database.pool);
+  const replicaReads = replicaReadsOf(database, sql, appSecret);
   const tail = new EventTail(sql, config.eventPollMs, onFault);
+  const wakeUps = redis && new WakeUps(redis, tail);
   const mail = new AccountMail({ mailer, seal: new Seal(appSecret, 'mail'), publicUrl });
   const pages = new NotificationPages(config, publicUrl);
   const former = config.formerAppSecrets.map((text) => new Seal(Buffer.from(text), 'unsubscribe'));
   const unsubscribeLinks = new UnsubscribeLinks([new Seal(appSecret, 'unsubscribe'), ...former], publicUrl);
   const ground = createGround(process, {
     sql,
+    replicaReads,
     mail,
     notify: new Notifier(mail, pages, unsubscribeLinks).notify,
-    onCommit: () => tail.nudge(),
+    onCommit() {
+      tail.nudge();
+      wakeUps?.send();
+    },
   });
   const tenancy = createTenancy(ground);
   const vault = createVault(ground);
@@ -54,7 +67,7 @@ export function createServices(process: ProcessDeps) {
   const delivery = createDelivery(ground, vault);
   const pipelines = createPipelines(ground, vault);
   const insight = createInsight(ground, { mail, pages, unsubscribeLinks });
-  const live = createLive(ground, tail);
+  const live = createLive(ground, tail, redis);
   const groups = { tenancy, vault, identity, tools, knowledge, models, delivery, pipelines, insight, live };
   refuseSameNames([ground, ...Object.values(groups)].flatMap(({ open, closed }) => [open, closed]));
   const open = {
@@ -85,7 +98,7 @@ export function createServices(process: ProcessDeps) {
     ...live.closed,
   };
   ground.removals.declare(ownersInOrder(services, removalOrder));
-  return { open, services };
+  return { open, services, replicaReads };
 }
 
 /** @throws Error when two have a service of one name: the later one would hide the other */

@@ -54,6 +54,19 @@ test('each node of compose.yaml differs by its profile alone, and waits for serv
   }
 });
 
+test('with deploy/nodes.env the nodes of compose.yaml reach services that are there', () => {
+  const lines = read('deploy/nodes.env').split('\n');
+  const given = new Map(
+    lines.filter((line) => /^[A-Z]/.test(line)).map((line) => line.split(/=(.*)/) as [string, string]),
+  );
+  for (const name of ['DATABASE_URL', 'DATABASE_DIRECT_URL', 'DATABASE_READ_URLS']) {
+    expect(compose.services.node!.environment![name]).toContain(`\${${name}:-`);
+    const { hostname, password } = new URL(given.get(name)!);
+    expect(compose.services).toHaveProperty(hostname);
+    expect(password).toBe(given.get('POSTGRES_PASSWORD'));
+  }
+});
+
 test('the nodes of compose.yaml believe their proxy, which is in their network', () => {
   const [{ subnet }] = compose.networks.default.ipam.config;
   expect(compose.services.node!.environment!.TRUSTED_PROXIES).toBe(`\${TRUSTED_PROXIES:-${subnet}}`);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readEpoch } from '../../src/live/events/epoch.ts';
+import { readEpoch } from '../../src/data/epoch.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { expectOk } from '../support/requests.ts';
 import { type EventSource, openAcknowledged, openEvents, type RawSocket } from '../support/sockets.ts';

@@ -3,14 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { inject } from 'vitest';
 import { Passwords } from '../../src/access/passwords.ts';
 import { type App, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/platform/mail/mail.ts';
-import { type Database, openDatabase } from '../../src/platform/postgres/database.ts';
+import { type Database, type DatabaseOptions, openDatabase } from '../../src/platform/postgres/database.ts';
 import { Storage } from '../../src/platform/storage/storage.ts';
-import { createTestDatabase, takeDatabase } from './database.ts';
+import { createTestDatabase, onServer, takeDatabase } from './database.ts';
 import { expectDocumented, readDocument } from './documented.ts';
 import { facade } from './operations.ts';
 import { quietLogger } from './quiet-logger.ts';
@@ -95,7 +96,12 @@ async function start(options: TestAppOptions): Promise<TestApp> {
   });
   const own = databaseUrl ? null : await (ownDatabase ? createTestDatabase() : takeDatabase());
   const database = withSingleConnections(
-    openDatabase({ url: databaseUrl ?? own!.url, poolSize: config.databasePoolSize, logger }),
+    openDatabase({
+      ...placeOf(databaseUrl ?? own!.url),
+      readUrls: config.databaseReadUrls,
+      poolSize: config.databasePoolSize,
+      logger,
+    }),
   );
   const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
@@ -146,6 +152,14 @@ async function shareMarker(config: Config, env: Record<string, string>): Promise
   const [from, to] = [new Storage(config), new Storage(loadConfig({ DATA_DIR: config.dataDir, ...env }))];
   if (!(await to.marker())) await to.mark((await from.marker())!);
   await to.close();
+}
+
+/** Past the pooler, where the run has one, go jobs and what tests themselves ask. */
+function placeOf(url: string): Pick<DatabaseOptions, 'url' | 'pooled'> {
+  const pooler = inject('poolerUrl');
+  const socketOf = (one: string) => new URL(one).searchParams.get('host');
+  if (!pooler || socketOf(url) !== socketOf(inject('serverUrl'))) return { url };
+  return { url: onServer(pooler, new URL(url).pathname.slice(1)), pooled: { directUrl: url } };
 }
 
 /** Besides jobs that are there: what a change of language or of models makes a job of a moment later. */

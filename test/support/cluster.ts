@@ -102,7 +102,7 @@ function removeUnused(folder: string): void {
 }
 
 /** Files in memory, where there is a lot of it: copies of databases are faster there. */
-function folderWithSpace(): string {
+export function folderWithSpace(): string {
   const memory = '/dev/shm';
   if (!existsSync(memory)) return tmpdir();
   const { bavail, bsize } = statfsSync(memory);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
+import { readEpoch } from '../../src/data/epoch.ts';
 import { Sql } from '../../src/data/sql.ts';
-import { readEpoch } from '../../src/live/events/epoch.ts';
 import { cursorOf, type Position } from '../../src/live/events/position.ts';
 import { waitUntil } from './wait.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readEpoch } from '../../src/live/events/epoch.ts';
+import { readEpoch } from '../../src/data/epoch.ts';
 import { migrationsDir } from '../../src/paths.ts';
 import { migrate, readMigrations } from '../../src/platform/postgres/migrate.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';

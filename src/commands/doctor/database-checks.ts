@@ -10,6 +10,7 @@ import type { Logger } from '../../platform/logger.ts';
 import { isStoreOfService } from '../../platform/nodes/store-check.ts';
 import type { Database } from '../../platform/postgres/database.ts';
 import { migrationState } from '../../platform/postgres/migrate.ts';
+import { isPooled, refuseUnfitPooler } from '../../platform/postgres/pooler.ts';
 import { Storage } from '../../platform/storage/storage.ts';
 import { type Check, fail, ok, warn } from './finding.ts';
 
@@ -36,7 +37,7 @@ interface Rights {
 
 const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl, workers }: Config): Check => ({
   name: 'database',
-  remedy: 'See that DATABASE_URL leads to a PostgreSQL that runs.',
+  remedy: 'Check that DATABASE_URL points to a running PostgreSQL.',
   async run() {
     const [rights] = await sql.read<Rights>(RIGHTS, []);
     const { version, name, role, mayCreateSchemas, mayCreateTables, seesSessions, maxConnections } = rights!;
@@ -52,11 +53,11 @@ const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl, workers }: Confi
         : [fail(`The role ${role} may not create tables.`, `Grant create on schema public to ${role}.`)]),
       ...(seesSessions
         ? []
-        : [warn('It cannot name sessions that delay events.', `grant pg_read_all_stats to ${role}`)]),
+        : [warn(`The role ${role} cannot see which sessions delay events.`, `grant pg_read_all_stats to ${role}`)]),
       ...(databasePoolSize * workers > maxConnections / 2
         ? [
             warn(
-              `Of ${maxConnections} connections a node may take ${databasePoolSize * workers}.`,
+              `A node may open ${databasePoolSize * workers} of the ${maxConnections} connections of the database.`,
               'Lower DATABASE_POOL_SIZE.',
             ),
           ]
@@ -65,13 +66,23 @@ const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl, workers }: Confi
   },
 });
 
+const poolerCheck = ({ databaseUrl }: Config): Check => ({
+  name: 'pooler',
+  remedy: 'See docs/operate/scale-out.md, PgBouncer.',
+  async run() {
+    if (!databaseUrl || !(await isPooled(databaseUrl))) return [];
+    await refuseUnfitPooler(databaseUrl);
+    return [ok('DATABASE_URL leads through a pooler that keeps prepared statements')];
+  },
+});
+
 const migrationsCheck = ({ url }: Database): Check => ({
   name: 'migrations',
-  remedy: 'Start the version that this database belongs to, or a newer one.',
+  remedy: 'Start the version of the service that migrated this database, or a newer version.',
   async run() {
     const { applied, pending } = await migrationState(url, migrationsDir);
     if (pending.length === 0) return [ok(`${applied} are applied`)];
-    const remedy = applied === 0 ? 'Start: it applies them.' : 'Take a backup, then start.';
+    const remedy = applied === 0 ? 'Start the service: it applies them.' : 'Take a backup, then start the service.';
     return [warn(`${pending.length} are not applied yet, from ${pending[0]} on.`, remedy)];
   },
 });
@@ -90,7 +101,7 @@ const schemaCheck = (sql: Sql): Check => ({
         .map((column) => `${table}.${column}`)
         .filter((column) => !there.has(column)),
     );
-    if (missing.length === 0) return [ok(`${Object.keys(tables).length} tables are as this version has them`)];
+    if (missing.length === 0) return [ok(`${Object.keys(tables).length} tables match this version`)];
     return [fail(`${missing.length} columns are missing, ${missing.slice(0, 3).join(', ')}.`, this.remedy)];
   },
 });
@@ -114,8 +125,13 @@ const keysCheck = (config: Config, { pool }: Database): Check => ({
   remedy: 'See docs/operate/keys.md.',
   async run() {
     const { needed, faults } = await RootKeys.compare(config, pool);
-    if (faults.length > 0) return faults.map((fault) => fail(fault, 'No secret opens without it: see keys.md.'));
-    return [ok(needed === 0 ? 'the database needs none yet' : `the ${needed} that the database names fit`)];
+    if (faults.length > 0)
+      return faults.map((fault) =>
+        fail(fault, 'Secrets cannot be decrypted without the right key: see docs/operate/keys.md.'),
+      );
+    return [
+      ok(needed === 0 ? 'the database does not need a root key yet' : `needed by the database: ${needed}, all correct`),
+    ];
   },
 });
 
@@ -134,7 +150,7 @@ const nodesCheck = (config: Config, database: Database): Check => ({
           ? [fail('The store of files of this node is not the one that the others have.', this.remedy)]
           : []),
       ];
-      return found.length > 0 ? found : [ok('keys and files are those of the service')];
+      return found.length > 0 ? found : [ok('keys and files match the service')];
     } finally {
       await storage.close();
     }
@@ -143,30 +159,33 @@ const nodesCheck = (config: Config, database: Database): Check => ({
 
 const jobsCheck = ({ pool }: Database): Check => ({
   name: 'jobs',
-  remedy: 'Start the service once: it makes the queue.',
+  remedy: 'Start the service once: it creates the job queue.',
   async run() {
     const troubles = await troubledJobs(pool);
     const found = troubles.map(({ task, state, count }) => {
       const said = `${count} of the task ${task} ${TROUBLES[state].what}.`;
       return state === 'dead' ? fail(said, TROUBLES.dead.remedy) : warn(said, TROUBLES[state].remedy);
     });
-    return found.length > 0 ? found : [ok('none is stuck')];
+    return found.length > 0 ? found : [ok('no job is stuck')];
   },
 });
 
 const TROUBLES = {
-  dead: { what: 'were given up', remedy: 'Their node was killed during the last try: a running service removes them.' },
-  late: { what: 'wait for minutes', remedy: 'See that a node runs, and that its log has no error of the queue.' },
-  retrying: { what: 'failed and are tried again', remedy: 'The log has the errors, under the task.' },
+  dead: { what: 'were given up', remedy: 'Their node stopped during the last try. A running service removes them.' },
+  late: {
+    what: 'have waited for minutes',
+    remedy: 'Check that a node is running and that its log has no error of the job queue.',
+  },
+  retrying: { what: 'failed and will be tried again', remedy: 'The errors are in the log, with the name of the task.' },
 } as const;
 
 const eventsCheck = (sql: Sql, logger: Logger): Check => ({
   name: 'events',
-  remedy: 'See docs/operate/observability.md, late events.',
+  remedy: 'See "Late events" in docs/operate/observability.md.',
   async run() {
     const lag = new EventLag(sql, logger);
     const { seconds, waiting } = await lag.read();
-    if (seconds < LATE_SECONDS) return [ok(waiting === 0 ? 'none is held back' : `${waiting} wait for a moment`)];
+    if (seconds < LATE_SECONDS) return [ok(waiting === 0 ? 'no event is held back' : `${waiting} wait for a moment`)];
     const holder = await lag.holder();
     const by = holder
       ? ` by the ${holder.kind} ${holder.pid ?? holder.gid} of ${holder.application_name || 'nobody'}`
@@ -186,7 +205,7 @@ const isBehind = ({ url }: Database): Promise<boolean> =>
 /** What asks the database, in the order in which one needs the other. */
 export async function databaseChecks(config: Config, database: Database, logger: Logger): Promise<Check[]> {
   const sql = new Sql(database.pool);
-  const always = [rightsCheck(sql, config), migrationsCheck(database)];
+  const always = [poolerCheck(config), rightsCheck(sql, config), migrationsCheck(database)];
   // what the next start makes is not missing yet
   if (await isBehind(database)) return [...always, clockCheck(sql)];
   return [

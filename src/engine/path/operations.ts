@@ -49,6 +49,14 @@ interface Admitted {
   coerced?: Values | undefined;
 }
 
+type AdmittedOrNot = Admitted | { errors: readonly GraphQLError[] };
+
+/** @throws what is no refusal */
+function refusalOr(error: unknown): { errors: readonly GraphQLError[] } {
+  if (error instanceof GraphQLError) return { errors: [error] };
+  throw error;
+}
+
 /**
  * The one way of an operation, whatever brings it: parse and validate within limits, refuse, run, mask. What the
  * service itself wrote, the documents of the façade, is only run: the façade reads their input and shows their errors.
@@ -94,7 +102,8 @@ export class Operations {
   async #executeAsked(args: ExecutionArgs): Promise<ExecutionResult> {
     const { context } = args.contextValue as OperationContext;
     const asked = askedBy(args);
-    const admitted = this.#admitted(asked, context);
+    const isAdmitted = this.#admitted(asked, context);
+    const admitted = isAdmitted instanceof Promise ? await isAdmitted : isAdmitted;
     if ('errors' in admitted) return admitted;
     const result = await this.#run(args, admitted);
     this.documents.keepGrown(args.document);
@@ -109,7 +118,7 @@ export class Operations {
     const asked = askedBy(args);
     const isTrusted = this.documents.trustedPlanOf(document) !== undefined;
     const mask = (shown: ExecutionResult) => (isTrusted ? shown : this.#masked(asked, shown, context));
-    const admitted = isTrusted ? null : this.#admitted(asked, context);
+    const admitted = isTrusted ? null : await this.#admitted(asked, context);
     if (admitted && 'errors' in admitted) return admitted;
     const empty = emptySelection(this.#schema, asked);
     if (empty) return mask({ errors: [empty] });
@@ -127,14 +136,17 @@ export class Operations {
    * except the first, which was counted when the request or the socket's message arrived, even if it contained no
    * operation. A refused operation of a known caller is recorded.
    */
-  #admitted(asked: OperationRequest, context: Context): Admitted | { errors: readonly GraphQLError[] } {
+  #admitted(asked: OperationRequest, context: Context): AdmittedOrNot | Promise<AdmittedOrNot> {
+    const recorded = (admitted: AdmittedOrNot): AdmittedOrNot => {
+      if ('errors' in admitted)
+        recordRefused(this.#schema, asked, context, { error: admitted.errors[0]!, code: 'VALIDATION_ERROR' });
+      return admitted;
+    };
     const admitted = this.#unlessRefused(asked, context);
-    if ('errors' in admitted)
-      recordRefused(this.#schema, asked, context, { error: admitted.errors[0]!, code: 'VALIDATION_ERROR' });
-    return admitted;
+    return admitted instanceof Promise ? admitted.then(recorded) : recorded(admitted);
   }
 
-  #unlessRefused(asked: OperationRequest, { anyCaller }: Context): Admitted | { errors: readonly GraphQLError[] } {
+  #unlessRefused(asked: OperationRequest, { anyCaller }: Context): AdmittedOrNot | Promise<AdmittedOrNot> {
     const { document, operationName, variables } = asked;
     try {
       const size = measureOperation(this.#schema, document, operationName, variables ?? {}, this.#maxCost);
@@ -142,11 +154,11 @@ export class Operations {
       const plain = plan?.plainVariables(variables ?? {});
       const read = plain ? { coerced: plain } : this.#coerced(asked);
       if ('errors' in read) return read;
-      this.#limit.demandRest(anyCaller, size.rootFields, size.schemaRequests);
-      return { plan, coerced: read.coerced };
+      const admitted = { plan, coerced: read.coerced };
+      const charged = this.#limit.demandRest(anyCaller, size.rootFields, size.schemaRequests);
+      return charged instanceof Promise ? charged.then(() => admitted, refusalOr) : admitted;
     } catch (error) {
-      if (error instanceof GraphQLError) return { errors: [error] };
-      throw error;
+      return refusalOr(error);
     }
   }
 

@@ -98,9 +98,10 @@ export function socketHandler({
     },
     onSubscribe: async ({ extra }, id, payload) => {
       const { caller, operations = new Set(), request } = extra;
-      const bucket = caller && limit.take(caller, 1);
+      const taken = caller && limit.take(caller, 1);
+      const bucket = taken instanceof Promise ? await taken : taken;
       if (bucket && !bucket.allowed) return [rateLimited(bucket.retryAfter)];
-      // counted before anything is awaited, because many may arrive at once
+      // counted before anything else is awaited, because many may arrive at once
       if (operations.size >= MAX_OPERATIONS)
         return [new GraphQLError(`A socket may hold ${MAX_OPERATIONS} operations at a time.`)];
       operations.add(id);

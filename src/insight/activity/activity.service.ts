@@ -4,8 +4,9 @@ import { Positions } from '../../data/cursors.ts';
 import { emptyPage, type Page, type PageArgs, pageOf } from '../../data/page.ts';
 import { countPages, type Filter, filtersOf, type ParentKey, readPages, withFilters } from '../../data/paging.ts';
 import { loaderOf } from '../../data/reads.ts';
+import { readsOf } from '../../data/replica-reads.ts';
 import type { CallerContext } from '../../data/request-cache.ts';
-import type { Sql } from '../../data/sql.ts';
+import type { ReadRunner, Sql } from '../../data/sql.ts';
 import type { Activity } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
@@ -130,7 +131,7 @@ export class ActivityService {
     args: ActivityListArgs,
   ): Promise<Page<Activity>> {
     demandOrder(args);
-    const { sql } = this.#deps;
+    const sql = readsOf(this.#deps, context.caller);
     const asked = this.#asked(context.caller, place, grant, args);
     if (asked.scopes?.length === 0) return emptyPage;
     const { walked, key, filters } = walkOf(asked, args);
@@ -169,9 +170,10 @@ export class ActivityService {
     const endTime = new Date();
     const startTime = new Date(endTime.getTime() - hours * 3_600_000);
     const asked = this.#asked(caller, place, grant, { userId });
+    const reads = this.#deps.slowReads.of(place.orgId, { caller });
     const rows = asked.scopes
-      ? await readSums(this.#deps.slowReads.of(place.orgId), 'kind', asked.scopes, { since: startTime, until: null })
-      : await this.#scanned(asked, startTime);
+      ? await readSums(reads, 'kind', asked.scopes, { since: startTime, until: null })
+      : await this.#scanned(reads, asked, startTime);
     return { ...summaryOf(rows), startTime, endTime };
   }
 
@@ -242,10 +244,10 @@ export class ActivityService {
   }
 
   /** The sums of what has no kept ones: of the records themselves. */
-  async #scanned(asked: ActivityQuery, since: Date): Promise<(ActivitySums & ActivityKind)[]> {
+  async #scanned(reads: ReadRunner, asked: ActivityQuery, since: Date): Promise<(ActivitySums & ActivityKind)[]> {
     const { walked, key, filters } = walkOf(asked, { startTime: since });
     const { from, where } = withFilters(walks[walked], filters, key.length);
-    return this.#deps.slowReads.of(asked.orgId).read(
+    return reads.read(
       `select t.action, coalesce(t.resource_type, '') as "resourceType", t.success,
         false as "isMargin", count(*)::float8 as requests, sum(t.duration_ms)::float8 as "durationMs",
         coalesce(sum((t.token_usage ->> 'total')::numeric)

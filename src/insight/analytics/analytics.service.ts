@@ -1,6 +1,7 @@
 import DataLoader from 'dataloader';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { administers, demandAll, demandWhole, isPart } from '../../access/whole-place.ts';
+import { readsOf } from '../../data/replica-reads.ts';
 import type { CallerContext, RequestCache } from '../../data/request-cache.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type {
@@ -130,7 +131,7 @@ export class AnalyticsService {
   /** @throws FORBIDDEN for a token that is restricted to parts of the workspace */
   async secrets(caller: Caller, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<SecretAnalytics> {
     demandWhole(caller, ['workspace']);
-    const counts = await readAllCounts(this.#deps.sql, orgId, workspaceId);
+    const counts = await readAllCounts(readsOf(this.#deps, caller), orgId, workspaceId);
     return {
       totalSecrets: counts.of('secrets'),
       activeSecrets: counts.of('secrets.active'),
@@ -141,7 +142,7 @@ export class AnalyticsService {
   /** @throws FORBIDDEN for a token that is restricted to parts of the workspace */
   async sources(caller: Caller, { orgId, workspaceId }: Checked<WorkspacePlace>): Promise<SourceAnalytics> {
     demandWhole(caller, ['workspace']);
-    const counts = await readAllCounts(this.#deps.sql, orgId, workspaceId);
+    const counts = await readAllCounts(readsOf(this.#deps, caller), orgId, workspaceId);
     const totalSources = counts.of('sources');
     const workspaceSources = counts.of('sources.of_workspace');
     return {

@@ -1,5 +1,5 @@
 import { words } from '../../data/paging.ts';
-import type { Sql } from '../../data/sql.ts';
+import type { RoutedReads, Sql } from '../../data/sql.ts';
 import { modelsOf } from '../../models/views.ts';
 import { liveWorkspaces } from '../../tenancy/views.ts';
 import { countersOfRuns } from './runs.ts';
@@ -62,7 +62,7 @@ const ALL_OF_PLACE = `select counter, sum(n)::float8 as n from place_counts
   where org_id = $1 and place_id = $2 group by counter`;
 
 /** All counters of a place: also those by types, of which there may be many. */
-export async function readAllCounts(sql: Sql, orgId: string, placeId: string): Promise<KeptCounts> {
+export async function readAllCounts(sql: RoutedReads, orgId: string, placeId: string): Promise<KeptCounts> {
   return new KeptCounts(await sql.read<Counter>(ALL_OF_PLACE, [orgId, placeId]));
 }
 

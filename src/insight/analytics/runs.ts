@@ -1,4 +1,4 @@
-import type { Sql } from '../../data/sql.ts';
+import type { RoutedReads } from '../../data/sql.ts';
 import type { StepLength } from '../../kernel/time-zone.ts';
 import { areOfUtc, type Borders, type Calendar, endOf, partsOf } from './points.ts';
 
@@ -44,7 +44,7 @@ const ofParts = (metric: RunMetric) => `select g.at as start, sum(e.n)::float8 a
  * @param scopeId of what they belong to
  */
 export async function readRuns(
-  sql: Sql,
+  sql: RoutedReads,
   { orgId, scopeId }: { orgId: string; scopeId: string },
   metric: RunMetric,
   { calendar, step, borders }: { calendar: Calendar; step: StepLength; borders: Borders },

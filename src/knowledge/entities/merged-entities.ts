@@ -1,8 +1,9 @@
 import type { QueryRunner } from '../../data/find-row.ts';
 import type { LockStrength } from '../../data/locks.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { loaderOf, type ReadDeps, Reads } from '../../data/reads.ts';
+import { loaderOf, Reads } from '../../data/reads.ts';
 import type { ReadsOptions } from '../../data/reads-options.ts';
+import type { ReadDeps } from '../../data/replica-reads.ts';
 import type { RequestCache } from '../../data/request-cache.ts';
 import type { ReadRunner } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';

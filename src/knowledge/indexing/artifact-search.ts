@@ -129,7 +129,7 @@ export class ArtifactSearch {
       limit,
     };
     const { words, vectors } = this.#deps;
-    const byWords = await words.rank(places, asked);
+    const byWords = await words.rank(caller, places, asked);
     const byVectors = await vectors.rank(places, asked, byWords.embedded, caller.request.traceId);
     const fused =
       byVectors.artifacts.length > 0 ? fusedByRank(byWords.artifacts, byVectors.artifacts) : byWords.artifacts;

@@ -1,4 +1,5 @@
 import type { SlowReads } from '../../data/slow-reads.ts';
+import type { AnyCaller } from '../../kernel/caller.ts';
 import { DAYS_AFTER_EXPIRY } from '../artifacts/artifact.reads.ts';
 import type { EmbeddedPlaces, RankedArtifact, RankingQuery, SearchedPlaces, WordRanking } from './artifact-ranking.ts';
 import { conditionsOn, conditionValues, hasConditions } from './ranking-conditions.ts';
@@ -274,8 +275,8 @@ export class TextRanking {
     this.#reads = reads;
   }
 
-  async rank(places: SearchedPlaces, query: RankingQuery): Promise<WordRanking> {
-    const reads = this.#reads.of(places.orgId, { limitMs: LIMIT_MS });
+  async rank(caller: AnyCaller, places: SearchedPlaces, query: RankingQuery): Promise<WordRanking> {
+    const reads = this.#reads.of(places.orgId, { limitMs: LIMIT_MS, caller });
     const rows = await reads.read<RankedRow>(RANK, rankingValues(places, query));
     const artifacts = rows.filter((row): row is RankedRow & RankedArtifact => row.artifactId !== null);
     return { artifacts, total: artifacts[0]?.total ?? 0, embedded: rows[0]?.embedded ?? [] };

@@ -1,7 +1,8 @@
 import DataLoader from 'dataloader';
+import { readEpoch } from '../../data/epoch.ts';
 import { EVENT_COLUMNS, type StreamEvent } from '../../data/outbox.ts';
 import type { Sql } from '../../data/sql.ts';
-import { readEpoch } from './epoch.ts';
+import type { CloseReason } from './close-reason.ts';
 import { EventQueue } from './event-queue.ts';
 import type { StreamedPlace } from './missed-events.ts';
 import { type Position, Snapshot } from './position.ts';
@@ -17,6 +18,15 @@ const NEXT = `select ${EVENT_COLUMNS} from events e
   where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
   order by e.xid, e.seq limit ${BATCH}`;
 const NOW = 'select pg_current_snapshot()::text as snapshot';
+
+/**
+ * Each server that takes over begins another timeline. It may lack the last transactions of the one before, and give
+ * their numbers again: what was read last is then not there.
+ */
+const HISTORY = `select substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) as timeline,
+    $1::xid8 > pg_snapshot_xmin(pg_current_snapshot())
+      or $2::bigint > 0 and not exists (select from events e where e.xid = $1::xid8 and e.seq = $2::bigint) as "isLost"`;
+const LOOK_MS = 1_000;
 
 const keyOf = ({ orgId, workspaceId, userId }: StreamedPlace): string =>
   userId === undefined ? `${orgId} ${workspaceId ?? ''}` : toUser(userId);
@@ -34,6 +44,8 @@ export class EventTail {
   });
   #epoch: string | null = null;
   #position: Position | null = null;
+  #timeline: string | null = null;
+  #lookedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
   #reading = false;
   #nudged = false;
@@ -90,8 +102,22 @@ export class EventTail {
   /** Ends all streams, because the service stops. */
   close(): void {
     this.#closed = true;
-    for (const queues of this.#queues.values()) for (const queue of queues) queue.end('shutdown');
+    this.#endAll('shutdown');
     this.#rest();
+  }
+
+  #endAll(reason: CloseReason): void {
+    for (const queues of this.#queues.values()) for (const queue of queues) queue.end(reason);
+  }
+
+  /** Whether another server took over without what was read here: readers come back, and begin again. */
+  async #isLost({ xid, seq }: Position): Promise<boolean> {
+    if (performance.now() - this.#lookedAt < LOOK_MS) return false;
+    const [found] = await this.#sql.read<{ timeline: string; isLost: boolean }>(HISTORY, [xid, seq]);
+    this.#lookedAt = performance.now();
+    const hasChanged = this.#timeline !== null && this.#timeline !== found!.timeline;
+    this.#timeline = found!.timeline;
+    return hasChanged && found!.isLost;
   }
 
   async #readSnapshots(places: readonly StreamedPlace[]): Promise<Snapshot[]> {
@@ -124,6 +150,7 @@ export class EventTail {
     try {
       const position = this.#position;
       if (!position) return;
+      if (await this.#isLost(position)) return this.#endAll('unavailable');
       const rows = await this.#sql.read<StreamEvent>(NEXT, [position.xid, position.seq]);
       // all streams have left meanwhile: streams that were added since start at another position
       if (this.#position !== position) return;

@@ -18,13 +18,14 @@ const PAGE = (missed: string) =>
     order by e.xid, e.seq limit ${PAGE_SIZE}`;
 
 /**
- * A position is lost when it is in the future (made up, or of a cluster that went back), when it is older than every
- * stored event, or when it is outside the window. The window of a reader begins with the role in the place, at the
+ * A position is lost when it is in the future (made up, or of a cluster that went back), when its event is not there
+ * (it was committed on a primary whose last commits its successor lacks), when it is older than every stored event, or when it is outside the window. The window of a reader begins with the role in the place, at the
  * earliest: what happened before was not for the reader, whatever cursor it has. What a running transaction holds back,
  * and the live events will bring, counts as well.
  */
 const IS_LOST = (missed: string, since: string) =>
   `select ($3::xid8, $4::bigint) > (pg_snapshot_xmin(pg_current_snapshot()), 0)
+    or $4::bigint > 0 and not exists (select from events e where e.xid = $3::xid8 and e.seq = $4::bigint)
     or coalesce((select (e.xid, e.seq) > ($3::xid8, $4::bigint) from events e order by e.xid, e.seq limit 1), true)
     or coalesce((select e.timestamp from events e where ${missed} order by e.xid, e.seq limit 1)
       < greatest(now() - interval '${WINDOW.hours} hours', (select max(s.updated_at) from (${since}) s)), false)

@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import type { DatabasePlace } from '../postgres/database.ts';
 import { mergedMetrics } from './merged-metrics.ts';
 import type { ToParent, ToWorker } from './worker-messages.ts';
 
@@ -61,8 +62,8 @@ export class WorkerLink implements Siblings {
     return this.#running;
   }
 
-  get databaseUrl(): string {
-    return this.#begin.databaseUrl;
+  get database(): DatabasePlace {
+    return this.#begin.database;
   }
 
   /** Calls it when the parent stops the node, at once if it has. */

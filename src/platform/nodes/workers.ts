@@ -2,6 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../logger.ts';
+import type { DatabasePlace } from '../postgres/database.ts';
 import type { ToParent, ToWorker } from './worker-messages.ts';
 
 /** Whoever was ready for so long had no part in why it died before. */
@@ -13,7 +14,7 @@ const METRICS_MS = 2_000;
 
 interface WorkersDeps {
   count: number;
-  databaseUrl: string;
+  database: DatabasePlace;
   /** What each worker runs. */
   program: { file: string; execArgv: string[]; args: string[] };
   logger: Logger;
@@ -99,14 +100,14 @@ export class Workers {
 
   /** @returns the address at which it listens. @throws Error when it ends before */
   #begin(place: Place): Promise<string> {
-    const { count, databaseUrl } = this.#deps;
+    const { count, database } = this.#deps;
     const worker = cluster.fork();
     place.worker = worker;
     return new Promise((resolve, reject) => {
       let fault: string | undefined;
       worker.on('message', (message: ToParent) => {
         if (message.kind === 'hello') {
-          tell(worker, { kind: 'begin', number: place.number, of: count, databaseUrl });
+          tell(worker, { kind: 'begin', number: place.number, of: count, database });
           if (this.#isStopping) tell(worker, { kind: 'stop' });
         } else if (message.kind === 'fault') fault = message.sentence;
         else if (message.kind === 'gather') void this.#gather(worker, message.id);

@@ -2,22 +2,21 @@ import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Logger } from '../logger.ts';
+import { rememberStatements } from './pooled-statements.ts';
+import { Replicas } from './replicas.ts';
+import { SET_LIMITS } from './session-limits.ts';
 import { Transaction } from './transaction.ts';
 import { CONNECT_TIMEOUT_MS } from './wait-for-database.ts';
 
-// As a statement and not as connection parameters, because PgBouncer refuses connections with parameters that it does
-// not know. PostgreSQL supports `transaction_timeout` since version 17.
-// A word of a search is found if two fifths of its trigrams are: that allows two letters that were swapped, which the
-// default of three fifths does not.
-// Compiling a statement costs more than it saves where each takes milliseconds.
-const SESSION_LIMITS = `set jit = off; set statement_timeout = '30s'; set lock_timeout = '10s';
-  set idle_in_transaction_session_timeout = '30s'; set pg_trgm.word_similarity_threshold = 0.4;
-  select set_config(name, '60s', false) from pg_settings where name = 'transaction_timeout'`;
-
 /** Access to the database: Prisma, and for hand-written SQL the connections below it. */
 export interface Database {
+  /** Without a pooler. */
   readonly url: string;
   readonly pool: pg.Pool;
+  /** The connections of jobs: those of `pool`, or a few that lead past a pooler. */
+  readonly directPool: pg.Pool;
+  /** Where reads may go instead; `null` without replicas. */
+  readonly replicas: Replicas | null;
   readonly prisma: PrismaClient;
   /** Runs work in its own transaction. Anything that it has not committed at its end is rolled back. */
   transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
@@ -26,8 +25,19 @@ export interface Database {
 }
 
 /** The database and its connection limit. */
-export interface DatabaseOptions {
+/** Where the database is. */
+export interface DatabasePlace {
   url: string;
+  /**
+   * Set where a pooler stands at `url`, which gives each transaction another session: the limits of sessions are then
+   * settings of the role (`keepLimits`). Leads past it, or is `url`.
+   */
+  pooled?: { directUrl: string } | undefined;
+}
+
+export interface DatabaseOptions extends DatabasePlace {
+  /** Replicas of the database. */
+  readUrls?: readonly string[] | undefined;
   poolSize: number;
   logger: Logger;
   /** Shown in `pg_stat_activity`. */
@@ -42,20 +52,78 @@ export interface DatabaseOptions {
  */
 export function openDatabase({
   url,
+  pooled,
+  readUrls = [],
   poolSize,
   logger,
   applicationName = 'platform-management-api',
 }: DatabaseOptions): Database {
+  const pool = openPool({ url, size: poolSize, ownsSessions: !pooled, logger, applicationName });
+  const directUrl = pooled?.directUrl ?? url;
+  const directPool =
+    directUrl === url
+      ? pool
+      : openPool({ url: directUrl, size: DIRECT_CONNECTIONS, ownsSessions: true, logger, applicationName });
+  const replicas =
+    readUrls.length === 0
+      ? null
+      : new Replicas({
+          urls: readUrls,
+          primaryUrl: url,
+          logger,
+          openPool: (at, ownsSessions) => openPool({ url: at, size: poolSize, ownsSessions, logger, applicationName }),
+        });
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
+  return {
+    url: directUrl,
+    pool,
+    directPool,
+    replicas,
+    prisma,
+    transaction: (work) => inTransaction(pool, work),
+    close: async () => {
+      await replicas?.close();
+      await prisma.$disconnect();
+      await pool.end();
+      if (directPool !== pool) await directPool.end();
+    },
+  };
+}
+
+/** Runs work in a transaction of its own: see {@link Database.transaction}. */
+export async function inTransaction<T>(pool: pg.Pool, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  const transaction = new Transaction(pool);
+  try {
+    return await work(transaction);
+  } finally {
+    await transaction.end();
+  }
+}
+
+/** As many as the queue of jobs uses at once. */
+const DIRECT_CONNECTIONS = 4;
+
+interface PoolOptions {
+  url: string;
+  size: number;
+  /** Whether a session is ours as long as its connection, so that it can be set up when it opens. */
+  ownsSessions: boolean;
+  logger: Logger;
+  applicationName: string;
+}
+
+function openPool({ url, size, ownsSessions, logger, applicationName }: PoolOptions): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
-    max: poolSize,
+    max: size,
     application_name: applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 60_000,
     // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not know
     onConnect: async (client) => {
       client.on('error', ignoreConnectionError);
-      await client.query(SESSION_LIMITS);
+      if (ownsSessions) await client.query(SET_LIMITS);
+      else rememberStatements(client);
     },
     keepAlive: true,
     // the statements of a change are pipelined, without waiting for the previous one
@@ -68,24 +136,7 @@ export function openDatabase({
     Object.defineProperty(error, 'client', { enumerable: false });
     logger.warn({ err: error }, 'an idle database connection broke');
   });
-  const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
-  return {
-    url,
-    pool,
-    prisma,
-    transaction: async (work) => {
-      const transaction = new Transaction(pool);
-      try {
-        return await work(transaction);
-      } finally {
-        await transaction.end();
-      }
-    },
-    close: async () => {
-      await prisma.$disconnect();
-      await pool.end();
-    },
-  };
+  return pool;
 }
 
 /**

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
+import { WITHOUT_TIMEOUTS } from './session-limits.ts';
 
 /** The advisory lock of Prisma's own engine, so that the engine and this code wait for each other. */
 const MIGRATION_LOCK = 72_707_369;
@@ -137,6 +138,8 @@ async function applyNext(
   onNext: (progress: { done: number; total: number }) => void,
 ): Promise<string | undefined> {
   await client.query('begin');
+  // the role may have limits, which are for requests
+  await client.query(WITHOUT_TIMEOUTS);
   // the server notices within a second when this process is killed, even while a statement runs
   await client.query(`set local client_connection_check_interval = '1s'`);
   await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);

@@ -2,6 +2,8 @@ import { availableParallelism } from 'node:os';
 import { choice, count, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
 import { appPages } from './app-pages.ts';
 
+const isDatabaseUrl = (item: string): boolean => url('postgresql', 'postgres').schema.safeParse(item).success;
+
 /** The process, its address and its database. */
 export const serverSettings = {
   environment: setting(
@@ -83,6 +85,18 @@ export const serverSettings = {
       secret: true,
     },
   ),
+  databaseDirectUrl: setting(
+    'DATABASE_DIRECT_URL',
+    url('postgresql', 'postgres'),
+    'The same database without a pooler: for migrations, jobs and commands where `DATABASE_URL` leads to PgBouncer.',
+    { defaultText: '`DATABASE_URL`', secret: true },
+  ),
+  databaseReadUrls: setting(
+    'DATABASE_READ_URLS',
+    list('PostgreSQL URLs between commas', isDatabaseUrl),
+    'Replicas of the database for lists, sums and searches: [which reads](scale-out.md#read-replicas).',
+    { default: '', defaultText: 'none', secret: true },
+  ),
   databasePoolSize: setting(
     'DATABASE_POOL_SIZE',
     integer(1, 500),
@@ -90,6 +104,15 @@ export const serverSettings = {
     {
       default: '10',
     },
+  ),
+
+  redisUrl: setting(
+    'REDIS_URL',
+    url('redis', 'rediss'),
+    'Redis 6 or newer, or Valkey, that several nodes share: `redis://:PASSWORD@HOST:6379/0`, or `rediss://` for TLS. ' +
+      'Rate and sign-in limits are then counted by all nodes together, and events of other nodes come at once: ' +
+      '[several nodes](scale-out.md#redis).',
+    { defaultText: 'none: each node counts by itself', secret: true },
   ),
 
   logLevel: setting(

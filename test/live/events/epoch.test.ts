@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { readEpoch } from '../../../src/live/events/epoch.ts';
+import { readEpoch } from '../../../src/data/epoch.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 let databases: TestDatabase[];

@@ -157,17 +157,18 @@ describe('keys of nodes', () => {
     const shared = { KEYS_DIR: folder('k1/keys') };
     await expect(start(database, env('k2', { APP_SECRET: SECRET }))).rejects.toThrow(
       `This node has other signing keys in KEYS_DIR (${folder('k2/keys/jwt.json')}) than the service over this ` +
-        'database. Give all nodes the same; if the service is to have new ones, run `npm run adopt -- keys` here and ' +
+        'database. Give all nodes the same; if the service is to have new keys, run `npm run adopt -- keys` here and ' +
         `restart the other nodes ${page}.`,
     );
     await expect(start(database, env('k3', { APP_SECRET: OTHER, ...shared }))).rejects.toThrow(
       'This node has another APP_SECRET than the service over this database. Give all nodes the same; if the service ' +
-        'is to have new ones, name the former one in FORMER_APP_SECRETS, or run `npm run adopt -- keys` here and ' +
+        'is to have new keys, name the former one in FORMER_APP_SECRETS, or run `npm run adopt -- keys` here and ' +
         `restart the other nodes ${page}.`,
     );
     const rootKeys = `test:${Buffer.alloc(32, 7).toString('base64')}`;
     await expect(start(database, env('k4', { APP_SECRET: SECRET, ...shared, ROOT_KEYS: rootKeys }))).rejects.toThrow(
-      "The root key 'test' of ROOT_KEYS cannot open what this database has sealed under that id: it is another key.",
+      "The root key 'test' of ROOT_KEYS cannot decrypt the data that this database has encrypted under this id: " +
+        'it is a different key.',
     );
     // those that are the same start, and what was refused left nothing
     await start(database, env('k5', { APP_SECRET: SECRET, ...shared }));
@@ -215,7 +216,7 @@ describe('keys of nodes', () => {
     ]);
     expect((await runScript('adopt', ['keys'], settings)).code).toBe(0);
     expect((await runScript('adopt', ['files'], settings)).code).toBe(0);
-    expect(await lines()).toEqual(['ok    nodes       keys and files are those of the service']);
+    expect(await lines()).toEqual(['ok    nodes       keys and files match the service']);
     expect(await readiness(await start(database, env('d2')))).toEqual([200, 'ok']);
     expect((await runScript('adopt', ['all'], settings)).output).toMatch(/^Usage: npm run adopt -- WHAT/);
   });

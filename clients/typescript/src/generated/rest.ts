@@ -4438,7 +4438,7 @@ export interface components {
             format: "workspace";
             /** @description The version of the form: 1. */
             version: number;
-            /** @description What people set of the workspace. An import leaves those of the workspace that it goes to as they are. */
+            /** @description Settings of the workspace. An import does not change the settings of its target workspace. */
             workspace: {
                 /** @description What it is called. */
                 name: string;
@@ -4485,7 +4485,7 @@ export interface components {
         };
         /**
          * Workspace document tool
-         * @description A tool of the organization itself. One that is there already is used as it is.
+         * @description A tool of the organization itself. A tool that exists already is used as it is.
          */
         WorkspaceDocumentTool: {
             /** @description Unique in the organization and among the built-in tools. */
@@ -4619,7 +4619,7 @@ export interface components {
             mcp_max_calls_per_turn?: number | null;
             /** @description Whether every action needs confirmation. Default false. */
             mcp_requires_confirmation?: boolean | null;
-            /** @description Properties that replace those of parameters, by action. */
+            /** @description Properties that replace properties of parameters, by action. */
             mcp_parameter_overrides?: {
                 [key: string]: unknown;
             } | null;
@@ -4699,9 +4699,9 @@ export interface components {
                 };
                 /** @description What the app does with requests. */
                 augmentations: components["schemas"]["RecipeAugmentation"][];
-                /** @description The stages of all augmentations, those of each in their order. */
+                /** @description The stages of all augmentations, in the order of each augmentation. */
                 stages: components["schemas"]["RecipeStage"][];
-                /** @description The steps of all stages, those of each in their order. */
+                /** @description The steps of all stages, in the order of each stage. */
                 steps: components["schemas"]["RecipeStep"][];
                 /**
                  * Recipe endpoint
@@ -7936,7 +7936,7 @@ export interface components {
         Recipe: {
             /** @description Where this schema is, for editors. */
             $schema?: string | null;
-            /** @description What it is known by. */
+            /** @description Its identifier. */
             id: string;
             /** @description Display name. */
             name: string;
@@ -7964,7 +7964,7 @@ export interface components {
                 /** @description Names of secrets. */
                 secrets: string[];
             } | null;
-            /** @description What the one who applies the recipe may choose. */
+            /** @description What a user who applies the recipe may choose. */
             parameters: components["schemas"]["RecipeParameter"][];
             /** @description What the recipe makes. Parts name each other by keys. */
             definition: {
@@ -7983,16 +7983,16 @@ export interface components {
                 namespace: {
                     /** @description Its name. */
                     name: string;
-                    /** @description Its slug. Default: made from the name. One that is taken gets a number. */
+                    /** @description Its slug. Default: made from the name. A slug that is taken gets a number. */
                     slug?: string | null;
                     /** @description Free text. */
                     description?: string | null;
                 };
                 /** @description What the app does with requests. */
                 augmentations: components["schemas"]["RecipeAugmentation"][];
-                /** @description The stages of all augmentations, those of each in their order. */
+                /** @description The stages of all augmentations, in the order of each augmentation. */
                 stages: components["schemas"]["RecipeStage"][];
-                /** @description The steps of all stages, those of each in their order. */
+                /** @description The steps of all stages, in the order of each stage. */
                 steps: components["schemas"]["RecipeStep"][];
                 /**
                  * Recipe endpoint
@@ -9670,13 +9670,13 @@ export interface components {
         ETag: string;
         /** @description The id under which logs and activity records know the request. */
         TraceId: string;
-        /** @description How many requests the caller may send at once. */
+        /** @description Requests that the caller may send at once. */
         RateLimitLimit: number;
-        /** @description How many of them are left. */
+        /** @description Requests that the caller may still send. */
         RateLimitRemaining: number;
-        /** @description Seconds until all of them are there again. */
+        /** @description Seconds until the caller may again send `x-ratelimit-limit` requests at once. */
         RateLimitReset: number;
-        /** @description Seconds to wait before the request is sent again. */
+        /** @description Seconds to wait before the request can be sent again. */
         RetryAfter: number;
         /** @description The answer is that of an earlier request with the same `Idempotency-Key`. */
         IdempotentReplayed: "true";

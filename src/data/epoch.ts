@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Sql } from '../../data/sql.ts';
+import type { Sql } from './sql.ts';
 
 const DATABASE = `select oid::text, has_function_privilege('pg_catalog.pg_control_system()', 'execute') as "mayAsk"
   from pg_database where datname = current_database()`;

@@ -1,0 +1,162 @@
+// own process: starts servers of PostgreSQL
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { startOwnApp, type TestApp } from '../support/app.ts';
+import { type Person, register } from '../support/person.ts';
+import { type ReplicatedPostgres, startReplicated } from '../support/replica.ts';
+import { waitFor } from '../support/wait.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+/** Half a second behind: read from, and always too late for what was just written. */
+const LAG_MS = 500;
+/** Too far behind for anything. */
+const LATE_MS = 20_000;
+
+let server: ReplicatedPostgres;
+let app: TestApp;
+/** Another node, which knows nothing of what is written here. */
+let other: TestApp;
+let ann: Person;
+beforeAll(async () => {
+  server = await startReplicated(LAG_MS, LATE_MS);
+  const env = { DATABASE_URL: server.url, DATABASE_READ_URLS: server.replicas.map(({ url }) => url).join(', ') };
+  app = await startOwnApp({ databaseUrl: server.url, env });
+  other = await app.another(env);
+  ann = await register(app, { name: 'ann' });
+  await waitFor(async () => expect(await statesOf(app)).toEqual(['ok', 'late']));
+  await waitFor(async () => expect(await statesOf(other)).toEqual(['ok', 'late']));
+});
+afterAll(async () => {
+  await app.close();
+  await server.stop();
+});
+
+async function statesOf(node: TestApp): Promise<string[]> {
+  const { replicas } = (await node.server.inject('/readyz')).json<{ replicas: { state: string }[] }>();
+  return replicas.map(({ state }) => state);
+}
+
+const readsOf = async (node: TestApp, on: 'replica' | 'primary'): Promise<number> => {
+  const text = (await node.server.inject('/metrics')).body;
+  return Number(new RegExp(`^database_replica_reads_total\\{server="${on}"\\} (\\d+)$`, 'm').exec(text)![1]);
+};
+
+let names = 0;
+/** Makes a namespace. @returns its name, and what the answer says of its position */
+async function write(): Promise<{ name: string; consistency: string }> {
+  const name = `written-${++names}`;
+  const made = await app.server.inject({
+    method: 'POST',
+    url: `${ann.home}/namespaces`,
+    headers: ann.headers,
+    payload: { name },
+  });
+  expect(made.statusCode).toBe(201);
+  return { name, consistency: made.headers['x-consistency'] as string };
+}
+
+async function list(node: TestApp, headers: Record<string, string> = {}): Promise<string[]> {
+  const query = `query ($org: ID!, $ws: ID!) {
+    workspace(orgId: $org, id: $ws) { namespaces(first: 50) { nodes { name } } }
+  }`;
+  const answer = await node.server.inject({
+    method: 'POST',
+    url: '/graphql',
+    headers: { ...ann.headers, ...headers },
+    payload: { query, variables: { org: ann.orgId, ws: ann.workspaceId } },
+  });
+  expect(answer.statusCode).toBe(200);
+  const { data } = answer.json<{ data: { workspace: { namespaces: { nodes: { name: string }[] } } } }>();
+  return data.workspace.namespaces.nodes.map((node_) => node_.name);
+}
+
+describe('what was written is read', () => {
+  test('by whoever sends the position of the answer, on any node, 200 times', async () => {
+    for (let n = 0; n < 200; n++) {
+      const { name, consistency } = await write();
+      expect(consistency).toMatch(/^[\w-]{22}$/);
+      const seen = await Promise.all(
+        ['app', 'other'].map((node) => list(node === 'app' ? app : other, { 'x-consistency': consistency })),
+      );
+      for (const found of seen) expect(found).toContain(name);
+    }
+  });
+
+  test('by who wrote it on the same node, without a header', async () => {
+    const { name } = await write();
+    expect(await list(app)).toContain(name);
+  });
+
+  test('from the primary, where a position cannot be read', async () => {
+    for (const unreadable of ['x', 'A'.repeat(22), 'é', '0'.repeat(5_000)]) {
+      const { name } = await write();
+      expect(await list(other, { 'x-consistency': unreadable })).toContain(name);
+    }
+  });
+
+  test('and later from a replica, which is asked without a position, too', async () => {
+    const { name, consistency } = await write();
+    const before = await readsOf(other, 'replica');
+    expect(await list(other)).not.toContain(name);
+    expect(await readsOf(other, 'replica')).toBe(before + 1);
+    await waitFor(async () => {
+      const asked = await readsOf(other, 'replica');
+      expect(await list(other, { 'x-consistency': consistency })).toContain(name);
+      expect(await readsOf(other, 'replica')).toBe(asked + 1);
+    });
+  });
+});
+
+test('an answer that wrote nothing says no position', async () => {
+  const answer = await app.server.inject({ url: `${ann.home}/namespaces`, headers: ann.headers });
+  expect(answer.headers).not.toHaveProperty('x-consistency');
+});
+
+test('metrics tell how old each replica is and which are in use', async () => {
+  const { body } = await app.server.inject('/metrics');
+  const numberOf = (line: string) => Number(new RegExp(`^${line} (\\S+)$`, 'm').exec(body)?.[1]);
+  expect(numberOf('database_replica_in_use\\{replica="1"\\}')).toBe(1);
+  expect(numberOf('database_replica_in_use\\{replica="2"\\}')).toBe(0);
+  expect(numberOf('database_replica_lag_seconds\\{replica="1"\\}')).toBeLessThan(1);
+});
+
+describe('a replica is left out, and the primary answers,', () => {
+  test('while it does not go on', async () => {
+    const [replica] = server.replicas;
+    replica!.freeze(true);
+    try {
+      // each of them answers, also those that it has begun
+      await waitFor(async () => {
+        expect(await list(other)).toContain(`written-${names}`);
+        expect(await statesOf(other)).toEqual(['away', 'late']);
+      });
+    } finally {
+      replica!.freeze(false);
+    }
+    await waitFor(async () => expect(await statesOf(other)).toEqual(['ok', 'late']));
+  });
+
+  test('while it is down, until it is back', async () => {
+    const [replica] = server.replicas;
+    const last = `written-${names}`;
+    const asking = { isOver: false };
+    const answers = (async () => {
+      while (!asking.isOver) expect(await list(other)).toContain(last);
+    })();
+    await replica!.kill();
+    await waitFor(async () => expect(await statesOf(other)).toEqual(['away', 'late']));
+    const { name } = await write();
+    expect(await list(other)).toContain(name);
+    await replica!.start();
+    await waitFor(async () => expect(await statesOf(other)).toEqual(['ok', 'late']));
+    asking.isOver = true;
+    await answers;
+  });
+
+  test('when it has become a primary of its own', async () => {
+    await server.replicas[0]!.promote();
+    await waitFor(async () => expect(await statesOf(other)).toEqual(['no replica', 'late']));
+    const { name } = await write();
+    expect(await list(other)).toContain(name);
+  });
+});

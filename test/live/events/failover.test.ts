@@ -1,0 +1,90 @@
+// own process: starts servers of PostgreSQL
+import { mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { startOwnApp, type TestApp } from '../../support/app.ts';
+import { type Person, register } from '../../support/person.ts';
+import { type ReplicatedPostgres, startReplicated } from '../../support/replica.ts';
+import { type EventSource, openEvents } from '../../support/sockets.ts';
+import { waitFor, waitUntil } from '../../support/wait.ts';
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
+
+let folder: string;
+let server: ReplicatedPostgres;
+let app: TestApp;
+let ann: Person;
+
+/** Lets the address that the service has lead to another server. */
+function switchTo(url: string): void {
+  const next = path.join(folder, 'next');
+  symlinkSync(new URL(url).searchParams.get('host')!, next);
+  renameSync(next, path.join(folder, 'now'));
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), 'failover-'));
+  server = await startReplicated(0);
+  switchTo(server.url);
+  const address = new URL(server.url);
+  address.searchParams.set('host', path.join(folder, 'now'));
+  app = await startOwnApp({ databaseUrl: address.href });
+  await app.listen();
+  ann = await register(app, { name: 'ann' });
+});
+afterAll(async () => {
+  await app.close();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const make = (name: string) =>
+  app.server.inject({
+    method: 'POST',
+    url: `${ann.home}/namespaces`,
+    headers: ann.headers,
+    payload: { name },
+  });
+/** Of namespaces that were made, the one at this place among those that a stream has brought. */
+const created = (source: EventSource, place: number) =>
+  waitUntil(() => source.events.filter(({ event }) => event === 'namespace.created')[place]);
+const follow = (after?: string) =>
+  openEvents(`${app.url}${ann.home}/sync/stream`, {
+    headers: { ...ann.headers, ...(after === undefined ? {} : { 'last-event-id': after }) },
+  });
+
+test('a replica that lacks the last commits takes over: requests are 503 meanwhile, and readers begin again', async () => {
+  const [replica] = server.replicas;
+  const stream = await follow();
+  await stream.next(({ event }) => event === 'connected');
+  expect((await make('kept')).statusCode).toBe(201);
+  const kept = await created(stream, 0);
+  // the replica has it before it is cut off
+  await waitFor(() => replica!.has(`select 1 from namespaces where name = 'kept'`));
+  await replica!.kill();
+  expect((await make('lost')).statusCode).toBe(201);
+  const lost = await created(stream, 1);
+  await server.stopPrimary();
+
+  const refused = await make('meanwhile');
+  expect([refused.statusCode, refused.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/)]);
+  const unread = await app.server.inject({ url: `${ann.home}/namespaces`, headers: ann.headers });
+  expect([unread.statusCode, unread.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/)]);
+
+  await replica!.start();
+  await replica!.promote();
+  switchTo(replica!.url);
+  await waitFor(async () => expect((await make('after')).statusCode).toBe(201));
+
+  // the open stream had read what is not there
+  const closing = await stream.next(({ event }) => event === 'stream.closing');
+  expect(JSON.parse(closing.data)).toMatchObject({ data: { reason: 'unavailable' } });
+  const [ahead, there] = [await follow(lost.id), await follow(kept.id)];
+  await ahead.next(({ event }) => event === 'resync');
+  await created(there, 0);
+  expect(there.events.map(({ event }) => event)).not.toContain('resync');
+  expect((await make('live')).statusCode).toBe(201);
+  await Promise.all([created(ahead, 0), created(there, 1)]);
+  for (const each of [ahead, there]) each.close();
+});
