@@ -41,6 +41,7 @@ import { addMetrics } from './http/metrics.ts';
 import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
+import { addRequestSpans } from './http/request-spans.ts';
 import { addUploadDiscovery, RESUMABLE_UPLOAD_HEADERS } from './http/resumable-uploads.ts';
 import { addSchemaDocuments } from './http/schema-documents.ts';
 import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
@@ -48,6 +49,7 @@ import { addStartPage } from './http/start-page.ts';
 import { addUnsubscribePage } from './http/unsubscribe-page.ts';
 import { Expectation } from './kernel/expectation.ts';
 import type { Owner } from './kernel/owner.ts';
+import { apart } from './kernel/spans.ts';
 import { scheduled, type Task } from './kernel/tasks.ts';
 import { hasKeptFiles } from './knowledge/files/kept-files.ts';
 import { asyncApi } from './live/events/async-api.ts';
@@ -70,6 +72,7 @@ import type { Database } from './platform/postgres/database.ts';
 import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
 import { RedisLink } from './platform/redis/redis-link.ts';
+import { noTracing, type Tracing } from './platform/tracing/tracing.ts';
 import { writeBuiltInTools } from './tools/tools/built-in-tools.ts';
 import { customActionSchemas } from './tools/tools/custom-action-schemas.ts';
 import { Retention } from './wiring/retention.ts';
@@ -89,6 +92,8 @@ export interface AppDeps {
   lostLogLines?: () => number;
   /** The other workers of the node, if the process is one of several. */
   siblings?: Siblings | undefined;
+  /** By default, no traces are made. Whoever gives it closes it. */
+  tracing?: Tracing;
   /** How passwords are hashed: a test need not wait for what makes guessing expensive. */
   passwords?: Passwords;
 }
@@ -108,12 +113,12 @@ export interface App {
 
 /** The whole service without the process: it reads no environment variables and does not listen yet. */
 export async function buildApp(deps: AppDeps): Promise<App> {
-  const { config, database, logger } = deps;
+  const { config, database, logger, tracing = noTracing } = deps;
   const rootKeys = await RootKeys.open(config, database);
   const keys = await SigningKeys.open(config.keysDir);
   const secret = Buffer.from(appSecret(config));
   await joinService(config, keys, database);
-  const server = createServer(config, logger);
+  const server = createServer(config, logger, tracing);
   const outages = new OutageLog(logger);
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const outbound = new Outbound({ config, logger });
@@ -144,6 +149,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   await addPlugins(server, config, open);
   addRequestContext(server, config);
   if (replicaReads) addConsistency(server, replicaReads);
+  addRequestSpans(server, tracing);
   addAdmission(server, admission);
   addRequestLog(server, logger);
   addFailureRecords(server, open, schema);
@@ -171,7 +177,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   });
   const onResolverFault = (error: unknown, traceId: string) =>
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
-  const operations = new Operations({ schema, limit, config, onFault: onResolverFault });
+  const operations = new Operations({ schema, limit, config, onFault: onResolverFault, tracing });
   const { documents } = operations;
   const registered = new RegisteredDocuments(services.sql);
   const persisted = new PersistedDocuments({ documents, registered, persistedOnly: config.persistedOnly });
@@ -183,6 +189,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     admission,
     limit,
     persisted,
+    tracing,
     onFault: onResolverFault,
   });
   addGraphQL(server, { ...config, endpoint, read: plainReader(documents, persisted), socket });
@@ -199,11 +206,26 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
   services.vault.declare(secretReferencesOf(owners));
   services.jobQueue.declare(tasksOf(owners, retention));
-  const jobs = new Jobs({ pool: database.directPool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
-  services.jobQueue.onAdded(() => jobs.wake());
-  const { lostLogLines, siblings } = deps;
-  const counted = { services, pool: database.pool, replicaReads, eventLag, jobs, lostLogLines, redis, siblings };
-  addMetrics(server, counted);
+  const jobs = new Jobs({
+    pool: database.directPool,
+    tasks: services.jobQueue.tasks,
+    logger,
+    onFault: logFault,
+    tracing,
+  });
+  services.jobQueue.onAdded(() => apart(() => jobs.wake()));
+  addMetrics(server, {
+    services,
+    pool: database.pool,
+    replicaReads,
+    eventLag,
+    jobs,
+    operations: operations.counts,
+    tracing,
+    lostLogLines: deps.lostLogLines,
+    redis,
+    siblings: deps.siblings,
+  });
   closeInQuiet(server);
   await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
@@ -260,14 +282,14 @@ function refuseSchema(): never {
   throw new Error('Requests and answers are validated by the GraphQL schema, not by schemas of a route.');
 }
 
-function createServer(config: Config, logger: Logger): FastifyInstance {
+function createServer(config: Config, logger: Logger, tracing: Tracing): FastifyInstance {
   return Fastify({
     ...fastifyOptions,
     http: { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: ARRIVAL_MS },
     bodyLimit: config.bodyLimitBytes,
     loggerInstance: logger as FastifyBaseLogger,
     childLoggerFactory: (parent, { trace_id: traceId }) => requestLogger(parent as Logger, String(traceId)),
-    genReqId: (request) => traceIdOf(request.headers),
+    genReqId: (request) => traceIdOf(request.headers, tracing.newTraceId.bind(tracing)),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'trace_id' }),
     schemaController: { compilersFactory: noSchemas },
     // other bodies than files have to arrive within a minute; responses may take longer, because streams do

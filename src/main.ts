@@ -18,6 +18,7 @@ import { hasDatabase } from './platform/postgres/postgres-folder.ts';
 import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
 import { ReadableLog } from './platform/readable-log.ts';
 import { StartSteps } from './platform/start-steps.ts';
+import { openTracing } from './platform/tracing/open-tracing.ts';
 import { Shutdown } from './shutdown.ts';
 import { settingFaults, startFault } from './start-fault.ts';
 
@@ -139,6 +140,9 @@ async function startService(given: Start): Promise<string> {
     import('./platform/mail/mail.ts'),
   ]);
   modules.catch(() => undefined); // reported where it is awaited
+  const tracing = await openTracing(given);
+  // after everything whose last spans it sends
+  shutdown.add('the traces', () => tracing.close(), STEP_TIMEOUT_SECONDS);
   const place = link ? null : await provideDatabase(given);
   steps.begin('loading the service');
   // a service that is not installed whole must not migrate a database
@@ -155,7 +159,8 @@ async function startService(given: Start): Promise<string> {
   shutdown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });
   shutdown.add('the mailer', async () => mailer.close(), STEP_TIMEOUT_SECONDS);
-  const app = await buildApp({ config, database, mailer, logger, lostLogLines, siblings: link ?? undefined });
+  const siblings = link ?? undefined;
+  const app = await buildApp({ config, database, mailer, logger, lostLogLines, siblings, tracing });
   shutdown.add('the background work', () => app.stop(), STEP_TIMEOUT_SECONDS);
   shutdown.add(
     'the server',

@@ -86,7 +86,7 @@ describe('a node of two workers', () => {
     const text = await metricsOf(url);
     expect([...byWorker(text, 'process_start_time_seconds').keys()].sort()).toEqual(['1', '2']);
     expect(text.match(/^# TYPE http_requests_total counter$/gm)).toHaveLength(1);
-    expect(text).toContain('\nworker_deaths_total 0\n');
+    expect(text).toContain('\nplatform_worker_deaths_total 0\n');
     const starts = [...text.matchAll(/^process_start_time_seconds\{worker="\d"\} (.*)$/gm)];
     expect(starts).toHaveLength(2);
   });
@@ -121,7 +121,7 @@ describe('a node of two workers', () => {
     for (const follower of followers) await follower.stop();
 
     const text = await metricsOf(url);
-    expect(text).toContain('\nworker_deaths_total 1\n');
+    expect(text).toContain('\nplatform_worker_deaths_total 1\n');
     expect([...byWorker(text, 'process_start_time_seconds').keys()].sort()).toEqual(['1', '2']);
   });
 

@@ -1,4 +1,5 @@
-import type { Task } from '../kernel/tasks.ts';
+import { activeSpan } from '../kernel/spans.ts';
+import { type Task, TRACE } from '../kernel/tasks.ts';
 import { ADD_IN_TURN } from './turns-of-jobs.ts';
 
 /** A job to add. */
@@ -38,9 +39,12 @@ export class JobQueue {
 
   /** The statement that adds jobs, for the transaction of the change. @throws Error for an undeclared task */
   insertion(jobs: readonly NewJob[]): { text: string; values: [string] } {
-    const rows = jobs.map(({ task, payload, key, runAt, turnOf }) => {
+    // the work of a request that is recorded goes on in its trace
+    const traceparent = activeSpan()?.traceparent;
+    const rows = jobs.map(({ task, payload: given, key, runAt, turnOf }) => {
       if (this.#tasks.get(task.name) !== task) throw new Error(`No service declares the task '${task.name}'.`);
       const turn = turnOf === undefined ? task.name : `${task.name} ${turnOf}`;
+      const payload = traceparent ? { ...given, [TRACE]: traceparent } : given;
       return { task: task.name, payload, tries: task.tries, key, run_at: runAt, turn, lane: this.#laneOf(task) };
     });
     return { text: ADD_IN_TURN, values: [JSON.stringify(rows)] };

@@ -1,3 +1,6 @@
+/** Where the payload of a job has the trace that it goes on with. Tasks do not see it. */
+export const TRACE = 'traceparent';
+
 /** When a task runs on its own. */
 export interface Schedule {
   /** At most once per this many seconds, on the node that looks first. */

@@ -3,6 +3,7 @@ import { Sql } from '../data/sql.ts';
 import { NotificationPages } from '../insight/notifications/notification.pages.ts';
 import { Notifier } from '../insight/notifications/notifier.ts';
 import { UnsubscribeLinks } from '../insight/notifications/unsubscribe-links.ts';
+import { apart } from '../kernel/spans.ts';
 import { EventTail } from '../live/events/event-tail.ts';
 import { WakeUps } from '../live/events/wake-ups.ts';
 import { Seal } from '../platform/keys/seal.ts';
@@ -53,10 +54,11 @@ export function createServices(process: ProcessDeps) {
     replicaReads,
     mail,
     notify: new Notifier(mail, pages, unsubscribeLinks).notify,
-    onCommit() {
-      tail.nudge();
-      wakeUps?.send();
-    },
+    onCommit: () =>
+      apart(() => {
+        tail.nudge();
+        wakeUps?.send();
+      }),
   });
   const tenancy = createTenancy(ground);
   const vault = createVault(ground);

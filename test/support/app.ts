@@ -11,6 +11,7 @@ import type { Logger } from '../../src/platform/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/platform/mail/mail.ts';
 import { type Database, type DatabaseOptions, openDatabase } from '../../src/platform/postgres/database.ts';
 import { Storage } from '../../src/platform/storage/storage.ts';
+import { openTracing } from '../../src/platform/tracing/open-tracing.ts';
 import { createTestDatabase, onServer, takeDatabase } from './database.ts';
 import { expectDocumented, readDocument } from './documented.ts';
 import { facade } from './operations.ts';
@@ -105,7 +106,8 @@ async function start(options: TestAppOptions): Promise<TestApp> {
   );
   const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
-  const app = await buildApp({ config, database, mailer, logger, facade, passwords });
+  const tracing = await openTracing({ config, logger });
+  const app = await buildApp({ config, database, mailer, logger, facade, passwords, tracing });
   await app.server.ready();
   await readDocument(app.server);
   const others: TestApp[] = [];
@@ -115,6 +117,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     await app.server.close();
     await app.stop();
     mailer.close();
+    await tracing.close();
     await database.close();
     await own?.drop();
     if (!env.DATA_DIR) rmSync(dataDir, { recursive: true, force: true });

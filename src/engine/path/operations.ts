@@ -12,14 +12,18 @@ import type { CallerLimit } from '../../access/caller-limit.ts';
 import type { Config } from '../../config.ts';
 import type { Context } from '../../graphql/context.ts';
 import { ApiError, errorCatalogue } from '../../kernel/errors.ts';
+import type { TraceSpan } from '../../kernel/spans.ts';
 import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
+import { noTracing, type Tracing } from '../../platform/tracing/tracing.ts';
 import type { Plan } from '../execution/plan.ts';
 import type { Values } from '../execution/types.ts';
 import { LiveStream, subscribeLive } from '../live/live-stream.ts';
 import { clippedVariables, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
 import { measureOperation } from './limits.ts';
+import { OperationCounts } from './operation-counts.ts';
 import type { OperationRequest } from './operation-request.ts';
+import { operationSpan, runAsSpan } from './operation-span.ts';
 import { emptySelection, isOfArguments, recordRefused } from './refused-operations.ts';
 
 /** The first few errors in variables are enough: each contains the value before it is removed. */
@@ -33,6 +37,7 @@ interface OperationsOptions {
     'graphqlIntrospection' | 'graphqlMaxAliases' | 'graphqlMaxCost' | 'graphqlMaxDepth' | 'graphqlMaxTokens'
   >;
   onFault: (error: unknown, traceId: string) => void;
+  tracing?: Tracing | undefined;
 }
 
 /** The context of an operation: that of the product is inside. */
@@ -63,17 +68,21 @@ function refusalOr(error: unknown): { errors: readonly GraphQLError[] } {
  */
 export class Operations {
   readonly documents: Documents;
+  /** Of the documents that clients sent. */
+  readonly counts = new OperationCounts();
   readonly #schema: GraphQLSchema;
   readonly #limit: CallerLimit;
   readonly #maxCost: number;
   readonly #onFault: OperationsOptions['onFault'];
+  readonly #tracing: Tracing;
 
-  constructor({ schema, limit, config, onFault }: OperationsOptions) {
+  constructor({ schema, limit, config, onFault, tracing = noTracing }: OperationsOptions) {
     this.documents = new Documents(schema, config);
     this.#schema = schema;
     this.#limit = limit;
     this.#maxCost = config.graphqlMaxCost;
     this.#onFault = onFault;
+    this.#tracing = tracing;
   }
 
   /** @throws GraphQLError for a text that is too long or not a document; nothing in it repeats a value of the text */
@@ -96,7 +105,14 @@ export class Operations {
   /** Runs a query or a mutation, unless it is refused. */
   execute(args: ExecutionArgs): Promise<ExecutionResult> | ExecutionResult {
     const plan = this.documents.trustedPlanOf(args.document);
-    return plan === undefined ? this.#executeAsked(args) : this.#run(args, { plan });
+    const run = () => (plan === undefined ? this.#executeAsked(args) : this.#run(args, { plan }));
+    const span = this.#spanOf(args, plan !== undefined);
+    return span ? runAsSpan(span, run) : run();
+  }
+
+  #spanOf(args: ExecutionArgs, isOurs: boolean): TraceSpan | null {
+    const { request } = (args.contextValue as OperationContext).context.anyCaller;
+    return operationSpan(args, { request, isOurs, tracing: this.#tracing });
   }
 
   async #executeAsked(args: ExecutionArgs): Promise<ExecutionResult> {
@@ -104,19 +120,34 @@ export class Operations {
     const asked = askedBy(args);
     const isAdmitted = this.#admitted(asked, context);
     const admitted = isAdmitted instanceof Promise ? await isAdmitted : isAdmitted;
-    if ('errors' in admitted) return admitted;
+    if ('errors' in admitted) return this.counts.add(asked, 'refused', admitted);
     const result = await this.#run(args, admitted);
+    this.counts.add(asked, result.errors ? 'failed' : 'answered', result);
     this.documents.keepGrown(args.document);
     return this.#masked(asked, result, context);
   }
 
   /** Starts a subscription, unless it is refused. @returns the one result of a subscription that did not start */
   async subscribe(args: ExecutionArgs): Promise<LiveStream | ExecutionResult> {
+    const isOurs = this.documents.trustedPlanOf(args.document) !== undefined;
+    const run = async () => {
+      const started = await this.#subscribe(args, isOurs);
+      const outcome = started instanceof LiveStream ? 'answered' : 'failed';
+      return isOurs ? started : this.counts.add(askedBy(args), outcome, started);
+    };
+    const span = this.#spanOf(args, isOurs);
+    if (!span) return run();
+    const started = await runAsSpan(span, run);
+    // it goes on for hours, and what it does then is no part of the request
+    if (started instanceof LiveStream) span.parent?.end();
+    return started;
+  }
+
+  async #subscribe(args: ExecutionArgs, isTrusted: boolean): Promise<LiveStream | ExecutionResult> {
     const { document, operationName, variableValues } = args;
     const operation = args.contextValue as OperationContext;
     const { context } = operation;
     const asked = askedBy(args);
-    const isTrusted = this.documents.trustedPlanOf(document) !== undefined;
     const mask = (shown: ExecutionResult) => (isTrusted ? shown : this.#masked(asked, shown, context));
     const admitted = isTrusted ? null : await this.#admitted(asked, context);
     if (admitted && 'errors' in admitted) return admitted;

@@ -1,8 +1,11 @@
 import type { Job, JobHelpers, TaskList } from 'graphile-worker';
 import type pg from 'pg';
-import { GiveUp, type Task } from '../../kernel/tasks.ts';
+import { apart, spanned, type TraceSpan } from '../../kernel/spans.ts';
+import { GiveUp, type Task, TRACE } from '../../kernel/tasks.ts';
 import { every } from '../every.ts';
 import type { Logger } from '../logger.ts';
+import { traceParentOf } from '../tracing/trace-parent.ts';
+import { noTracing, type Tracing } from '../tracing/tracing.ts';
 import { Scheduler } from './scheduler.ts';
 import { type Lane, Workers } from './workers.ts';
 
@@ -76,6 +79,7 @@ export interface JobsOptions {
   logger: Logger;
   /** Logs faults of the queue itself. */
   onFault: (error: unknown, what: string) => void;
+  tracing?: Tracing;
   /** Delay after which jobs of a killed process are repeated. */
   leaseSeconds?: number;
   /** Pause between two polls; new jobs of this process do not wait for it. Default: one second. */
@@ -213,12 +217,25 @@ export class Jobs {
   async #run(task: Task, payload: unknown, { job, abortSignal }: JobHelpers): Promise<void> {
     this.#running.set(job.id, task.name);
     try {
-      await task.run(objectOf(payload), { jobId: job.id, number: job.attempts, signal: abortSignal });
+      const span = this.#spanOf(job, payload);
+      const work = () => task.run(objectOf(payload), { jobId: job.id, number: job.attempts, signal: abortSignal });
+      await (span ? spanned(span, work) : apart(work));
     } catch (error) {
       this.#failed(job, error);
     } finally {
       this.#running.delete(job.id);
     }
+  }
+
+  /** Goes on with the trace of the request that added the job; a scheduled task begins one. */
+  #spanOf({ task_identifier: task, id, attempts }: Job, payload: unknown): TraceSpan | null {
+    const { tracing = noTracing } = this.#options;
+    if (!tracing.isOn) return null;
+    return tracing.begin(`job ${task}`, {
+      kind: 'consumer',
+      parent: traceParentOf((payload as Record<string, unknown> | null)?.[TRACE]),
+      attributes: { 'messaging.destination.name': task, 'messaging.message.id': id, 'platform.attempt': attempts },
+    });
   }
 
   /**
@@ -243,7 +260,12 @@ export class Jobs {
   }
 }
 
-const objectOf = (payload: unknown): object => (typeof payload === 'object' && payload !== null ? payload : {});
+/** A payload as it was given. */
+function objectOf(payload: unknown): object {
+  if (typeof payload !== 'object' || payload === null) return {};
+  const { [TRACE]: _trace, ...given } = payload as Record<string, unknown>;
+  return given;
+}
 
 function nameOf(error: unknown): string {
   if (!(error instanceof Error)) return 'no error';

@@ -1,5 +1,7 @@
 const HEAD = /^# (?:HELP|TYPE) (\S+)/;
 
+const END = '# EOF';
+
 /** One metric of an exposition: its two comments, and the lines of its values. */
 interface Family {
   head: string[];
@@ -7,7 +9,7 @@ interface Family {
 }
 
 /**
- * Expositions of several processes as one: the values of a metric stand together, below its help and type. Each process
+ * Expositions of several processes in the format of OpenMetrics as one: the values of a metric stand together, below its help and type. Each process
  * gives its values a label of its own, so none is added to another one.
  */
 export function mergedMetrics(texts: readonly string[]): string {
@@ -18,7 +20,7 @@ export function mergedMetrics(texts: readonly string[]): string {
     for (const line of text.split('\n')) {
       const name = HEAD.exec(line)?.[1];
       if (name === undefined) {
-        if (line !== '') family?.values.push(line);
+        if (line !== '' && line !== END) family?.values.push(line);
         continue;
       }
       if (line.startsWith('# HELP')) isKnown = families.has(name);
@@ -27,5 +29,6 @@ export function mergedMetrics(texts: readonly string[]): string {
       if (!isKnown) family.head.push(line);
     }
   }
-  return [...families.values()].map(({ head, values }) => `${[...head, ...values].join('\n')}\n`).join('\n');
+  const lines = [...families.values()].flatMap(({ head, values }) => [...head, ...values]);
+  return `${[...lines, END].join('\n')}\n`;
 }

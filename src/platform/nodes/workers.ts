@@ -176,8 +176,8 @@ export class Workers {
 
   #ownMetrics(): string {
     return (
-      '# HELP worker_deaths_total Workers of this node that ended by themselves.\n' +
-      `# TYPE worker_deaths_total counter\nworker_deaths_total ${this.#deaths}\n`
+      '# HELP platform_worker_deaths Workers of this node that ended by themselves.\n' +
+      `# TYPE platform_worker_deaths counter\nplatform_worker_deaths_total ${this.#deaths}\n`
     );
   }
 

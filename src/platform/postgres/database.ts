@@ -5,6 +5,7 @@ import type { Logger } from '../logger.ts';
 import { rememberStatements } from './pooled-statements.ts';
 import { Replicas } from './replicas.ts';
 import { SET_LIMITS } from './session-limits.ts';
+import { recordStatements } from './statement-span.ts';
 import { Transaction } from './transaction.ts';
 import { CONNECT_TIMEOUT_MS } from './wait-for-database.ts';
 
@@ -136,6 +137,7 @@ function openPool({ url, size, ownsSessions, logger, applicationName }: PoolOpti
     Object.defineProperty(error, 'client', { enumerable: false });
     logger.warn({ err: error }, 'an idle database connection broke');
   });
+  recordStatements(pool);
   return pool;
 }
 

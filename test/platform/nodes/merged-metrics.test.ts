@@ -1,10 +1,11 @@
-import { Counter, Histogram, Registry } from 'prom-client';
+import { Counter, Histogram, type OpenMetricsContentType, Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { mergedMetrics } from '../../../src/platform/nodes/merged-metrics.ts';
 
 /** The exposition of a worker that has counted. */
 async function worker(number: string, count: number, extra = false): Promise<string> {
-  const registry = new Registry();
+  const registry = new Registry<OpenMetricsContentType>();
+  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
   registry.setDefaultLabels({ worker: number });
   new Counter({ name: 'requests_total', help: 'Requests.', labelNames: ['route'], registers: [registry] }).inc(
     { route: '/a # HELP b' },
@@ -16,11 +17,10 @@ async function worker(number: string, count: number, extra = false): Promise<str
 }
 
 it('keeps the values of each worker apart, below one help and type', async () => {
-  expect(mergedMetrics([await worker('1', 2), await worker('2', 0.5, true)])).toBe(`# HELP requests_total Requests.
-# TYPE requests_total counter
+  expect(mergedMetrics([await worker('1', 2), await worker('2', 0.5, true)])).toBe(`# HELP requests Requests.
+# TYPE requests counter
 requests_total{route="/a # HELP b",worker="1"} 2
 requests_total{route="/a # HELP b",worker="2"} 0.5
-
 # HELP seconds Time.
 # TYPE seconds histogram
 seconds_bucket{le="1",worker="1"} 0
@@ -31,13 +31,13 @@ seconds_bucket{le="1",worker="2"} 1
 seconds_bucket{le="+Inf",worker="2"} 1
 seconds_sum{worker="2"} 0.5
 seconds_count{worker="2"} 1
-
-# HELP rare_total Rare.
-# TYPE rare_total counter
+# HELP rare Rare.
+# TYPE rare counter
 rare_total{worker="2"} 1
+# EOF
 `);
 });
 
 it('is empty where nobody has answered', () => {
-  expect(mergedMetrics([])).toBe('');
+  expect(mergedMetrics([])).toBe('# EOF\n');
 });

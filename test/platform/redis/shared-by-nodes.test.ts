@@ -87,8 +87,8 @@ describe('two nodes with one Redis', () => {
     const [a, b] = [await node(), await node()];
     expect(await failuresLetPass([a, b])).toBe(FAILURES);
     expect(await ready(a)).toMatchObject({ code: 200, body: { status: 'ready', redis: { status: 'ok' } } });
-    expect(await metric(b, 'redis_up')).toBe(1);
-    expect(await metric(b, 'redis_failures_total')).toBe(0);
+    expect(await metric(b, 'platform_redis_up')).toBe(1);
+    expect(await metric(b, 'platform_redis_failures_total')).toBe(0);
   });
 
   it('count requests together: a caller has one burst, and is told what is left of it', async () => {
@@ -178,8 +178,8 @@ describe('Redis that is killed', () => {
     expect([code, body.status, body.redis.status]).toEqual([200, 'ready', 'away']);
     expect(body.redis.reason).toMatch(/^[A-Z]+$/);
     expect(Date.parse(body.redis.since!)).toBeLessThanOrEqual(Date.now());
-    expect(await metric(a, 'redis_up')).toBe(0);
-    expect(await metric(a, 'redis_failures_total')).toBeGreaterThan(0);
+    expect(await metric(a, 'platform_redis_up')).toBe(0);
+    expect(await metric(a, 'platform_redis_failures_total')).toBeGreaterThan(0);
 
     await redis.start();
     await waitUntil(async () => (await isShared(a)) && (await isShared(b)) && (await isShared(watched)));
