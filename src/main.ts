@@ -49,12 +49,12 @@ interface Start {
 }
 
 /** Where the database is: as requests reach it, and past a pooler. */
-interface Place {
+interface DatabasePlace {
   url: string;
   directUrl: string;
 }
 
-async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<Place> {
+async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<DatabasePlace> {
   if (config.databaseUrl) {
     const place = { url: config.databaseUrl, directUrl: config.databaseDirectUrl ?? config.databaseUrl };
     steps.begin('connecting to the database');
@@ -69,7 +69,7 @@ async function provideDatabase({ config, logger, shutdown, steps }: Start): Prom
   return { url: embedded.url, directUrl: embedded.url };
 }
 
-async function migrateDatabase({ directUrl }: Place, { steps }: Start): Promise<void> {
+async function migrateDatabase({ directUrl }: DatabasePlace, { steps }: Start): Promise<void> {
   let isTold = false;
   await migrate(directUrl, migrationsDir, (progress) => {
     if (!isTold) steps.begin('migrating the database', progress);
@@ -79,7 +79,7 @@ async function migrateDatabase({ directUrl }: Place, { steps }: Start): Promise<
 }
 
 /** @returns what to open the database with when a pooler stands before it */
-async function seePooler({ url, directUrl }: Place, { config }: Start) {
+async function seePooler({ url, directUrl }: DatabasePlace, { config }: Start) {
   if (!config.databaseUrl || !(await isPooled(url))) return undefined;
   await refuseUnfitPooler(url);
   // jobs work through it as well, where nothing leads past it
