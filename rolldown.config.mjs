@@ -16,6 +16,7 @@ export const outside = [
   '@node-rs/argon2',
   'pino',
   'graphile-worker',
+  'ioredis',
   '@fastify/swagger',
   '@fastify/swagger-ui',
 ];
@@ -34,6 +35,7 @@ export default defineConfig({
     backup: 'dist/src/commands/backup.js',
     restore: 'dist/src/commands/restore.js',
     doctor: 'dist/src/commands/doctor.js',
+    adopt: 'dist/src/commands/adopt.js',
     'keys-rotate': 'dist/src/commands/keys-rotate.js',
     // what runs in processes and threads of its own
     'extraction-process': 'dist/src/knowledge/indexing/text/extraction-process.js',

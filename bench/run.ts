@@ -3,10 +3,10 @@
 // and what they do to others; `bombs`: only what they and hostile files do to other requests; `graphql`: only
 // `/graphql`; `instances`: only tool instances; `entities`: only the knowledge graph; `artifacts`: only artifacts;
 // `writes`: only changes; `files`: only uploads and downloads; `uploads`: only the memory of large ones; `streams`:
-// only event streams; `live` (also `npm run bench -- live`): only the stream of REST, in sizes of BENCH_IDLE,
-// BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`; `search`: only queries; `activity`:
-// only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `reads`: without growth,
-// hostile documents and streams.
+// only event streams; `traces`: only what traces cost a request; `live` (also `npm run bench -- live`): only the stream
+// of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`;
+// `search`: only queries; `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS`
+// records; `nodes`: only a node of 1, 2 and 4 processes; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -31,10 +31,12 @@ import { hostileSockets } from './cases/hostile-sockets.ts';
 import { instances } from './cases/instances.ts';
 import { live } from './cases/live.ts';
 import { models } from './cases/models.ts';
+import { nodes } from './cases/nodes.ts';
 import { search } from './cases/search.ts';
 import { secrets } from './cases/secrets.ts';
 import { type StreamServers, streams } from './cases/streams.ts';
 import { tokens } from './cases/tokens.ts';
+import { TRACED, traces } from './cases/traces.ts';
 import { growth, SMALL, workspaces } from './cases/workspaces.ts';
 import { writes } from './cases/writes.ts';
 import type { Rounds } from './load.ts';
@@ -56,6 +58,7 @@ const large = Number(process.env.BENCH_ROWS ?? 1_000_000);
 const records = Number(process.env.BENCH_RECORDS ?? 10_000_000);
 
 async function throughput(env: Record<string, string>): Promise<void> {
+  if (only === 'nodes') return nodes(PRODUCT, env, env.DATABASE_URL!, rounds);
   const running: ServerProcess[] = [];
   const started = async (name: string, args: string[]) => {
     const server = await ServerProcess.start(name, args, env);
@@ -70,6 +73,12 @@ async function throughput(env: Record<string, string>): Promise<void> {
     if (only === 'analytics') return await analytics(product, url, rounds);
     if (only === 'bombs') return await bombs(product, await register(product), rounds);
     if (only === 'uploads') return await freshUploads(env, product);
+    if (only === 'traces') {
+      const account = await register(product);
+      await seedWorkspaces(url, account, SMALL);
+      for (const [name, more] of TRACED) running.push(await ServerProcess.start(name, PRODUCT, { ...env, ...more }));
+      return await traces(running, account, rounds);
+    }
     if (only === 'graphql') {
       const account = await register(product);
       await seedWorkspaces(url, account, SMALL);

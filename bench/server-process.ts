@@ -11,6 +11,11 @@ const COLLECTIONS = 20;
 /** Arguments of Node for servers of which {@link ServerProcess.heldMiB} is asked. */
 export const COLLECTING = ['--expose-gc', '--import', './bench/servers/collect.mjs'];
 
+function cpuSecondsOf(pid: number | string): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
 /** A server under load, in its own process. */
 export class ServerProcess {
   readonly name: string;
@@ -48,8 +53,14 @@ export class ServerProcess {
 
   /** Seconds of CPU used so far, user and system. */
   cpuSeconds(): number {
-    const fields = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+    return cpuSecondsOf(this.#child.pid!);
+  }
+
+  /** The same with the processes that it started. */
+  cpuSecondsOfAll(): number {
+    const { pid } = this.#child;
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+    return children.filter(Boolean).reduce((sum, child) => sum + cpuSecondsOf(child), this.cpuSeconds());
   }
 
   /** Resident memory in MiB. */

@@ -57,7 +57,7 @@ const form = new GraphQLDirective({
   name: 'form',
   description:
     'Beside `@body`: the body may also be a form without files (`application/x-www-form-urlencoded`). Its fields are ' +
-    'those of the input object, in any spelling: `SAMLResponse` is `saml_response`.',
+    'the fields of the input object, in any spelling: `SAMLResponse` is `saml_response`.',
   locations: [VARIABLE_DEFINITION],
 });
 const range = new GraphQLDirective({

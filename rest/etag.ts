@@ -54,7 +54,7 @@ export function etagReader(
   const own = found.find(({ isOwn }) => isOwn);
   if (!own) return null;
   // a version that is not removed would be shown
-  if (found.length > 1) problems.push(problemAt(node, 'The answer has more versions than one @etag.'));
+  if (found.length > 1) problems.push(problemAt(node, 'An answer can have only one @etag.'));
   const keys = [...path.map(({ key }) => key), ...own.path];
   return ({ data }) => take(data, keys);
 }

@@ -121,7 +121,7 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   const { operations } = facade;
   for (const name of Object.keys(options.before ?? {}))
     if (!operations.some((operation) => operation.name === name))
-      throw new Error(`Something runs before the operation '${name}', and no document has it.`);
+      throw new Error(`A hook is declared for the operation '${name}', and no document has it.`);
   for (const { document } of operations) options.runner.add(document);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   server.addHook('preClose', async () => {
@@ -150,7 +150,7 @@ const bodyKindOf = ({ body }: CompiledOperation): BodyKind =>
   body === null ? 'none' : body.takesForm ? 'fields' : body.fileField === null ? 'json' : 'form';
 
 function receiverOf({ files }: RestOptions): FileReceiver {
-  if (!files) throw new Error('A document has @upload, and nothing stores its files.');
+  if (!files) throw new Error('A document uses @upload, but no file store is configured.');
   return files;
 }
 
@@ -274,7 +274,7 @@ function streamHandler(
     const source = await options.runner.subscribe(operation.document, context, variables);
     if (!(source instanceof LiveStream)) {
       operation.bodyOf(source, request);
-      throw new Error(`The subscription '${operation.name}' gave neither events nor an error.`);
+      throw new Error(`The subscription '${operation.name}' returned neither events nor an error.`);
     }
     return streams.send(reply, source, {
       status: operation.status,

@@ -28,7 +28,7 @@ export function responseOf(
       : null;
   const isEmpty = has(node, 'empty') || status === 204;
   const isNothing = has(node, 'nothing');
-  if (isNothing && isEmpty) problems.push(problemAt(node, '@nothing answers a body, 204 and @empty do not.'));
+  if (isNothing && isEmpty) problems.push(problemAt(node, '@nothing sends a body: it excludes 204 and @empty.'));
   if (has(node, 'empty') && status && status !== 204)
     problems.push(problemAt(node, `@empty answers 204, not ${status}.`));
   if (status && (status < 200 || status > 299)) problems.push(problemAt(node, `${status} is no status of success.`));

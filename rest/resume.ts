@@ -16,8 +16,9 @@ export function resumeProblems(operation: OperationDefinitionNode, { eventId }: 
   if (!id && !variable) return [];
   const node = id ?? variable;
   if (operation.operation !== 'subscription') return [problemAt(node, 'Only a subscription has frames with an id.')];
-  if (!id) return [problemAt(node, '@lastEventId needs a field with @eventId, which says what the client sends.')];
-  if (!variable) return [problemAt(node, '@eventId needs a variable with @lastEventId, which takes it again.')];
+  if (!id)
+    return [problemAt(node, '@lastEventId needs a field with @eventId: the client sends the value of that field.')];
+  if (!variable) return [problemAt(node, '@eventId needs a variable with @lastEventId, which receives the value.')];
   const problems = [...moreIds, ...moreVariables].map((more) => problemAt(more, 'A frame has one id.'));
   if (eventId === null) problems.push(problemAt(id, '@eventId stands on a plain field of the @body object.'));
   if (variable.directives?.some(({ name }) => name.value === 'header'))

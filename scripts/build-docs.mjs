@@ -1,5 +1,6 @@
 // Renders `docs/` to the pages that the service has at `/docs/`: HTML, the index of their search, the Markdown itself
 // and `llms.txt`. All links are relative, so that the pages work below any path of a proxy.
+// Pictures, and files that pages lead to, are beside them.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -51,6 +52,8 @@ function build() {
     write(`${/(?:^|\/)$/.test(page.path) ? `${page.path}index` : page.path}.html`, framed(frame, page, chapters, html));
     write(page.file, page.markdown);
   }
+  for (const file of filesBelow(source).filter((name) => /\.(?:svg|json|yaml)$/.test(name)))
+    write(path.relative(source, file).replaceAll(path.sep, '/'), readFileSync(file, 'utf8'));
   for (const file of ['docs.css', 'docs.js'])
     write(`assets/${file}`, readFileSync(path.join(root, 'public', 'docs', file), 'utf8'));
   write('search.json', JSON.stringify(indexOf(parts)));

@@ -24,7 +24,7 @@ const built = {
   ],
   outputs: [
     'dist/src/main.js',
-    ...['main', 'vault', 'files', 'documents', 'doctor', 'backup', 'restore', 'keys-rotate'].map(
+    ...['main', 'vault', 'files', 'documents', 'doctor', 'backup', 'restore', 'adopt', 'keys-rotate'].map(
       (name) => `dist/service/${name}.js`,
     ),
     ...['extraction-process', 'extraction-guard', 'check-thread'].map((name) => `dist/service/${name}.js`),

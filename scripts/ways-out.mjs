@@ -9,6 +9,7 @@ const EXCEPTIONS = [
   { from: 'src/platform/outbound/', uses: ['undici', 'node:dns/promises'], why: 'the one outbound client' },
   { from: 'src/platform/mail/', uses: ['nodemailer'], why: 'the mail server that the operator names' },
   { from: 'src/platform/postgres/', uses: ['pg', '@prisma/adapter-pg'], why: 'the database that the operator names' },
+  { from: 'src/platform/redis/', uses: ['ioredis'], why: 'the Redis that the operator names' },
   {
     from: 'src/platform/storage/',
     uses: ['flydrive', '@aws-sdk/client-s3'],
@@ -32,9 +33,19 @@ const EXCEPTIONS = [
     uses: ['node:child_process'],
     why: 'asks the system which process holds a lock',
   },
+  {
+    from: 'src/platform/nodes/work',
+    uses: ['node:cluster'],
+    why: 'the workers of a node, which share its socket; a process calls nobody by it',
+  },
   { from: 'src/platform/garbage-collector.', uses: ['node:v8'], why: 'a setting of the engine, which calls nobody' },
   { from: 'src/tools/connections/oauth-provider.', uses: ['openid-client'], why: 'OAuth, through the outbound client' },
   { from: 'src/identity/sso/oidc/', uses: ['openid-client'], why: 'OpenID Connect, through the outbound client' },
+  {
+    from: 'src/platform/tracing/',
+    uses: ['@opentelemetry/exporter-trace-otlp-http', '@opentelemetry/exporter-trace-otlp-proto'],
+    why: 'the collector of traces that the operator names',
+  },
   { from: 'src/platform/jobs/', uses: ['graphile-worker'], why: 'runs over the pool of the database' },
 ];
 
@@ -58,6 +69,10 @@ const HARMLESS_PACKAGES = new Set([
   '@fastify/websocket',
   '@graphql-yoga/render-graphiql',
   '@node-rs/argon2',
+  '@opentelemetry/api', // records nothing by itself
+  '@opentelemetry/core',
+  '@opentelemetry/resources', // reads variables
+  '@opentelemetry/sdk-trace-base', // sends through the exporter that it is given
   '@pothos/core',
   '@pothos/plugin-prisma',
   '@zxcvbn-ts/language-common',

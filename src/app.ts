@@ -9,6 +9,7 @@ import { fastifyOptions, type OperationFacts, type RestOptions, restPlugin } fro
 import { Admission } from './access/admission.ts';
 import { CallerLimit } from './access/caller-limit.ts';
 import type { Passwords } from './access/passwords.ts';
+import { followSigningKeys, joinService } from './access/shared-keys.ts';
 import { SigningKeys } from './access/signing-keys.ts';
 import type { Config } from './config.ts';
 import { Operations } from './engine/path/operations.ts';
@@ -35,10 +36,12 @@ import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
 import { addHealth } from './http/health.ts';
 import { idempotency, storedAnswers } from './http/idempotency.ts';
+import { addLeaving, closeInQuiet } from './http/leaving.ts';
 import { addMetrics } from './http/metrics.ts';
 import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
+import { addRequestSpans } from './http/request-spans.ts';
 import { addUploadDiscovery, RESUMABLE_UPLOAD_HEADERS } from './http/resumable-uploads.ts';
 import { addSchemaDocuments } from './http/schema-documents.ts';
 import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
@@ -46,7 +49,9 @@ import { addStartPage } from './http/start-page.ts';
 import { addUnsubscribePage } from './http/unsubscribe-page.ts';
 import { Expectation } from './kernel/expectation.ts';
 import type { Owner } from './kernel/owner.ts';
+import { apart } from './kernel/spans.ts';
 import { scheduled, type Task } from './kernel/tasks.ts';
+import { hasKeptFiles } from './knowledge/files/kept-files.ts';
 import { asyncApi } from './live/events/async-api.ts';
 import { EventLag } from './live/events/event-lag.ts';
 import { operationsDir, version } from './paths.ts';
@@ -60,10 +65,14 @@ import { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
 import { type Logger, requestLogger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
+import { StoreCheck } from './platform/nodes/store-check.ts';
+import type { Siblings } from './platform/nodes/worker-link.ts';
 import { Outbound } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
+import { RedisLink } from './platform/redis/redis-link.ts';
+import { noTracing, type Tracing } from './platform/tracing/tracing.ts';
 import { writeBuiltInTools } from './tools/tools/built-in-tools.ts';
 import { customActionSchemas } from './tools/tools/custom-action-schemas.ts';
 import { Retention } from './wiring/retention.ts';
@@ -81,6 +90,10 @@ export interface AppDeps {
   facade?: Facade;
   /** Lines of the log that were lost, of a process whose log may lose some. */
   lostLogLines?: () => number;
+  /** The other workers of the node, if the process is one of several. */
+  siblings?: Siblings | undefined;
+  /** By default, no traces are made. Whoever gives it closes it. */
+  tracing?: Tracing;
   /** How passwords are hashed: a test need not wait for what makes guessing expensive. */
   passwords?: Passwords;
 }
@@ -92,20 +105,24 @@ export interface App {
   owners: readonly Owner[];
   retention: Retention;
   jobs: Jobs;
+  /** Answers for so many more seconds, and tells proxies to ask other nodes. */
+  leave(seconds: number): Promise<void>;
   /** Ends streams and writes the data that is still in memory. Call it after the server has stopped accepting. */
   stop(): Promise<void>;
 }
 
 /** The whole service without the process: it reads no environment variables and does not listen yet. */
 export async function buildApp(deps: AppDeps): Promise<App> {
-  const { config, database, logger } = deps;
+  const { config, database, logger, tracing = noTracing } = deps;
   const rootKeys = await RootKeys.open(config, database);
   const keys = await SigningKeys.open(config.keysDir);
   const secret = Buffer.from(appSecret(config));
-  const server = createServer(config, logger);
+  await joinService(config, keys, database);
+  const server = createServer(config, logger, tracing);
   const outages = new OutageLog(logger);
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const outbound = new Outbound({ config, logger });
+  const redis = config.redisUrl ? await RedisLink.open({ url: config.redisUrl, secret, logger }) : null;
   const { services, open, replicaReads } = createServices({
     ...deps,
     outbound,
@@ -114,12 +131,15 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     appSecret: secret,
     publicUrl: () => config.publicUrl ?? listeningUrl(server, config),
     onFault: logFault,
+    redis,
   });
   const toolsWritten = writeBuiltInTools(services.sql); // while the routes are made
   toolsWritten.catch(() => undefined); // reported where it is awaited
+  const storeCheck = storeCheckOf(deps, services, logFault);
   const eventLag = new EventLag(services.sql, logger);
-  const limit = new CallerLimit(config);
+  const limit = new CallerLimit(config, services.budgets);
   const admission = new Admission(services.authentication, limit);
+  const leaving = addLeaving(server);
   endUnusedConnections(server);
   cutOffSlowSenders(server, { timeoutMs: ARRIVAL_MS });
   cutOffSlowReaders(server, { timeoutMs: config.writeTimeoutSeconds * 1_000 });
@@ -129,10 +149,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   await addPlugins(server, config, open);
   addRequestContext(server, config);
   if (replicaReads) addConsistency(server, replicaReads);
+  addRequestSpans(server, tracing);
   addAdmission(server, admission);
   addRequestLog(server, logger);
   addFailureRecords(server, open, schema);
-  addHealth(server, { database, keys, eventLag });
+  addHealth(server, { database, keys, eventLag, redis, storeCheck, leaving, siblings: deps.siblings });
   addAccountPages(server);
   addUnsubscribePage(server, open, acceptFields);
   addCallbackPage(server, config);
@@ -156,7 +177,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   });
   const onResolverFault = (error: unknown, traceId: string) =>
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
-  const operations = new Operations({ schema, limit, config, onFault: onResolverFault });
+  const operations = new Operations({ schema, limit, config, onFault: onResolverFault, tracing });
   const { documents } = operations;
   const registered = new RegisteredDocuments(services.sql);
   const persisted = new PersistedDocuments({ documents, registered, persistedOnly: config.persistedOnly });
@@ -168,6 +189,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     admission,
     limit,
     persisted,
+    tracing,
     onFault: onResolverFault,
   });
   addGraphQL(server, { ...config, endpoint, read: plainReader(documents, persisted), socket });
@@ -184,20 +206,40 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
   services.vault.declare(secretReferencesOf(owners));
   services.jobQueue.declare(tasksOf(owners, retention));
-  const jobs = new Jobs({ pool: database.directPool, tasks: services.jobQueue.tasks, logger, onFault: logFault });
-  services.jobQueue.onAdded(() => jobs.wake());
-  addMetrics(server, { services, pool: database.pool, replicaReads, eventLag, jobs, lostLogLines: deps.lostLogLines });
-  await Promise.all([toolsWritten, services.storage.load()]);
+  const jobs = new Jobs({
+    pool: database.directPool,
+    tasks: services.jobQueue.tasks,
+    logger,
+    onFault: logFault,
+    tracing,
+  });
+  services.jobQueue.onAdded(() => apart(() => jobs.wake()));
+  addMetrics(server, {
+    services,
+    pool: database.pool,
+    replicaReads,
+    eventLag,
+    jobs,
+    operations: operations.counts,
+    tracing,
+    lostLogLines: deps.lostLogLines,
+    redis,
+    siblings: deps.siblings,
+  });
+  closeInQuiet(server);
+  await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
+  const endStoreCheck = storeCheck.follow();
+  const endKeyWatch = followSigningKeys(keys, database, (error) => logFault(error, 'a rotation was not noted'));
   const endLagWatch = every(
     5_000,
     () => eventLag.watch(),
-    (error) => logFault(error, 'the lag of events is not known'),
+    (error) => logFault(error, 'the event lag could not be measured'),
   );
   const stop = async (): Promise<void> => {
     services.tail.close();
     // jobs first: a call that is cut off in the middle may have changed something at its target
-    await Promise.all([jobs.stop(), endLagWatch()]);
+    await Promise.all([jobs.stop(), endLagWatch(), endStoreCheck(), endKeyWatch()]);
     await services.textExtraction.close();
     await services.samlChecks.close();
     await outbound.close();
@@ -205,9 +247,26 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     services.auth.recordFailures();
     await services.activity.flush();
     await services.tokenUses.flush();
+    await redis?.close();
   };
-  return { server, services, owners, retention, jobs, stop };
+  return { server, services, owners, retention, jobs, leave: (seconds) => leaving.begin(seconds), stop };
 }
+
+const storeCheckOf = (
+  { database, logger }: AppDeps,
+  { storage, sql }: Pick<Runtime, 'storage' | 'sql'>,
+  onFault: (error: unknown, what: string) => void,
+): StoreCheck =>
+  new StoreCheck({
+    storage,
+    database,
+    hasFiles: (of) => hasKeptFiles((text, values) => sql.read(text, values), of),
+    onFault: (error) => onFault(error, 'the store of files could not be checked'),
+    onChange: (problem) => {
+      if (problem === null) logger.info('the files of the service are here');
+      else logger.error(`no file is stored or sent: ${problem}`);
+    },
+  });
 
 const MAX_HEADER_BYTES = 32 * 1024;
 /** How long the head of a request, and a body that is no file, may take to arrive. */
@@ -223,14 +282,14 @@ function refuseSchema(): never {
   throw new Error('Requests and answers are validated by the GraphQL schema, not by schemas of a route.');
 }
 
-function createServer(config: Config, logger: Logger): FastifyInstance {
+function createServer(config: Config, logger: Logger, tracing: Tracing): FastifyInstance {
   return Fastify({
     ...fastifyOptions,
     http: { maxHeaderSize: MAX_HEADER_BYTES, headersTimeout: ARRIVAL_MS },
     bodyLimit: config.bodyLimitBytes,
     loggerInstance: logger as FastifyBaseLogger,
     childLoggerFactory: (parent, { trace_id: traceId }) => requestLogger(parent as Logger, String(traceId)),
-    genReqId: (request) => traceIdOf(request.headers),
+    genReqId: (request) => traceIdOf(request.headers, tracing.newTraceId.bind(tracing)),
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'trace_id' }),
     schemaController: { compilersFactory: noSchemas },
     // other bodies than files have to arrive within a minute; responses may take longer, because streams do
@@ -314,7 +373,7 @@ const faults: FaultHandling = {
   shown: callerErrorOfAny,
   onFault(error, request) {
     // who is gone gets no answer, and is no fault of ours
-    if (request.raw.readableAborted) request.log.info({ err: messageOf(error) }, 'the client broke off');
+    if (request.raw.readableAborted) request.log.info({ err: messageOf(error) }, 'the client closed the connection');
     else request.log.error({ err: error }, 'a request failed');
   },
 };

@@ -9,6 +9,7 @@ import { outboundSettings } from './platform/settings/outbound-settings.ts';
 import { serverSettings } from './platform/settings/server-settings.ts';
 import { withSettingFiles } from './platform/settings/setting-files.ts';
 import { storageSettings } from './platform/settings/storage-settings.ts';
+import { tracingSettings } from './platform/settings/tracing-settings.ts';
 import type { Setting } from './setting.ts';
 
 /** Every variable that the service reads, by its name in {@link Config}, in the order of the documentation. */
@@ -19,6 +20,7 @@ const settings = {
   ...accountSettings,
   ...limitSettings,
   ...graphqlSettings,
+  ...tracingSettings,
 } as const;
 
 type Settings = typeof settings;

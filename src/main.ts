@@ -4,10 +4,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { type Config, commandLine, ignoredVariables, loadConfig, logFormatOf } from './config.ts';
 import { baseUrl } from './http/base-url.ts';
-import { migrationsDir } from './paths.ts';
+import { migrationsDir, moduleOf } from './paths.ts';
 import { tuneGarbageCollector } from './platform/garbage-collector.ts';
 import { LogOutput } from './platform/log-output.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
+import { WorkerLink } from './platform/nodes/worker-link.ts';
+import { Workers } from './platform/nodes/workers.ts';
+import type { DatabasePlace } from './platform/postgres/database.ts';
 import { migrate } from './platform/postgres/migrate.ts';
 import { isPooled, keepLimits, refuseUnfitPooler } from './platform/postgres/pooler.ts';
 import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
@@ -15,6 +18,7 @@ import { hasDatabase } from './platform/postgres/postgres-folder.ts';
 import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
 import { ReadableLog } from './platform/readable-log.ts';
 import { StartSteps } from './platform/start-steps.ts';
+import { openTracing } from './platform/tracing/open-tracing.ts';
 import { Shutdown } from './shutdown.ts';
 import { settingFaults, startFault } from './start-fault.ts';
 
@@ -46,6 +50,10 @@ interface Start {
   shutdown: Shutdown;
   steps: StartSteps;
   lostLogLines: () => number;
+  /** The parent, of a process that is one of several workers. */
+  link: WorkerLink | null;
+  /** When there is no service left to run. */
+  onGone: (reason: string) => void;
 }
 
 /** Where the database is: as requests reach it, and past a pooler. */
@@ -86,6 +94,14 @@ async function seePooler({ url, directUrl }: DatabasePlace, { config }: Start) {
   return { directUrl: (await isPooled(directUrl)) ? url : directUrl };
 }
 
+/** Migrates it. @returns what to open it with */
+async function prepareDatabase(place: Place, given: Start): Promise<DatabasePlace> {
+  const pooled = await seePooler(place, given);
+  await migrateDatabase(place, given);
+  if (pooled) await keepLimits(place.url);
+  return { url: place.url, pooled };
+}
+
 /** Stops accepting at once. Requests in flight get a grace period, then their connections are closed. */
 async function closeServer(server: FastifyInstance, graceSeconds: number): Promise<void> {
   const closed = new AbortController();
@@ -102,8 +118,21 @@ async function closeServer(server: FastifyInstance, graceSeconds: number): Promi
   await cut;
 }
 
-async function start(given: Start): Promise<string> {
-  const { config, logger, shutdown, steps, lostLogLines } = given;
+/** The processes of a node: this one starts the database and migrates it, and the workers do all else. */
+async function startWorkers(given: Start): Promise<string> {
+  const { config, logger, shutdown, steps, onGone } = given;
+  const database = await prepareDatabase(await provideDatabase(given), given);
+  steps.begin('starting the workers', { workers: config.workers });
+  const program = { ...moduleOf('main'), args: process.argv.slice(2) };
+  const workers = new Workers({ count: config.workers, database, program, logger, onGone });
+  const seconds = config.shutdownDelaySeconds + config.shutdownTimeoutSeconds + 4 * STEP_TIMEOUT_SECONDS;
+  shutdown.add('the workers', () => workers.stop(seconds * 1_000), seconds + STEP_TIMEOUT_SECONDS);
+  return workers.start();
+}
+
+/** The service in this process. A worker finds its database ready. */
+async function startService(given: Start): Promise<string> {
+  const { config, logger, shutdown, steps, lostLogLines, link } = given;
   // the modules of the service, most of the time of a start, load while the database starts
   const modules = Promise.all([
     import('./app.ts'),
@@ -111,18 +140,18 @@ async function start(given: Start): Promise<string> {
     import('./platform/mail/mail.ts'),
   ]);
   modules.catch(() => undefined); // reported where it is awaited
-  const place = await provideDatabase(given);
+  const tracing = await openTracing(given);
+  // after everything whose last spans it sends
+  shutdown.add('the traces', () => tracing.close(), STEP_TIMEOUT_SECONDS);
+  const place = link ? null : await provideDatabase(given);
   steps.begin('loading the service');
   // a service that is not installed whole must not migrate a database
   const [{ buildApp }, { openDatabase }, { createMailer }] = await modules;
-  const pooled = await seePooler(place, given);
-  await migrateDatabase(place, given);
-  if (pooled) await keepLimits(place.url);
+  const prepared = place ? await prepareDatabase(place, given) : link!.database;
 
   steps.begin('preparing the routes');
   const database = openDatabase({
-    url: place.url,
-    pooled,
+    ...prepared,
     readUrls: config.databaseReadUrls,
     poolSize: config.databasePoolSize,
     logger,
@@ -130,13 +159,17 @@ async function start(given: Start): Promise<string> {
   shutdown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });
   shutdown.add('the mailer', async () => mailer.close(), STEP_TIMEOUT_SECONDS);
-  const app = await buildApp({ config, database, mailer, logger, lostLogLines });
+  const siblings = link ?? undefined;
+  const app = await buildApp({ config, database, mailer, logger, lostLogLines, siblings, tracing });
   shutdown.add('the background work', () => app.stop(), STEP_TIMEOUT_SECONDS);
   shutdown.add(
     'the server',
     () => closeServer(app.server, config.shutdownTimeoutSeconds),
     config.shutdownTimeoutSeconds + STEP_TIMEOUT_SECONDS,
   );
+  const { shutdownDelaySeconds } = config;
+  if (shutdownDelaySeconds > 0)
+    shutdown.add('to answer', () => app.leave(shutdownDelaySeconds), shutdownDelaySeconds + STEP_TIMEOUT_SECONDS);
 
   await app.server.listen({ host: config.host, port: config.port });
   const { port } = app.server.server.address() as AddressInfo;
@@ -166,13 +199,17 @@ function announce(base: string, { config: { publicUrl, host, port, logFormat }, 
 async function main(): Promise<void> {
   tuneGarbageCollector();
   const config = readConfig();
-  const output = new LogOutput(process.stdout.fd);
+  const link = await WorkerLink.open();
+  const isAlone = config.workers === 1;
+  const output = isAlone ? new LogOutput(process.stdout.fd) : LogOutput.shared(process.stdout.fd);
   const readable = config.logFormat === 'text' ? new ReadableLog(output) : undefined;
-  const logger = createLogger(config, readable ?? output);
-  for (const sentence of ignoredVariables(config)) logger.warn(sentence);
+  const ownLogger = createLogger(config, readable ?? output);
+  const logger = link ? ownLogger.child({ worker: link.number }) : ownLogger;
+  if (!link) for (const sentence of ignoredVariables(config)) logger.warn(sentence);
   const shutdown = new Shutdown();
-  const showBelow = process.stdout.isTTY && readable ? (text: string) => readable.showBelow(text) : undefined;
-  const steps = new StartSteps(logger, showBelow);
+  const showBelow = process.stdout.isTTY && readable && !link ? (text: string) => readable.showBelow(text) : undefined;
+  // the parent tells of the start
+  const steps = new StartSteps(link ? createLogger({ logLevel: 'silent' }) : logger, showBelow);
   let isStopping = false;
 
   const stop = async (exitCode: number): Promise<void> => {
@@ -183,20 +220,28 @@ async function main(): Promise<void> {
     process.exit(isClean ? exitCode : 1);
   };
   const onSignal = (signal: NodeJS.Signals): void => {
+    // a terminal sends its signals to workers as well
+    if (isStopping && link) return;
     if (isStopping) {
       logger.warn({ signal }, 'second signal: exit without waiting');
       void output.flush(LAST_LINES_MS).then(() => process.exit(1));
       return;
     }
-    logger.info({ signal }, 'stopping');
+    logger[link ? 'debug' : 'info']({ signal }, 'stopping');
     void stop(0);
   };
   const onFault = (error: unknown): void => {
-    logger.fatal({ err: error }, 'a fault that nothing handled');
+    logger.fatal({ err: error }, 'an unhandled error');
     if (!isStopping) void stop(1);
   };
-  const given: Start = { config, logger, shutdown, steps, lostLogLines: () => output.lost };
-  const starting = start(given).finally(() => steps.end());
+  const onGone = (reason: string): void => {
+    if (isStopping) return;
+    sayFault(`The service ends, because its workers do. ${reason}`, config.logFormat);
+    void stop(1);
+  };
+  const given: Start = { config, logger, shutdown, steps, lostLogLines: () => output.lost, link, onGone };
+  const starting = (isAlone || link ? startService(given) : startWorkers(given)).finally(() => steps.end());
+  link?.onStop(() => onSignal('SIGTERM'));
   process
     .on('SIGTERM', onSignal)
     .on('SIGINT', onSignal)
@@ -204,9 +249,13 @@ async function main(): Promise<void> {
     .on('unhandledRejection', onFault);
 
   try {
-    announce(await starting, given, output);
+    const base = await starting;
+    if (link) link.ready(base);
+    else announce(base, given, output);
   } catch (error) {
-    sayFault(`The service could not start. ${startFault(error, config)}`, config.logFormat);
+    const fault = startFault(error, config);
+    if (link) link.fault(fault);
+    else sayFault(`The service could not start. ${fault}`, config.logFormat);
     logger.debug({ err: error }, 'the service could not start');
     if (!isStopping) await stop(1);
   }

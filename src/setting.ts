@@ -61,6 +61,15 @@ export function integer(min: number, max: number): SettingKind<number> {
   return { mustBe: `an integer from ${min} to ${max}`, schema };
 }
 
+/** A number from 1, or `auto`. */
+export function count(max: number, auto: () => number): SettingKind<number> {
+  const schema = z
+    .string()
+    .transform((value) => (value === 'auto' ? Math.min(auto(), max) : /^\d{1,6}$/.test(value) ? Number(value) : 0))
+    .refine((value) => value >= 1 && value <= max);
+  return { mustBe: `an integer from 1 to ${max}, or auto`, schema };
+}
+
 /** true/false, 1/0, yes/no, on/off in any case. */
 export const flag: SettingKind<boolean> = {
   mustBe: 'one of true, false, 1, 0, yes, no, on, off',

@@ -10,11 +10,15 @@ interface Fault extends Error {
 
 type Settings = Pick<Config, 'host' | 'port' | 'dataDir'>;
 
+/** `bind` is that of a worker, for which its parent listens. */
+const LISTENING = new Set(['listen', 'bind', 'getaddrinfo']);
+
 /** Errors of `listen`, by their codes. */
 const listening: Record<string, (config: Settings) => string> = {
   EADDRINUSE: ({ host, port }) => `Port ${port} of ${host} is in use. Stop the other process, or set PORT.`,
   EADDRNOTAVAIL: ({ host }) =>
-    `HOST is '${host}', which is no address of this machine. Set HOST to one of them, or to 0.0.0.0 for all.`,
+    `HOST is '${host}', which is not an address of this machine. ` +
+    'Set HOST to an address of this machine, or to 0.0.0.0 for all addresses.',
   ENOTFOUND: ({ host }) => `HOST is '${host}', a name that has no address. Set HOST to an address of this machine.`,
   EACCES: ({ port }) => `This user may not listen on port ${port}. Set PORT to 1024 or higher.`,
 };
@@ -23,8 +27,8 @@ const listening: Record<string, (config: Settings) => string> = {
 const filing: Record<string, (at: string) => string> = {
   EACCES: (at) => `This user may not write to ${at}. Give the folder to the user of the service, or set DATA_DIR.`,
   EPERM: (at) => `This user may not write to ${at}. Give the folder to the user of the service, or set DATA_DIR.`,
-  ENOTDIR: (at) => `${at} cannot be made, because a part of this path is a file. Set DATA_DIR to a folder.`,
-  EROFS: (at) => `${at} is on a disk that is read-only. Set DATA_DIR to a folder that can be written.`,
+  ENOTDIR: (at) => `${at} cannot be created, because a part of this path is a file. Set DATA_DIR to a folder.`,
+  EROFS: (at) => `${at} is on a read-only disk. Set DATA_DIR to a writable folder.`,
   ENOSPC: (at) => `The disk of ${at} is full. Make room, or set DATA_DIR to a folder on another disk.`,
   EDQUOT: (at) => `The quota of the disk of ${at} is used up. Make room, or set DATA_DIR to a folder on another disk.`,
 };
@@ -43,7 +47,7 @@ export function startFault(error: unknown, config: Settings): string {
   if (!(error instanceof Error)) return String(error);
   const fault = causeOf(error);
   if (fault.code !== undefined) {
-    if (fault.syscall === 'listen' || fault.syscall === 'getaddrinfo') {
+    if (LISTENING.has(fault.syscall ?? '')) {
       const said = listening[fault.code];
       if (said) return said(config);
     }

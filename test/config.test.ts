@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ConfigError, configVariables, ignoredVariables, loadConfig, logFormatOf } from '../src/config.ts';
@@ -117,6 +117,13 @@ describe('loadConfig', () => {
     expect(problemsOf({ OUTBOUND_DNS: 'dns.test' })).toEqual([
       "OUTBOUND_DNS must be addresses of DNS servers between commas, each with a port if wanted, not 'dns.test'.",
     ]);
+  });
+
+  it('reads a number of workers, or one for each CPU', () => {
+    expect([loadConfig({}).workers, loadConfig({ WORKERS: '4' }).workers]).toEqual([1, 4]);
+    expect(loadConfig({ WORKERS: 'auto' }).workers).toBe(Math.min(availableParallelism(), 64));
+    for (const WORKERS of ['0', '65', '1.5', 'all'])
+      expect(problemsOf({ WORKERS })).toEqual([`WORKERS must be an integer from 1 to 64, or auto, not '${WORKERS}'.`]);
   });
 
   it('never repeats a secret', () => {
@@ -241,7 +248,7 @@ describe('a variable that looks like a setting', () => {
 
   it.each([
     'HOSTNAME HOME PATH PORTS HOSTS POST SORT HOST_IP PORT_RANGE NODE_OPTIONS NODE_PATH NODE_VERSION',
-    'PGHOST PGPORT PGDATA PGUSER PGPASSWORD POSTGRES_URL REDIS_URL MAIL MAILER LOGNAME LOG_FILE LOG_DIR LANG USER',
+    'PGHOST PGPORT PGDATA PGUSER PGPASSWORD POSTGRES_URL AMQP_URL MAIL MAILER LOGNAME LOG_FILE LOG_DIR LANG USER',
     'API_URL API_KEY API_SECRET AWS_SECRET AWS_REGION APP_NAME APP_ENV APP_KEY APP_HOME APP_VERSION APP_DIR BASE_URL',
     'XDG_DATA_DIRS XDG_DATA_HOME HTTP_PROXY HTTPS_PROXY NO_PROXY TMPDIR EDITOR SHELL SHLVL MAX_PATH CI DEBUG',
     'ROOT_DIR ROOT_URL KEY_FILE HOSTS_FILE ENV_FILE PID_FILE LOGIN_URL EVENT_NAME PUBLIC_DIR PUBLIC_KEY ACCESS_TOKEN',

@@ -228,7 +228,7 @@ describe('the process', () => {
         const answers = [fetch(`${url}/v1/unknown`), fetch(`${url}/v1/auth/me`)];
         expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([404, 401]);
       }
-      expect(await (await fetch(`${url}/metrics`)).text()).toContain('\nlog_lines_lost_total 0\n');
+      expect(await (await fetch(`${url}/metrics`)).text()).toContain('\nplatform_log_lines_lost_total 0\n');
       service.child.kill('SIGTERM');
       expect([await service.exited(), service.output()]).toEqual([0, '']);
     } finally {
@@ -253,7 +253,9 @@ describe('the process', () => {
     const socket = await openAcknowledged(url, authorization);
     socket.send({ id: '1', type: 'subscribe', payload: { query } });
     const idle = await openAcknowledged(url, authorization);
-    await waitUntil(async () => (await (await fetch(`${url}/metrics`)).text()).includes('\nevent_streams 2\n'));
+    await waitUntil(async () =>
+      (await (await fetch(`${url}/metrics`)).text()).includes('\nplatform_event_streams 2\n'),
+    );
     service.child.kill('SIGTERM');
     await stream.ended;
     const last = { data: { workspaceEvents: { type: 'stream.closing', data: { reason: 'shutdown' } } } };
@@ -326,10 +328,13 @@ describe('the process', () => {
     const database = await createTestDatabase();
     await writeFile(path.join(base, 'file'), '');
     const refusals = [
-      [{ HOST: '192.0.2.1' }, "HOST is '192.0.2.1', which is no address of this machine. Set HOST to one of them, or"],
+      [
+        { HOST: '192.0.2.1' },
+        "HOST is '192.0.2.1', which is not an address of this machine. Set HOST to an address of this machine, or",
+      ],
       [
         { DATABASE_URL: '', DATA_DIR: path.join(base, 'file', 'below') },
-        `${base}/file/below cannot be made, because a part`,
+        `${base}/file/below cannot be created, because a part`,
       ],
     ] as const;
     for (const [env, said] of refusals) {

@@ -10,9 +10,13 @@ describe('why a start failed', () => {
   it.each([
     ['EADDRINUSE', { syscall: 'listen' }, 'Port 80 of 127.0.0.1 is in use. Stop the other process, or set PORT.'],
     ['EACCES', { syscall: 'listen' }, 'This user may not listen on port 80. Set PORT to 1024 or higher.'],
-    ['EADDRNOTAVAIL', { syscall: 'listen' }, /^HOST is '127\.0\.0\.1', which is no address of this machine\. Set HOST/],
+    [
+      'EADDRNOTAVAIL',
+      { syscall: 'listen' },
+      /^HOST is '127\.0\.0\.1', which is not an address of this machine\. Set HOST/,
+    ],
     ['EACCES', { path: '/data/x' }, /^This user may not write to \/data\/x\. Give the folder to the user/],
-    ['EROFS', { path: '/data/x' }, /^\/data\/x is on a disk that is read-only\. Set DATA_DIR/],
+    ['EROFS', { path: '/data/x' }, /^\/data\/x is on a read-only disk\. Set DATA_DIR/],
     ['ENOSPC', {}, /^The disk of \/data is full\. Make room/],
     ['53100', {}, 'The disk of the database is full. Make room there.'],
     ['42501', {}, /^The database refuses the role of DATABASE_URL: raw\. Make the role the owner of the database/],

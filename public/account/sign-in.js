@@ -72,12 +72,12 @@ async function showNotification(id, accessToken) {
   /** @type {unknown} */
   const result = await answer?.json().catch(() => null);
   const { data } = /** @type {{ data?: { notification?: Notification | null } | null }} */ (result ?? {});
-  if (!data?.notification) return show('There is no such notification for you any more.', 'problem');
+  if (!data?.notification) return show('This notification no longer exists, or it is not for you.', 'problem');
   const { title, message, resolvedAt } = data.notification;
   byId('title').textContent = title;
   byId('message').textContent = message;
   byId('notification').hidden = false;
-  show(resolvedAt ? 'This is not so any more. You may close this page.' : 'You may close this page.', 'done');
+  show(resolvedAt ? 'This is no longer true. You may close this page.' : 'You may close this page.', 'done');
 }
 
 /**
@@ -94,7 +94,7 @@ async function greet({ access_token: accessToken, user }) {
   }
   // a session that could not be ended expires by itself
   await call('logout', {}, accessToken).catch(() => undefined);
-  show(`You can sign in as ${user.email}. Go on in your application; you may close this page.`, 'done');
+  show(`You can sign in as ${user.email}. Continue in your application; you may close this page.`, 'done');
 }
 
 /**

@@ -48,7 +48,7 @@ export class Admission {
 
   async #identifyStranger(caller: AnyCaller, credential: Credential): Promise<BucketState | null> {
     // a token that this service has signed is no guess, and checking the signature needs no look-up
-    const bucket = (await this.#authentication.isSigned(credential)) ? null : this.#limit.take(caller, 1);
+    const bucket = (await this.#authentication.isSigned(credential)) ? null : await this.#limit.take(caller, 1);
     if (bucket && !bucket.allowed) return bucket;
     caller.principal = await this.#authentication.authenticate(credential);
     if (!caller.principal) return bucket;

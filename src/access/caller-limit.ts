@@ -3,7 +3,11 @@ import type { AnyCaller } from '../kernel/caller.ts';
 import { rateLimited } from '../kernel/errors.ts';
 import type { Principal } from '../kernel/principal.ts';
 import type { TokenGrant } from '../kernel/token-grant.ts';
-import { type BucketState, type RateLine, TokenBuckets } from './throttle.ts';
+import type { Budgets } from './budgets.ts';
+import type { BucketState, RateLine } from './throttle.ts';
+import type { CallerBuckets } from './token-buckets.ts';
+
+type MaybePromise<T> = T | Promise<T>;
 
 /** The rate of a token that sets only its burst, if the service itself has no limit. */
 const USUAL_RPS = 500;
@@ -17,27 +21,39 @@ const USUAL_RPS = 500;
 export class CallerLimit {
   readonly #line: RateLine;
   readonly #isOn: boolean;
-  readonly #buckets: TokenBuckets;
+  readonly #buckets: CallerBuckets;
 
-  constructor({ rateLimitRps, rateLimitBurst }: Pick<Config, 'rateLimitRps' | 'rateLimitBurst'>) {
+  constructor({ rateLimitRps, rateLimitBurst }: Pick<Config, 'rateLimitRps' | 'rateLimitBurst'>, budgets: Budgets) {
     this.#isOn = rateLimitRps > 0;
     this.#line = { rps: rateLimitRps || USUAL_RPS, burst: rateLimitBurst };
-    this.#buckets = new TokenBuckets(this.#line.rps, this.#line.burst);
+    this.#buckets = budgets.buckets('callers', this.#line);
   }
 
-  /** Takes `cost` requests from the caller's budget; `null` if there is no limit. */
-  take({ principal, request }: AnyCaller, cost: number): BucketState | null {
+  /**
+   * Takes `cost` requests from the caller's budget; `null` if there is no limit. At once if this node alone counts.
+   */
+  take({ principal, request }: AnyCaller, cost: number): MaybePromise<BucketState | null> {
     const token = principal?.token ?? null;
     const own = this.#takeFrom(keyOf(principal, request.ip), cost, token && this.#lineOf(token));
-    if (!token?.root || own?.allowed === false) return own;
-    // a token made by a token draws on the rate of its maker too; otherwise making tokens would bypass that rate
-    const shared = this.#takeFrom(keyOfFamily(token.root.familyId), cost, this.#lineOf(token.root));
-    return own && (!shared || (shared.allowed && own.remaining <= shared.remaining)) ? own : shared;
+    const { root } = token ?? {};
+    return root ? whenKnown(own, (bucket) => this.#takeFromRoot(root, bucket, cost)) : own;
   }
 
-  #takeFrom(key: string, cost: number, line: RateLine | null): BucketState | null {
+  /** A token made by a token draws on the rate of its maker too; otherwise making tokens would bypass that rate. */
+  #takeFromRoot(
+    root: NonNullable<TokenGrant['root']>,
+    own: BucketState | null,
+    cost: number,
+  ): MaybePromise<BucketState | null> {
+    if (own?.allowed === false) return own;
+    return whenKnown(this.#takeFrom(keyOfFamily(root.familyId), cost, this.#lineOf(root)), (shared) =>
+      own && (!shared || (shared.allowed && own.remaining <= shared.remaining)) ? own : shared,
+    );
+  }
+
+  #takeFrom(key: string, cost: number, line: RateLine | null): MaybePromise<BucketState | null> {
     if (!this.#isOn && !line) return null;
-    return this.#buckets.take(key, cost, performance.now(), line ?? this.#line);
+    return this.#buckets.take(key, cost, line ?? this.#line);
   }
 
   /** Returns a request that was counted as unauthenticated. */
@@ -61,21 +77,29 @@ export class CallerLimit {
    * @throws RATE_LIMIT_EXCEEDED; the message says so if the operation asks for more than the caller may ever have at
    * once, because no waiting helps
    */
-  demandRest(caller: AnyCaller, asked: number, more = 0): void {
+  demandRest(caller: AnyCaller, asked: number, more = 0): MaybePromise<void> {
     const token = caller.principal?.token;
     const { burst } = (token && this.#lineOf(token)) ?? this.#line;
     const total = asked + Math.min(more, Math.floor(burst / 2));
     if (total <= 1) return;
-    const bucket = this.take(caller, total - 1);
-    if (!bucket || bucket.allowed) return;
-    throw total > bucket.limit
-      ? rateLimited(
-          bucket.resetSeconds,
-          `The operation counts as ${total} requests; you may make ${bucket.limit} at once.`,
-        )
-      : rateLimited(bucket.retryAfter);
+    return whenKnown(this.take(caller, total - 1), (bucket) => demandGranted(bucket, total));
   }
 }
+
+/** @throws RATE_LIMIT_EXCEEDED */
+function demandGranted(bucket: BucketState | null, total: number): void {
+  if (!bucket || bucket.allowed) return;
+  throw total > bucket.limit
+    ? rateLimited(
+        bucket.resetSeconds,
+        `The operation counts as ${total} requests; you may make ${bucket.limit} at once.`,
+      )
+    : rateLimited(bucket.retryAfter);
+}
+
+/** Goes on with a value as soon as it is known: at once, where nobody had to be asked. */
+const whenKnown = <T, R>(value: MaybePromise<T>, goOn: (value: T) => MaybePromise<R>): MaybePromise<R> =>
+  value instanceof Promise ? value.then(goOn) : goOn(value);
 
 const keyOfFamily = (familyId: string): string => `token:${familyId}`;
 

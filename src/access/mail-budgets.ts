@@ -1,6 +1,7 @@
 import type { Config } from '../config.ts';
 import type { AnyCaller } from '../kernel/caller.ts';
-import { Budget } from './throttle.ts';
+import type { Budgets } from './budgets.ts';
+import type { Budget } from './throttle.ts';
 
 const HOUR = 3_600;
 /** Of all kinds together, whoever asks for them. Single kinds have smaller limits of their own. */
@@ -17,14 +18,14 @@ export interface AskedMail {
 /**
  * Budgets of everything that sends a mail to an address which somebody names: per user, per organization, per client
  * address and per recipient. So nobody uses the service to write to strangers, through however many organizations.
- * Counted in this process.
  */
 export class MailBudgets {
   readonly #byAsker: Budget;
-  readonly #byRecipient = new Budget(TO_ONE_ADDRESS, HOUR);
+  readonly #byRecipient: Budget;
 
-  constructor({ mailsPerHour }: Pick<Config, 'mailsPerHour'>) {
-    this.#byAsker = new Budget(mailsPerHour || Number.MAX_SAFE_INTEGER, HOUR);
+  constructor({ mailsPerHour }: Pick<Config, 'mailsPerHour'>, budgets: Budgets) {
+    this.#byAsker = budgets.of('mails', mailsPerHour, HOUR);
+    this.#byRecipient = budgets.of('mails_to_address', TO_ONE_ADDRESS, HOUR);
   }
 
   /** Takes one mail of each budget, or of none. @throws RATE_LIMIT_EXCEEDED */

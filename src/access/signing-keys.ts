@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JSONWebKeySet, type JWK } from 'jose';
@@ -43,6 +43,11 @@ export class SigningKeys {
     this.#file = file;
   }
 
+  /** Whether the folder has keys. */
+  static exist(keysDir: string): boolean {
+    return existsSync(path.join(keysDir, 'jwt.json'));
+  }
+
   /** Opens the keys of the folder. Creates the first key on the first start. */
   static async open(keysDir: string): Promise<SigningKeys> {
     const keys = new SigningKeys(path.join(keysDir, 'jwt.json'));
@@ -79,6 +84,17 @@ export class SigningKeys {
   async current(): Promise<{ kid: string; privateKey: CryptoKey }> {
     await this.#refresh(REFRESH_MS);
     return this.#keys[0]!;
+  }
+
+  /** What tells these keys from others, of the current one first. They are public keys: it reveals nothing. */
+  fingerprints(): string[] {
+    return this.#keys.map(({ publicJwk: { kid, x } }) => createHash('sha256').update(`${kid} ${x}`).digest('hex'));
+  }
+
+  /** The same after a look at the file. */
+  async freshFingerprints(): Promise<string[]> {
+    await this.#refresh(0);
+    return this.fingerprints();
   }
 
   /** The public key with this id; `null` when there is none. At once, unless the file has to be looked at. */
@@ -126,7 +142,7 @@ export class SigningKeys {
     try {
       this.#keys = await Promise.all(stored.map(loadKey));
     } catch {
-      throw unusable(this.#file, 'it holds what is no Ed25519 key with an id');
+      throw unusable(this.#file, 'it has an entry that is not an Ed25519 key with an id');
     }
     this.#version = version;
   }
@@ -141,7 +157,7 @@ function versionOf(file: string): string {
 function read(file: string): StoredKey[] {
   const keys = parse(file);
   const isList = Array.isArray(keys) && keys.every((key) => typeof key?.jwk?.kid === 'string');
-  if (!isList || keys.length === 0) throw unusable(file, 'it is no list of keys');
+  if (!isList || keys.length === 0) throw unusable(file, 'it is not a list of keys');
   return keys;
 }
 
@@ -149,7 +165,7 @@ function parse(file: string): StoredKey[] {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as StoredKey[];
   } catch (error) {
-    if (error instanceof SyntaxError) throw unusable(file, 'it is not JSON, perhaps cut short');
+    if (error instanceof SyntaxError) throw unusable(file, 'it is not JSON and may be truncated');
     throw error;
   }
 }
@@ -157,8 +173,8 @@ function parse(file: string): StoredKey[] {
 /** Reveals nothing of the content of the file: the parser's own message quotes it, and it is secret. */
 const unusable = (file: string, why: string) =>
   new Error(
-    `The signing keys in '${file}' cannot be used: ${why}. Restore the file from a backup, or remove it: ` +
-      'new keys are made, and everybody has to sign in again.',
+    `The signing keys in '${file}' cannot be used: ${why}. Restore the file from a backup, or remove it. ` +
+      'The service then creates new keys, and all users have to sign in again.',
   );
 
 async function newKey(): Promise<StoredKey> {

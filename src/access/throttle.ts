@@ -14,7 +14,7 @@ export interface BucketState {
 }
 
 /** Buckets count in millionths of a request and in microseconds: whole numbers, exact at every boundary. */
-const MICRO = 1_000_000;
+export const MICRO = 1_000_000;
 
 /** How many requests at once, and how many per second after that. */
 export interface RateLine {
@@ -46,14 +46,7 @@ export class TokenBuckets {
     const allowed = bucket.left >= wanted;
     if (allowed) bucket.left -= wanted;
     this.#buckets.set(key, bucket);
-    const secondsFor = (missing: number) => Math.ceil(missing / MICRO / rps);
-    return {
-      allowed,
-      limit: burst,
-      remaining: Math.floor(bucket.left / MICRO),
-      resetSeconds: secondsFor(burst * MICRO - bucket.left),
-      retryAfter: allowed ? 0 : Math.max(1, secondsFor(wanted - bucket.left)),
-    };
+    return bucketState({ isAllowed: allowed, left: bucket.left, wanted, line });
   }
 
   /** Returns tokens that were taken and not needed. */
@@ -63,12 +56,48 @@ export class TokenBuckets {
   }
 }
 
-/** A budget of points per window and key, in this process. */
-export class Budget {
-  readonly #limiter: RateLimiterMemory;
+/** What a bucket says after it was asked for so many millionths. */
+export function bucketState({
+  isAllowed,
+  left,
+  wanted,
+  line: { rps, burst: most },
+}: {
+  isAllowed: boolean;
+  left: number;
+  wanted: number;
+  line: RateLine;
+}): BucketState {
+  const burst = Math.max(1, most);
+  const secondsFor = (missing: number) => Math.ceil(missing / MICRO / rps);
+  return {
+    allowed: isAllowed,
+    limit: burst,
+    remaining: Math.floor(left / MICRO),
+    resetSeconds: secondsFor(burst * MICRO - left),
+    retryAfter: isAllowed ? 0 : Math.max(1, secondsFor(wanted - left)),
+  };
+}
 
-  constructor(points: number, seconds: number) {
-    this.#limiter = new RateLimiterMemory({ points, duration: seconds });
+/** Points that all nodes count together. Each question fails when they cannot be reached. */
+export interface SharedPoints {
+  take(key: string): Promise<RateLimiterRes>;
+  look(key: string): Promise<RateLimiterRes | null>;
+}
+
+/**
+ * A budget of points per window and key: counted by all nodes together, or in this process, which also counts while
+ * what is shared cannot be reached.
+ */
+export class Budget {
+  readonly #points: number;
+  readonly #own: RateLimiterMemory;
+  readonly #shared: SharedPoints | null;
+
+  constructor(points: number, seconds: number, shared: SharedPoints | null = null) {
+    this.#points = points;
+    this.#own = new RateLimiterMemory({ points, duration: seconds });
+    this.#shared = shared;
   }
 
   /**
@@ -76,13 +105,8 @@ export class Budget {
    * @returns the seconds to wait; 0 when it was granted
    */
   async take(key: string): Promise<number> {
-    try {
-      await this.#limiter.consume(key);
-      return 0;
-    } catch (refusal) {
-      if (refusal instanceof RateLimiterRes) return Math.max(1, Math.ceil(refusal.msBeforeNext / 1000));
-      throw refusal;
-    }
+    const { consumedPoints, msBeforeNext } = await this.#consume(key);
+    return consumedPoints > this.#points ? Math.max(1, Math.ceil(msBeforeNext / 1000)) : 0;
   }
 
   /** Takes a point. @throws RATE_LIMIT_EXCEEDED */
@@ -96,7 +120,35 @@ export class Budget {
    * @throws RATE_LIMIT_EXCEEDED when nothing is left
    */
   async check(key: string): Promise<void> {
-    const state = await this.#limiter.get(key);
+    const state = await this.#look(key);
     if (state && state.remainingPoints <= 0) throw rateLimited(state.msBeforeNext / 1000);
   }
+
+  async #consume(key: string): Promise<RateLimiterRes> {
+    if (this.#shared) {
+      try {
+        return await this.#shared.take(key);
+      } catch {
+        // who cannot be asked has told that; this process counts instead
+      }
+    }
+    return this.#own.consume(key).catch(refusalOr);
+  }
+
+  async #look(key: string): Promise<RateLimiterRes | null> {
+    if (this.#shared) {
+      try {
+        return await this.#shared.look(key);
+      } catch {
+        // as above
+      }
+    }
+    return this.#own.get(key);
+  }
+}
+
+/** The library throws a refusal: it is an answer too. */
+export function refusalOr(error: unknown): RateLimiterRes {
+  if (error instanceof RateLimiterRes) return error;
+  throw error;
 }

@@ -50,7 +50,7 @@ export class TokenUses {
     } catch (error) {
       // recorded again at the next use
       for (const id of ids) this.#written.delete(id);
-      this.#onFault(error, 'the last use of tokens could not be written');
+      this.#onFault(error, 'the times of last use of tokens could not be written');
     }
   }
 }

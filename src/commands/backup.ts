@@ -16,7 +16,7 @@ import { progressWriter } from './progress.ts';
 import { withDatabase } from './with-database.ts';
 
 const USAGE = `Usage: npm run backup -- COMMAND
-  create FILE   writes a backup of the database, the files and the keys; services may run
+  create FILE   writes a backup of the database, the files and the keys; the service may be running
   verify FILE   reads a whole backup and compares it with its checksums`;
 
 const compressed = promisify(gzip) as (text: Buffer, options: { level: number }) => Promise<Buffer>;
@@ -36,7 +36,7 @@ async function addKeys(config: Config, archive: ArchiveWriter): Promise<void> {
     return archive.add({ kind: 'keys' }, await sealKeys(keyFilesOf(config), config.backupPassphrase));
   console.error(
     'THE KEYS ARE NOT IN THIS BACKUP, because BACKUP_PASSPHRASE is not set. ' +
-      `Without a copy of ${config.keysDir} nobody can ever read a secret of it.`,
+      `Without a copy of ${config.keysDir} the secrets in this backup can never be decrypted.`,
   );
 }
 
@@ -125,11 +125,15 @@ async function verify({ backupPassphrase }: Config, file: string): Promise<void>
     if (head.kind === 'keys') keys = bytes;
     if (head.kind === 'file' && head.isLast) files++;
   }
-  if (!about) throw new Error(`${file} does not say what it is of.`);
+  if (!about) throw new Error(`${file} has no description. It may be truncated.`);
   const names = keys && backupPassphrase ? Object.keys(await openKeys(keys, backupPassphrase)).length : 0;
-  const ofKeys = keys ? (backupPassphrase ? `${names} keys, which open` : 'keys, which were not opened') : 'NO KEYS';
+  const ofKeys = keys
+    ? backupPassphrase
+      ? `${names} keys, which can be decrypted`
+      : 'keys, which were not checked (BACKUP_PASSPHRASE is not set)'
+    : 'NO KEYS';
   console.log(
-    `${file} is whole: version ${about.version} of ${about.createdAt}, ${about.database.tables.length} tables, ` +
+    `${file} is complete: version ${about.version} of ${about.createdAt}, ${about.database.tables.length} tables, ` +
       `${files} files, ${ofKeys}.`,
   );
 }

@@ -32,7 +32,7 @@ async function examine(config: Config, tell: (finding: DoctorFinding) => void): 
   if (reached.error === undefined) return;
   const unreachable = {
     name: 'database',
-    remedy: 'See that DATABASE_URL leads to a PostgreSQL that runs, and that its role may sign in.',
+    remedy: 'Check that DATABASE_URL points to a running PostgreSQL and that its role may sign in.',
     run: () => Promise.reject(reached.error as Error),
   };
   await tellAll([unreachable]);
@@ -49,7 +49,7 @@ async function run(isJson: boolean): Promise<void> {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     for (const problem of error.problems)
-      tell({ check: 'settings', ...fail(problem, 'The service does not start before.') });
+      tell({ check: 'settings', ...fail(problem, 'The service does not start until this is corrected.') });
   }
   if (isJson) console.log(JSON.stringify(findings, null, 2));
   if (findings.some(({ status }) => status === 'fail')) process.exitCode = 1;

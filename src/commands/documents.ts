@@ -37,7 +37,7 @@ async function add(config: Config, manifest: string): Promise<void> {
     const { added, taken } = await new RegisteredDocuments(new Sql(pool)).register(texts);
     if (taken.length === 0)
       return console.log(`${added.length} documents are new, ${texts.size - added.length} were registered before.`);
-    for (const id of taken) console.error(`${id}: stands for another document.`);
+    for (const id of taken) console.error(`${id}: this id already has another document.`);
     console.error('An id always stands for the same document. Nothing was registered.');
     process.exitCode = 1;
   });

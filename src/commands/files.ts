@@ -7,7 +7,7 @@ import { Storage } from '../platform/storage/storage.ts';
 import { withDatabase } from './with-database.ts';
 
 const USAGE = `Usage: npm run files -- COMMAND
-  doctor   lists every file that the database and the store do not agree about; exit code 1 if there is one`;
+  doctor   lists every file on which the database and the file store disagree; exit code 1 if there is one`;
 
 async function runDoctor(config: Config): Promise<void> {
   const storage = new Storage(config);

@@ -18,7 +18,7 @@ import type { About } from './backup-about.ts';
 import { progressWriter } from './progress.ts';
 
 const USAGE = `Usage: npm run restore -- FILE
-  restores a backup into an empty database, an empty store of files and an empty KEYS_DIR`;
+  restores a backup into an empty database, an empty file store and an empty KEYS_DIR`;
 
 const expanded = promisify(gunzip) as (bytes: Buffer) => Promise<Buffer>;
 type CopyTarget = Awaited<ReturnType<typeof connectForCopy>>;
@@ -40,7 +40,7 @@ async function contentsOf(file: string, { backupPassphrase }: Config): Promise<C
     if (head.kind === 'about') about = JSON.parse(bytes.toString('utf8')) as About;
     if (head.kind === 'keys') sealed = bytes;
   }
-  if (!about) throw new Error(`${file} does not say what it is of.`);
+  if (!about) throw new Error(`${file} has no description. It may be truncated.`);
   if (sealed && !backupPassphrase)
     throw new Error('Set BACKUP_PASSPHRASE to the passphrase of the backup: its keys are sealed with it.');
   return { about, keys: sealed && backupPassphrase ? await openKeys(sealed, backupPassphrase) : null, pieces };
@@ -49,11 +49,11 @@ async function contentsOf(file: string, { backupPassphrase }: Config): Promise<C
 /** @throws Error naming what is not empty */
 async function refuseFull({ keysDir }: Config, keys: KeyFiles | null, storage: Storage, connection: CopyTarget) {
   const tables = await countTables(connection);
-  if (tables > 0) throw new Error(`The database has ${tables} tables already. Restore into a new one.`);
+  if (tables > 0) throw new Error(`The database has ${tables} tables already. Restore into a new database.`);
   for await (const { key } of storage.list())
-    throw new Error(`The store of files has ${key} already. Restore into an empty one.`);
+    throw new Error(`The file store already has ${key}. Restore into an empty file store.`);
   if (keys && keyNamesIn(keysDir).length > 0)
-    throw new Error(`${keysDir} has keys already. Restore into another KEYS_DIR.`);
+    throw new Error(`${keysDir} already has keys. Restore into another KEYS_DIR.`);
 }
 
 type Pieces = ReturnType<typeof piecesOf>;
@@ -74,7 +74,7 @@ async function* bytesOf(first: Piece, pieces: Pieces): AsyncGenerator<Buffer, vo
   yield first.bytes;
   for (let { head } = first; !head.isLast; ) {
     const next = await pieces.next();
-    if (next.done || next.value.head.key !== head.key) throw new Error(`The file ${head.key} is not whole.`);
+    if (next.done || next.value.head.key !== head.key) throw new Error(`The file ${head.key} is incomplete.`);
     ({ head } = next.value);
     yield next.value.bytes;
   }
@@ -99,7 +99,8 @@ async function fill(pieces: Pieces, storage: Storage, tables: TableFill, folders
 function writeKeys(keysDir: string, keys: KeyFiles, written: string[]): void {
   mkdirSync(keysDir, { recursive: true, mode: 0o700 });
   for (const [name, text] of Object.entries(keys)) {
-    if (path.basename(name) !== name) throw new Error(`The backup has a key called '${name}', which is no name.`);
+    if (path.basename(name) !== name)
+      throw new Error(`The backup has a key called '${name}', which is not a valid name.`);
     written.push(name);
     keyFile(path.join(keysDir, name), () => text);
   }
@@ -111,7 +112,9 @@ const messageOf = (error: unknown): string => (error instanceof Error ? error.me
 class RestoreError extends Error {
   override readonly name = 'RestoreError';
   constructor(cause: unknown, left: readonly unknown[]) {
-    super([messageOf(cause), ...left.map((failure) => `Not tidied: ${messageOf(failure)}`)].join('\n'), { cause });
+    super([messageOf(cause), ...left.map((failure) => `Could not be cleaned up: ${messageOf(failure)}`)].join('\n'), {
+      cause,
+    });
   }
 }
 
@@ -169,9 +172,14 @@ async function restore(config: Config, file: string): Promise<void> {
     }
   }
   const { version, createdAt } = contents.about;
-  console.log(`The backup of ${createdAt} (version ${version}) is restored. Now run \`npm run doctor\`, and start.`);
+  console.log(
+    `The backup of ${createdAt} (version ${version}) is restored. Now run \`npm run doctor\`, then start the service.`,
+  );
   if (!contents.keys)
-    console.error(`THE BACKUP HAS NO KEYS: put those of before into ${config.keysDir} first, or no secret opens.`);
+    console.error(
+      `THE BACKUP HAS NO KEYS: put the earlier keys into ${config.keysDir} first. ` +
+        'Without them, no secret can be decrypted.',
+    );
 }
 
 try {

@@ -9,9 +9,9 @@ import { progressWriter } from './progress.ts';
 import { withDatabase } from './with-database.ts';
 
 const USAGE = `Usage: npm run vault -- COMMAND
-  new-key   makes a root key in KEYS_DIR; from then on it wraps
-  rewrap    wraps the data keys of all secrets with the newest root key; services may run
-  doctor    lists every secret and version that does not open`;
+  new-key   creates a root key in KEYS_DIR, which then wraps all new data keys
+  rewrap    wraps the data keys of all secrets with the newest root key; the service may be running
+  doctor    lists every secret and version that cannot be decrypted`;
 
 async function runRewrap(config: Config): Promise<void> {
   await withDatabase(config, 'vault', async (database) => {
@@ -21,10 +21,10 @@ async function runRewrap(config: Config): Promise<void> {
     console.log(
       `${rewrapped} ${rewrapped === 1 ? 'secret is' : 'secrets are'} newly wrapped; the root key is '${rootKeyId}'.`,
     );
-    for (const id of retired) console.log(`Nothing needs the root key '${id}' any more: it can be taken away.`);
+    for (const id of retired) console.log(`The root key '${id}' is no longer used: you can remove it.`);
     for (const fault of faults) console.error(fault.message);
     for (const id of needed)
-      console.error(`The root key '${id}' is still needed: run rewrap again, or see what doctor says.`);
+      console.error(`The root key '${id}' is still used: run rewrap again, or run doctor to find out why.`);
     if (faults.length + needed.length > 0) process.exitCode = 1;
   });
 }
@@ -38,7 +38,7 @@ async function runDoctor(config: Config): Promise<void> {
       console.log(`${finding.secretId} ${finding.orgId} ${what}: ${finding.reason}`);
     });
     console.log(
-      `${secrets} secrets with ${versions} values: ${findings === 0 ? 'all open.' : `${findings} findings.`}`,
+      `${secrets} secrets with ${versions} values: ${findings === 0 ? 'all are readable.' : `${findings} findings.`}`,
     );
     if (findings > 0) process.exitCode = 1;
   });
@@ -47,12 +47,12 @@ async function runDoctor(config: Config): Promise<void> {
 function runNewKey({ rootKeys, keysDir }: Config): void {
   if (rootKeys)
     throw new Error(
-      'ROOT_KEYS is set, so files are not read. Make a key with `openssl rand -base64 32`, ' +
-        'and put `id:key` with a new id in front of ROOT_KEYS.',
+      'ROOT_KEYS is set, so key files are not read. Create a key with `openssl rand -base64 32`, ' +
+        'and put `id:key` with a new id at the front of ROOT_KEYS.',
     );
   const id = makeRootKeyFile(keysDir);
   console.log(
-    `The root key '${id}' is in ${path.join(keysDir, `root-${id}.key`)}: keep a copy apart from the database. ` +
+    `The root key '${id}' is in ${path.join(keysDir, `root-${id}.key`)}. Keep a copy apart from the database. ` +
       'Now run rewrap.',
   );
 }

@@ -18,7 +18,7 @@ export async function withDatabase<T>(
   const known = config.databaseDirectUrl ?? config.databaseUrl ?? runningPostgresUrl(dir);
   if (!known && !existsSync(dir))
     throw new Error(
-      `There is no database in ${dir}: start the service once, or set DATABASE_URL or DATA_DIR as it has them.`,
+      `There is no database in ${dir}: start the service once, or set DATABASE_URL or DATA_DIR as for the service.`,
     );
   const server = known ? null : await startEmbeddedPostgres({ dir, logger });
   const url = known ?? server!.url;

@@ -253,6 +253,7 @@ export class ActivityRecorder {
   #isAway = false;
   #lost = 0;
   #reported = 0;
+  readonly #failedSignIns = new Map<string, number>();
 
   readonly #maxKept: number;
 
@@ -261,6 +262,11 @@ export class ActivityRecorder {
     this.#sql = sql;
     this.#onFault = onFault;
     this.#maxKept = maxKept;
+  }
+
+  /** Sign-ins that failed since the start, by the code of the error. */
+  get failedSignIns(): ReadonlyMap<string, number> {
+    return this.#failedSignIns;
   }
 
   /** Records that are not written yet. */
@@ -274,6 +280,7 @@ export class ActivityRecorder {
   }
 
   record(caller: AnyCaller, entry: ActivityEntry, outcome: ActivityOutcome): void {
+    if (entry.action === 'login' && outcome.statusCode >= 400) this.#countSignIn(entry, outcome);
     if (this.#pending.length >= this.#maxKept) {
       this.#lost += 1;
       return;
@@ -282,6 +289,13 @@ export class ActivityRecorder {
     // while the database is unreachable, only the timer retries, not each record
     if (this.#pending.length >= MAX_BATCH && !this.#isAway) void this.flush();
     else this.#timer ??= setTimeout(() => void this.flush(), this.#isAway ? RETRY_MS : FLUSH_MS);
+  }
+
+  /** Some records stand for many attempts. */
+  #countSignIn({ metadata }: ActivityEntry, { errorCode }: ActivityOutcome): void {
+    const code = errorCode ?? 'INTERNAL_SERVER_ERROR';
+    const attempts = typeof metadata?.attempts === 'number' ? metadata.attempts : 1;
+    this.#failedSignIns.set(code, (this.#failedSignIns.get(code) ?? 0) + attempts);
   }
 
   /**

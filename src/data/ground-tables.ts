@@ -12,12 +12,13 @@ export const tables: GroupTables = {
     'idempotency_keys',
     'root_keys',
     'persisted_documents',
+    'service_markers',
   ],
   lends: {
     activity: { insight: 'lists, and sums by hour and day' },
     events: {
       live: 'the streams',
-      'live (writes)': 'events past their retention go',
+      'live (writes)': 'events past their retention are deleted',
       'insight (writes)': 'the event of a notification is written with it, in one statement',
     },
     resource_counts: { 'tenancy (writes)': 'counts go with their organization' },
@@ -29,13 +30,17 @@ export const tables: GroupTables = {
     idempotency_keys: { http: 'answers that are replayed', 'http (writes)': 'answers that are kept for a replay' },
     persisted_documents: {
       engine: 'the text of an id that a client sends',
-      'engine (writes)': 'an operator registers those of a front end',
+      'engine (writes)': 'an operator registers the documents of a front end',
+    },
+    service_markers: {
+      platform: 'whether a node has the keys and the files of the others',
+      'platform (writes)': 'the first node enters its own',
     },
     root_keys: {
       platform: 'which keys wrap something, checked at the start',
       'platform (writes)': 'a key is entered with its canary',
       vault: 'a secret is written while its key is locked',
-      'vault (writes)': 'a key that wraps nothing any more goes',
+      'vault (writes)': 'a key that no longer wraps anything is deleted',
     },
   },
 };

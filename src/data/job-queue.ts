@@ -1,5 +1,6 @@
-import type { Task } from '../kernel/tasks.ts';
-import { Turns } from './turns.ts';
+import { activeSpan } from '../kernel/spans.ts';
+import { type Task, TRACE } from '../kernel/tasks.ts';
+import { ADD_IN_TURN } from './turns-of-jobs.ts';
 
 /** A job to add. */
 export interface NewJob {
@@ -9,22 +10,19 @@ export interface NewJob {
   key?: string | undefined;
   /** The earliest time to run. Default: at once. */
   runAt?: Date | undefined;
-  /** The organization for which it is done: those that have jobs waiting take turns. */
+  /**
+   * For whom it is done, such as an organization: those that have jobs waiting take turns. Default: the organization of
+   * the caller.
+   */
   turnOf?: string | undefined;
 }
 
 /** What may be said of a job beside its payload. */
 export type NewJobOptions = Omit<NewJob, 'task' | 'payload'>;
 
-const ADD = `select count(*)::int from jobs.add_jobs(array(
-  select (j.task, j.payload, null, j.run_at, j.tries, j.key, j.priority, array[j.task])::jobs.job_spec
-  from json_to_recordset($1::json) as j(task text, payload json, run_at timestamptz, tries smallint, key text,
-    priority smallint)))`;
-
 /** Takes the jobs that changes add. They run after the commit, on any node. */
 export class JobQueue {
   readonly #tasks = new Map<string, Task>();
-  readonly #turns = new Turns();
   #onAdded: () => void = () => undefined;
 
   /** Declares the tasks of all owners. @throws Error when two have the same name */
@@ -41,12 +39,21 @@ export class JobQueue {
 
   /** The statement that adds jobs, for the transaction of the change. @throws Error for an undeclared task */
   insertion(jobs: readonly NewJob[]): { text: string; values: [string] } {
-    const rows = jobs.map(({ task, payload, key, runAt, turnOf }) => {
+    // the work of a request that is recorded goes on in its trace
+    const traceparent = activeSpan()?.traceparent;
+    const rows = jobs.map(({ task, payload: given, key, runAt, turnOf }) => {
       if (this.#tasks.get(task.name) !== task) throw new Error(`No service declares the task '${task.name}'.`);
-      const priority = turnOf === undefined ? 0 : this.#turns.next(`${task.name} ${turnOf}`);
-      return { task: task.name, payload, tries: task.tries, key, run_at: runAt, priority };
+      const turn = turnOf === undefined ? task.name : `${task.name} ${turnOf}`;
+      const payload = traceparent ? { ...given, [TRACE]: traceparent } : given;
+      return { task: task.name, payload, tries: task.tries, key, run_at: runAt, turn, lane: this.#laneOf(task) };
     });
-    return { text: ADD, values: [JSON.stringify(rows)] };
+    return { text: ADD_IN_TURN, values: [JSON.stringify(rows)] };
+  }
+
+  /** The tasks whose jobs wait for the same workers. */
+  #laneOf({ name, atOnce }: Task): string[] {
+    if (atOnce !== undefined) return [name];
+    return this.tasks.flatMap((task) => (task.atOnce === undefined && !task.schedule ? [task.name] : []));
   }
 
   /** Call it after the commit: this node looks for jobs at once. */

@@ -154,7 +154,8 @@ export class OpenChange implements Tx {
   }
 
   enqueue<Payload extends object>(task: Task<Payload>, payload: Payload, options?: NewJobOptions): void {
-    this.#jobs.push({ task, payload, ...options });
+    const turnOf = this.#caller.principal?.orgId ?? this.#caller.principal?.userId;
+    this.#jobs.push({ task, payload, ...(turnOf ? { turnOf } : {}), ...options });
   }
 
   afterCommit(action: () => void): void {

@@ -60,7 +60,8 @@ export interface Tx extends QueryRunner, RowLocks {
    * job.
    * @param options.key replaces the waiting job with this key
    * @param options.runAt the earliest time to run
-   * @param options.turnOf the organization for which it is done: those that have jobs waiting take turns
+   * @param options.turnOf the organization for which it is done, by default the caller's: those that have jobs waiting
+   * take turns
    */
   enqueue<Payload extends object>(task: Task<Payload>, payload: Payload, options?: NewJobOptions): void;
   /**

@@ -180,10 +180,5 @@ export function endUnusedConnections(server: FastifyInstance): void {
   server.addHook('preClose', async () => {
     timer = setInterval(sweep, CLOSING_SWEEP_MS);
   });
-  // tells the client to send nothing more on a connection that is about to end
-  server.addHook('onSend', (_request, reply, _payload, done) => {
-    if (timer) reply.header('connection', 'close');
-    done();
-  });
   server.addHook('onClose', async () => clearInterval(timer));
 }

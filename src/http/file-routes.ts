@@ -93,7 +93,11 @@ async function receive(request: FastifyRequest, options: FileRouteOptions): Prom
   const announced = headers['content-length'];
   if (Number(announced ?? 0) > maxUploadBytes) throw new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: maxUploadBytes });
   if (headers['content-range'] !== undefined)
-    throw new ApiError('INVALID_REQUEST', { reason: 'content_range' }, 'A PUT takes a whole file. PATCH takes pieces.');
+    throw new ApiError(
+      'INVALID_REQUEST',
+      { reason: 'content_range' },
+      'PUT sends a whole file. Send parts of a file with PATCH.',
+    );
   const { fileId, fileName, contentType, sha256 } = claims;
   const digests = [...claimedDigests(headers), ...(sha256 ? [sha256Claim(sha256, 'sha256')] : [])];
   const length = announced === undefined ? undefined : { atLeast: Number(announced), atMost: Number(announced) };

@@ -49,7 +49,7 @@ export function formFiles(schema: GraphQLSchema, services: Services, maxBytes: n
         await services.files.discard(id);
       } catch (error) {
         // the answer is the same without it, and a job removes what nobody uses
-        request.log.error({ err: error }, 'a file that was not used could not be removed');
+        request.log.error({ err: error }, 'an unused file could not be removed');
       }
     },
   };

@@ -1,7 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import type { SigningKeys } from '../access/signing-keys.ts';
 import type { EventLag } from '../live/events/event-lag.ts';
+import type { StoreCheck } from '../platform/nodes/store-check.ts';
+import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { Database } from '../platform/postgres/database.ts';
+import type { RedisLink } from '../platform/redis/redis-link.ts';
+import type { Leaving } from './leaving.ts';
 
 const PROBE_TIMEOUT_MS = 2_000;
 
@@ -11,26 +15,34 @@ const PROBE_TIMEOUT_MS = 2_000;
  */
 export function addHealth(
   server: FastifyInstance,
-  deps: { database: Database; keys: SigningKeys; eventLag: EventLag },
+  deps: {
+    database: Database;
+    keys: SigningKeys;
+    eventLag: EventLag;
+    redis: RedisLink | null;
+    storeCheck: StoreCheck;
+    leaving: Pick<Leaving, 'hasBegun'>;
+    siblings?: Pick<Siblings, 'running' | 'of'> | undefined;
+  },
 ): void {
-  let isStopping = false;
-  server.addHook('preClose', async () => {
-    isStopping = true;
-  });
   server.get('/healthz', async () => ({ status: 'ok' }));
   server.get('/readyz', async (_request, reply) => {
-    const checks = { database: await probe(deps.database), shutdown: isStopping ? 'the service is stopping' : 'ok' };
+    const database = await probe(deps.database);
+    const checks = {
+      database,
+      files: (database === 'ok' ? await deps.storeCheck.current() : deps.storeCheck.problem) ?? 'ok',
+      shutdown: deps.leaving.hasBegun ? 'the service is stopping' : 'ok',
+    };
     const isReady = Object.values(checks).every((check) => check === 'ok');
     // late events are only reported: requests can be served, and no other node would be faster
     const events = checks.database === 'ok' ? await lagOf(deps.eventLag) : null;
-    const { replicas } = deps.database;
-    return reply.code(isReady ? 200 : 503).send({
-      status: isReady ? 'ready' : 'not ready',
-      checks,
-      events,
-      // without them the primary answers
-      ...(replicas && { replicas: replicas.all.map(({ number, state }) => ({ replica: number, state })) }),
-    });
+    // so is Redis: without it, the node does all by itself
+    const redis = deps.redis ? { redis: await deps.redis.state() } : {};
+    // and so are replicas: without them, the primary answers
+    const replicas = deps.database.replicas?.all.map(({ number, state }) => ({ replica: number, state }));
+    const workers = deps.siblings && { running: deps.siblings.running, of: deps.siblings.of };
+    const status = isReady ? 'ready' : 'not ready';
+    return reply.code(isReady ? 200 : 503).send({ status, checks, events, replicas, workers, ...redis });
   });
   server.get('/.well-known/jwks.json', async (_request, reply) =>
     reply.header('cache-control', 'public, max-age=300').send(await deps.keys.jwks()),

@@ -1,19 +1,26 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type OpenMetricsContentType, Registry } from 'prom-client';
 import type { ReplicaReads } from '../data/replica-reads.ts';
+import type { OperationCounts } from '../engine/path/operation-counts.ts';
 import type { EventLag } from '../live/events/event-lag.ts';
 import type { Jobs } from '../platform/jobs/jobs.ts';
+import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
+import type { RedisLink } from '../platform/redis/redis-link.ts';
+import type { Tracing } from '../platform/tracing/tracing.ts';
+import { asPrometheus } from './openmetrics.ts';
 
 /** What is counted of services. */
 interface Counted {
-  activity: { readonly depth: number; readonly lost: number };
+  activity: { readonly depth: number; readonly lost: number; readonly failedSignIns: ReadonlyMap<string, number> };
   passwords: { readonly queueDepth: number };
   samlChecks: { readonly pending: number };
   tail: { readonly size: number };
   outbound: Pick<Outbound, 'running' | 'waiting' | 'outcomes'>;
 }
+
+type Metrics = Registry<OpenMetricsContentType>;
 
 interface MetricsDeps {
   services: Counted;
@@ -22,26 +29,38 @@ interface MetricsDeps {
   replicaReads?: ReplicaReads | null;
   eventLag: EventLag;
   jobs: Jobs;
+  operations: OperationCounts;
+  tracing: Tracing;
   lostLogLines?: (() => number) | undefined;
+  redis: RedisLink | null;
+  siblings?: Siblings | undefined;
 }
 
-/** Serves `/metrics` in the Prometheus format: requests per route, event-loop delay, pool use, depth of the queues. */
-export function addMetrics(
-  server: FastifyInstance,
-  { services, pool, replicaReads, eventLag, jobs, lostLogLines = () => 0 }: MetricsDeps,
-): void {
-  const registry = new Registry();
+/**
+ * Serves `/metrics`: requests per route, event-loop delay, pool use, depth of the queues. What the service counts
+ * begins with `platform_`; what the library counts of the process and of Node keeps the names that dashboards know.
+ * Whoever accepts OpenMetrics gets it, with the trace of a request beside its duration.
+ */
+export function addMetrics(server: FastifyInstance, deps: MetricsDeps): void {
+  const { services, pool, replicaReads, eventLag, jobs, operations, tracing, redis, siblings } = deps;
+  const { lostLogLines = () => 0 } = deps;
+  const registry = new Registry<OpenMetricsContentType>();
+  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+  // each worker counts for itself: a sum would fall when one of them dies
+  if (siblings) registry.setDefaultLabels({ worker: String(siblings.number) });
+  siblings?.onCollect(() => registry.metrics());
   const stopDefaults = collectDefaultMetrics({ register: registry });
-  const durations = new Histogram({
-    name: 'http_request_duration_seconds',
+  const durations = new Histogram<'method' | 'route' | 'trace_id'>({
+    name: 'platform_http_request_duration_seconds',
     help: 'Time from the arrival of a request to the end of its answer.',
     labelNames: ['method', 'route'],
     buckets: [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5, 10],
+    enableExemplars: true,
     registers: [registry],
   });
   // apart: a histogram has a dozen lines for each set of labels
   const requests = new Counter({
-    name: 'http_requests_total',
+    name: 'platform_http_requests_total',
     help: 'Requests that were answered.',
     labelNames: ['method', 'route', 'status'],
     registers: [registry],
@@ -55,13 +74,17 @@ export function addMetrics(
         this.set(await read());
       },
     });
-  gauge('database_pool_connections', 'Open database connections.', () => pool.totalCount);
-  gauge('database_pool_idle_connections', 'Open database connections that nobody uses.', () => pool.idleCount);
-  gauge('database_pool_waiting_requests', 'Requests that wait for a database connection.', () => pool.waitingCount);
-  gauge('activity_queue_depth', 'Activity records that are not written yet.', () => services.activity.depth);
+  gauge('platform_database_pool_connections', 'Open database connections.', () => pool.totalCount);
+  gauge('platform_database_pool_idle_connections', 'Idle database connections.', () => pool.idleCount);
+  gauge(
+    'platform_database_pool_waiting_requests',
+    'Requests that wait for a database connection.',
+    () => pool.waitingCount,
+  );
+  gauge('platform_activity_queue_depth', 'Activity records that are not written yet.', () => services.activity.depth);
   new Counter({
-    name: 'activity_records_lost_total',
-    help: 'Activity records that were dropped: refused by the database, or too many to keep while it was away.',
+    name: 'platform_activity_records_lost_total',
+    help: 'Activity records that were dropped: refused by the database, or too many to keep until it answered.',
     registers: [registry],
     collect() {
       this.reset();
@@ -69,8 +92,8 @@ export function addMetrics(
     },
   });
   new Counter({
-    name: 'log_lines_lost_total',
-    help: 'Lines of the log that could not be written, and were too many to keep until they could.',
+    name: 'platform_log_lines_lost_total',
+    help: 'Log lines that were dropped: too many to keep while the output accepted none.',
     registers: [registry],
     collect() {
       this.reset();
@@ -78,12 +101,14 @@ export function addMetrics(
     },
   });
   addJobMetrics(registry, jobs);
+  addSums(registry, { services, operations, tracing });
+  if (redis) addRedisMetrics(registry, redis);
   if (replicaReads) addReplicaMetrics(registry, replicaReads);
   const { outbound } = services;
-  gauge('outbound_calls_running', 'Outbound calls that run.', () => outbound.running);
-  gauge('outbound_calls_waiting', 'Outbound calls that wait until others have ended.', () => outbound.waiting);
+  gauge('platform_outbound_calls_running', 'Outbound calls in progress.', () => outbound.running);
+  gauge('platform_outbound_calls_waiting', 'Outbound calls that wait for other calls to end.', () => outbound.waiting);
   new Counter({
-    name: 'outbound_calls_total',
+    name: 'platform_outbound_calls_total',
     help: 'Outbound calls that ended: `answered` with any status, or by the reason why there was no answer.',
     labelNames: ['outcome'],
     registers: [registry],
@@ -92,18 +117,30 @@ export function addMetrics(
       for (const [outcome, count] of outbound.outcomes) this.inc({ outcome }, count);
     },
   });
-  gauge('password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
-  gauge('saml_check_queue_depth', 'SAML messages that are checked, or wait for it.', () => services.samlChecks.pending);
-  gauge('event_streams', 'Open event streams.', () => services.tail.size);
+  gauge('platform_password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
+  gauge(
+    'platform_saml_check_queue_depth',
+    'SAML messages that are being checked or wait for their check.',
+    () => services.samlChecks.pending,
+  );
+  gauge('platform_event_streams', 'Open event streams.', () => services.tail.size);
   // without the database, the other figures matter all the more
   const lag = async (figure: 'seconds' | 'waiting') =>
     (await eventLag.read().catch(() => null))?.[figure] ?? Number.NaN;
-  gauge('event_lag_seconds', 'Age of the oldest event that a running transaction holds back.', () => lag('seconds'));
-  gauge('event_lag_events', 'Events that a running transaction holds back, 10,000 at most.', () => lag('waiting'));
+  gauge('platform_event_lag_seconds', 'Age of the oldest event that a running transaction holds back.', () =>
+    lag('seconds'),
+  );
+  gauge('platform_event_lag_events', 'Events that a running transaction holds back, 10,000 at most.', () =>
+    lag('waiting'),
+  );
 
   server.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.config.template ?? request.routeOptions.url ?? 'unknown';
-    durations.observe({ method: request.method, route }, reply.elapsedTime / 1000);
+    durations.observe({
+      labels: { method: request.method, route },
+      value: reply.elapsedTime / 1000,
+      ...(request.span ? { exemplarLabels: { trace_id: request.span.traceId } } : {}),
+    });
     requests.inc({ method: request.method, route, status: reply.statusCode });
     done();
   });
@@ -113,17 +150,22 @@ export function addMetrics(
   });
   server.get('/metrics', async (request, reply) => {
     if (!isWrittenPlainly(request.url)) return reply.callNotFound();
-    return reply.type(registry.contentType).send(await registry.metrics());
+    const text = await (siblings ? siblings.gather() : registry.metrics());
+    const isOpen = OPENMETRICS.test(request.headers.accept ?? '');
+    reply.header('vary', 'accept').type(isOpen ? registry.contentType : Registry.PROMETHEUS_CONTENT_TYPE);
+    return reply.send(isOpen ? text : asPrometheus(text));
   });
 }
+
+const OPENMETRICS = /(?:^|,)\s*application\/openmetrics-text\s*(?:[;,]|$)/;
 
 /** Proxies keep in what is called so. The router would also take `/metrics/` and `/%6detrics` for it. */
 const isWrittenPlainly = (url: string): boolean => url.split('?', 1)[0] === '/metrics';
 
 /** What reads of lists, sums and searches went to, and how old each replica is. */
-function addReplicaMetrics(registry: Registry, replicaReads: ReplicaReads): void {
+function addReplicaMetrics(registry: Metrics, replicaReads: ReplicaReads): void {
   new Counter({
-    name: 'database_replica_reads_total',
+    name: 'platform_database_replica_reads_total',
     help: 'Lists, sums and searches by the server that answered: a replica or the primary.',
     labelNames: ['server'],
     registers: [registry],
@@ -133,7 +175,7 @@ function addReplicaMetrics(registry: Registry, replicaReads: ReplicaReads): void
     },
   });
   new Gauge({
-    name: 'database_replica_lag_seconds',
+    name: 'platform_database_replica_lag_seconds',
     help: 'Age of what a replica has, by its place in DATABASE_READ_URLS.',
     labelNames: ['replica'],
     registers: [registry],
@@ -142,7 +184,7 @@ function addReplicaMetrics(registry: Registry, replicaReads: ReplicaReads): void
     },
   });
   new Gauge({
-    name: 'database_replica_in_use',
+    name: 'platform_database_replica_in_use',
     help: '1 while a replica is read from; 0 while it is away, too late or no replica.',
     labelNames: ['replica'],
     registers: [registry],
@@ -153,9 +195,9 @@ function addReplicaMetrics(registry: Registry, replicaReads: ReplicaReads): void
 }
 
 /** The jobs of the whole database by task and state, and the jobs that this process gave up. */
-function addJobMetrics(registry: Registry, jobs: Jobs): void {
+function addJobMetrics(registry: Metrics, jobs: Jobs): void {
   new Gauge({
-    name: 'jobs',
+    name: 'platform_jobs',
     help:
       'Background jobs by task. `waiting`: not tried yet; `retrying`: failed, waiting for another try; ' +
       '`running`; `dead`: not tried again.',
@@ -168,13 +210,71 @@ function addJobMetrics(registry: Registry, jobs: Jobs): void {
     },
   });
   new Counter({
-    name: 'jobs_given_up_total',
-    help: 'Background jobs that this process gave up: all tries failed, or another one would have been in vain.',
+    name: 'platform_jobs_given_up_total',
+    help: 'Background jobs that this process gave up: all tries failed, or another try would have failed too.',
     labelNames: ['task'],
     registers: [registry],
     collect() {
       this.reset();
       for (const [task, count] of jobs.givenUp) this.inc({ task }, count);
+    },
+  });
+}
+
+/** What was counted since the start, by what became of it. */
+function addSums(
+  registry: Metrics,
+  { services, operations, tracing }: Pick<MetricsDeps, 'services' | 'operations' | 'tracing'>,
+): void {
+  new Counter({
+    name: 'platform_graphql_operations_total',
+    help: 'Operations of documents that clients sent: `answered`, `failed` with errors, or `refused` before they ran.',
+    labelNames: ['type', 'outcome'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { type, outcome, count } of operations.all) this.inc({ type, outcome }, count);
+    },
+  });
+  new Counter({
+    name: 'platform_sign_in_failures_total',
+    help: 'Sign-ins that failed, by the code of the error.',
+    labelNames: ['code'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [code, count] of services.activity.failedSignIns) this.inc({ code }, count);
+    },
+  });
+  new Counter({
+    name: 'platform_trace_spans_total',
+    help: 'Spans of traces: `exported`, `failed` to be sent, or `dropped` because too many waited.',
+    labelNames: ['outcome'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [outcome, count] of tracing.spans) this.inc({ outcome }, count);
+    },
+  });
+}
+
+/** Whether nodes share what Redis is for. */
+function addRedisMetrics(registry: Metrics, redis: RedisLink): void {
+  new Gauge({
+    name: 'platform_redis_up',
+    help: 'Whether Redis answers: 1, or 0 while this node counts budgets by itself.',
+    registers: [registry],
+    collect() {
+      this.set(redis.isUp ? 1 : 0);
+    },
+  });
+  new Counter({
+    name: 'platform_redis_failures_total',
+    help: 'Questions that Redis did not answer, and this node did without it.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(redis.failures);
     },
   });
 }

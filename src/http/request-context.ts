@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { browserOf } from '../access/browser.ts';
 import type { AnyCaller, Browser, RequestInfo } from '../kernel/caller.ts';
 import { canonicalPath } from '../kernel/endpoint-paths.ts';
+import { traceParentOf } from '../platform/tracing/trace-parent.ts';
 import { ClientAddress } from './client-address.ts';
 import { CONSISTENCY_HEADER } from './consistency.ts';
 
@@ -14,14 +15,15 @@ declare module 'fastify' {
 }
 
 const TRACE_ID = /^[A-Za-z0-9._-]{1,128}$/;
-const TRACEPARENT = /^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 /** `x-trace-id` if it is usable, else the trace of `traceparent`, else a new one (defaults §0.5). */
-export function traceIdOf(headers: Record<string, string | string[] | undefined>): string {
+export function traceIdOf(
+  headers: Record<string, string | string[] | undefined>,
+  newId: () => string = randomUUID,
+): string {
   const given = headers['x-trace-id'];
   if (typeof given === 'string' && TRACE_ID.test(given)) return given;
-  const parent = headers.traceparent;
-  return (typeof parent === 'string' && TRACEPARENT.exec(parent)?.[1]) || randomUUID();
+  return (headers.traceparent !== undefined && traceParentOf(headers.traceparent)?.traceId) || newId();
 }
 
 /** The path of a request without its query. */

@@ -81,7 +81,7 @@ export async function uploadClaims(
   { tickets, linkCaller }: Pick<ResumableUploadOptions, 'tickets' | 'linkCaller'>,
 ): Promise<UploadClaims> {
   const claims = tickets.read((request.params as { ticket: string }).ticket);
-  if (!claims) throw forbidden('artifact:create', 'The address is not valid, or has expired.');
+  if (!claims) throw forbidden('artifact:create', 'The address of the upload is invalid or has expired.');
   await linkCaller.demand(request.caller, claims, 'artifact:create', claims);
   return claims;
 }
@@ -93,7 +93,7 @@ export async function uploadClaims(
 export function uploadError({ raw }: FastifyRequest, error: unknown): unknown {
   finishReading(raw);
   return raw.readableAborted || raw.errored
-    ? new ApiError('INVALID_REQUEST', { reason: 'aborted' }, 'The upload broke off.')
+    ? new ApiError('INVALID_REQUEST', { reason: 'aborted' }, 'The upload was interrupted.')
     : callerError(error);
 }
 
@@ -103,7 +103,7 @@ function checkVersion({ headers }: FastifyRequest, reply: FastifyReply): void {
   const given = headers['tus-resumable'];
   if (given === undefined || given === VERSION) return;
   reply.header('tus-version', VERSION);
-  throw new ApiError('PRECONDITION_FAILED', { supported: [VERSION] }, `The version of tus is ${VERSION}.`);
+  throw new ApiError('PRECONDITION_FAILED', { supported: [VERSION] }, `This service supports tus version ${VERSION}.`);
 }
 
 async function receive(
@@ -115,7 +115,11 @@ async function receive(
   const { pieces, maxUploadBytes } = options;
   const { sizeBytes = null, sha256 = null } = claims;
   if (headers['content-type'] !== PIECE_TYPE)
-    throw new ApiError('UNSUPPORTED_MEDIA_TYPE', { expected: PIECE_TYPE }, `A piece has the type ${PIECE_TYPE}.`);
+    throw new ApiError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      { expected: PIECE_TYPE },
+      `The content type of a part must be ${PIECE_TYPE}.`,
+    );
   const offset = numberIn(headers['upload-offset'], 'upload_offset', 'Upload-Offset');
   if (offset === null) throw unreadable('upload_offset', 'Upload-Offset');
   const declaredBytes = numberIn(headers['upload-length'], 'upload_length', 'Upload-Length') ?? sizeBytes;
@@ -144,5 +148,5 @@ const unreadable = (reason: NumberReason, header: string): ApiError =>
   new ApiError(
     'INVALID_REQUEST',
     { reason },
-    `The header ${header} is missing, cannot be read, or is another than before.`,
+    `The header ${header} is missing, invalid, or differs from an earlier request of this upload.`,
   );

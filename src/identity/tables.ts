@@ -25,7 +25,7 @@ export const tables: GroupTables = {
       'tenancy (writes)': 'where a user starts, and which organization manages the account',
       knowledge: 'a link works while the account of its maker is active',
       live: 'who is present is shown with a name',
-      insight: 'who is told, in which language and where',
+      insight: 'who gets a mail, in which language and where',
     },
     sessions: {
       access: 'a session is looked up with each credential',

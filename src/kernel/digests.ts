@@ -73,7 +73,7 @@ export class DigestCheck {
         throw new ApiError(
           'INVALID_REQUEST',
           { reason: 'digest_mismatch', field, algorithm },
-          `The bytes that arrived have another ${algorithm} than '${field}' says. Send them again.`,
+          `The ${algorithm} of the received bytes differs from the header '${field}'. Send the bytes again.`,
         );
   }
 }

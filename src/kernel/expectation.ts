@@ -24,7 +24,7 @@ export class Expectation {
       throw new ApiError(
         'PRECONDITION_FAILED',
         { current_version: found },
-        `The resource is at version ${found}, which is not the expected one: read it again.`,
+        `The resource is at version ${found}, not at the expected version. Read the resource again.`,
       );
     this.#isMet = true;
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { AnyCaller } from './caller.ts';
+import { activeSpan } from './spans.ts';
 
 /** Stands in for the HTTP method of what the service does by itself. */
 export const TASK_METHOD = 'TASK';
@@ -9,7 +10,7 @@ export function systemCaller(task: string): AnyCaller {
   return {
     principal: null,
     request: {
-      traceId: randomUUID(),
+      traceId: activeSpan()?.traceId ?? randomUUID(),
       method: TASK_METHOD,
       path: task,
       ip: '',

@@ -1,3 +1,6 @@
+/** Where the payload of a job has the trace that it goes on with. Tasks do not see it. */
+export const TRACE = 'traceparent';
+
 /** When a task runs on its own. */
 export interface Schedule {
   /** At most once per this many seconds, on the node that looks first. */
@@ -23,7 +26,7 @@ export interface Task<Payload extends object = object> {
    * A job is given up after this many failed attempts. The waits between them are 3 s, 7 s, 20 s, … and 6 h at most.
    */
   readonly tries: number;
-  /** How many of its jobs a node runs at once; without it, as many as it runs of all. */
+  /** How many of its jobs a node runs at once, beside those of all others; without it, it shares workers with others. */
   readonly atOnce?: number;
   readonly schedule?: Schedule;
   /** Does the work. If the node is killed, the work is repeated from the start. */

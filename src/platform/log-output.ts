@@ -8,6 +8,8 @@ const MAX_WAITING_BYTES = 1024 * 1024;
 const RETRY_MS = 1_000;
 /** The same for a pipe that has no room just now. */
 const BUSY_MS = 50;
+/** What Linux writes to a pipe in one piece. */
+const MIXED_BEYOND_BYTES = 4096;
 const BUSY = new Set(['EAGAIN', 'EBUSY']);
 
 type WriteBytes = (
@@ -27,14 +29,22 @@ type WriteBytes = (
 export class LogOutput implements DestinationStream {
   readonly #fd: number;
   readonly #write: WriteBytes;
+  readonly #atOnce: number;
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #lost = 0;
   #writing: Promise<void> | null = null;
 
-  constructor(fd: number, writeTo: WriteBytes = write) {
+  /** @param atOnce so many bytes of lines are written together: a system does not mix few with those of others */
+  constructor(fd: number, writeTo: WriteBytes = write, atOnce = Number.POSITIVE_INFINITY) {
     this.#fd = fd;
     this.#write = writeTo;
+    this.#atOnce = atOnce;
+  }
+
+  /** One that other processes write to as well. */
+  static shared(fd: number): LogOutput {
+    return new LogOutput(fd, write, MIXED_BEYOND_BYTES);
   }
 
   /** Number of lines that were not written and never will be. */
@@ -61,16 +71,20 @@ export class LogOutput implements DestinationStream {
 
   async #writeAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      let rest = Buffer.concat(this.#takeAll());
+      let rest = Buffer.concat(this.#take());
       while (rest.length > 0) rest = rest.subarray(await this.#writeSome(rest));
     }
     this.#writing = null;
   }
 
-  #takeAll(): Buffer[] {
-    const taken = this.#waiting;
-    this.#waiting = [];
-    this.#waitingBytes = 0;
+  #take(): Buffer[] {
+    let bytes = 0;
+    const end = this.#waiting.findIndex((line, at) => {
+      bytes += line.length;
+      return at > 0 && bytes > this.#atOnce;
+    });
+    const taken = this.#waiting.splice(0, end < 0 ? this.#waiting.length : end);
+    for (const line of taken) this.#waitingBytes -= line.length;
     return taken;
   }
 

@@ -15,7 +15,7 @@ export const tables: GroupTables = {
     organizations: {
       access: 'the gate asks whether it exists, with the role',
       identity: 'what works in it ends with it, and mails and records have its name',
-      tools: 'what is of deleted ones is not shown, and not refreshed',
+      tools: 'contents of deleted places are not shown and not refreshed',
       insight: 'names in notifications, counts, and what ends with it',
     },
     organization_members: {
@@ -28,9 +28,9 @@ export const tables: GroupTables = {
     },
     workspaces: {
       access: 'the gate asks whether it exists, with the role',
-      vault: 'secrets of deleted ones are neither read, opened nor noticed',
+      vault: 'secrets of deleted places are neither read, opened nor noticed',
       identity: 'where a token works, and where a user starts',
-      tools: 'what is of deleted ones is not shown, and not refreshed',
+      tools: 'contents of deleted places are not shown and not refreshed',
       knowledge: 'a download ends with its workspace, and artifacts are searched in its language and by its model',
       insight: 'names in notifications, and counts',
     },

@@ -1,6 +1,7 @@
 import { Access } from '../access/access.ts';
 import { AccessTokens } from '../access/access-tokens.ts';
 import { Authentication } from '../access/authentication.ts';
+import { Budgets } from '../access/budgets.ts';
 import { MailBudgets } from '../access/mail-budgets.ts';
 import { Passwords } from '../access/passwords.ts';
 import type { ServiceDeps } from '../access/service-deps.ts';
@@ -21,6 +22,7 @@ import type { AccountMail } from '../platform/mail/account-mail.ts';
 import type { Mailer } from '../platform/mail/mail.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
 import type { Database } from '../platform/postgres/database.ts';
+import type { RedisLink } from '../platform/redis/redis-link.ts';
 import { Storage } from '../platform/storage/storage.ts';
 import { Removals } from '../tenancy/removals.ts';
 
@@ -38,6 +40,8 @@ export interface ProcessDeps {
   publicUrl: () => string;
   onFault: (error: unknown, what: string) => void;
   passwords?: Passwords;
+  /** `null`: the node shares nothing beside the database. */
+  redis: RedisLink | null;
 }
 
 /** What stands before the ground: changes tell the groups on top of it what they did. */
@@ -66,7 +70,8 @@ export function createGround(process: ProcessDeps, { sql, replicaReads, mail, no
   });
   const access = new Access(sql, config);
   const slowReads = new SlowReads({ sql, database, replicaReads, poolSize: config.databasePoolSize });
-  const deps: ServiceDeps = { sql, replicaReads, slowReads, changes, access };
+  const budgets = new Budgets(process.redis);
+  const deps: ServiceDeps = { sql, replicaReads, slowReads, changes, access, budgets };
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
   const tokenUses = new TokenUses(sql, onFault);
   const authentication = new Authentication(tokens, tokenUses, sql);
@@ -84,11 +89,11 @@ export function createGround(process: ProcessDeps, { sql, replicaReads, mail, no
     publicUrl,
     deps,
     tokens,
-    mailBudgets: new MailBudgets(config),
+    mailBudgets: new MailBudgets(config, budgets),
     removals: new Removals(),
     /** Seals what the service gives away for one purpose. */
     sealFor: (purpose: string) => new Seal(appSecret, purpose),
     open: { access, cursors: new Cursors(appSecret), authentication, activity, onFault },
-    closed: { sql, tokenUses, passwords, jobQueue, outbound, storage, mail },
+    closed: { sql, budgets, tokenUses, passwords, jobQueue, outbound, storage, mail },
   };
 }

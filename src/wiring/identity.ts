@@ -36,9 +36,9 @@ function signInOf({ config, deps, prisma, appSecret, tokens, mailBudgets, open, 
   const { passwords, mail } = closed;
   const sessions = new Sessions({ prisma, changes: deps.changes, tokens, authentication, secret: appSecret, config });
   const currentPassword = new CurrentPassword({ prisma, passwords });
-  const { sql, changes, access } = deps;
+  const { sql, changes, access, budgets } = deps;
   const own = { passwords, currentPassword, sessions, mail, mailBudgets, activity };
-  return { config, prisma, sql, changes, access, authentication, tokens, ...own };
+  return { config, prisma, sql, changes, access, budgets, authentication, tokens, ...own };
 }
 
 /** Users, sign-in, API tokens and identity providers. */
@@ -46,17 +46,17 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
   const { config, prisma, deps, appSecret, open } = ground;
   const { authentication, activity } = open;
   const { apps, userReads } = tenancy.open;
-  const { changes } = deps;
+  const { changes, budgets } = deps;
   const signIn = signInOf(ground);
   const { sessions, mail, mailBudgets, currentPassword } = signIn;
   const registration = new RegistrationService(signIn);
   const auth = new AuthService(signIn);
-  const emailChange = new EmailChange({ prisma, mail, mailBudgets, currentPassword });
+  const emailChange = new EmailChange({ prisma, mail, mailBudgets, budgets, currentPassword });
   const single = createSingleSignOn(ground, signIn, { vault, auth });
   return {
     open: {
       auth,
-      requestedMails: new RequestedMails({ prisma, changes, mail, mailBudgets }),
+      requestedMails: new RequestedMails({ prisma, changes, mail, mailBudgets, budgets }),
       emailProofs: new EmailProofs(signIn),
       passwordChanges: new PasswordChanges(signIn),
       registration,
@@ -79,7 +79,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
 }
 
 function createSingleSignOn(
-  { config, deps: { sql, changes }, logger, publicUrl, sealFor, closed: { outbound } }: Ground,
+  { config, deps: { sql, changes, budgets }, logger, publicUrl, sealFor, closed: { outbound } }: Ground,
   signIn: SignInParts,
   { vault, auth }: { vault: VaultGroup['closed']['vault']; auth: AuthService },
 ) {
@@ -89,11 +89,11 @@ function createSingleSignOn(
   const samlChecks = new MessageChecks();
   const key = new ServiceKey(config);
   const saml = new ServiceProvider({ publicUrl, key, checks: samlChecks });
-  const refusals = new Refusals({ config, logger });
+  const refusals = new Refusals({ config, logger, budgets });
   const common = { sql, changes, refusals, publicUrl, identityProviders: signInProviders };
   return {
     open: {
-      sso: new SsoService({ ...common, config, outbound, seal: sealFor('sso state'), saml, federatedSignIn }),
+      sso: new SsoService({ ...common, config, budgets, outbound, seal: sealFor('sso state'), saml, federatedSignIn }),
       singleLogout: new SingleLogout({
         ...common,
         seal: sealFor('single logout'),

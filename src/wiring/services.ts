@@ -3,7 +3,9 @@ import { Sql } from '../data/sql.ts';
 import { NotificationPages } from '../insight/notifications/notification.pages.ts';
 import { Notifier } from '../insight/notifications/notifier.ts';
 import { UnsubscribeLinks } from '../insight/notifications/unsubscribe-links.ts';
+import { apart } from '../kernel/spans.ts';
 import { EventTail } from '../live/events/event-tail.ts';
+import { WakeUps } from '../live/events/wake-ups.ts';
 import { Seal } from '../platform/keys/seal.ts';
 import { AccountMail } from '../platform/mail/account-mail.ts';
 import type { Database } from '../platform/postgres/database.ts';
@@ -38,10 +40,11 @@ function replicaReadsOf({ replicas, pool }: Database, sql: Sql, secret: Buffer):
 
 /** Makes the services of all groups, from the lowest to the highest. */
 export function createServices(process: ProcessDeps) {
-  const { database, config, mailer, appSecret, publicUrl, onFault } = process;
+  const { database, config, mailer, appSecret, publicUrl, onFault, redis } = process;
   const sql = new Sql(database.pool);
   const replicaReads = replicaReadsOf(database, sql, appSecret);
   const tail = new EventTail(sql, config.eventPollMs, onFault);
+  const wakeUps = redis && new WakeUps(redis, tail);
   const mail = new AccountMail({ mailer, seal: new Seal(appSecret, 'mail'), publicUrl });
   const pages = new NotificationPages(config, publicUrl);
   const former = config.formerAppSecrets.map((text) => new Seal(Buffer.from(text), 'unsubscribe'));
@@ -51,7 +54,11 @@ export function createServices(process: ProcessDeps) {
     replicaReads,
     mail,
     notify: new Notifier(mail, pages, unsubscribeLinks).notify,
-    onCommit: () => tail.nudge(),
+    onCommit: () =>
+      apart(() => {
+        tail.nudge();
+        wakeUps?.send();
+      }),
   });
   const tenancy = createTenancy(ground);
   const vault = createVault(ground);
@@ -62,7 +69,7 @@ export function createServices(process: ProcessDeps) {
   const delivery = createDelivery(ground, vault);
   const pipelines = createPipelines(ground, vault);
   const insight = createInsight(ground, { mail, pages, unsubscribeLinks });
-  const live = createLive(ground, tail);
+  const live = createLive(ground, tail, redis);
   const groups = { tenancy, vault, identity, tools, knowledge, models, delivery, pipelines, insight, live };
   refuseSameNames([ground, ...Object.values(groups)].flatMap(({ open, closed }) => [open, closed]));
   const open = {

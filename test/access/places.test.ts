@@ -144,7 +144,7 @@ describe('the use of tokens', () => {
     });
     uses.note('a');
     await uses.flush();
-    expect(faults).toEqual([[fault, 'the last use of tokens could not be written']]);
+    expect(faults).toEqual([[fault, 'the times of last use of tokens could not be written']]);
     uses.note('a');
     await uses.flush();
     expect(written).toEqual([['a']]);

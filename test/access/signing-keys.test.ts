@@ -167,8 +167,8 @@ describe('a public key', () => {
 
 describe('a key file that cannot be used', () => {
   const refusal = (why: string) =>
-    `The signing keys in '${file()}' cannot be used: ${why}. Restore the file from a backup, or remove it: ` +
-    'new keys are made, and everybody has to sign in again.';
+    `The signing keys in '${file()}' cannot be used: ${why}. Restore the file from a backup, or remove it. ` +
+    'The service then creates new keys, and all users have to sign in again.';
   const opening = (dirOf = dir) =>
     SigningKeys.open(dirOf).then(
       () => 'it was opened',
@@ -176,26 +176,34 @@ describe('a key file that cannot be used', () => {
     );
 
   it.each<[string, (text: string) => string, string]>([
-    ['is cut short', (text) => text.slice(0, text.length / 2), 'it is not JSON, perhaps cut short'],
-    ['is empty', () => '', 'it is not JSON, perhaps cut short'],
-    ['is no list', () => '{}', 'it is no list of keys'],
-    ['is null', () => 'null', 'it is no list of keys'],
-    ['holds nothing', () => '[]', 'it is no list of keys'],
-    ['holds null', () => '[null]', 'it is no list of keys'],
-    ['holds what has no key', () => '[{}]', 'it is no list of keys'],
-    ['holds a key without an id', () => '[{"jwk":{"kty":"OKP"}}]', 'it is no list of keys'],
-    ['holds a number as an id', (text) => text.replace(/"kid":"[^"]+"/, '"kid":1'), 'it is no list of keys'],
-    ['holds one key that is none', (text) => text.replace(/\]$/, ',{"jwk":{"kty":"OKP"}}]'), 'it is no list of keys'],
+    ['is cut short', (text) => text.slice(0, text.length / 2), 'it is not JSON and may be truncated'],
+    ['is empty', () => '', 'it is not JSON and may be truncated'],
+    ['is no list', () => '{}', 'it is not a list of keys'],
+    ['is null', () => 'null', 'it is not a list of keys'],
+    ['holds nothing', () => '[]', 'it is not a list of keys'],
+    ['holds null', () => '[null]', 'it is not a list of keys'],
+    ['holds what has no key', () => '[{}]', 'it is not a list of keys'],
+    ['holds a key without an id', () => '[{"jwk":{"kty":"OKP"}}]', 'it is not a list of keys'],
+    ['holds a number as an id', (text) => text.replace(/"kid":"[^"]+"/, '"kid":1'), 'it is not a list of keys'],
+    [
+      'holds one key that is none',
+      (text) => text.replace(/\]$/, ',{"jwk":{"kty":"OKP"}}]'),
+      'it is not a list of keys',
+    ],
     [
       'holds an empty id',
       (text) => text.replace(/"kid":"[^"]+"/, '"kid":""'),
-      'it holds what is no Ed25519 key with an id',
+      'it has an entry that is not an Ed25519 key with an id',
     ],
-    ['holds half a key', () => '[{"jwk":{"kty":"OKP","kid":"x"}}]', 'it holds what is no Ed25519 key with an id'],
+    [
+      'holds half a key',
+      () => '[{"jwk":{"kty":"OKP","kid":"x"}}]',
+      'it has an entry that is not an Ed25519 key with an id',
+    ],
     [
       'holds a secret in place of a key',
       () => '[{"jwk":{"kty":"oct","k":"c2VjcmV0","kid":"x"}}]',
-      'it holds what is no Ed25519 key with an id',
+      'it has an entry that is not an Ed25519 key with an id',
     ],
   ])('%s: the error names the file and shows nothing of the key', async (_what, spoil, why) => {
     await SigningKeys.open(dir);
@@ -215,7 +223,7 @@ describe('a key file that cannot be used', () => {
     const text = readFileSync(file(), 'utf8');
     writeFileSync(file(), '');
     vi.setSystemTime(Date.now() + 5_000);
-    await expect(keys.current()).rejects.toThrow(refusal('it is not JSON, perhaps cut short'));
+    await expect(keys.current()).rejects.toThrow(refusal('it is not JSON and may be truncated'));
     writeFileSync(file(), text);
     const second = await SigningKeys.rotate(dir);
     vi.setSystemTime(Date.now() + 5_000);

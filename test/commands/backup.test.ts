@@ -98,11 +98,13 @@ describe('a backup', () => {
     expect(text).not.toContain((await readFile(path.join(source.keysDir, rootKey), 'utf8')).trim());
     expect(await backup(['verify', file()])).toEqual({
       code: 0,
-      output: expect.stringMatching(/is whole: version .*, \d+ tables, 1 files, \d keys, which open\.\n$/) as string,
+      output: expect.stringMatching(
+        /is complete: version .*, \d+ tables, 1 files, \d keys, which can be decrypted\.\n$/,
+      ) as string,
     });
     expect(await backup(['create', file()])).toEqual({
       code: 1,
-      output: `${file()} is there already. Give the backup another name.\n`,
+      output: `${file()} already exists. Give the backup another name.\n`,
     });
   });
 
@@ -127,7 +129,7 @@ describe('a backup', () => {
     await blocker.query('rollback');
     blocker.release();
     expect(existsSync(file('killed'))).toBe(false);
-    expect(await backup(['verify', left!])).toEqual({ code: 1, output: `${left} is cut off.\n` });
+    expect(await backup(['verify', left!])).toEqual({ code: 1, output: `${left} is truncated.\n` });
     // a leftover of a former version, which others may read
     await writeFile(file('killed.partial'), '', { mode: 0o644 });
     expect((await backup(['create', file('killed')])).code).toBe(0);
@@ -142,15 +144,19 @@ describe('a backup', () => {
     for (const head of ['null', '3', '{}', '{"kind":"rows","bytes":-1}']) {
       await writeFile(file('headless'), `PLATFORM BACKUP 1\n${head}\n`);
       expect((await backup(['verify', file('headless')])).output).toBe(
-        `${file('headless')} was changed: a piece has no description.\n`,
+        `${file('headless')} was changed: a part has no description.\n`,
       );
     }
-    expect((await backup(['verify', file('changed')])).output).toMatch(/changed was changed: .* has another checksum/);
-    expect((await backup(['verify', file('cut')])).output).toBe(`${file('cut')} is cut off.\n`);
-    expect((await backup(['verify', file('other')])).output).toBe(`${file('other')} is no backup of this service.\n`);
+    expect((await backup(['verify', file('changed')])).output).toMatch(
+      /changed was changed: .* has a different checksum/,
+    );
+    expect((await backup(['verify', file('cut')])).output).toBe(`${file('cut')} is truncated.\n`);
+    expect((await backup(['verify', file('other')])).output).toBe(
+      `${file('other')} is not a backup of this service.\n`,
+    );
     expect(await backup(['verify', file()], { BACKUP_PASSPHRASE: 'another passphrase' })).toEqual({
       code: 1,
-      output: 'The keys of this backup do not open with the passphrase of BACKUP_PASSPHRASE.\n',
+      output: 'The keys of this backup cannot be decrypted with BACKUP_PASSPHRASE.\n',
     });
   });
 });
@@ -196,8 +202,8 @@ describe('a restore', () => {
     expect((await runCommand('restore', [file('still')], env)).code).toBe(0);
     const copy = new pg.Pool({ connectionString: url });
     try {
-      const { events: _written, ...expected } = before;
-      const { events: _none, ...found } = await databaseChecksums(copy);
+      const { events: _written, service_markers: _own, ...expected } = before;
+      const { events: _none, service_markers: _later, ...found } = await databaseChecksums(copy);
       expect(found).toEqual(expected);
     } finally {
       await copy.end();
@@ -217,16 +223,18 @@ describe('a restore', () => {
     const taken = await place('taken', templateOf());
     expect(await runCommand('restore', [file()], taken.env)).toEqual({
       code: 1,
-      output: expect.stringMatching(/^The database has \d+ tables already\. Restore into a new one\.\n$/) as string,
+      output: expect.stringMatching(
+        /^The database has \d+ tables already\. Restore into a new database\.\n$/,
+      ) as string,
     });
     const { env } = await place('broken');
-    expect((await runCommand('restore', [file('changed')], env)).output).toContain('another checksum');
+    expect((await runCommand('restore', [file('changed')], env)).output).toContain('a different checksum');
     expect((await runCommand('restore', [file()], { ...env, BACKUP_PASSPHRASE: '' })).output).toBe(
       'Set BACKUP_PASSPHRASE to the passphrase of the backup: its keys are sealed with it.\n',
     );
     expect(await runCommand('restore', [file()], { ...env, DATA_DIR: source.dataDir })).toEqual({
       code: 1,
-      output: expect.stringMatching(/^The store of files has .* already\. Restore into an empty one\.\n$/) as string,
+      output: expect.stringMatching(/^The file store already has .*\. Restore into an empty file store\.\n$/) as string,
     });
     // the keys come last, and there is no place for them
     const nowhere = await runCommand('restore', [file()], { ...env, KEYS_DIR: path.join(file(), 'below') });
@@ -236,7 +244,7 @@ describe('a restore', () => {
     await writeFile(path.join(keys, 'app.key'), '');
     const withKeys = { ...env, KEYS_DIR: keys };
     expect((await runCommand('restore', [file()], withKeys)).output).toBe(
-      `${keys} has keys already. Restore into another KEYS_DIR.\n`,
+      `${keys} already has keys. Restore into another KEYS_DIR.\n`,
     );
     await rm(path.join(keys, 'app.key'));
     // the same place is still empty, and a volume has a folder of its own

@@ -62,10 +62,12 @@ it('says one line for each check, and ends with 0, where nothing fails', async (
     'schema',
     'clock',
     'root keys',
+    'nodes',
     'jobs',
     'events',
   ]);
-  expect(lines).toContain('ok    root keys   the 1 that the database names fit');
+  expect(lines).toContain('ok    nodes       keys and files match the service');
+  expect(lines).toContain('ok    root keys   needed by the database: 1, all correct');
 });
 
 it('says of a database that is behind only that it is: a start makes the rest', async () => {
@@ -75,7 +77,7 @@ it('says of a database that is behind only that it is: a start makes the rest', 
     expect(findings.filter(({ status }) => status === 'fail')).toEqual([]);
     expect(code).toBe(0);
     expect(notOk(findings, 'migrations')).toEqual([
-      expect.objectContaining({ status: 'warn', remedy: 'Start: it applies them.' }),
+      expect.objectContaining({ status: 'warn', remedy: 'Start the service: it applies them.' }),
     ]);
     const checks = findings.map(({ check }) => check);
     expect(checks.slice(checks.indexOf('database'))).toEqual(['database', 'migrations', 'clock']);
@@ -100,11 +102,12 @@ it('says what fails outside, with the remedy', async () => {
   const status = Object.fromEntries(findings.map((one) => [one.check, one.status]));
   expect(status).toMatchObject({ files: 'fail', disk: 'fail', mail: 'fail', dns: 'fail', 'root keys': 'fail' });
   expect(notOk(findings, 'settings').map(({ message }) => message)).toEqual([
-    'PUBLIC_URL is not set: links in mails lead to this machine.',
-    'CORS_ORIGINS is *: any page may call.',
+    'PUBLIC_URL is not set: links in mails point to this machine.',
+    'CORS_ORIGINS is *: pages of any web site may call the service.',
   ]);
   expect(notOk(findings, 'root keys')[0]!.message).toBe(
-    "The root key 'test' of ROOT_KEYS cannot open what this database has sealed under that id: it is another key.",
+    "The root key 'test' of ROOT_KEYS cannot decrypt the data that this database has encrypted under this id: " +
+      'it is a different key.',
   );
   for (const { status: how, remedy } of findings) expect(remedy === null).toBe(how === 'ok');
 });

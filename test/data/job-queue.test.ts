@@ -1,6 +1,6 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { JobQueue, type NewJob } from '../../src/data/job-queue.ts';
-import type { Task } from '../../src/kernel/tasks.ts';
+import { scheduled, type Task } from '../../src/kernel/tasks.ts';
 
 const taskOf = (name: string): Task => ({ name, tries: 2, run: async () => undefined });
 const [mail, index] = [taskOf('mail'), taskOf('index')];
@@ -24,36 +24,36 @@ describe('the queue of jobs', () => {
   it('takes jobs of tasks that are declared, with all that was said of them', () => {
     const queue = queueOf(mail, index);
     const runAt = new Date('2040-01-02T03:04:05Z');
+    const lane = ['mail', 'index'];
     expect(
       added(queue, [
         { task: mail, payload: { to: 'ann' } },
         { task: index, payload: {}, key: 'k', runAt },
       ]),
     ).toEqual([
-      { task: 'mail', payload: { to: 'ann' }, tries: 2, priority: 0 },
-      { task: 'index', payload: {}, tries: 2, key: 'k', run_at: runAt.toISOString(), priority: 0 },
+      { task: 'mail', payload: { to: 'ann' }, tries: 2, turn: 'mail', lane },
+      { task: 'index', payload: {}, tries: 2, key: 'k', run_at: runAt.toISOString(), turn: 'index', lane },
     ]);
     expect(() => queue.insertion([{ task: taskOf('mail'), payload: {} }])).toThrow('No service declares');
     expect(() => queue.insertion([{ task: taskOf('other'), payload: {} }])).toThrow('No service declares');
   });
 
-  it('lets organizations take turns, in the jobs of each task', () => {
-    vi.useFakeTimers({ toFake: ['performance'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const queue = queueOf(mail, index);
-    const jobs = [
-      [mail, 'org_1'],
-      [mail, 'org_1'],
-      [mail, 'org_2'],
-      [index, 'org_1'],
-      [mail, undefined],
-      [mail, 'org_1'],
-    ] as const;
-    const rows = added(
-      queue,
-      jobs.map(([task, turnOf]) => ({ task, payload: {}, turnOf })),
+  it('compares jobs with those that wait for the same workers, by whose they are', () => {
+    const alone: Task = { ...taskOf('alone'), atOnce: 1 };
+    const queue = queueOf(
+      mail,
+      index,
+      alone,
+      scheduled('hourly', { everySeconds: 3_600 }, async () => undefined),
     );
-    expect(rows).toMatchObject([0, 1, 0, 0, 0, 2].map((priority) => ({ priority })));
+    const rows = added(queue, [
+      { task: mail, payload: {}, turnOf: 'org_1' },
+      { task: alone, payload: {}, turnOf: 'org_1' },
+    ]);
+    expect(rows).toMatchObject([
+      { turn: 'mail org_1', lane: ['mail', 'index'] },
+      { turn: 'alone org_1', lane: ['alone'] },
+    ]);
   });
 
   it('tells a listener that there are new ones', () => {

@@ -342,12 +342,12 @@ describe('the events and jobs of a change', () => {
     });
     await run(async (tx) => tx.enqueue(task, { n: 'replacing' }, { key: 'k' }));
     const rows = await database.sql.read(
-      `select payload->>'n' as n, key, priority, max_attempts as tries, flags,
+      `select payload->>'n' as n, key, max_attempts as tries, flags,
          case when run_at > now() then run_at end as later
        from jobs._private_jobs where payload->>'n' in ('replaced', 'later', 'replacing') order by id`,
       [],
     );
-    const job = { key: null, priority: 0, tries: 3, flags: { [task.name]: true }, later: null };
+    const job = { key: null, tries: 3, flags: { [task.name]: true }, later: null };
     expect(rows).toEqual([
       { ...job, n: 'replacing', key: 'k' },
       { ...job, n: 'later', later: runAt },
@@ -378,7 +378,7 @@ describe('a change whose caller expects a version', () => {
   it('does not happen where it has another one', async () => {
     const id = await madeNamespace('unexpected');
     const caller = expecting(2);
-    await expect(rename(caller, id)).rejects.toThrow('The resource is at version 1, which is not the expected one');
+    await expect(rename(caller, id)).rejects.toThrow('The resource is at version 1, not at the expected version');
     expect([await nameOf(id), caller.request.expectation?.isMet]).toEqual(['unexpected', false]);
   });
 

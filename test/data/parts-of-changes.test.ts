@@ -59,7 +59,7 @@ describe('an expected version', () => {
       expect.objectContaining({
         code: 'PRECONDITION_FAILED',
         details: { current_version: 4 },
-        message: 'The resource is at version 4, which is not the expected one: read it again.',
+        message: 'The resource is at version 4, not at the expected version. Read the resource again.',
       }),
     );
     expect(expectation.isMet).toBe(false);

@@ -38,7 +38,7 @@ async function statesOf(node: TestApp): Promise<string[]> {
 
 const readsOf = async (node: TestApp, on: 'replica' | 'primary'): Promise<number> => {
   const text = (await node.server.inject('/metrics')).body;
-  return Number(new RegExp(`^database_replica_reads_total\\{server="${on}"\\} (\\d+)$`, 'm').exec(text)![1]);
+  return Number(new RegExp(`^platform_database_replica_reads_total\\{server="${on}"\\} (\\d+)$`, 'm').exec(text)![1]);
 };
 
 let names = 0;
@@ -115,9 +115,9 @@ test('an answer that wrote nothing says no position', async () => {
 test('metrics tell how old each replica is and which are in use', async () => {
   const { body } = await app.server.inject('/metrics');
   const numberOf = (line: string) => Number(new RegExp(`^${line} (\\S+)$`, 'm').exec(body)?.[1]);
-  expect(numberOf('database_replica_in_use\\{replica="1"\\}')).toBe(1);
-  expect(numberOf('database_replica_in_use\\{replica="2"\\}')).toBe(0);
-  expect(numberOf('database_replica_lag_seconds\\{replica="1"\\}')).toBeLessThan(1);
+  expect(numberOf('platform_database_replica_in_use\\{replica="1"\\}')).toBe(1);
+  expect(numberOf('platform_database_replica_in_use\\{replica="2"\\}')).toBe(0);
+  expect(numberOf('platform_database_replica_lag_seconds\\{replica="1"\\}')).toBeLessThan(1);
 });
 
 describe('a replica is left out, and the primary answers,', () => {

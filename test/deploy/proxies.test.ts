@@ -1,69 +1,16 @@
 // own process: starts proxies
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import http from 'node:http';
-import net, { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { projectRoot } from '../../src/paths.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
+import { caddy, freePort, nginx } from '../support/proxies.ts';
 import { openAcknowledged, openEvents } from '../support/sockets.ts';
 import { waitFor } from '../support/wait.ts';
-
-const shipped = (name: string) => readFileSync(path.join(projectRoot, 'deploy', 'proxy', name), 'utf8');
-
-/** Replaces a part of a file, which must be there: what is tried is what is shipped. */
-function replaced(text: string, part: string | RegExp, by: string): string {
-  expect(text).toMatch(part);
-  return text.replace(part, by);
-}
-
-/** A program in the foreground, and the file that it reads. */
-interface Proxy {
-  program: string;
-  /** Writes its configuration to the folder. */
-  command(folder: string, port: number, upstream: string): { args: string[]; env?: Record<string, string> };
-}
-
-const nginx: Proxy = {
-  program: '/usr/sbin/nginx',
-  command: (folder, port, upstream) => {
-    let site = replaced(shipped('nginx.conf'), 'server 127.0.0.1:4000;', `server ${upstream};`);
-    site = replaced(site, 'listen 443 ssl;', `listen 127.0.0.1:${port};`);
-    site = replaced(site, /\tssl_certificate .*\n\tssl_certificate_key .*\n/, '');
-    writeFileSync(path.join(folder, 'site.conf'), site);
-    const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${name};`);
-    const main = `daemon off; pid nginx.pid; error_log stderr; events {}
-      http { access_log off; ${places.join(' ')} include site.conf; }`;
-    writeFileSync(path.join(folder, 'nginx.conf'), main);
-    return { args: ['-p', folder, '-c', path.join(folder, 'nginx.conf')] };
-  },
-};
-
-const caddy: Proxy = {
-  program: '/usr/bin/caddy',
-  command: (folder, port, upstream) => {
-    // no endpoint of administration: several may run on one machine
-    writeFileSync(path.join(folder, 'Caddyfile'), `{\n\tadmin off\n}\n${shipped('Caddyfile')}`);
-    return {
-      args: ['run', '--adapter', 'caddyfile', '--config', path.join(folder, 'Caddyfile')],
-      env: { SITE: `http://127.0.0.1:${port}`, UPSTREAMS: upstream, HOME: folder },
-    };
-  },
-};
-
-/** A port that nobody listens on now. */
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 // Debian's packages `nginx-light` and `caddy`; without them, only CI insists
 describe.each([
@@ -87,7 +34,7 @@ describe.each([
     ann = await register(app, { name: 'ann' });
     const upstream = new URL(await app.listen()).host;
     folder = mkdtempSync(path.join(tmpdir(), 'proxy-'));
-    const { args, env } = proxy.command(folder, port, upstream);
+    const { args, env } = proxy.command(folder, port, [upstream]);
     child = spawn(proxy.program, args, {
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'ignore', 'pipe'],

@@ -24,7 +24,7 @@ describe('health', () => {
       200,
       {
         status: 'ready',
-        checks: { database: 'ok', shutdown: 'ok' },
+        checks: { database: 'ok', files: 'ok', shutdown: 'ok' },
         events: { lag_seconds: expect.any(Number) as number, waiting: expect.any(Number) as number },
       },
     ]);
@@ -35,11 +35,11 @@ describe('health', () => {
     const account = await register(lonely);
     const authorization = account.headers;
     await lonely.database.pool.end();
-    expect((await lonely.server.inject('/metrics')).body).toContain('\nevent_lag_seconds Nan\n');
+    expect((await lonely.server.inject('/metrics')).body).toContain('\nplatform_event_lag_seconds Nan\n');
     const ready = await lonely.server.inject('/readyz');
     expect([ready.statusCode, ready.json()]).toEqual([
       503,
-      { status: 'not ready', checks: { database: 'cannot be reached', shutdown: 'ok' }, events: null },
+      { status: 'not ready', checks: { database: 'cannot be reached', files: 'ok', shutdown: 'ok' }, events: null },
     ]);
     const answer = await lonely.server.inject({ url: `/v1/orgs/${account.orgId}/workspaces`, headers: authorization });
     expect(answer.statusCode).toBe(503);
@@ -66,16 +66,16 @@ describe('metrics', () => {
     const text = (await app.server.inject('/metrics')).body;
     const route = String.raw`\/v1\/orgs\/\{org_id\}\/workspaces`;
     expect(text).toMatch(
-      new RegExp(String.raw`http_requests_total\{method="GET",route="${route}",status="200"\} [1-9]`),
+      new RegExp(String.raw`platform_http_requests_total\{method="GET",route="${route}",status="200"\} [1-9]`),
     );
     for (const name of [
       'nodejs_eventloop_lag_p99_seconds',
-      'database_pool_waiting_requests',
-      'activity_queue_depth',
-      'event_streams',
-      'password_queue_depth',
-      'outbound_calls_running',
-      'outbound_calls_waiting',
+      'platform_database_pool_waiting_requests',
+      'platform_activity_queue_depth',
+      'platform_event_streams',
+      'platform_password_queue_depth',
+      'platform_outbound_calls_running',
+      'platform_outbound_calls_waiting',
     ]) {
       expect(text).toContain(`\n${name} `);
     }
@@ -88,8 +88,8 @@ describe('outbound calls', () => {
     const call = app.services.outbound.request({ url: 'https://169.254.169.254/latest/meta-data' });
     await expect(call).rejects.toMatchObject({ code: 'blocked_address' });
     const text = (await app.server.inject('/metrics')).body;
-    expect(text).toContain('\noutbound_calls_total{outcome="blocked_address"} 1\n');
-    expect(text).toContain('\noutbound_calls_running 0\n');
+    expect(text).toContain('\nplatform_outbound_calls_total{outcome="blocked_address"} 1\n');
+    expect(text).toContain('\nplatform_outbound_calls_running 0\n');
   });
 });
 

@@ -170,7 +170,7 @@ describe('the limit of a caller', () => {
 
   it('is charged by size for questions about the schema itself', async () => {
     const small = await startTestApp({
-      env: { RATE_LIMIT_RPS: '1', RATE_LIMIT_BURST: '60' },
+      env: { RATE_LIMIT_RPS: '1', RATE_LIMIT_BURST: '60', DATA_DIR: open.dataDir },
       databaseUrl: open.database.url,
     });
     try {
@@ -186,7 +186,7 @@ describe('the limit of a caller', () => {
 
   it('does not believe X-Forwarded-For of a peer that is no trusted proxy', async () => {
     const direct = await startTestApp({
-      env: { RATE_LIMIT_RPS: '1', RATE_LIMIT_BURST: '2' },
+      env: { RATE_LIMIT_RPS: '1', RATE_LIMIT_BURST: '2', DATA_DIR: open.dataDir },
       databaseUrl: open.database.url,
     });
     try {

@@ -34,6 +34,25 @@ describe('the output of the log', () => {
     expect([target.text, output.lost]).toEqual([lines.join(''), 0]);
   });
 
+  it('writes whole lines and few bytes at once where other processes write as well', async () => {
+    const target = new Target();
+    const written: number[] = [];
+    const output = new LogOutput(
+      1,
+      (fd, bytes, done) => {
+        written.push(bytes.length);
+        expect(bytes.at(-1)).toBe('\n'.charCodeAt(0));
+        target.write(fd, bytes, done);
+      },
+      100,
+    );
+    const lines = [...Array.from({ length: 50 }, (_, n) => `line ${n}\n`), `${'long '.repeat(30)}\n`, 'last\n'];
+    for (const line of lines) output.write(line);
+    await output.flush(10_000);
+    expect([target.text, Math.max(...written)]).toEqual([lines.join(''), 151]);
+    expect(written.filter((bytes) => bytes > 100)).toHaveLength(1);
+  });
+
   it.each(['ENOSPC', 'EPIPE', 'EAGAIN', 'EIO'])('keeps lines until they can be written again: %s', async (fault) => {
     const target = new Target();
     target.fault = fault;

@@ -310,7 +310,7 @@ describe('a mistake in the documents stops the start, naming file, line and colu
     [
       '@nothing together with 204',
       'mutation A @rest(method: DELETE, path: "/v1/x", status: 204) { removeItem(id: "1") @body @nothing }',
-      /@nothing answers a body/,
+      /@nothing sends a body/,
     ],
     [
       'a status that is no success',

@@ -60,7 +60,7 @@ it('lists have none, and do not ask for versions', () => {
 
 it('a second version in the same answer is a mistake: it would be shown', () => {
   const text = `query Get($id: ID!) ${GET} { item(id: $id) @body { ...Item others { ...Item } } }`;
-  expect(() => compile(text)).toThrow(/:1:\d+ The answer has more versions than one @etag\./);
+  expect(() => compile(text)).toThrow(/:1:\d+ An answer can have only one @etag\./);
 });
 
 it('a version in fragments and below conditions is found', () => {

@@ -150,7 +150,7 @@ describe('a route', () => {
   it('is not made when something is to run before an operation that no document has', async () => {
     const before = { Health: async () => undefined, Helth: async () => undefined };
     await expect(start(health, {}, { before })).rejects.toThrow(
-      "Something runs before the operation 'Helth', and no document has it.",
+      "A hook is declared for the operation 'Helth', and no document has it.",
     );
   });
 
@@ -226,7 +226,7 @@ describe('a form with a file', () => {
     addPicture(id: "1", input: $body) @body }`;
 
   it('needs somebody who stores the files', async () => {
-    await expect(toyServer(documents)).rejects.toThrow('A document has @upload, and nothing stores its files.');
+    await expect(toyServer(documents)).rejects.toThrow('A document uses @upload, but no file store is configured.');
   });
 
   it('of strangers is refused before it is read', async () => {

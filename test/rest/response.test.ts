@@ -46,8 +46,8 @@ describe('what a document says of its response', () => {
   });
 
   it.each<[string, number | null, string[]]>([
-    ['{ bigItem @body @nothing @empty { id } }', null, ['@nothing answers a body, 204 and @empty do not.']],
-    ['{ bigItem @body @nothing { id } }', 204, ['@nothing answers a body, 204 and @empty do not.']],
+    ['{ bigItem @body @nothing @empty { id } }', null, ['@nothing sends a body: it excludes 204 and @empty.']],
+    ['{ bigItem @body @nothing { id } }', 204, ['@nothing sends a body: it excludes 204 and @empty.']],
     ['{ bigItem @body @empty { id } }', 201, ['@empty answers 204, not 201.']],
     ['{ bigItem @body { id } }', 199, ['199 is no status of success.']],
     ['{ bigItem @body { id } }', 300, ['300 is no status of success.']],

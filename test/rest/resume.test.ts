@@ -27,12 +27,12 @@ describe('a stream that can be resumed', () => {
     [
       'subscription ($a: String @lastEventId) { e }',
       null,
-      ['file:1:15 @lastEventId needs a field with @eventId, which says what the client sends.'],
+      ['file:1:15 @lastEventId needs a field with @eventId: the client sends the value of that field.'],
     ],
     [
       'subscription { e { cursor @eventId } }',
       'cursor',
-      ['file:1:20 @eventId needs a variable with @lastEventId, which takes it again.'],
+      ['file:1:20 @eventId needs a variable with @lastEventId, which receives the value.'],
     ],
     [
       'subscription ($a: Int @lastEventId, $b: Int @lastEventId) { e { x @eventId y @eventId z @eventId } }',

@@ -455,7 +455,10 @@ describe('over POST alone', () => {
   });
 
   test('introspection can be switched off', async () => {
-    const silent = await startTestApp({ env: { GRAPHQL_INTROSPECTION: 'false' }, databaseUrl: app.database.url });
+    const silent = await startTestApp({
+      env: { GRAPHQL_INTROSPECTION: 'false', DATA_DIR: app.dataDir },
+      databaseUrl: app.database.url,
+    });
     try {
       for (const query of ['{ __schema { queryType { name } } }', '{ __type(name: "User") { name } }']) {
         const answer = await silent.server.inject(graphqlRequest(query));

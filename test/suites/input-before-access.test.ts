@@ -196,9 +196,9 @@ describe('organization_id that is not that of the path', () => {
         {
           type: 'value_error',
           loc: organization,
-          msg: `Value error, must be the one that the request is about, '${world.ids.org_id}'`,
+          msg: `Value error, must equal the id that the request names, '${world.ids.org_id}'`,
           input: 'org_other',
-          ctx: { error: `must be the one that the request is about, '${world.ids.org_id}'` },
+          ctx: { error: `must equal the id that the request names, '${world.ids.org_id}'` },
         },
       ]);
     }

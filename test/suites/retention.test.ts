@@ -260,7 +260,7 @@ it('is seen to fail under the name of its owner, stops no other owner, and is tr
   expect(await query(bucket, [stuck.workspaceId])).toHaveLength(1);
   expect(existsSync(folder)).toBe(true);
   const metrics = await app.server.inject('/metrics');
-  expect(metrics.body).toMatch(/^jobs\{task="retention",state="(retrying|running)"\} 1$/m);
+  expect(metrics.body).toMatch(/^platform_jobs\{task="retention",state="(retrying|running)"\} 1$/m);
 
   await query('update workspaces set storage_bucket = $1 where id = $2', [workspace?.bucket, stuck.workspaceId]);
   await pool.query(`update jobs._private_jobs set run_at = now() where key = 'retention'`);

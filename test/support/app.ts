@@ -6,10 +6,12 @@ import path from 'node:path';
 import { inject } from 'vitest';
 import { Passwords } from '../../src/access/passwords.ts';
 import { type App, buildApp } from '../../src/app.ts';
-import { loadConfig } from '../../src/config.ts';
+import { type Config, loadConfig } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/platform/mail/mail.ts';
 import { type Database, type DatabaseOptions, openDatabase } from '../../src/platform/postgres/database.ts';
+import { Storage } from '../../src/platform/storage/storage.ts';
+import { openTracing } from '../../src/platform/tracing/open-tracing.ts';
 import { createTestDatabase, onServer, takeDatabase } from './database.ts';
 import { expectDocumented, readDocument } from './documented.ts';
 import { facade } from './operations.ts';
@@ -104,7 +106,8 @@ async function start(options: TestAppOptions): Promise<TestApp> {
   );
   const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
-  const app = await buildApp({ config, database, mailer, logger, facade, passwords });
+  const tracing = await openTracing({ config, logger });
+  const app = await buildApp({ config, database, mailer, logger, facade, passwords, tracing });
   await app.server.ready();
   await readDocument(app.server);
   const others: TestApp[] = [];
@@ -114,6 +117,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     await app.server.close();
     await app.stop();
     mailer.close();
+    await tracing.close();
     await database.close();
     await own?.drop();
     if (!env.DATA_DIR) rmSync(dataDir, { recursive: true, force: true });
@@ -133,6 +137,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
       return test.url;
     },
     async another(given = {}) {
+      if (given.S3_BUCKET) await shareMarker(config, given);
       const other = await startOwnApp({ env: { DATA_DIR: dataDir, ...given }, databaseUrl: database.url });
       others.push(other);
       return other;
@@ -143,6 +148,13 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     },
   };
   return test;
+}
+
+/** As if its files had been copied: a store without them is not the one of the service. */
+async function shareMarker(config: Config, env: Record<string, string>): Promise<void> {
+  const [from, to] = [new Storage(config), new Storage(loadConfig({ DATA_DIR: config.dataDir, ...env }))];
+  if (!(await to.marker())) await to.mark((await from.marker())!);
+  await to.close();
 }
 
 /** Past the pooler, where the run has one, go jobs and what tests themselves ask. */

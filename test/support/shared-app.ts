@@ -82,7 +82,8 @@ export class SharedApp {
     await withClient(app, (client) => restore(client, this.#fresh, KEPT));
     app.mails.length = 0;
     for (const entry of readdirSync(app.dataDir, { recursive: true, withFileTypes: true }))
-      if (entry.isFile() && entry.parentPath !== app.keysDir) rmSync(path.join(entry.parentPath, entry.name));
+      if (entry.isFile() && entry.parentPath !== app.keysDir && entry.name !== 'marker')
+        rmSync(path.join(entry.parentPath, entry.name));
   }
 }
 

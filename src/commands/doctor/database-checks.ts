@@ -1,3 +1,4 @@
+import { compareKeys } from '../../access/shared-keys.ts';
 import type { Config } from '../../config.ts';
 import { Sql } from '../../data/sql.ts';
 import { tables } from '../../generated/tables.ts';
@@ -6,9 +7,11 @@ import { migrationsDir } from '../../paths.ts';
 import { troubledJobs } from '../../platform/jobs/jobs.ts';
 import { RootKeys } from '../../platform/keys/root-keys.ts';
 import type { Logger } from '../../platform/logger.ts';
+import { isStoreOfService } from '../../platform/nodes/store-check.ts';
 import type { Database } from '../../platform/postgres/database.ts';
 import { migrationState } from '../../platform/postgres/migrate.ts';
 import { isPooled, refuseUnfitPooler } from '../../platform/postgres/pooler.ts';
+import { Storage } from '../../platform/storage/storage.ts';
 import { type Check, fail, ok, warn } from './finding.ts';
 
 const OLDEST_VERSION = 150_000;
@@ -32,9 +35,9 @@ interface Rights {
   maxConnections: number;
 }
 
-const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl }: Config): Check => ({
+const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl, workers }: Config): Check => ({
   name: 'database',
-  remedy: 'See that DATABASE_URL leads to a PostgreSQL that runs.',
+  remedy: 'Check that DATABASE_URL points to a running PostgreSQL.',
   async run() {
     const [rights] = await sql.read<Rights>(RIGHTS, []);
     const { version, name, role, mayCreateSchemas, mayCreateTables, seesSessions, maxConnections } = rights!;
@@ -50,9 +53,14 @@ const rightsCheck = (sql: Sql, { databasePoolSize, databaseUrl }: Config): Check
         : [fail(`The role ${role} may not create tables.`, `Grant create on schema public to ${role}.`)]),
       ...(seesSessions
         ? []
-        : [warn('It cannot name sessions that delay events.', `grant pg_read_all_stats to ${role}`)]),
-      ...(databasePoolSize > maxConnections / 2
-        ? [warn(`Of ${maxConnections} connections a node may take ${databasePoolSize}.`, 'Lower DATABASE_POOL_SIZE.')]
+        : [warn(`The role ${role} cannot see which sessions delay events.`, `grant pg_read_all_stats to ${role}`)]),
+      ...(databasePoolSize * workers > maxConnections / 2
+        ? [
+            warn(
+              `A node may open ${databasePoolSize * workers} of the ${maxConnections} connections of the database.`,
+              'Lower DATABASE_POOL_SIZE.',
+            ),
+          ]
         : []),
     ];
   },
@@ -70,11 +78,11 @@ const poolerCheck = ({ databaseUrl }: Config): Check => ({
 
 const migrationsCheck = ({ url }: Database): Check => ({
   name: 'migrations',
-  remedy: 'Start the version that this database belongs to, or a newer one.',
+  remedy: 'Start the version of the service that migrated this database, or a newer version.',
   async run() {
     const { applied, pending } = await migrationState(url, migrationsDir);
     if (pending.length === 0) return [ok(`${applied} are applied`)];
-    const remedy = applied === 0 ? 'Start: it applies them.' : 'Take a backup, then start.';
+    const remedy = applied === 0 ? 'Start the service: it applies them.' : 'Take a backup, then start the service.';
     return [warn(`${pending.length} are not applied yet, from ${pending[0]} on.`, remedy)];
   },
 });
@@ -93,7 +101,7 @@ const schemaCheck = (sql: Sql): Check => ({
         .map((column) => `${table}.${column}`)
         .filter((column) => !there.has(column)),
     );
-    if (missing.length === 0) return [ok(`${Object.keys(tables).length} tables are as this version has them`)];
+    if (missing.length === 0) return [ok(`${Object.keys(tables).length} tables match this version`)];
     return [fail(`${missing.length} columns are missing, ${missing.slice(0, 3).join(', ')}.`, this.remedy)];
   },
 });
@@ -117,37 +125,67 @@ const keysCheck = (config: Config, { pool }: Database): Check => ({
   remedy: 'See docs/operate/keys.md.',
   async run() {
     const { needed, faults } = await RootKeys.compare(config, pool);
-    if (faults.length > 0) return faults.map((fault) => fail(fault, 'No secret opens without it: see keys.md.'));
-    return [ok(needed === 0 ? 'the database needs none yet' : `the ${needed} that the database names fit`)];
+    if (faults.length > 0)
+      return faults.map((fault) =>
+        fail(fault, 'Secrets cannot be decrypted without the right key: see docs/operate/keys.md.'),
+      );
+    return [
+      ok(needed === 0 ? 'the database does not need a root key yet' : `needed by the database: ${needed}, all correct`),
+    ];
+  },
+});
+
+/** Whether this node would be one of the service, with its keys and its files. */
+const nodesCheck = (config: Config, database: Database): Check => ({
+  name: 'nodes',
+  remedy: 'See docs/operate/scale-out.md, one set of files and keys.',
+  async run() {
+    const storage = new Storage(config);
+    try {
+      const [keys, files] = [await compareKeys(config, database), await isStoreOfService(storage, database)];
+      if (keys === undefined && files === undefined) return [ok('none has started yet: the first one decides')];
+      const found = [
+        ...(keys ? [fail(keys, this.remedy)] : []),
+        ...(files === false
+          ? [fail('The store of files of this node is not the one that the others have.', this.remedy)]
+          : []),
+      ];
+      return found.length > 0 ? found : [ok('keys and files match the service')];
+    } finally {
+      await storage.close();
+    }
   },
 });
 
 const jobsCheck = ({ pool }: Database): Check => ({
   name: 'jobs',
-  remedy: 'Start the service once: it makes the queue.',
+  remedy: 'Start the service once: it creates the job queue.',
   async run() {
     const troubles = await troubledJobs(pool);
     const found = troubles.map(({ task, state, count }) => {
       const said = `${count} of the task ${task} ${TROUBLES[state].what}.`;
       return state === 'dead' ? fail(said, TROUBLES.dead.remedy) : warn(said, TROUBLES[state].remedy);
     });
-    return found.length > 0 ? found : [ok('none is stuck')];
+    return found.length > 0 ? found : [ok('no job is stuck')];
   },
 });
 
 const TROUBLES = {
-  dead: { what: 'were given up', remedy: 'Their node was killed during the last try: a running service removes them.' },
-  late: { what: 'wait for minutes', remedy: 'See that a node runs, and that its log has no error of the queue.' },
-  retrying: { what: 'failed and are tried again', remedy: 'The log has the errors, under the task.' },
+  dead: { what: 'were given up', remedy: 'Their node stopped during the last try. A running service removes them.' },
+  late: {
+    what: 'have waited for minutes',
+    remedy: 'Check that a node is running and that its log has no error of the job queue.',
+  },
+  retrying: { what: 'failed and will be tried again', remedy: 'The errors are in the log, with the name of the task.' },
 } as const;
 
 const eventsCheck = (sql: Sql, logger: Logger): Check => ({
   name: 'events',
-  remedy: 'See docs/operate/observability.md, late events.',
+  remedy: 'See "Late events" in docs/operate/observability.md.',
   async run() {
     const lag = new EventLag(sql, logger);
     const { seconds, waiting } = await lag.read();
-    if (seconds < LATE_SECONDS) return [ok(waiting === 0 ? 'none is held back' : `${waiting} wait for a moment`)];
+    if (seconds < LATE_SECONDS) return [ok(waiting === 0 ? 'no event is held back' : `${waiting} wait for a moment`)];
     const holder = await lag.holder();
     const by = holder
       ? ` by the ${holder.kind} ${holder.pid ?? holder.gid} of ${holder.application_name || 'nobody'}`
@@ -175,6 +213,7 @@ export async function databaseChecks(config: Config, database: Database, logger:
     schemaCheck(sql),
     clockCheck(sql),
     keysCheck(config, database),
+    nodesCheck(config, database),
     jobsCheck(database),
     eventsCheck(sql, logger),
   ];

@@ -9,6 +9,7 @@ import { dnsAnswers } from '../../platform/outbound/names.ts';
 import { Storage } from '../../platform/storage/storage.ts';
 import { type Check, fail, ok, warn } from './finding.ts';
 import { isReadOnlyOfOthers, mayOthersRead } from './key-modes.ts';
+import { redisChecks } from './redis-check.ts';
 
 const PROBE = 'doctor';
 const LOW_BYTES = 1024 ** 3;
@@ -22,12 +23,19 @@ const settingsCheck = ({ isProduction, publicUrl, databaseUrl, smtpUrl, corsOrig
       ? [
           ...(publicUrl
             ? []
-            : [warn('PUBLIC_URL is not set: links in mails lead to this machine.', 'Set PUBLIC_URL.')]),
+            : [warn('PUBLIC_URL is not set: links in mails point to this machine.', 'Set PUBLIC_URL.')]),
           ...(databaseUrl
             ? []
             : [warn('The embedded database is for trials.', 'Set DATABASE_URL to a PostgreSQL 15 or newer.')]),
           ...(smtpUrl ? [] : [warn(`Mails are written to ${path.join(dataDir, 'mail')}.`, 'Set SMTP_URL.')]),
-          ...(corsOrigins.includes('*') ? [warn('CORS_ORIGINS is *: any page may call.', 'Name the origins.')] : []),
+          ...(corsOrigins.includes('*')
+            ? [
+                warn(
+                  'CORS_ORIGINS is *: pages of any web site may call the service.',
+                  'Set CORS_ORIGINS to the origins of your front ends.',
+                ),
+              ]
+            : []),
         ]
       : [warn('NODE_ENV is not production.', 'Set NODE_ENV=production unless this is a trial.')];
     return found.length > 0 ? found : [ok('all are valid')];
@@ -36,19 +44,19 @@ const settingsCheck = ({ isProduction, publicUrl, databaseUrl, smtpUrl, corsOrig
 
 const mailCheck = ({ smtpUrl, dataDir }: Config): Check => ({
   name: 'mail',
-  remedy: 'Set SMTP_URL to a server that this machine may reach, with a user that may send.',
+  remedy: 'Set SMTP_URL to a server that this machine can reach, with a user that may send mail.',
   async run() {
-    if (!smtpUrl) return [ok(`SMTP_URL is not set: mails become files in ${path.join(dataDir, 'mail')}`)];
+    if (!smtpUrl) return [ok(`SMTP_URL is not set: mails are written to ${path.join(dataDir, 'mail')}`)];
     await checkMailServer(smtpUrl);
-    return [ok('the server greets and takes the sign-in')];
+    return [ok('the server answers and accepts the sign-in')];
   },
 });
 
 const filesCheck = (config: Config): Check => ({
   name: 'files',
   remedy: config.s3
-    ? 'Check S3_BUCKET and its neighbours, and what their key may do: put, get, list and delete.'
-    : 'Give DATA_DIR/files to the user of the service.',
+    ? 'Check S3_BUCKET and the other S3_ settings. Their key must be allowed to put, get, list and delete.'
+    : 'Make the user of the service the owner of DATA_DIR/files.',
   async run() {
     const storage = new Storage(config);
     const bytes = randomBytes(32);
@@ -58,7 +66,7 @@ const filesCheck = (config: Config): Check => ({
       const parts: Buffer[] = [];
       for await (const part of await storage.read(key)) parts.push(part as Buffer);
       await storage.removeFolder(PROBE);
-      if (!Buffer.concat(parts).equals(bytes)) return [fail('A file came back with other bytes.', this.remedy)];
+      if (!Buffer.concat(parts).equals(bytes)) return [fail('A file was read back with different bytes.', this.remedy)];
     } finally {
       await storage.close();
     }
@@ -88,7 +96,7 @@ const dnsCheck = ({ outboundDns }: Config): Check => ({
 /** The files of `KEYS_DIR`: readable, and by nobody else. */
 const keyFilesCheck = ({ keysDir, appSecret, rootKeys }: Config): Check => ({
   name: 'key files',
-  remedy: `Give ${keysDir} to the user of the service, mode 0700.`,
+  remedy: `Give ${keysDir} to the user of the service, with mode 0700.`,
   async run() {
     const names = ['jwt.json', ...(appSecret ? [] : ['app.key'])].map((name) => path.join(keysDir, name));
     const missing = names.filter((file) => !existsSync(file));
@@ -96,8 +104,13 @@ const keyFilesCheck = ({ keysDir, appSecret, rootKeys }: Config): Check => ({
     const isOfOthers = existsSync(keysDir) && isReadOnlyOfOthers(keysDir);
     const open = [keysDir, ...names].filter((file) => existsSync(file) && mayOthersRead(statSync(file), isOfOthers));
     return [
-      ...missing.map((file) => warn(`${file} is not there.`, 'A start makes it. Put it back if there was one.')),
-      ...open.map((file) => warn(`Others may read ${file}.`, `chmod go= ${file}`)),
+      ...missing.map((file) =>
+        warn(
+          `${file} is not there.`,
+          'Restore the file from a backup if there was one. Otherwise the service creates it when it starts.',
+        ),
+      ),
+      ...open.map((file) => warn(`Other users may read ${file}.`, `chmod go= ${file}`)),
       ...(missing.length + open.length === 0 ? [ok(rootKeys ? `${keysDir}, ROOT_KEYS` : keysDir)] : []),
     ];
   },
@@ -111,4 +124,5 @@ export const outsideChecks = (config: Config): Check[] => [
   keyFilesCheck(config),
   mailCheck(config),
   dnsCheck(config),
+  ...redisChecks(config),
 ];

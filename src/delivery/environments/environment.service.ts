@@ -132,17 +132,12 @@ function changesOf(
 async function refuseForbidden(tx: Tx, before: EnvironmentRow, changes: ChangedFields): Promise<void> {
   const { id, workspaceId } = before;
   if (before.status === 'archived' && (changes.status !== 'active' || Object.keys(changes).length > 1))
-    throw conflict(
-      'environment',
-      id,
-      'environment_archived',
-      'The environment is archived: all it takes is activation.',
-    );
+    throw conflict('environment', id, 'environment_archived', 'The environment is archived: activate it first.');
   if (changes.isDefault === false) throw isTheDefault(id);
   if (changes.slug !== undefined) {
     const records = await tx.query(statement`select 1 from deployments where environment_id = ${id} limit 1`);
     if (records.length > 0)
-      throw conflict('environment', id, 'slug_in_use', 'The slug stays as it is once something was deployed.');
+      throw conflict('environment', id, 'slug_in_use', 'The slug cannot change after the first deployment.');
     await refuseTakenSlug(tx, workspaceId, changes.slug);
   }
   if (changes.status === 'archived') await refuseToArchive(tx, before, changes.isDefault ?? before.isDefault);
@@ -152,9 +147,15 @@ async function refuseToArchive(tx: Tx, environment: EnvironmentRow, isDefault: b
   const { id } = environment;
   const filled = await lockSlotsOfEnvironment(tx, id);
   if (filled.length > 0)
-    throw conflict('environment', id, 'has_active_deployments', 'Undeploy everything before you archive it.', {
-      references: filled.map(({ appId }) => ({ resource_type: 'app', resource_id: appId })),
-    });
+    throw conflict(
+      'environment',
+      id,
+      'has_active_deployments',
+      'Undeploy all releases before you archive the environment.',
+      {
+        references: filled.map(({ appId }) => ({ resource_type: 'app', resource_id: appId })),
+      },
+    );
   const others = await othersOf(tx, environment);
   if (isDefault && others.some(({ status }) => status !== 'archived')) throw isTheDefault(id);
 }
@@ -165,7 +166,12 @@ async function othersOf(tx: Tx, { id, workspaceId }: EnvironmentRow): Promise<{ 
 }
 
 const isTheDefault = (id: string) =>
-  conflict('environment', id, 'default_environment', 'It is the default environment: make another one the default.');
+  conflict(
+    'environment',
+    id,
+    'default_environment',
+    'This is the default environment: make another environment the default first.',
+  );
 
 /** Whether a workspace has a default environment that can be deployed to. */
 async function hasDefault(tx: Tx, workspaceId: string): Promise<boolean> {

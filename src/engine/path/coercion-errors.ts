@@ -39,7 +39,7 @@ export function withoutValue(error: GraphQLError): GraphQLError {
 function misfit(said: string): string {
   const [, unknown, wrong] = ENUMS.exec(said) ?? [];
   const type = unknown ?? wrong;
-  return type === undefined ? 'it does not fit its type.' : `it is no value of the enum "${type}".`;
+  return type === undefined ? 'it does not fit its type.' : `it is not a value of the enum "${type}".`;
 }
 
 /** The value may be as long as a body: only the outer ends of the message are read. */

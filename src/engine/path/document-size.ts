@@ -78,7 +78,7 @@ export function measureDocument(
     const extent = isFragment ? measure.fragment(definition.name.value) : measure.definition(definition);
     nodes += extent.nodes;
     if (nodes > MAX_NODES)
-      throw tooLarge(`The document has more than ${MAX_NODES} nodes, with its fragments written out.`);
+      throw tooLarge(`The document has more than ${MAX_NODES} nodes, with its fragments expanded.`);
     if (extent.nesting > MAX_NESTING) throw tooLarge(`The operation is nested deeper than ${MAX_NESTING} levels.`);
     if (isFragment) continue; // the other limits apply to the operation that spreads it
     if (extent.depth > maxDepth) throw tooLarge(`The operation has fields nested deeper than ${maxDepth} levels.`);

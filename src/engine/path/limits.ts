@@ -63,7 +63,7 @@ export function measureOperation(
   if (!operation || !root) return { cost: 0, rootFields: 0, schemaRequests: 0 };
   const scan = new Scan(schema, document, declaredOf(operation, variables));
   const { cost, fields, credentials, schemaBytes } = scan.selection(root, operation.selectionSet);
-  if (credentials > 1) throw tooLarge('A request may hold only one operation that takes a credential.');
+  if (credentials > 1) throw tooLarge('A request may have only one operation that accepts a credential.');
   if (cost > maxCost)
     throw tooLarge(
       `The operation asks for more than ${maxCost} objects. Ask for smaller pages, or for fewer lists at once.`,

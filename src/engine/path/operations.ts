@@ -12,14 +12,18 @@ import type { CallerLimit } from '../../access/caller-limit.ts';
 import type { Config } from '../../config.ts';
 import type { Context } from '../../graphql/context.ts';
 import { ApiError, errorCatalogue } from '../../kernel/errors.ts';
+import type { TraceSpan } from '../../kernel/spans.ts';
 import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
+import { noTracing, type Tracing } from '../../platform/tracing/tracing.ts';
 import type { Plan } from '../execution/plan.ts';
 import type { Values } from '../execution/types.ts';
 import { LiveStream, subscribeLive } from '../live/live-stream.ts';
 import { clippedVariables, withoutValue } from './coercion-errors.ts';
 import { Documents } from './documents.ts';
 import { measureOperation } from './limits.ts';
+import { OperationCounts } from './operation-counts.ts';
 import type { OperationRequest } from './operation-request.ts';
+import { operationSpan, runAsSpan } from './operation-span.ts';
 import { emptySelection, isOfArguments, recordRefused } from './refused-operations.ts';
 
 /** The first few errors in variables are enough: each contains the value before it is removed. */
@@ -33,6 +37,7 @@ interface OperationsOptions {
     'graphqlIntrospection' | 'graphqlMaxAliases' | 'graphqlMaxCost' | 'graphqlMaxDepth' | 'graphqlMaxTokens'
   >;
   onFault: (error: unknown, traceId: string) => void;
+  tracing?: Tracing | undefined;
 }
 
 /** The context of an operation: that of the product is inside. */
@@ -49,23 +54,35 @@ interface Admitted {
   coerced?: Values | undefined;
 }
 
+type AdmittedOrNot = Admitted | { errors: readonly GraphQLError[] };
+
+/** @throws what is no refusal */
+function refusalOr(error: unknown): { errors: readonly GraphQLError[] } {
+  if (error instanceof GraphQLError) return { errors: [error] };
+  throw error;
+}
+
 /**
  * The one way of an operation, whatever brings it: parse and validate within limits, refuse, run, mask. What the
  * service itself wrote, the documents of the façade, is only run: the façade reads their input and shows their errors.
  */
 export class Operations {
   readonly documents: Documents;
+  /** Of the documents that clients sent. */
+  readonly counts = new OperationCounts();
   readonly #schema: GraphQLSchema;
   readonly #limit: CallerLimit;
   readonly #maxCost: number;
   readonly #onFault: OperationsOptions['onFault'];
+  readonly #tracing: Tracing;
 
-  constructor({ schema, limit, config, onFault }: OperationsOptions) {
+  constructor({ schema, limit, config, onFault, tracing = noTracing }: OperationsOptions) {
     this.documents = new Documents(schema, config);
     this.#schema = schema;
     this.#limit = limit;
     this.#maxCost = config.graphqlMaxCost;
     this.#onFault = onFault;
+    this.#tracing = tracing;
   }
 
   /** @throws GraphQLError for a text that is too long or not a document; nothing in it repeats a value of the text */
@@ -88,28 +105,51 @@ export class Operations {
   /** Runs a query or a mutation, unless it is refused. */
   execute(args: ExecutionArgs): Promise<ExecutionResult> | ExecutionResult {
     const plan = this.documents.trustedPlanOf(args.document);
-    return plan === undefined ? this.#executeAsked(args) : this.#run(args, { plan });
+    const run = () => (plan === undefined ? this.#executeAsked(args) : this.#run(args, { plan }));
+    const span = this.#spanOf(args, plan !== undefined);
+    return span ? runAsSpan(span, run) : run();
+  }
+
+  #spanOf(args: ExecutionArgs, isOurs: boolean): TraceSpan | null {
+    const { request } = (args.contextValue as OperationContext).context.anyCaller;
+    return operationSpan(args, { request, isOurs, tracing: this.#tracing });
   }
 
   async #executeAsked(args: ExecutionArgs): Promise<ExecutionResult> {
     const { context } = args.contextValue as OperationContext;
     const asked = askedBy(args);
-    const admitted = this.#admitted(asked, context);
-    if ('errors' in admitted) return admitted;
+    const isAdmitted = this.#admitted(asked, context);
+    const admitted = isAdmitted instanceof Promise ? await isAdmitted : isAdmitted;
+    if ('errors' in admitted) return this.counts.add(asked, 'refused', admitted);
     const result = await this.#run(args, admitted);
+    this.counts.add(asked, result.errors ? 'failed' : 'answered', result);
     this.documents.keepGrown(args.document);
     return this.#masked(asked, result, context);
   }
 
   /** Starts a subscription, unless it is refused. @returns the one result of a subscription that did not start */
   async subscribe(args: ExecutionArgs): Promise<LiveStream | ExecutionResult> {
+    const isOurs = this.documents.trustedPlanOf(args.document) !== undefined;
+    const run = async () => {
+      const started = await this.#subscribe(args, isOurs);
+      const outcome = started instanceof LiveStream ? 'answered' : 'failed';
+      return isOurs ? started : this.counts.add(askedBy(args), outcome, started);
+    };
+    const span = this.#spanOf(args, isOurs);
+    if (!span) return run();
+    const started = await runAsSpan(span, run);
+    // it goes on for hours, and what it does then is no part of the request
+    if (started instanceof LiveStream) span.parent?.end();
+    return started;
+  }
+
+  async #subscribe(args: ExecutionArgs, isTrusted: boolean): Promise<LiveStream | ExecutionResult> {
     const { document, operationName, variableValues } = args;
     const operation = args.contextValue as OperationContext;
     const { context } = operation;
     const asked = askedBy(args);
-    const isTrusted = this.documents.trustedPlanOf(document) !== undefined;
     const mask = (shown: ExecutionResult) => (isTrusted ? shown : this.#masked(asked, shown, context));
-    const admitted = isTrusted ? null : this.#admitted(asked, context);
+    const admitted = isTrusted ? null : await this.#admitted(asked, context);
     if (admitted && 'errors' in admitted) return admitted;
     const empty = emptySelection(this.#schema, asked);
     if (empty) return mask({ errors: [empty] });
@@ -127,14 +167,17 @@ export class Operations {
    * except the first, which was counted when the request or the socket's message arrived, even if it contained no
    * operation. A refused operation of a known caller is recorded.
    */
-  #admitted(asked: OperationRequest, context: Context): Admitted | { errors: readonly GraphQLError[] } {
+  #admitted(asked: OperationRequest, context: Context): AdmittedOrNot | Promise<AdmittedOrNot> {
+    const recorded = (admitted: AdmittedOrNot): AdmittedOrNot => {
+      if ('errors' in admitted)
+        recordRefused(this.#schema, asked, context, { error: admitted.errors[0]!, code: 'VALIDATION_ERROR' });
+      return admitted;
+    };
     const admitted = this.#unlessRefused(asked, context);
-    if ('errors' in admitted)
-      recordRefused(this.#schema, asked, context, { error: admitted.errors[0]!, code: 'VALIDATION_ERROR' });
-    return admitted;
+    return admitted instanceof Promise ? admitted.then(recorded) : recorded(admitted);
   }
 
-  #unlessRefused(asked: OperationRequest, { anyCaller }: Context): Admitted | { errors: readonly GraphQLError[] } {
+  #unlessRefused(asked: OperationRequest, { anyCaller }: Context): AdmittedOrNot | Promise<AdmittedOrNot> {
     const { document, operationName, variables } = asked;
     try {
       const size = measureOperation(this.#schema, document, operationName, variables ?? {}, this.#maxCost);
@@ -142,11 +185,11 @@ export class Operations {
       const plain = plan?.plainVariables(variables ?? {});
       const read = plain ? { coerced: plain } : this.#coerced(asked);
       if ('errors' in read) return read;
-      this.#limit.demandRest(anyCaller, size.rootFields, size.schemaRequests);
-      return { plan, coerced: read.coerced };
+      const admitted = { plan, coerced: read.coerced };
+      const charged = this.#limit.demandRest(anyCaller, size.rootFields, size.schemaRequests);
+      return charged instanceof Promise ? charged.then(() => admitted, refusalOr) : admitted;
     } catch (error) {
-      if (error instanceof GraphQLError) return { errors: [error] };
-      throw error;
+      return refusalOr(error);
     }
   }
 

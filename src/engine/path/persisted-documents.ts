@@ -114,7 +114,7 @@ const isFromBrowser = ({ headers }: Sender): boolean =>
 /** The id that a request names; `null` for none. @throws GraphQLError for what is no id, or has a text beside it */
 function idOf({ documentId }: PersistedParams, text: string | undefined): string | null {
   if (documentId === undefined || documentId === null) return null;
-  if (typeof documentId !== 'string') throw refused('"documentId" must be a text.', 'BAD_REQUEST');
+  if (typeof documentId !== 'string') throw refused('"documentId" must be a string.', 'BAD_REQUEST');
   if (text !== undefined) throw refused('Send "documentId" or "query", not both.', 'BAD_REQUEST');
   return documentId;
 }

@@ -49,7 +49,7 @@ const accepts = (header: string | null): boolean => /(?:text\/event-stream|text\
  */
 export function answerWithFrames(reply: FastifyReply, frames: Frames): FastifyReply {
   reply.hijack();
-  const onFault = (error: unknown) => reply.log.error({ err: error }, 'a stream broke off');
+  const onFault = (error: unknown) => reply.log.error({ err: error }, 'an event stream was interrupted by an error');
   sendFrames(reply.raw, frames, {
     status: 200,
     headers: { ...(reply.getHeaders() as OutgoingHttpHeaders), ...STREAM_HEADERS },

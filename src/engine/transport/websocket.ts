@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { WebsocketHandler } from '@fastify/websocket';
 import { GraphQLError } from 'graphql';
 import { CloseCode, makeServer } from 'graphql-ws';
@@ -11,6 +10,7 @@ import { rateLimited, unauthenticated } from '../../kernel/errors.ts';
 import type { Principal } from '../../kernel/principal.ts';
 import { Wheel } from '../../kernel/wheel.ts';
 import { callerError } from '../../platform/postgres/faults.ts';
+import type { Tracing } from '../../platform/tracing/tracing.ts';
 import type { OperationContext } from '../path/operations.ts';
 import type { PersistedDocuments } from '../path/persisted-documents.ts';
 import { type GraphQLEndpoint, type PreparedOperation, prepared } from './endpoint.ts';
@@ -37,6 +37,7 @@ interface SocketOptions {
   limit: CallerLimit;
   persisted: PersistedDocuments;
   maxSocketsPerUser: number;
+  tracing: Tracing;
   onFault: (error: unknown, traceId: string) => void;
 }
 
@@ -53,6 +54,7 @@ export function socketHandler({
   limit,
   persisted,
   maxSocketsPerUser,
+  tracing,
   onFault,
 }: SocketOptions): WebsocketHandler {
   const slots = new SocketSlots(maxSocketsPerUser);
@@ -98,9 +100,10 @@ export function socketHandler({
     },
     onSubscribe: async ({ extra }, id, payload) => {
       const { caller, operations = new Set(), request } = extra;
-      const bucket = caller && limit.take(caller, 1);
+      const taken = caller && limit.take(caller, 1);
+      const bucket = taken instanceof Promise ? await taken : taken;
       if (bucket && !bucket.allowed) return [rateLimited(bucket.retryAfter)];
-      // counted before anything is awaited, because many may arrive at once
+      // counted before anything else is awaited, because many may arrive at once
       if (operations.size >= MAX_OPERATIONS)
         return [new GraphQLError(`A socket may hold ${MAX_OPERATIONS} operations at a time.`)];
       operations.add(id);
@@ -109,7 +112,7 @@ export function socketHandler({
         // the socket outlives its access token: the session decides
         const principal = await renewed(extra);
         if (!caller || !principal) return [unauthenticated()];
-        const context = new Context(operationCaller({ ...caller, principal }), services);
+        const context = new Context(operationCaller({ ...caller, principal }, tracing.newTraceId()), services);
         const query = (await persisted.textOf(payload, { headers: request.headers, caller: context.anyCaller })) ?? '';
         const operation = await prepared(endpoint, { ...payload, query }, request, context);
         hasStarted = 'document' in operation;
@@ -154,9 +157,9 @@ function refuse({ socket }: SocketExtra, reason: string): false {
 }
 
 /** Each operation of a socket has a trace and a record of its own. */
-function operationCaller(caller: AnyCaller): AnyCaller {
+function operationCaller(caller: AnyCaller, traceId: string): AnyCaller {
   return {
     ...caller,
-    request: { ...caller.request, traceId: randomUUID(), startedAt: performance.now(), recorded: false },
+    request: { ...caller.request, traceId, startedAt: performance.now(), recorded: false },
   };
 }

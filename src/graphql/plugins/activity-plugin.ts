@@ -69,7 +69,7 @@ function recorded<ContextType>(
       // a REST request is recorded after it was answered: only then is its status known
       const shown = callerError(error);
       // the caller is only asked to try again; the log tells the operator what was too slow
-      if (hasTimedOut(error)) services.onFault(error, 'the database ended what took too long');
+      if (hasTimedOut(error)) services.onFault(error, 'the database cancelled a statement that took too long');
       if (label && anyCaller.principal && !anyCaller.request.isRest)
         services.activity.record(anyCaller, entryOf(label, anyCaller, args), outcomeOf(shown));
       throw shown;

@@ -25,7 +25,7 @@ export function argumentIssues(
     const value = path.reduce<unknown>((at, step) => (at as ArgumentValues | null | undefined)?.[step], args);
     const wanted = args[sameAs];
     if (typeof value === 'string' && typeof wanted === 'string' && value !== wanted)
-      issues.push(valueIssue(path, `must be the one that the request is about, '${wanted}'`));
+      issues.push(valueIssue(path, `must equal the id that the request names, '${wanted}'`));
   }
   return issues;
 }

@@ -31,10 +31,11 @@ export function expiryOf(
   if (expiresAt === undefined && expiresInDays === undefined) return earlier(days(DEFAULT_DAYS), last);
   const field = expiresAt === undefined ? 'expiresInDays' : 'expiresAt';
   const end = expiresAt ?? (expiresInDays ? days(expiresInDays) : null);
-  if (!end && !allowNever) throw refuse(field, 'tokens have to expire here');
+  if (!end && !allowNever) throw refuse(field, 'this service requires an expiry: give expires_at or expires_in_days');
   if (expiresAt && expiresAt <= now) throw refuse(field, 'must be in the future');
   if (expiresAt && expiresAt > days(MAX_DAYS)) throw refuse(field, `must be within ${MAX_DAYS} days`);
-  if (last && (!end || end > last)) throw refuse(field, 'must not be later than the end of the token that asks for it');
+  if (last && (!end || end > last))
+    throw refuse(field, 'must not be later than the expiry of the token that creates it');
   return end;
 }
 
@@ -67,7 +68,7 @@ export function checkRates({ principal: { token } }: Caller, input: TokenInput):
   for (const field of ['rateLimitRps', 'rateLimitBurst'] as const) {
     const own = rateOf(token)[field];
     if (own !== null && (rateOf(input)[field] ?? Number.POSITIVE_INFINITY) > own)
-      issues.push(valueIssue(['input', field], `must not be above that of the token that asks for it, ${own}`));
+      issues.push(valueIssue(['input', field], `must not be above the limit of the token that creates it, ${own}`));
   }
   if (issues.length > 0) throw new InputError(issues);
 }

@@ -78,7 +78,7 @@ async function nameIssues(
 ): Promise<InputIssue[]> {
   const mayDo = await access.rightsSomewhere(caller, orgId);
   const problemOf = (name: string, permissions: readonly Permission[]) => {
-    if (permissions.length === 0) return `'${name}' is no permission and stands for none`;
+    if (permissions.length === 0) return `'${name}' is neither a permission nor a pattern that matches one`;
     if (isWord(name)) return null;
     const isEnough = isPermission(name) ? mayDo(name) : permissions.some(mayDo);
     return isEnough ? null : `you do not have '${name}' yourself`;
@@ -122,7 +122,9 @@ async function placeIssues(
       ...eachOf(lists, list, (id) => {
         const workspaceId = parents.get(id);
         if (!workspaceId || !workspaces.get(workspaceId)) return `there is no such ${kind}: '${id}'`;
-        return allowed.length > 0 && !allowed.includes(workspaceId) ? `the ${kind} is in none of the workspaces` : null;
+        return allowed.length > 0 && !allowed.includes(workspaceId)
+          ? `the ${kind} is in none of the given workspaces`
+          : null;
       }),
     );
   }
@@ -137,18 +139,18 @@ const pathIssues = (lists: TokenLists): InputIssue[] =>
         "and '**' at the end for any rest",
   );
 
-const RESTRICTED = 'the token that asks is restricted here: name what of it';
+const RESTRICTED = 'the token that creates it has restrictions here: give one or more of its values';
 
 /** The issues of a new token that asks for more than the token that creates it. */
 function beyondIssues(own: TokenGrant, lists: TokenLists): InputIssue[] {
   const isWithin = (permissions: Iterable<Permission>) => [...permissions].every((p) => own.permissions.has(p));
-  const beyond = 'it is beyond the token that asks for it';
+  const beyond = 'it exceeds the rights of the token that creates it';
   const issues = [
     ...eachOf(lists, 'scopes', (name) => (isWithin(expandScope(name)) ? null : beyond)),
     ...eachOf(lists, 'permissions', (name) => (isWithin(expandPermission(name)) ? null : beyond)),
   ];
   if (lists.scopes.length + lists.permissions.length === 0)
-    issues.push(issueAt('a token must name what a token that it makes may do', 'permissions'));
+    issues.push(issueAt('a token that is created with a token must name its scopes or permissions', 'permissions'));
   const restrictions = {
     workspaceIds: own.workspaceIds,
     namespaceIds: own.namespaceIds,

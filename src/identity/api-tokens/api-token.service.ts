@@ -148,7 +148,8 @@ export class ApiTokenService implements ContentOwner {
     const { token: parent, userId } = caller.principal;
     const role = await this.#deps.access.organizationRole(caller, orgId);
     if (!role || granted(role, 'api_token:create') === 'none') throw forbidden('api_token:create');
-    if (parent?.type === 'app') throw forbidden('api_token:create', 'A token of an app makes tokens of its app only.');
+    if (parent?.type === 'app')
+      throw forbidden('api_token:create', 'An app token can only create tokens of its own app.');
     const owner = { tokenType: 'pat', ownerType: 'user', ownerId: userId, appId: null, workspaceId: null };
     return this.#issue(caller, { orgId, ...owner }, input);
   }

@@ -1,10 +1,11 @@
 import type { Access } from '../../access/access.ts';
 import type { AccessTokens } from '../../access/access-tokens.ts';
 import type { Authentication } from '../../access/authentication.ts';
+import type { Budgets } from '../../access/budgets.ts';
 import type { MailBudgets } from '../../access/mail-budgets.ts';
 import type { Passwords } from '../../access/passwords.ts';
 import { tokenHash } from '../../access/random-token.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
 import { type ActivityEntry, type ActivityOutcome, type ActivityRecorder, outcomeOf } from '../../data/activity.ts';
 import type { Changes } from '../../data/changes.ts';
@@ -33,6 +34,7 @@ export interface AuthDeps {
   sessions: Sessions;
   mail: AccountMail;
   mailBudgets: MailBudgets;
+  budgets: Budgets;
   activity: ActivityRecorder;
 }
 
@@ -53,7 +55,7 @@ export class AuthService {
   constructor(deps: AuthDeps) {
     this.#deps = deps;
     this.#lockout = new Lockout(deps.prisma);
-    this.#failuresByAddress = new Budget(deps.config.loginFailuresPerMinute || Number.MAX_SAFE_INTEGER, 60);
+    this.#failuresByAddress = deps.budgets.of('sign_in_failures', deps.config.loginFailuresPerMinute, 60);
   }
 
   /**

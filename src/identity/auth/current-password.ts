@@ -63,7 +63,7 @@ export class CurrentPassword {
     if (!fresh)
       throw invalidInput(
         path,
-        `changing the e-mail address takes your password, or a sign-in of the last ${FRESH_MINUTES} minutes`,
+        `changing the e-mail address requires your password, or a sign-in within the last ${FRESH_MINUTES} minutes`,
       );
   }
 }

@@ -1,5 +1,6 @@
+import type { Budgets } from '../../access/budgets.ts';
 import type { MailBudgets } from '../../access/mail-budgets.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -19,6 +20,7 @@ interface EmailChangeDeps {
   prisma: PrismaClient;
   mail: AccountMail;
   mailBudgets: MailBudgets;
+  budgets: Budgets;
   currentPassword: CurrentPassword;
 }
 
@@ -26,10 +28,11 @@ interface EmailChangeDeps {
 export class EmailChange {
   readonly #deps: EmailChangeDeps;
   // nobody may flood a stranger's mailbox
-  readonly #mailsByAddress = new Budget(3, 3600);
+  readonly #mailsByAddress: Budget;
 
   constructor(deps: EmailChangeDeps) {
     this.#deps = deps;
+    this.#mailsByAddress = deps.budgets.of('email_changes', 3, 3_600);
   }
 
   /**

@@ -16,5 +16,5 @@ export async function ensureGoodPassword(
     throw invalidInput(path, 'the password must not be the user name or the e-mail address');
   }
   if (useBlocklist && (await commonPasswords()).has(lower))
-    throw invalidInput(path, 'this password is one of the most common ones: choose another');
+    throw invalidInput(path, 'this password is too common: choose another');
 }

@@ -1,5 +1,5 @@
 import { tokenHash } from '../../access/random-token.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
@@ -41,7 +41,7 @@ export class RegistrationService {
 
   constructor(deps: AuthDeps) {
     this.#deps = deps;
-    this.#byClient = new Budget(deps.config.registrationsPerMinute || Number.MAX_SAFE_INTEGER, 60);
+    this.#byClient = deps.budgets.of('registrations', deps.config.registrationsPerMinute, 60);
   }
 
   /** Whether anyone may register without an invitation. */

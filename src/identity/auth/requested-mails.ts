@@ -1,5 +1,6 @@
+import type { Budgets } from '../../access/budgets.ts';
 import type { MailBudgets } from '../../access/mail-budgets.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import type { Changes } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
@@ -23,6 +24,7 @@ interface RequestedMailsDeps {
   changes: Changes;
   mail: AccountMail;
   mailBudgets: MailBudgets;
+  budgets: Budgets;
 }
 
 const TRIES = 8;
@@ -36,11 +38,13 @@ export class RequestedMails {
   readonly #deps: RequestedMailsDeps;
   readonly #answer: Task<Request>;
   // too many requests: ignored silently per mail address, answered with 429 per client address
-  readonly #byAddress = new Budget(3, 3600);
-  readonly #byClient = new Budget(10, 3600);
+  readonly #byAddress: Budget;
+  readonly #byClient: Budget;
 
   constructor(deps: RequestedMailsDeps) {
     this.#deps = deps;
+    this.#byAddress = deps.budgets.of('requested_mails', 3, 3_600);
+    this.#byClient = deps.budgets.of('requested_mails_of_client', 10, 3_600);
     this.#answer = { name: 'requested_mail', tries: TRIES, run: (request) => this.#prepare(request) };
     this.tasks = [this.#answer];
   }

@@ -17,9 +17,9 @@ export function readCertificates(text: string): X509Certificate[] {
   const blocks = certificateBlocks(text);
   if (blocks.length === 0) throw new NoCertificates('it has no PEM block (-----BEGIN CERTIFICATE----- …)');
   if (text.replace(BLOCK, '').includes('-----BEGIN'))
-    throw new NoCertificates('it may have no PEM blocks but those of certificates, and never a private key');
+    throw new NoCertificates('it may have only PEM blocks of certificates, and never a private key');
   if (blocks.length > MAX_CERTIFICATES)
-    throw new NoCertificates(`it may have ${MAX_CERTIFICATES} certificates, not ${blocks.length}`);
+    throw new NoCertificates(`it may have at most ${MAX_CERTIFICATES} certificates, not ${blocks.length}`);
   return blocks.map((block, index) => read(block, blocks.length > 1 ? `block ${index + 1} of it` : 'it'));
 }
 
@@ -41,6 +41,6 @@ function read(block: string, what: string): X509Certificate {
     return new X509Certificate(block);
   } catch {
     // OpenSSL's words say nothing to whoever wrote the text
-    throw new NoCertificates(`${what} is no X.509 certificate`);
+    throw new NoCertificates(`${what} is not an X.509 certificate`);
   }
 }

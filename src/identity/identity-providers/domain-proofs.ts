@@ -1,6 +1,7 @@
+import type { Budgets } from '../../access/budgets.ts';
 import type { MailBudgets } from '../../access/mail-budgets.ts';
 import { randomToken, tokenHash } from '../../access/random-token.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
 import type { Changes } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
@@ -40,6 +41,7 @@ interface DomainProofDeps {
   changes: Changes;
   mail: AccountMail;
   mailBudgets: MailBudgets;
+  budgets: Budgets;
   config: Pick<Config, 'outboundDns'>;
 }
 
@@ -53,11 +55,13 @@ interface ProviderDomain {
 /** Proofs that the mail domains of providers belong to their organizations: only in these, accounts are linked. */
 export class DomainProofs {
   readonly #deps: DomainProofDeps;
-  readonly #mails = new Budget(MAILS_PER_HOUR, 3_600);
-  readonly #checks = new Budget(CHECKS_PER_MINUTE, 60);
+  readonly #mails: Budget;
+  readonly #checks: Budget;
 
   constructor(deps: DomainProofDeps) {
     this.#deps = deps;
+    this.#mails = deps.budgets.of('domain_mails', MAILS_PER_HOUR, 3_600);
+    this.#checks = deps.budgets.of('domain_checks', CHECKS_PER_MINUTE, 60);
   }
 
   /** The domains of a provider, by name. */
@@ -141,7 +145,7 @@ export class DomainProofs {
       // started anew since it was looked for
       if (method === 'dns' && row.proofToken !== started?.proofToken) throw notStarted(named);
       if (method === 'mail' && (!input.code || tokenHash(input.code.trim()) !== row.proofCodeHash))
-        throw invalidInput(['input', 'code'], 'it is not the code of the last mail to the postmaster');
+        throw invalidInput(['input', 'code'], 'it is not the code of the latest mail to the postmaster');
       record(tx, named, { proven: named.domain, method });
       return tx.change(
         'identity_provider_domains',
@@ -168,12 +172,13 @@ export class DomainProofs {
     });
     const wanted = recordValueOf(proofToken ?? '');
     if (found.some((text) => text.trim() === wanted)) return;
-    const others = found.length === 1 ? 'It has another one.' : found.length > 1 ? 'It has others.' : 'It has none.';
+    const others = found.length > 0 ? 'It has other TXT records.' : 'It has no TXT record.';
     throw conflict(
       'identity_provider',
       id,
       'proof_not_found',
-      `The DNS has no TXT record '${wanted}' at '${name}' yet. ${others} A new record may take minutes to be seen.`,
+      `The DNS has no TXT record '${wanted}' at '${name}' yet. ${others} ` +
+        'A new record may take minutes to become visible.',
     );
   }
 }
@@ -181,7 +186,7 @@ export class DomainProofs {
 /** @throws InputError for a text that is no domain */
 function keyOf(domain: string): string {
   const key = domainKey(domain);
-  if (key === null) throw invalidInput(['input', 'domain'], 'it is no domain: write it like example.com');
+  if (key === null) throw invalidInput(['input', 'domain'], 'it is not a domain: write it like example.com');
   return key;
 }
 
@@ -190,7 +195,7 @@ const notStarted = ({ id, domain }: ProviderDomain) =>
     'identity_provider',
     id,
     'proof_not_started',
-    `No proof of the domain '${domain}' is under way, or it was started too long ago: start it.`,
+    `No proof of the domain '${domain}' was started, or the proof has expired: start it.`,
   );
 
 /**
@@ -204,7 +209,7 @@ async function lock(
   await tx.lock('identity_providers', { id, orgId }, 'no key update', () => notFound('identity_provider', id));
   await tx.expectVersion({ table: 'identity_providers', key: { id } });
   const row = await tx.lock('identity_provider_domains', { domain, identityProviderId: id }, 'no key update', () =>
-    invalidInput(['input', 'domain'], "it is none of the provider's 'verifiedDomains': add it there first"),
+    invalidInput(['input', 'domain'], "it is not in the provider's 'verifiedDomains': add it there first"),
   );
   const organization = await findRow(tx, 'organizations', { id: orgId });
   return { row, organization: organization?.name ?? orgId };

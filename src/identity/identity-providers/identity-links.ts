@@ -141,7 +141,7 @@ export class IdentityLinks implements ContentOwner {
     const own = await findRow(tx, 'organization_members', { orgId, userId: principal.userId });
     if (!own || !atLeast(asRole(own.role), account.role!))
       throw refusal('You cannot link an account whose role is above your own.');
-    if (account.isPlatformAdmin) throw refusal('An account that administers the platform is never linked.');
+    if (account.isPlatformAdmin) throw refusal('Accounts of platform administrators cannot be linked.');
     const domain = domainOfEmail(account.email);
     const claim = domain && (await findRow(tx, 'identity_provider_domains', { domain, orgId, state: 'proven' }));
     if (!claim && (await belongsElsewhere(tx, account, orgId)))

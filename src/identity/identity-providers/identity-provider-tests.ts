@@ -36,7 +36,7 @@ export class IdentityProviderTests {
         'identity_provider',
         id,
         'not_configured',
-        `The identity provider '${id}' has no configuration yet: give it its '${found.protocol}_config'.`,
+        `The identity provider '${id}' has no configuration yet: set its '${found.protocol}_config'.`,
       );
     return found;
   }

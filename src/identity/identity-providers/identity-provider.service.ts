@@ -149,7 +149,7 @@ export class IdentityProviderService {
         await tx.expectVersion({ table: 'identity_providers', key: { id } });
         const protocol = before.protocol as Protocol;
         if (input.protocol && input.protocol !== protocol)
-          throw invalidInput(['input', 'protocol'], 'it cannot change: make another provider instead');
+          throw invalidInput(['input', 'protocol'], 'it cannot change: create another identity provider instead');
         const set = await this.#columnsOf(tx, orgId, input, columnsOfConfig(protocol, input));
         const authority = await this.#authorityAfter(tx, caller, before, set);
         tx.update('identity_providers', { id }, { ...set, ...authority });

@@ -90,7 +90,7 @@ const refuse = (issues: InputIssue[]): void => {
 function insecure(text: string | null | undefined, path: string[]): InputIssue[] {
   if (!text) return [];
   const { protocol, hostname, username, password } = new URL(text);
-  if (username !== '' || password !== '') return [valueIssue(path, 'it may have no user name and no password')];
+  if (username !== '' || password !== '') return [valueIssue(path, 'it must not have a user name or a password')];
   if (protocol === 'https:' || isThisMachine(hostname)) return [];
   return [valueIssue(path, "it must start with 'https://': only a provider on this machine may use http")];
 }
@@ -113,8 +113,8 @@ export function domainKeysOf(domains: readonly string[]): string[] {
   refuse(
     keys.flatMap((key, index) => {
       const path = ['input', 'verifiedDomains', index];
-      if (key === null) return [valueIssue(path, 'it is no domain: write it like example.com')];
-      return keys.indexOf(key) === index ? [] : [valueIssue(path, 'the same domain stands before it')];
+      if (key === null) return [valueIssue(path, 'it is not a domain: write it like example.com')];
+      return keys.indexOf(key) === index ? [] : [valueIssue(path, 'the domain is already in the list')];
     }),
   );
   return keys as string[];

@@ -1,4 +1,5 @@
-import { Budget } from '../../access/throttle.ts';
+import type { Budgets } from '../../access/budgets.ts';
+import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
 import type { AnyCaller } from '../../kernel/caller.ts';
 import type { Logger } from '../../platform/logger.ts';
@@ -14,6 +15,7 @@ interface Refused {
 interface RefusalDeps {
   config: Pick<Config, 'loginFailuresPerMinute'>;
   logger: Logger;
+  budgets: Budgets;
 }
 
 /**
@@ -24,8 +26,8 @@ export class Refusals {
   readonly #budget: Budget;
   readonly #logger: Logger;
 
-  constructor({ config, logger }: RefusalDeps) {
-    this.#budget = new Budget(config.loginFailuresPerMinute || Number.MAX_SAFE_INTEGER, 60);
+  constructor({ config, logger, budgets }: RefusalDeps) {
+    this.#budget = budgets.of('sso_refusals', config.loginFailuresPerMinute, 60);
     this.#logger = logger;
   }
 

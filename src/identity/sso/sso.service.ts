@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { Budget } from '../../access/throttle.ts';
+import type { Budgets } from '../../access/budgets.ts';
+import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
 import type { Changes } from '../../data/changes.ts';
 import type { Sql } from '../../data/sql.ts';
@@ -35,6 +36,7 @@ interface SsoDeps {
   publicUrl: () => string;
   identityProviders: IdentityProviders;
   federatedSignIn: FederatedSignIn;
+  budgets: Budgets;
 }
 
 /** Whether users of a mail domain sign in at a provider. */
@@ -87,13 +89,13 @@ export class SsoService {
   readonly #starts: Budget;
 
   constructor(deps: SsoDeps) {
-    const { config, changes, seal, outbound, saml } = deps;
+    const { config, changes, seal, outbound, saml, budgets } = deps;
     this.#deps = deps;
     this.#states = new SsoStates({ changes, seal });
     this.#oidc = new OidcClient(outbound);
     this.#saml = saml;
-    this.#discoveries = new Budget(config.ssoStartsPerMinute || Number.MAX_SAFE_INTEGER, 60);
-    this.#starts = new Budget(config.ssoStartsPerMinute || Number.MAX_SAFE_INTEGER, 60);
+    this.#discoveries = budgets.of('sso_discoveries', config.ssoStartsPerMinute, 60);
+    this.#starts = budgets.of('sso_starts', config.ssoStartsPerMinute, 60);
   }
 
   /**
@@ -400,8 +402,12 @@ function upstreamError(error: unknown, provider: IdentityProvider | null): ApiEr
   if (error instanceof OutboundError)
     return error.code === 'timeout'
       ? new ApiError('UPSTREAM_TIMEOUT', { upstream }, `The identity provider did not answer in time.`)
-      : new ApiError('UPSTREAM_ERROR', { upstream }, `The identity provider could not be asked. ${error.message}`);
+      : new ApiError('UPSTREAM_ERROR', { upstream }, `The identity provider could not be reached. ${error.message}`);
   if (error instanceof SsoRefusal)
-    return new ApiError('UPSTREAM_ERROR', { upstream }, 'The identity provider does not answer as it should.');
+    return new ApiError(
+      'UPSTREAM_ERROR',
+      { upstream },
+      'The identity provider did not answer with a valid configuration.',
+    );
   return null;
 }

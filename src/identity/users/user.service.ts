@@ -136,7 +136,7 @@ export class UserService {
     if (isSelf && input.isActive === false)
       throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
     if (input.timezone && !isTimezone(input.timezone))
-      throw invalidInput(['input', 'timezone'], `'${input.timezone}' is no time zone of the IANA database`);
+      throw invalidInput(['input', 'timezone'], `'${input.timezone}' is not a time zone of the IANA database`);
     if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
     const newEmail = await this.#newEmail(caller, id, input);
     await this.#deps.changes
@@ -162,7 +162,7 @@ export class UserService {
       if ((row?.bytes ?? 0) > MAX_PREFERENCES_BYTES)
         throw invalidInput(
           ['input', 'preferences'],
-          `all preferences together may have ${MAX_PREFERENCES_BYTES} bytes`,
+          `all preferences together may have at most ${MAX_PREFERENCES_BYTES} bytes`,
         );
       tx.audit({
         action: 'update',

@@ -24,7 +24,7 @@ const utc: Calendar = {
 /** The hours and days of an IANA time zone. @throws InputError at `tz` for any other text */
 export function calendarOf(tz: string): Calendar {
   if (tz === 'UTC') return utc;
-  if (!isTimezone(tz)) throw invalidInput(['tz'], `'${tz}' is no time zone of the IANA database`);
+  if (!isTimezone(tz)) throw invalidInput(['tz'], `'${tz}' is not a time zone of the IANA database`);
   return TimeZone.of(tz);
 }
 

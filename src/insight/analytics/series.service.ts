@@ -117,7 +117,10 @@ export class SeriesService {
     const calendar = calendarOf(asked.tz);
     const borders = bordersOf(calendar, asked);
     if (isOfActivity(metric) && step === 'hour' && !areOfUtc(step, borders) && borders.length > MAX_CUT_HOURS + 1)
-      throw invalidInput(['from'], `a series of hours that are not those of UTC has at most ${MAX_CUT_HOURS} points`);
+      throw invalidInput(
+        ['from'],
+        `an hourly series in a time zone whose hours differ from UTC has at most ${MAX_CUT_HOURS} points`,
+      );
     await this.#demandScope(caller, of, scope);
     const { orgId } = of;
     const values = isOfActivity(metric)
@@ -193,17 +196,17 @@ function scopeOf({ orgId, workspaceId, appId, tokenId, userId }: SeriesOf): Seri
     ] as const
   ).flatMap(([kind, name, id]) => (id === null || id === undefined ? [] : [{ kind, name, id }]));
   const [first, second] = given;
-  if (second) throw invalidInput([second.name], 'a series is of one of these: a workspace, an app, a token, a user');
+  if (second) throw invalidInput([second.name], 'give only one of workspace, app, token and user');
   if (!first) return { kind: 'organization', id: orgId };
   if (first.kind === 'app' && (workspaceId === null || workspaceId === undefined))
-    throw invalidInput(['workspaceId'], 'an app is named with its workspace');
+    throw invalidInput(['workspaceId'], 'an app requires its workspace');
   return first;
 }
 
 /** The whole spans that contain a range. @throws InputError for an end before the start, and for too many spans */
 function bordersOf(calendar: Calendar, { from, to, step }: SeriesRange): Borders {
   const end = to ?? new Date();
-  if (end.getTime() >= LATEST_TIME) throw invalidInput(['to'], 'it is too late');
+  if (end.getTime() >= LATEST_TIME) throw invalidInput(['to'], 'it must be an earlier time');
   if (from && from > end) throw invalidInput([to ? 'to' : 'from'], 'the end is before the start');
   const last = calendar.startOf(step, end);
   // the end itself is not included

@@ -41,6 +41,6 @@ export async function demandPlaces(
   const place = wrong.isWorkspace ? 'workspaceId' : 'orgId';
   throw invalidInput(
     ['input', list, wrong.at, place],
-    `it is no ${wrong.isWorkspace ? 'workspace' : 'organization'} of yours`,
+    `you do not belong to this ${wrong.isWorkspace ? 'workspace' : 'organization'}`,
   );
 }

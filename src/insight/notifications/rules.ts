@@ -192,7 +192,7 @@ const tokenRules = (kind: 'api_token' | 'app_token'): [string, NotificationRule]
       when: ({ facts: { reason } }) => reason === 'revoked_by_admin',
       tone: ['warning', 'high'],
       title: () => 'An administrator revoked a token of yours',
-      message: (of) => `${of.by} revoked the ${token(of)} in ${inOrganization}. It does not work any more.`,
+      message: (of) => `${of.by} revoked the ${token(of)} in ${inOrganization}. It no longer works.`,
       link: (of) => [tokenPath(of), 'Open tokens'],
       page: TOKEN_PAGES[kind],
     },
@@ -267,7 +267,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       title: () => 'A connection must be authorized again',
       message: ({ facts, data }) =>
         `The connection of ${quoted(facts.name)} (${String(data?.tool_instance_id)}) to ${oneLine(facts.of ?? '')} ` +
-        'must be authorized again: the provider does not accept its refresh token any more. ' +
+        'must be authorized again: the provider no longer accepts its refresh token. ' +
         'Open the tool instance and connect it.',
       link: (of) => [`${path(of)}/tool-instances/${String(of.data?.tool_instance_id)}`, 'Open tool instance'],
       page: 'tool_instance',
@@ -283,7 +283,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
         daysLeft === 0 ? 'A secret has expired' : `A secret expires on ${minuteOf(expiresAt!).slice(0, 10)}`,
       message: (of) =>
         of.facts.daysLeft === 0
-          ? `${secret(of)} has expired: the service does not use it any more. Rotate it and give it a new date.`
+          ? `${secret(of)} has expired: the service no longer uses it. Rotate it and give it a new date.`
           : `${secret(of)} expires on ${minuteOf(of.facts.expiresAt!)} UTC: the service does not use it from ` +
             'then on. Rotate it and give it a new date.',
       holds: secretExpires(RESOURCE, EXPIRY),

@@ -111,7 +111,9 @@ function checked(given: readonly GivenSchedule[]): NotificationSchedule[] {
     const key = JSON.stringify([category, schedule.orgId, schedule.workspaceId]);
     const first = firsts.get(key);
     if (first !== undefined)
-      throw new InputError([valueIssue(['input', 'schedules', at], `is for the same as schedules.${first}`)]);
+      throw new InputError([
+        valueIssue(['input', 'schedules', at], `has the same category and place as schedules.${first}`),
+      ]);
     firsts.set(key, at);
     return schedule;
   });

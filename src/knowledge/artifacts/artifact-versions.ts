@@ -18,7 +18,7 @@ export const notLatest = ({ id, rootArtifactId }: Pick<ArtifactRow, 'id' | 'root
     'artifact',
     id,
     'not_latest_version',
-    `'${id}' is an old version. Its artifact is '${rootArtifactId}': change that.`,
+    `'${id}' is an old version. Change its artifact '${rootArtifactId}' instead.`,
   );
 
 const NUMBER_OF_NEW_ID = 2;

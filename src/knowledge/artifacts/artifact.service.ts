@@ -346,7 +346,7 @@ const isSource = (id: string, sourceId: string) =>
     'artifact',
     id,
     'in_use',
-    `The artifact '${id}' is a source of its workspace, and would take the source along.`,
+    `The artifact '${id}' is a source of its workspace. Deleting it would delete the source too.`,
     { references: [{ resource_type: 'source', resource_id: sourceId }] },
   );
 

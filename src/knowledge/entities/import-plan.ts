@@ -169,7 +169,7 @@ class Ends {
     if ([key, id, name].filter((each) => typeof each === 'string').length !== 1)
       return fail([], 'must have one of key, id and name');
     if (typeof key === 'string')
-      return this.#byKey.get(key) ?? fail(['key'], `names no entity that is given: '${key}'`);
+      return this.#byKey.get(key) ?? fail(['key'], `names no entity of the import: '${key}'`);
     if (typeof id === 'string')
       return this.#matches.withId(id)?.id ?? fail(['id'], `names no entity of the app and namespace: '${id}'`);
     const ids = new Set(this.#matches.named(name!, entityType ?? null).map((entity) => entity.id));

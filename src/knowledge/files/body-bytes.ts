@@ -15,7 +15,7 @@ export class BodyBytes {
     this.#check = check;
   }
 
-  /** Whether the client broke off: what came before is all there is. */
+  /** Whether the client closed the connection: what came before is all there is. */
   get isBroken(): boolean {
     return this.#isBroken;
   }

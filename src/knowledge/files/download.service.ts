@@ -117,7 +117,7 @@ export class DownloadService {
    */
   async open(caller: AnyCaller, artifactId: string, query: Readonly<Record<string, unknown>>): Promise<Download> {
     const claims = this.#links.read(artifactId, query);
-    if (!claims) throw forbidden('artifact:read', 'The link is not valid, or has expired.');
+    if (!claims) throw forbidden('artifact:read', 'The link is invalid or has expired.');
     const found = await this.#find(artifactId, claims.orgId, claims.version);
     await this.#linkCaller.demand(caller, claims, 'artifact:read', found);
     return this.#described(found);

@@ -1,3 +1,5 @@
+import type { Storage } from '../../platform/storage/storage.ts';
+
 /** A file that is kept, as its row says it. */
 export interface KeptObject {
   key: string;
@@ -21,4 +23,19 @@ export async function* keptFiles(
     if (rows.length < BATCH) return;
     after = rows.at(-1)!.key;
   }
+}
+
+const NEWEST = `select storage_key as key from files where state = 'kept' order by id desc limit 20`;
+
+/**
+ * Whether a store has at least one of the newest files that are kept; true when none is.
+ * @param ask runs a statement
+ */
+export async function hasKeptFiles(
+  ask: (text: string, values: unknown[]) => Promise<Pick<KeptObject, 'key'>[]>,
+  storage: Pick<Storage, 'exists'>,
+): Promise<boolean> {
+  const newest = await ask(NEWEST, []);
+  for (const { key } of newest) if (await storage.exists(key)) return true;
+  return newest.length === 0;
 }

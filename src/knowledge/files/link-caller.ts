@@ -35,7 +35,7 @@ export class LinkCaller {
     place: { orgId: string; workspaceId: string; namespaceId: string },
   ): Promise<Caller> {
     const [user] = await this.#sql.read<{ username: string }>(LIVES, [userId, tokenId]);
-    if (!user) throw forbidden(permission, 'The link is not valid any more.');
+    if (!user) throw forbidden(permission, 'The link is no longer valid.');
     const caller: Caller = {
       request,
       principal: {

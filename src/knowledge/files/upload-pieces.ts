@@ -149,7 +149,7 @@ export class UploadPieces {
     const bytes = new BodyBytes(continuation.body, check);
     const limitBytes = declaredBytes ?? this.#maxBytes;
     const pieces = await this.#store({ announced, offset, writer, limitBytes, reservedBytes }, bytes, check);
-    if (bytes.isBroken) throw new ApiError('INVALID_REQUEST', { reason: 'aborted' }, 'The upload broke off.');
+    if (bytes.isBroken) throw new ApiError('INVALID_REQUEST', { reason: 'aborted' }, 'The upload was interrupted.');
     const receivedBytes = offset + pieces.reduce((sum, { facts }) => sum + facts.sizeBytes, 0);
     if (receivedBytes === declaredBytes) {
       const [only] = pieces;
@@ -219,7 +219,7 @@ export class UploadPieces {
       throw new ApiError(
         'RESOURCE_CONFLICT',
         { reason: 'limit_reached', limit: MAX_PIECES },
-        `A file arrives in at most ${MAX_PIECES} pieces. Begin again with larger ones.`,
+        `A file may be sent in at most ${MAX_PIECES} parts. Start again with larger parts.`,
       );
     const writing = { announced, writer, reservedBytes: begun.reservedBytes };
     await this.#reserve(writing, begun.declaredBytes ?? 0);
@@ -298,7 +298,7 @@ export class UploadPieces {
       throw error;
     }
     for (const { id } of pieces) await this.#files.discardPiece(announced, id);
-    throw uploadInUse('Another request goes on with this upload.');
+    throw uploadInUse('Another request is writing to this upload.');
   }
 
   /** Stores the bytes of all pieces as one object. */
@@ -329,7 +329,7 @@ const wrongWhole = (): ApiError =>
   new ApiError(
     'INVALID_REQUEST',
     { reason: 'digest_mismatch', field: SHA256, algorithm: 'sha-256' },
-    'The file that arrived is not the one that was announced: its sha-256 differs. Send it again.',
+    'The SHA-256 of the received file differs from the announced SHA-256. Send the file again.',
   );
 
 const isMismatch = (error: unknown): boolean => error instanceof ApiError && error.details.reason === 'digest_mismatch';
@@ -338,8 +338,12 @@ const offsetMismatch = (uploadOffset: number): ApiError =>
   new ApiError(
     'RESOURCE_CONFLICT',
     { reason: 'offset_mismatch', upload_offset: uploadOffset },
-    `${uploadOffset} bytes of this file have arrived. Go on there.`,
+    `${uploadOffset} bytes of this file have arrived. Continue at this offset.`,
   );
 
 const wrongLength = (): ApiError =>
-  new ApiError('INVALID_REQUEST', { reason: 'upload_length' }, 'The file was said to have another length before.');
+  new ApiError(
+    'INVALID_REQUEST',
+    { reason: 'upload_length' },
+    'An earlier request announced another length of the file.',
+  );

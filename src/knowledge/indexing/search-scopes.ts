@@ -85,7 +85,10 @@ export class SearchScopes {
     }
     const rows = await this.#sql.read<{ id: string }>(filled(visible), [orgId, ...values]);
     if (rows.length > MOST_NAMESPACES)
-      throw invalidInput(['input', 'query'], `one search looks at ${MOST_NAMESPACES} namespaces: name some of them`);
+      throw invalidInput(
+        ['input', 'query'],
+        `one search covers at most ${MOST_NAMESPACES} namespaces: name the namespaces to search`,
+      );
     return { orgId, namespaceIds: rows.map(({ id }) => id) };
   }
 }

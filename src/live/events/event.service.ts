@@ -8,8 +8,8 @@ import type { Sql } from '../../data/sql.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { newIdWith } from '../../kernel/ids.ts';
-import type { PresentUser } from '../presence/presence.service.ts';
 import type { PresentStreams } from '../presence/present-streams.ts';
+import type { PresentUser } from '../presence/present-user.ts';
 import { Audience } from './audience.ts';
 import type { CloseReason } from './close-reason.ts';
 import { EventStream, type StreamOptions } from './event-stream.ts';
@@ -194,7 +194,7 @@ export class EventService {
     { place: { orgId, workspaceId }, from, timeoutSeconds }: StreamRequest,
     isOver: (() => void)[],
   ): Promise<Record<string, unknown>> {
-    if (workspaceId === null) throw new Error('Users are present in workspaces only.');
+    if (workspaceId === null) throw new Error('Presence is available in workspaces only.');
     const { presence } = this.#deps;
     const place = { orgId, workspaceId };
     const connectionId = newIdWith('stream');

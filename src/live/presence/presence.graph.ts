@@ -10,7 +10,8 @@ import { notFound } from '../../kernel/errors.ts';
 import { placeOfRow } from '../../kernel/place.ts';
 import { declarationOf, type IdKind, type ResourceWord, resourceWords } from '../../kernel/resources.ts';
 import { startingNoun } from '../../kernel/wording.ts';
-import type { Announced, PresentUser, Viewed } from './presence.service.ts';
+import type { Announced } from './presence.service.ts';
+import type { PresentUser, Viewed } from './present-user.ts';
 
 /** A resource in a workspace that can be read by its identifier. */
 type Viewable = IdKind & ResourceWord;

@@ -9,32 +9,17 @@ import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import type { Owner } from '../../kernel/owner.ts';
 import type { Place } from '../../kernel/place.ts';
 import { principalId } from '../../kernel/principal.ts';
-import type { ResourceWord } from '../../kernel/resources.ts';
 import { StateStream } from '../../kernel/state-stream.ts';
 import type { Task } from '../../kernel/tasks.ts';
 import { leavingTask } from './leaving.ts';
+import type { PresenceSnapshots } from './presence-snapshots.ts';
 import { lockOf, type PresentPlace } from './present-place.ts';
+import type { PresentUser, Viewed } from './present-user.ts';
 
 /** A connection that is not renewed for this long has ended. */
 export const TTL_SECONDS = 60;
 /** How long a user who leaves or disconnects may take to come back unnoticed. */
 export const GRACE_SECONDS = 10;
-
-/** What a user looks at, and the place of it. */
-export interface Viewed extends Place {
-  orgId: string;
-  resourceType: ResourceWord;
-  resourceId: string;
-}
-
-/** A user who is present in a workspace. */
-export interface PresentUser {
-  orgId: string;
-  userId: string;
-  username: string;
-  joinedAt: Date;
-  viewing: Viewed | null;
-}
 
 /** The answer of an announcement. */
 export interface Announced {
@@ -63,6 +48,8 @@ const PRESENT = `select p.org_id as "orgId", p.user_id as "userId", u.username, 
 
 interface PresenceDeps extends Pick<ServiceDeps, 'sql' | 'access'> {
   changes: Changes;
+  /** `null`: each node reads who is present by itself. */
+  snapshots: PresenceSnapshots | null;
 }
 
 /**
@@ -102,9 +89,14 @@ export class PresenceService implements Owner {
   }
 
   async #listAfter(caller: Caller, place: PresentPlace, event: StreamEvent): Promise<PresentUser[]> {
-    const known = this.#lists.get(event) ?? this.#read(place);
+    const known = this.#lists.get(event) ?? this.#readAfter(place, event);
     this.#lists.set(event, known);
     return this.#shownTo(caller, place, await known);
+  }
+
+  #readAfter(place: PresentPlace, event: StreamEvent): Promise<PresentUser[]> {
+    const { snapshots } = this.#deps;
+    return snapshots ? snapshots.after(event, () => this.#read(place)) : this.#read(place);
   }
 
   #read({ orgId, workspaceId }: PresentPlace): Promise<PresentUser[]> {

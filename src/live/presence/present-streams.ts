@@ -1,7 +1,8 @@
 import type { Sql } from '../../data/sql.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { credentialOf, GRACE_SECONDS, type PresenceService, type PresentUser } from './presence.service.ts';
+import { credentialOf, GRACE_SECONDS, type PresenceService } from './presence.service.ts';
 import type { PresentPlace } from './present-place.ts';
+import type { PresentUser } from './present-user.ts';
 
 /**
  * A node that is killed renews nothing: its users leave after this time, and the second that the removal takes, within
@@ -118,7 +119,7 @@ export class PresentStreams {
       }
     } catch (error) {
       markOverdue(streams);
-      this.#deps.onFault(error, 'who is present could not be renewed');
+      this.#deps.onFault(error, 'presence could not be renewed');
     }
   }
 }

@@ -253,6 +253,6 @@ function failureOf({ status, headers }: OutboundResponse, outcome: RequestOutcom
   if (outcome === 'RATE_LIMITED')
     return new TargetFailed('The provider asks for fewer requests.', { retryAfterSeconds });
   return status >= 200 && status < 300
-    ? new TargetFailed('The provider answered something else than a vector for each text.')
+    ? new TargetFailed('The provider did not answer with one vector for each text.')
     : new TargetFailed(`The provider answered with the status ${status}.`, { retryAfterSeconds });
 }

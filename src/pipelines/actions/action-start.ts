@@ -35,7 +35,7 @@ export function changedStart(before: ActionStart | null, input: StartInput): Act
     ...checkBelongs(isScheduled, 'cron', start.cron, `only an action of the kind 'scheduled'`),
     ...checkBelongs(isScheduled, 'timezone', start.timezone, `only an action of the kind 'scheduled'`),
     ...(start.triggerEvent !== null && !isEventName(start.triggerEvent)
-      ? [issueAt('triggerEvent', `'${start.triggerEvent}' is no type of an event`)]
+      ? [issueAt('triggerEvent', `'${start.triggerEvent}' is not an event type`)]
       : []),
     ...checkTimes(start),
   ];
@@ -46,13 +46,13 @@ export function changedStart(before: ActionStart | null, input: StartInput): Act
 const issueAt = (name: string, error: string): InputIssue => valueIssue(['input', name], error);
 
 function checkBelongs(belongs: boolean, name: string, value: string | null, who: string): InputIssue[] {
-  if (belongs && value === null) return [issueAt(name, 'the kind of the action needs it')];
-  return !belongs && value !== null ? [issueAt(name, `${who} has it`)] : [];
+  if (belongs && value === null) return [issueAt(name, 'an action of this kind requires it')];
+  return !belongs && value !== null ? [issueAt(name, `${who} may have it`)] : [];
 }
 
 function checkTimes({ cron, timezone }: ActionStart): InputIssue[] {
   if (timezone !== null && !isTimezone(timezone))
-    return [issueAt('timezone', `'${timezone}' is no time zone of the IANA database`)];
+    return [issueAt('timezone', `'${timezone}' is not a time zone of the IANA database`)];
   if (cron === null || timezone === null) return [];
   try {
     if (nextTime(cron, timezone, new Date())) return [];
@@ -60,5 +60,5 @@ function checkTimes({ cron, timezone }: ActionStart): InputIssue[] {
     if (!(error instanceof Error)) throw error;
     return [issueAt('cron', 'the expression is not valid: minute, hour, day of the month, month, day of the week')];
   }
-  return [issueAt('cron', 'no time fits the expression')];
+  return [issueAt('cron', 'the expression matches no time')];
 }

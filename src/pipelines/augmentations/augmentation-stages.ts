@@ -155,7 +155,7 @@ async function stagesOf(tx: Tx, augmentationId: string): Promise<[{ id: string }
 
 function checkSizes(steps: readonly Placed<StepInput>[]): InputIssue[] {
   if (steps.length > limits.steps)
-    return [valueIssue(PATH, `an augmentation has at most ${limits.steps} steps, not ${steps.length}`)];
+    return [valueIssue(PATH, `an augmentation may have at most ${limits.steps} steps, not ${steps.length}`)];
   const bytes = steps.reduce((sum, { item }) => sum + Buffer.byteLength(JSON.stringify(item.config ?? {})), 0);
   if (bytes <= limits.configBytes) return [];
   return [valueIssue(PATH, `the configs of all steps have at most ${limits.configBytes} bytes, not ${bytes}`)];
@@ -218,7 +218,7 @@ const otherTools = (steps: readonly Placed<StepInput>[], slugs: ReadonlyMap<stri
   steps.flatMap(({ path, item: { toolInstanceId, toolSlug } }) => {
     const slug = slugs.get(toolInstanceId ?? '');
     return toolSlug && slug && slug !== toolSlug
-      ? [valueIssue([...path, 'toolSlug'], `the tool instance is one of the tool '${slug}'`)]
+      ? [valueIssue([...path, 'toolSlug'], `the tool instance belongs to the tool '${slug}'`)]
       : [];
   });
 

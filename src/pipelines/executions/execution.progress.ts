@@ -88,10 +88,10 @@ export function checkReport(report: ExecutionReport, now: Date): void {
   const latest = now.getTime() + CLOCKS_DIFFER_MS;
   const isLate = (time: Date | null) => time !== null && time.getTime() > latest;
   const issues = [
-    ...wrongIf(error !== null && status !== 'failed', 'error', 'only a failed execution has it'),
-    ...wrongIf(endedAt !== null && (status ?? 'running') === 'running', 'endedAt', 'an execution that runs has no end'),
-    ...wrongIf(isLate(startedAt), 'startedAt', 'it lies in the future'),
-    ...wrongIf(isLate(endedAt), 'endedAt', 'it lies in the future'),
+    ...wrongIf(error !== null && status !== 'failed', 'error', 'only a failed execution may have it'),
+    ...wrongIf(endedAt !== null && (status ?? 'running') === 'running', 'endedAt', 'a running execution has no end'),
+    ...wrongIf(isLate(startedAt), 'startedAt', 'it is in the future'),
+    ...wrongIf(isLate(endedAt), 'endedAt', 'it is in the future'),
   ];
   if (issues.length > 0) throw new InputError(issues);
 }
@@ -183,7 +183,7 @@ function refuseConflicts(executionId: string, isOther: Readonly<Record<string, b
     'execution',
     executionId,
     'conflicting_report',
-    `The execution is known with other values: ${fields.join(', ')}.`,
+    `An earlier report of the execution has other values of these fields: ${fields.join(', ')}.`,
     { fields },
   );
 }

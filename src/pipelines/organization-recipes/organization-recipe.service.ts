@@ -125,7 +125,12 @@ export class OrganizationRecipeService {
     const said = Object.entries({ ...given, id: slug }).filter(([, value]) => (value ?? null) !== null);
     const document = storedDocument({ ...recipe, ...Object.fromEntries(said) });
     if (bytesOf(document) > limits.bytes)
-      throw conflict('app', appId, 'too_large', `A recipe has at most ${limits.bytes} bytes: the app has more.`);
+      throw conflict(
+        'app',
+        appId,
+        'too_large',
+        `A recipe has at most ${limits.bytes} bytes. The recipe of this app would have more.`,
+      );
     return { organizationRecipe: await this.#create(caller, { orgId }, document, place), warnings };
   }
 

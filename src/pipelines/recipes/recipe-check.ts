@@ -80,7 +80,7 @@ function doublesOf(placed: readonly { path: Path; word: string; of?: string | un
   const seen = new Set<string>();
   return placed.flatMap(({ path, word, of }) => {
     const whole = `${of} ${word}`;
-    if (seen.has(whole)) return [wrong(path, `'${word}' is there twice`)];
+    if (seen.has(whole)) return [wrong(path, `'${word}' is listed twice`)];
     seen.add(whole);
     return [];
   });

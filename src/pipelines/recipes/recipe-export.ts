@@ -341,7 +341,9 @@ export class AppExport {
     const instance = this.#whole.instances.find((one) => one.id === id);
     if (instance) return { tool: instance.slug, tool_instance: instance.name };
     if (id !== null)
-      this.#warnings.add(`The step '${name}' used a tool instance that is gone: it has none in the recipe.`);
+      this.#warnings.add(
+        `The step '${name}' used a tool instance that no longer exists. In the recipe, the step has no instance.`,
+      );
     return toolSlug === null ? {} : { tool: toolSlug };
   }
 
@@ -364,7 +366,7 @@ export class AppExport {
   }
 
   #dangling(reference: string): string {
-    this.#warnings.add(`${reference} refers to no step of its augmentation: it stays a text.`);
+    this.#warnings.add(`${reference} refers to no step of its augmentation. It is kept as text.`);
     return asLiteral(reference);
   }
 
@@ -386,7 +388,9 @@ export class AppExport {
     if (kind === 'namespace' && count === 1 && this.#makesNamespace) return '{{namespace}}';
     const placeholder = `{{${kind}.${count}}}`;
     const noun = kind.replaceAll('_', ' ');
-    this.#warnings.add(`The recipe does not make the ${noun} that the app names: ${placeholder} stands in its place.`);
+    this.#warnings.add(
+      `The recipe does not make the ${noun} that the app refers to. ${placeholder} replaces the reference.`,
+    );
     return placeholder;
   }
 }

@@ -32,12 +32,12 @@ export class SecretHider implements SecretWriter {
   readonly write = (key: string, secret: string): string => {
     const name = this.#names.get(secret) ?? this.#newName(key);
     this.#names.set(secret, name);
-    this.#warnings.add(`The text of '${key}' may be a secret: {{secret.${name}}} stands in its place.`);
+    this.#warnings.add(`The text of '${key}' may be a secret. {{secret.${name}}} replaces it.`);
     return `{{secret.${name}}}`;
   };
 
   readonly doubt = (key: string): void => {
-    this.#warnings.add(`The text of '${key}' has a random word, which may be a secret: it stays as it is.`);
+    this.#warnings.add(`The text of '${key}' has a random word that may be a secret. It was not replaced.`);
   };
 
   #newName(key: string): string {

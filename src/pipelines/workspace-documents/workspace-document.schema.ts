@@ -111,7 +111,7 @@ const tool = form(
     schema_changelog: byName('What each schema version changed, by its number.', 1_000),
     supports_connection: flag('Whether instances may be connected. Default false.'),
   },
-  'A tool of the organization itself. One that is there already is used as it is.',
+  'A tool of the organization itself. A tool that exists already is used as it is.',
   'Workspace document tool',
 );
 
@@ -148,7 +148,7 @@ const instance = form(
     mcp_action_descriptions: byName('Descriptions of actions for models, by action.', 200),
     mcp_max_calls_per_turn: count('The most calls in one turn of a model.', 1_000),
     mcp_requires_confirmation: flag('Whether every action needs confirmation. Default false.'),
-    mcp_parameter_overrides: free('Properties that replace those of parameters, by action.'),
+    mcp_parameter_overrides: free('Properties that replace properties of parameters, by action.'),
     schema_version: count(
       'The version of the tool that the configuration is for. Default: the current one.',
       1_000_000,
@@ -195,7 +195,7 @@ export const workspaceSchema: ToolJsonSchema = {
           tags,
           language: short('The language of its artifacts, as ISO 639-1.', 16),
         },
-        'What people set of the workspace. An import leaves those of the workspace that it goes to as they are.',
+        'Settings of the workspace. An import does not change the settings of its target workspace.',
       ),
       requirements: recipeSchema.properties!.requirements!,
       namespaces: list(limits.namespaces, 'namespace', 'Namespaces.'),

@@ -247,7 +247,7 @@ function refuseDoubles(parts: ImportWork['entitlements']): void {
   const seen = new Set<string>();
   refuse(
     parts.flatMap(({ at, part: { model } }) => {
-      if (seen.has(model)) return [issueAt(['entitlements', at, 'model'], `'${model}' is there twice`)];
+      if (seen.has(model)) return [issueAt(['entitlements', at, 'model'], `'${model}' is listed twice`)];
       seen.add(model);
       return [];
     }),

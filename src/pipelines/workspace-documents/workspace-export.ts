@@ -311,7 +311,7 @@ class WorkspaceExport {
   /** An address with a placeholder leads nowhere, and may be no address any more. */
   #callbackUrl(name: string, url: string | null): string | null {
     if (url === null || masked({ callback_url: url }).callback_url === url) return url;
-    this.#warnings.add(`The callback address of the tool instance '${name}' may hold a secret: it has none here.`);
+    this.#warnings.add(`The callback address of the tool instance '${name}' may contain a secret. It was left out.`);
     return null;
   }
 
@@ -322,7 +322,7 @@ class WorkspaceExport {
     if (secret !== undefined) return `{{secret.${secret}}}`;
     if (kindOfId(reference) === null) return reference;
     this.#warnings.add(
-      `The client of the tool instance '${name}' has a secret that cannot be named: it has none here.`,
+      `The client of the tool instance '${name}' has a secret that cannot be referred to by name. It was left out.`,
     );
     return null;
   }

@@ -185,7 +185,8 @@ async function insertTools(tx: Tx, caller: Caller, orgId: string, { plan, instan
   for (const part of tools) {
     const known = there.get(part.slug);
     if (known) {
-      if (differs(part, known)) warnings.push(`The organization has another tool '${part.slug}': it is used as it is.`);
+      if (differs(part, known))
+        warnings.push(`The organization has a different tool '${part.slug}'. The import uses that tool.`);
       continue;
     }
     const id = newId('tool');

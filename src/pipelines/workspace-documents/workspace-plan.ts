@@ -226,7 +226,7 @@ function doubles<Name extends string>(
   const seen = new Set<string>();
   return parts.flatMap((part, at) => {
     const word = part[name];
-    if (seen.has(word)) return [issueAt([list, at, name], `'${word}' is there twice`)];
+    if (seen.has(word)) return [issueAt([list, at, name], `'${word}' is listed twice`)];
     seen.add(word);
     return [];
   });
@@ -318,7 +318,12 @@ function instanceIssues(part: InstancePart, at: number): InputIssue[] {
     ...addressIssues([...place, 'connection_credentials'], client ?? {}, ['callback_url']),
     // it may be the secret itself: it is not shown
     ...(secret && clientSecretName(secret) === null && !EXTERNAL.test(secret)
-      ? [issueAt([...place, 'connection_credentials', 'client_secret'], 'this is no reference: write {{secret.NAME}}')]
+      ? [
+          issueAt(
+            [...place, 'connection_credentials', 'client_secret'],
+            'this is not a reference: write {{secret.NAME}}',
+          ),
+        ]
       : []),
   ];
 }

@@ -55,7 +55,7 @@ export class ArchiveWriter {
         return false;
       },
     );
-    if (isTaken) throw new Error(`${file} is there already. Give the backup another name.`);
+    if (isTaken) throw new Error(`${file} already exists. Give the backup another name.`);
     // of this run alone: an older file would keep its mode, and two runs would write into each other's
     const partial = `${file}.${randomBytes(4).toString('hex')}.partial`;
     const handle = await open(partial, 'wx', 0o600);
@@ -148,21 +148,21 @@ class ByteReader {
 export async function* piecesOf(file: string): AsyncGenerator<{ head: PieceHead; bytes: Buffer }, void, void> {
   const reader = new ByteReader(createReadStream(file, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>);
   try {
-    if (`${await reader.line()}\n` !== TITLE) throw new Error(`${file} is no backup of this service.`);
+    if (`${await reader.line()}\n` !== TITLE) throw new Error(`${file} is not a backup of this service.`);
     const all = createHash('sha256');
     for (;;) {
       const line = await reader.line();
-      if (line === null) throw new Error(`${file} is cut off.`);
+      if (line === null) throw new Error(`${file} is truncated.`);
       const head = headOf(line, file);
       if (head.kind === 'end') {
-        if (head.all !== all.digest('hex')) throw new Error(`${file} was changed: a piece of it is missing.`);
+        if (head.all !== all.digest('hex')) throw new Error(`${file} was changed: a part is missing.`);
         return;
       }
       all.update(`${line}\n`);
       const bytes = await reader.bytes(head.bytes);
-      if (bytes === null) throw new Error(`${file} is cut off.`);
+      if (bytes === null) throw new Error(`${file} is truncated.`);
       if (sha256(bytes) !== head.sha256)
-        throw new Error(`${file} was changed: ${head.table ?? head.key ?? head.kind} has another checksum.`);
+        throw new Error(`${file} was changed: ${head.table ?? head.key ?? head.kind} has a different checksum.`);
       yield { head, bytes };
     }
   } finally {
@@ -171,7 +171,7 @@ export async function* piecesOf(file: string): AsyncGenerator<{ head: PieceHead;
 }
 
 function headOf(line: string, file: string): PieceHead {
-  const none = `${file} was changed: a piece has no description.`;
+  const none = `${file} was changed: a part has no description.`;
   let head: unknown;
   try {
     head = JSON.parse(line);

@@ -35,6 +35,6 @@ export async function openKeys(sealed: Buffer, passphrase: string): Promise<KeyF
   try {
     return JSON.parse(open(key, sealed.subarray(SALT_BYTES), CONTEXT).toString('utf8')) as KeyFiles;
   } catch (cause) {
-    throw new Error('The keys of this backup do not open with the passphrase of BACKUP_PASSPHRASE.', { cause });
+    throw new Error('The keys of this backup cannot be decrypted with BACKUP_PASSPHRASE.', { cause });
   }
 }

@@ -1,15 +1,21 @@
 import type { Job, JobHelpers, TaskList } from 'graphile-worker';
 import type pg from 'pg';
-import { GiveUp, type Task } from '../../kernel/tasks.ts';
+import { apart, spanned, type TraceSpan } from '../../kernel/spans.ts';
+import { GiveUp, type Task, TRACE } from '../../kernel/tasks.ts';
 import { every } from '../every.ts';
 import type { Logger } from '../logger.ts';
+import { traceParentOf } from '../tracing/trace-parent.ts';
+import { noTracing, type Tracing } from '../tracing/tracing.ts';
 import { Scheduler } from './scheduler.ts';
-import { Workers } from './workers.ts';
+import { type Lane, Workers } from './workers.ts';
 
 const LOOK_MS = 1_000;
 const LEASE_SECONDS = 20;
 // workers that leave ready jobs for this many polls are stuck
 const PATIENCE = 5;
+const SHARED_WORKERS = 4;
+/** Places are numbered anew at most so often. */
+const RENUMBER_MS = 60_000;
 
 const STATES = `select n.task, s.state, count(j.id)::int as count
   from unnest($1::text[]) n(task) cross join unnest(array['waiting', 'retrying', 'running', 'dead']) s(state)
@@ -27,6 +33,12 @@ const TAKE_DEAD = `update jobs._private_jobs j set locked_at = now(), locked_by 
     and coalesce(locked_at < now() - $1 * interval '1 second', true)
   returning t.identifier as task, j.id::text as job, attempts as attempt, payload`;
 const REMOVE_DEAD = 'delete from jobs._private_jobs where id = $1';
+
+// by the place of each among those of its turn: a place beyond the last number would be one for many
+const RENUMBER = `update jobs._private_jobs j set priority = p.place
+  from (select id, least(30000, row_number() over (partition by flags order by priority, run_at, id) - 1) as place
+    from jobs._private_jobs where is_available = true and flags is not null) p
+  where p.id = j.id and j.is_available = true and j.priority <> p.place`;
 
 const TROUBLED = `select t.identifier as task, s.state, count(*)::int as count
   from jobs._private_jobs j join jobs._private_tasks t on t.id = j.task_id,
@@ -67,6 +79,7 @@ export interface JobsOptions {
   logger: Logger;
   /** Logs faults of the queue itself. */
   onFault: (error: unknown, what: string) => void;
+  tracing?: Tracing;
   /** Delay after which jobs of a killed process are repeated. */
   leaseSeconds?: number;
   /** Pause between two polls; new jobs of this process do not wait for it. Default: one second. */
@@ -89,6 +102,7 @@ export class Jobs {
   #workers: Workers | null = null;
   #endLooking: () => Promise<void> = async () => undefined;
   #hasBegun = false;
+  #renumberedAt = Number.NEGATIVE_INFINITY;
   #looksInVain = 0;
   #isStopped = false;
 
@@ -102,7 +116,7 @@ export class Jobs {
 
   /** Starts polling for jobs. */
   start(): void {
-    const onFault = (error: unknown) => this.#options.onFault(error, 'jobs could not be looked for');
+    const onFault = (error: unknown) => this.#options.onFault(error, 'due jobs could not be read');
     this.#endLooking = every(this.#options.pollMs ?? LOOK_MS, () => this.#look(), onFault, 0);
   }
 
@@ -132,7 +146,8 @@ export class Jobs {
     if (!this.#hasBegun) await this.#schedule.begin();
     this.#hasBegun = true;
     await this.#renewLocks();
-    const { ready, hasStale, due } = await this.#schedule.look();
+    const { ready, hasStale, isFull, due } = await this.#schedule.look();
+    if (isFull) await this.#renumber();
     const freed = hasStale ? await this.#freeStale() : 0;
     const added = due.length > 0 ? await this.#schedule.addDue(due) : 0;
     this.#looksInVain = ready > 0 && this.#running.size === 0 ? this.#looksInVain + 1 : 0;
@@ -146,20 +161,26 @@ export class Jobs {
     void this.#workers?.stop();
     this.#looksInVain = 0;
     const { pool, tasks, onFault } = this.#options;
-    const list = tasks.map((task) => [
-      task.name,
-      (payload: unknown, helpers: JobHelpers) => this.#run(task, payload, helpers),
-    ]);
-    const forbidden = () => this.#busyTasks();
-    this.#workers = await Workers.start({ pool, tasks: Object.fromEntries(list) as TaskList, forbidden, onFault });
+    this.#workers = await Workers.start({ pool, lanes: this.#lanes(tasks), onFault });
   }
 
-  /** Tasks that already run as often at once as they may. Their jobs bear the name as a flag. */
-  #busyTasks(): string[] {
-    const running = [...this.#running.values()];
-    return this.#options.tasks.flatMap(({ name, atOnce }) =>
-      atOnce !== undefined && running.filter((other) => other === name).length >= atOnce ? [name] : [],
+  /** A task that may run so often at once has as many workers; all others share some. */
+  #lanes(tasks: readonly Task[]): Lane[] {
+    const listOf = (some: readonly Task[]): TaskList =>
+      Object.fromEntries(
+        some.map((task) => [task.name, (payload: unknown, helpers: JobHelpers) => this.#run(task, payload, helpers)]),
+      );
+    const alone = tasks.flatMap((task) =>
+      task.atOnce === undefined ? [] : [{ tasks: listOf([task]), workers: task.atOnce }],
     );
+    const together = tasks.filter(({ atOnce }) => atOnce === undefined);
+    return [...(together.length > 0 ? [{ tasks: listOf(together), workers: SHARED_WORKERS }] : []), ...alone];
+  }
+
+  async #renumber(): Promise<void> {
+    if (performance.now() - this.#renumberedAt < RENUMBER_MS) return;
+    this.#renumberedAt = performance.now();
+    await this.#options.pool.query(RENUMBER);
   }
 
   async #renewLocks(): Promise<void> {
@@ -175,7 +196,7 @@ export class Jobs {
     const { rows: dead } = await pool.query<DeadJob>(TAKE_DEAD, [this.#leaseSeconds]);
     for (const job of dead) await this.#bury(job);
     const { rowCount } = await pool.query(FREE_STALE, [this.#leaseSeconds]);
-    if (rowCount) logger.warn({ jobs: rowCount }, 'jobs of a node that is gone are done again');
+    if (rowCount) logger.warn({ jobs: rowCount }, 'jobs of a lost node are run again');
     return rowCount ?? 0;
   }
 
@@ -186,22 +207,35 @@ export class Jobs {
       const task = tasks.find(({ name }) => name === record.task);
       await task?.abandoned?.(objectOf(payload), { jobId: record.job, number: record.attempt });
     } catch (error) {
-      onFault(error, `the task '${record.task}' could not take note of a job that is given up`);
+      onFault(error, `the task '${record.task}' could not record a job that was given up`);
       return;
     }
     await pool.query(REMOVE_DEAD, [record.job]);
-    this.#giveUp(record, 'ended with its node in its last try');
+    this.#giveUp(record, 'lost its node during its last try');
   }
 
   async #run(task: Task, payload: unknown, { job, abortSignal }: JobHelpers): Promise<void> {
     this.#running.set(job.id, task.name);
     try {
-      await task.run(objectOf(payload), { jobId: job.id, number: job.attempts, signal: abortSignal });
+      const span = this.#spanOf(job, payload);
+      const work = () => task.run(objectOf(payload), { jobId: job.id, number: job.attempts, signal: abortSignal });
+      await (span ? spanned(span, work) : apart(work));
     } catch (error) {
       this.#failed(job, error);
     } finally {
       this.#running.delete(job.id);
     }
+  }
+
+  /** Goes on with the trace of the request that added the job; a scheduled task begins one. */
+  #spanOf({ task_identifier: task, id, attempts }: Job, payload: unknown): TraceSpan | null {
+    const { tracing = noTracing } = this.#options;
+    if (!tracing.isOn) return null;
+    return tracing.begin(`job ${task}`, {
+      kind: 'consumer',
+      parent: traceParentOf((payload as Record<string, unknown> | null)?.[TRACE]),
+      attributes: { 'messaging.destination.name': task, 'messaging.message.id': id, 'platform.attempt': attempts },
+    });
   }
 
   /**
@@ -226,7 +260,12 @@ export class Jobs {
   }
 }
 
-const objectOf = (payload: unknown): object => (typeof payload === 'object' && payload !== null ? payload : {});
+/** A payload as it was given. */
+function objectOf(payload: unknown): object {
+  if (typeof payload !== 'object' || payload === null) return {};
+  const { [TRACE]: _trace, ...given } = payload as Record<string, unknown>;
+  return given;
+}
 
 function nameOf(error: unknown): string {
   if (!(error instanceof Error)) return 'no error';

@@ -7,6 +7,8 @@ export interface Look {
   ready: number;
   /** Whether a node has not renewed its locks on jobs in time, or left behind a job without further attempts. */
   hasStale: boolean;
+  /** Whether some wait at the last place that there is. */
+  isFull: boolean;
   /** Scheduled tasks that are due. */
   due: string[];
 }
@@ -76,5 +78,6 @@ function lookText(tasks: readonly Pick<Task, 'name' | 'schedule'>[], leaseSecond
       (select 1 from jobs._private_jobs where is_available = true and run_at <= now() limit 10) r) as ready,
     exists (select 1 from jobs._private_jobs where locked_at < now() - ${leaseSeconds} * interval '1 second'
       or locked_at is null and attempts >= max_attempts) as "hasStale",
+    exists (select 1 from jobs._private_jobs where is_available = true and priority >= 30000) as "isFull",
     array(${due.length > 0 ? due.join(' union all ') : 'select null::text where false'}) as due`;
 }

@@ -2,62 +2,71 @@ import { EventEmitter } from 'node:events';
 import type { TaskList, WorkerEvents, WorkerPool } from 'graphile-worker';
 import type pg from 'pg';
 
-const CONCURRENCY = 4;
 // `Jobs` announces new and due jobs, so that idle workers need not poll
 const POLL_MS = 60_000;
 const STOP_MS = 10_000;
 
+/** Tasks that share some workers. */
+export interface Lane {
+  tasks: TaskList;
+  workers: number;
+}
+
 /** The options of the workers. */
 export interface WorkersOptions {
   pool: pg.Pool;
-  tasks: TaskList;
-  /** The flags of jobs that must not be taken now: names of tasks. */
-  forbidden: () => string[];
+  /** Each has workers of its own, so that none of them waits for another. */
+  lanes: readonly Lane[];
   /** Receives the messages of the library, with the `error` if there is one. */
   onFault: (error: unknown, what: string) => void;
 }
 
 /** Some workers of graphile-worker over the service's pool. */
 export class Workers {
-  readonly #pool: WorkerPool;
+  readonly #pools: readonly { pool: WorkerPool; workers: number }[];
   #isSound = true;
 
-  private constructor(start: (events: WorkerEvents) => WorkerPool, onFault: WorkersOptions['onFault']) {
+  private constructor(
+    lanes: readonly Lane[],
+    start: (lane: Lane, events: WorkerEvents) => WorkerPool,
+    onFault: WorkersOptions['onFault'],
+  ) {
     const events: WorkerEvents = new EventEmitter();
     events.on('worker:getJob:error', ({ error }) => {
       // all workers get the same error: it is reported once
-      if (this.#isSound) onFault(error, 'jobs could not be taken');
+      if (this.#isSound) onFault(error, 'jobs could not be fetched');
       this.#isSound = false;
     });
-    this.#pool = start(events);
-    this.#pool.promise
-      .catch(() => undefined)
-      .finally(() => {
-        this.#isSound = false;
-      });
+    this.#pools = lanes.map((lane) => ({ pool: start(lane, events), workers: lane.workers }));
+    for (const { pool } of this.#pools)
+      pool.promise
+        .catch(() => undefined)
+        .finally(() => {
+          this.#isSound = false;
+        });
   }
 
   /**
    * Starts the workers. The library is loaded only now, so that the start of the service does not wait for its 60 ms.
    */
-  static async start({ pool, tasks, forbidden, onFault }: WorkersOptions): Promise<Workers> {
+  static async start({ pool, lanes, onFault }: WorkersOptions): Promise<Workers> {
     const { Logger, runTaskList } = await import('graphile-worker');
     const logger = new Logger(() => (level, message, meta) => {
       // failed jobs are logged by `Jobs`; the library would add their payloads
       if (level !== 'error' || meta?.failure === true) return;
-      onFault(meta?.error ?? new Error(message), `the job queue says: ${message.split('\n')[0]}`);
+      onFault(meta?.error ?? new Error(message), `job queue: ${message.split('\n')[0]}`);
     });
     return new Workers(
-      (events) =>
+      lanes,
+      ({ tasks, workers }, events) =>
         runTaskList(
           {
             schema: 'jobs',
-            concurrency: CONCURRENCY,
+            concurrency: workers,
             pollInterval: POLL_MS,
             noHandleSignals: true,
             logger,
             events,
-            forbiddenFlags: forbidden,
             // as a batch of one: a failure then ends the workers, which are replaced, instead of being an unhandled
             // rejection
             preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
@@ -77,9 +86,9 @@ export class Workers {
     return this.#isSound;
   }
 
-  /** Makes up to `count` of them poll for jobs at once. */
+  /** Makes up to `count` of each lane poll for jobs at once. */
   nudge(count: number): void {
-    if (this.#isSound) this.#pool.nudge(Math.min(count, CONCURRENCY));
+    if (this.#isSound) for (const { pool, workers } of this.#pools) pool.nudge(Math.min(count, workers));
   }
 
   /**
@@ -88,21 +97,18 @@ export class Workers {
   async stop(): Promise<void> {
     this.#isSound = false;
     const timer = setTimeout(() => void this.#force(), STOP_MS);
-    await this.#end(() => this.#pool.gracefulShutdown());
+    await this.#end((pool) => pool.gracefulShutdown());
     clearTimeout(timer);
   }
 
   #force(): Promise<void> {
-    return this.#end(() => this.#pool.forcefulShutdown('the service stops'));
+    return this.#end((pool) => pool.forcefulShutdown('the service stops'));
   }
 
   /** The library has logged any errors; the locks end with their lease. */
-  async #end(shutdown: () => unknown): Promise<void> {
-    try {
-      await shutdown();
-    } catch {
-      this.#isSound = false;
-    }
+  async #end(shutdown: (pool: WorkerPool) => unknown): Promise<void> {
+    const ends = await Promise.allSettled(this.#pools.map(async ({ pool }) => shutdown(pool)));
+    if (ends.some(({ status }) => status === 'rejected')) this.#isSound = false;
   }
 }
 

@@ -17,7 +17,7 @@ export function seal(key: Uint8Array, plaintext: Uint8Array, context: string): B
 /** The plaintext. @throws Error when the bytes were altered, or sealed with another key or for another context */
 export function open(key: Uint8Array, sealed: Uint8Array, context: string): Buffer {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
-  if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new Error('sealed bytes are cut short');
+  if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new Error('the encrypted bytes are truncated');
   const nonce = bytes.subarray(0, NONCE_BYTES);
   const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
   decipher.setAAD(Buffer.from(context)).setAuthTag(bytes.subarray(-TAG_BYTES));

@@ -115,7 +115,7 @@ export class RootKeys {
   get newest(): NamedKey {
     this.#refresh();
     const [newest] = this.#keys;
-    if (!newest) throw new Error(`The root keys in ${this.#dir} are gone.`);
+    if (!newest) throw new Error(`The root keys in ${this.#dir} are missing.`);
     return newest;
   }
 
@@ -142,7 +142,7 @@ export class RootKeys {
       } else if (isRight(key, row)) {
         this.#right.set(key.id, row.canary);
         return key;
-      } else throw new Error(`The root key '${key.id}' of this node is not the one that other nodes have.`);
+      } else throw new Error(`The root key '${key.id}' of this node differs from the root key of other nodes.`);
     }
   }
 
@@ -179,7 +179,8 @@ function readFiles(dir: string): NamedKey[] {
     .map((id) => {
       const file = path.join(dir, `root-${id}.key`);
       const text = readFileSync(file, 'utf8');
-      if (!KEY_TEXT.test(text)) throw new Error(`The file ${file} holds no root key: 32 bytes as base64url.`);
+      if (!KEY_TEXT.test(text))
+        throw new Error(`The file ${file} has no root key. A root key is 32 bytes as base64url.`);
       return { id, key: Buffer.from(text.trim(), 'base64url') };
     });
 }
@@ -199,8 +200,8 @@ function missingSentence(
   rows: readonly CanaryRow[],
   { rootKeys, keysDir }: Pick<Config, 'rootKeys' | 'keysDir'>,
 ): string {
-  const where = rootKeys ? 'Name them in ROOT_KEYS.' : `Put the files root-<id>.key back into ${keysDir}.`;
-  return `Secrets of this database are sealed with the ${named(rows)}, which this service does not have. ${where}`;
+  const where = rootKeys ? 'Add them to ROOT_KEYS.' : `Put the files root-<id>.key back into ${keysDir}.`;
+  return `Secrets of this database are encrypted with the ${named(rows)}, which this service does not have. ${where}`;
 }
 
 function wrongSentence(
@@ -208,5 +209,8 @@ function wrongSentence(
   { rootKeys, keysDir }: Pick<Config, 'rootKeys' | 'keysDir'>,
 ): string {
   const source = rootKeys ? 'ROOT_KEYS' : keysDir;
-  return `The ${named(rows)} of ${source} cannot open what this database has sealed under that id: it is another key.`;
+  return (
+    `The ${named(rows)} of ${source} cannot decrypt the data that this database has encrypted under this id: ` +
+    'it is a different key.'
+  );
 }

@@ -40,7 +40,7 @@ export function digestMail(username: string, email: string, { groups, total }: D
   const subject = total === 1 ? '1 unread notification' : `${total} unread notifications`;
   const greeting = `Hello ${username},`;
   const beginning =
-    total === 1 ? 'this is new since your last digest:' : `these ${total} are new since your last digest:`;
+    total === 1 ? 'this is new since your last digest:' : `${total} notifications are new since your last digest:`;
   const text = [
     `${greeting}\n\n${beginning}`,
     ...places.map(({ heading, items }) =>

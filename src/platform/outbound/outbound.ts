@@ -1,4 +1,5 @@
 import { type SlotLimits, Slots } from '../../kernel/slots.ts';
+import { activeSpan, type TraceSpan, within } from '../../kernel/spans.ts';
 import type { Logger } from '../logger.ts';
 import type { AllowedTarget } from './allowed-targets.ts';
 import { exchange, loadHttpClient } from './exchange.ts';
@@ -138,12 +139,16 @@ export class Outbound {
 
   async #counted(request: OutboundRequest, call: AbortController): Promise<OutboundResponse> {
     const startedAt = performance.now();
+    const span = spanOf(request);
     try {
-      const answer = await this.#timed(request, call);
+      const answer = await (span ? within(span, () => this.#timed(request, call)) : this.#timed(request, call));
+      span?.set({ 'http.response.status_code': answer.status });
+      span?.end();
       this.#record(request, startedAt, 'answered', answer.status);
       return answer;
     } catch (error) {
       const failure = failureOf(error, call.signal);
+      span?.end(failure?.code ?? 'fault');
       this.#record(request, startedAt, failure?.code ?? 'fault', null, reasonOf(error) ?? undefined);
       throw failure ?? error;
     }
@@ -200,9 +205,10 @@ export class Outbound {
       const target = targetOf(sent.url);
       const isListed = this.#rules.lists(target);
       const addresses = await this.#names.addresses(target.host, { isListed, signal });
-      this.#rules.check(target, addresses);
+      const isOperators = this.#rules.check(target, addresses);
       const onConnected = () => clearTimeout(timer);
-      const answer = await exchange({ ...sent, addresses, maxBytes, ca, signal, onConnected });
+      const headers = isOperators ? { ...traceHeader(), ...sent.headers } : sent.headers;
+      const answer = await exchange({ ...sent, headers, addresses, maxBytes, ca, signal, onConnected });
       return new OutboundResponse({ ...answer, url: sent.url.href });
     } finally {
       clearTimeout(timer);
@@ -231,4 +237,26 @@ export class Outbound {
     if (outcome === 'answered') this.#options.logger.debug(fields, 'an outbound call was answered');
     else this.#options.logger.warn(fields, 'an outbound call failed');
   }
+}
+
+/** Path and query may be credentials themselves, so the trace has neither. */
+function spanOf({ method = 'GET', url }: OutboundRequest): TraceSpan | undefined {
+  const parent = activeSpan();
+  if (!parent) return undefined;
+  const verb = method.toUpperCase().slice(0, 16);
+  const target = URL.canParse(url) ? new URL(url) : null;
+  const port = Number(target?.port) || (target?.protocol === 'http:' ? 80 : 443);
+  return parent.child(verb, {
+    kind: 'client',
+    attributes: { 'http.request.method': verb, 'server.address': target?.hostname, 'server.port': port },
+  });
+}
+
+/**
+ * For targets that the operator lists: they are the operator's own. Others get no trace: it would tell them which calls
+ * belong together.
+ */
+function traceHeader(): { traceparent?: string } {
+  const span = activeSpan();
+  return span ? { traceparent: span.traceparent } : {};
 }

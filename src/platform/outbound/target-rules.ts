@@ -36,15 +36,17 @@ export class TargetRules {
 
   /**
    * Checks all addresses of a target: one that may not be called refuses the whole target.
+   * @returns whether the operator lists it
    * @throws OutboundError blocked_address, insecure_url or blocked_port; the first of these that holds for any address
    */
-  check(target: OutboundTarget, addresses: readonly string[]): void {
+  check(target: OutboundTarget, addresses: readonly string[]): boolean {
     if (NEVER_NAMES.has(target.host) || addresses.some(isNeverCalled)) throw new OutboundError('blocked_address');
     const others = addresses.filter((address) => !this.#opens(target, address));
     if (!others.every(isPublic)) throw new OutboundError('blocked_address');
-    if (others.length === 0) return;
+    if (others.length === 0) return true;
     if (!target.isSecure) throw new OutboundError('insecure_url');
     if (!PUBLIC_PORTS.has(target.port)) throw new OutboundError('blocked_port');
+    return false;
   }
 
   /** Whether the operator opens an address to the target, with every IPv4 address in it that is not public anyway. */

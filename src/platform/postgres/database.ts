@@ -5,6 +5,7 @@ import type { Logger } from '../logger.ts';
 import { rememberStatements } from './pooled-statements.ts';
 import { Replicas } from './replicas.ts';
 import { SET_LIMITS } from './session-limits.ts';
+import { recordStatements } from './statement-span.ts';
 import { Transaction } from './transaction.ts';
 import { CONNECT_TIMEOUT_MS } from './wait-for-database.ts';
 
@@ -25,13 +26,17 @@ export interface Database {
 }
 
 /** The database and its connection limit. */
-export interface DatabaseOptions {
+/** Where the database is. */
+export interface DatabasePlace {
   url: string;
   /**
    * Set where a pooler stands at `url`, which gives each transaction another session: the limits of sessions are then
    * settings of the role (`keepLimits`). Leads past it, or is `url`.
    */
   pooled?: { directUrl: string } | undefined;
+}
+
+export interface DatabaseOptions extends DatabasePlace {
   /** Replicas of the database. */
   readUrls?: readonly string[] | undefined;
   poolSize: number;
@@ -132,6 +137,7 @@ function openPool({ url, size, ownsSessions, logger, applicationName }: PoolOpti
     Object.defineProperty(error, 'client', { enumerable: false });
     logger.warn({ err: error }, 'an idle database connection broke');
   });
+  recordStatements(pool);
   return pool;
 }
 

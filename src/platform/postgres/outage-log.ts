@@ -29,7 +29,10 @@ export class OutageLog {
     if (this.#watch) return;
     this.#beganAt = this.#toldAt = Date.now();
     this.#faultsBefore = 0;
-    this.#logger.error({ err: error, first: what }, 'the database is away; the next line about it comes in a minute');
+    this.#logger.error(
+      { err: error, first: what },
+      'the database is unavailable; the next log line about it follows in a minute',
+    );
     this.#watch = setInterval(() => this.#look(), LOOK_MS).unref();
   }
 
@@ -45,6 +48,6 @@ export class OutageLog {
     this.#faultsBefore = this.#faults;
     if (Date.now() - this.#toldAt < SUMMARY_MS) return;
     this.#toldAt = Date.now();
-    this.#logger.error({ faults: this.#faults, seconds }, 'the database is still away');
+    this.#logger.error({ faults: this.#faults, seconds }, 'the database is still unavailable');
   }
 }

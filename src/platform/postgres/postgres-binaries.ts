@@ -55,7 +55,7 @@ export function serverUser(): SystemUser | undefined {
     if (uid !== undefined && gid !== undefined) return { name, uid, gid };
   }
   throw new Error(
-    'PostgreSQL refuses to run as root, and this system has neither a user postgres nor nobody. ' +
+    "PostgreSQL refuses to run as root, and this system has neither a user 'postgres' nor a user 'nobody'. " +
       'Run as another user, or set DATABASE_URL.',
   );
 }

@@ -234,7 +234,7 @@ class Server implements EmbeddedPostgres {
     if (this.stopping.signal.aborted) return;
     this.options.logger.error(
       { component: 'postgres', log },
-      'the embedded PostgreSQL ended unexpectedly and is started again',
+      'the embedded PostgreSQL ended unexpectedly and is being restarted',
     );
     this.restarting = this.restart();
   }
@@ -275,7 +275,7 @@ function ready({ keeper }: ServerRun, timeoutMs: number): Promise<true> {
     let seen = '';
     const late = setTimeout(() => {
       keeper.stdin?.end();
-      reject(new Error(`The embedded PostgreSQL did not get ready in time:\n${seen}`));
+      reject(new Error(`The embedded PostgreSQL was not ready in time:\n${seen}`));
     }, timeoutMs);
     keeper.stderr?.on('data', (chunk: string) => {
       seen = (seen + chunk).slice(-4_000);

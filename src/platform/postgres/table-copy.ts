@@ -17,8 +17,11 @@ export interface TableShape {
   partitions: { name: string; bounds: string }[];
 }
 
-/** The history of migrations is written by them. Events carry positions of the server on which they were written. */
-const NOT_COPIED = ['public._prisma_migrations', 'public.events'];
+/**
+ * The history of migrations is written by them. Events carry positions of the server on which they were written. What
+ * nodes have in common is that of another place: its first start enters its own.
+ */
+const NOT_COPIED = ['public._prisma_migrations', 'public.events', 'public.service_markers'];
 const SCHEMAS = `('public', 'jobs')`;
 
 const MIGRATIONS = `select migration_name as name, checksum from _prisma_migrations

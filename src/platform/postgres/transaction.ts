@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { asSpan } from './statement-span.ts';
 
 /** A statement in the driver's format. */
 export type Query = pg.QueryConfig & { rowMode?: 'array' };
@@ -62,7 +63,9 @@ export class Transaction {
     const before = this.#client ? [] : [BEGIN];
     this.#client ??= this.#take();
     const client = await this.#client;
-    const sent: Promise<StatementResult>[] = [...before, ...queries, ...after].map((query) => client.query(query));
+    const sent: Promise<StatementResult>[] = [...before, ...queries, ...after].map((query) =>
+      asSpan(query, () => client.query(query)),
+    );
     // all results have arrived before the first failure is thrown: nothing is pending when the connection is released
     const settled = await Promise.allSettled(sent);
     const results: StatementResult[] = [];

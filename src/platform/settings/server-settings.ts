@@ -1,4 +1,5 @@
-import { choice, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
+import { availableParallelism } from 'node:os';
+import { choice, count, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
 import { appPages } from './app-pages.ts';
 
 const isDatabaseUrl = (item: string): boolean => url('postgresql', 'postgres').schema.safeParse(item).success;
@@ -58,6 +59,20 @@ export const serverSettings = {
     },
   ),
 
+  shutdownDelaySeconds: setting(
+    'SHUTDOWN_DELAY_SECONDS',
+    integer(0, 600),
+    'How long a shutdown still takes requests, while `/readyz` is 503: until a proxy sends them to other nodes.',
+    { default: '0' },
+  ),
+  workers: setting(
+    'WORKERS',
+    count(64, availableParallelism),
+    'Processes of this node on one port: a number, or `auto` for one per CPU. Limits and connections that are ' +
+      '[counted by process](scale-out.md#several-processes) hold for each.',
+    { default: '1' },
+  ),
+
   dataDir: setting('DATA_DIR', text, 'Folder for the embedded database, keys, files and unsent mail.', {
     default: './.data',
   }),
@@ -85,10 +100,19 @@ export const serverSettings = {
   databasePoolSize: setting(
     'DATABASE_POOL_SIZE',
     integer(1, 500),
-    'Maximum number of database connections of this process.',
+    'Maximum number of database connections of a process.',
     {
       default: '10',
     },
+  ),
+
+  redisUrl: setting(
+    'REDIS_URL',
+    url('redis', 'rediss'),
+    'Redis 6 or newer, or Valkey, that several nodes share: `redis://:PASSWORD@HOST:6379/0`, or `rediss://` for TLS. ' +
+      'Rate and sign-in limits are then counted by all nodes together, and events of other nodes come at once: ' +
+      '[several nodes](scale-out.md#redis).',
+    { defaultText: 'none: each node counts by itself', secret: true },
   ),
 
   logLevel: setting(

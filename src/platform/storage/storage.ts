@@ -1,10 +1,19 @@
+import { mkdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Config } from '../../config.ts';
 import type { ClaimedDigest } from '../../kernel/digests.ts';
+import { ApiError } from '../../kernel/errors.ts';
+import { replaceFile } from '../whole-file.ts';
 import { type ContentFacts, Meter } from './meter.ts';
-import type { ByteRange, PresignedGet, Store, StoredObject } from './store.ts';
+import { type ByteRange, MissingObject, type PresignedGet, type Store, type StoredObject } from './store.ts';
+
+/** Tells a store from others. It belongs to no workspace, and no list has it. */
+const MARKER = 'service/marker';
+const MARKER_TEXT = /^[\w-]{1,64}$/;
+const RETRY_SECONDS = 30;
 
 const KEY = /^[A-Za-z0-9_-]{1,128}\/[A-Za-z0-9_-]{1,128}$/;
 
@@ -15,6 +24,8 @@ const KEY = /^[A-Za-z0-9_-]{1,128}\/[A-Za-z0-9_-]{1,128}$/;
 export class Storage {
   readonly #config: Pick<Config, 'dataDir' | 's3'>;
   #opened: Promise<Store> | null = null;
+  /** Whether it was found not to be the one of the service: no file is read, written or removed then. */
+  isForeign = false;
 
   constructor(config: Pick<Config, 'dataDir' | 's3'>) {
     this.#config = config;
@@ -78,9 +89,41 @@ export class Storage {
     await (await this.#storeFor(`${folder}/any`)).removeFolder(folder);
   }
 
-  /** Everything that is stored, in no order. */
+  /** Every file that is stored, in no order. */
   async *list(): AsyncGenerator<StoredObject, void, void> {
-    yield* (await this.#open()).list();
+    for await (const object of (await this.#open()).list()) if (object.key !== MARKER) yield object;
+  }
+
+  /** The marker of the store; `null` when it has none. */
+  async marker(): Promise<string | null> {
+    const text = (await this.#markerText())?.trim();
+    return text !== undefined && MARKER_TEXT.test(text) ? text : null;
+  }
+
+  /** Gives the store a marker. */
+  async mark(marker: string): Promise<void> {
+    const { s3 } = this.#config;
+    if (s3) return (await this.#open()).put(MARKER, Readable.from([Buffer.from(marker)]));
+    const file = this.#markerFile;
+    mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+    replaceFile(file, `${marker}\n`);
+  }
+
+  get #markerFile(): string {
+    return path.join(folderOf(this.#config), MARKER);
+  }
+
+  async #markerText(): Promise<string | undefined> {
+    try {
+      // a start does not wait for the library of a folder
+      if (!this.#config.s3) return await readFile(this.#markerFile, 'utf8');
+      const parts: Buffer[] = [];
+      for await (const part of await (await this.#open()).read(MARKER)) parts.push(part as Buffer);
+      return Buffer.concat(parts).toString('utf8');
+    } catch (error) {
+      if (error instanceof MissingObject || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw error;
+    }
   }
 
   /** An address at which clients get the file from the store itself; `null` if they cannot reach the store. */
@@ -99,6 +142,7 @@ export class Storage {
 
   async #storeFor(key: string): Promise<Store> {
     if (!KEY.test(key)) throw new Error(`'${key}' is no key of a file.`);
+    if (this.isForeign) throw foreignStore();
     return this.#open();
   }
 
@@ -111,10 +155,20 @@ export class Storage {
   }
 }
 
+const folderOf = ({ dataDir }: Pick<Config, 'dataDir'>): string => path.join(dataDir, 'files');
+
+/** 503: another node may have the files of the service, and this one may get them. */
+const foreignStore = () =>
+  new ApiError(
+    'SERVICE_UNAVAILABLE',
+    { retry_after: RETRY_SECONDS, reason: 'files_not_shared' },
+    'This node does not have the files of the service. Nothing was changed; try again.',
+  );
+
 async function open({ dataDir, s3 }: Pick<Config, 'dataDir' | 's3'>): Promise<Store> {
   if (!s3) {
     const { FolderStore } = await import('./folder-store.ts');
-    return new FolderStore(path.join(dataDir, 'files'));
+    return new FolderStore(folderOf({ dataDir }));
   }
   const { S3Store } = await import('./s3-store.ts');
   return new S3Store(s3, path.join(dataDir, 'spool'));

@@ -1,7 +1,7 @@
 import type { MailBudgets } from '../../access/mail-budgets.ts';
 import { randomToken, tokenHash } from '../../access/random-token.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import { findRow, type QueryRunner } from '../../data/find-row.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/paging.ts';
@@ -63,10 +63,11 @@ export class InvitationService {
   // Whoever invites, an address is not flooded with mails. Administrators see the refusal, as they know the address
   // anyway. Counted per organization: the mails of one tenant must neither block another tenant nor reveal anything to
   // it.
-  readonly #mailsByAddress = new Budget(3, 3600);
+  readonly #mailsByAddress: Budget;
 
   constructor(deps: InvitationDeps) {
     this.#deps = deps;
+    this.#mailsByAddress = deps.budgets.of('invitation_mails', 3, 3_600);
     this.reads = new Reads(deps, {
       kind: 'invitation',
       from: 'invitations',

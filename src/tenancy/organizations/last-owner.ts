@@ -79,7 +79,7 @@ function refuseLast(owned: readonly Owned[], userId: string, resourceType: Membe
     userId,
     'last_owner',
     `The user is the last owner of ${names.join(', ')}${more}: ` +
-      'make somebody else an owner first, or delete what is not needed.',
+      'make another user an owner first, or delete what you no longer need.',
     { references: last.map(({ id }) => id) },
   );
 }

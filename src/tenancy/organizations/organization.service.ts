@@ -85,7 +85,7 @@ export class OrganizationService {
       statement`select count(*)::int as n from organizations where created_by = ${userId} and deleted_at is null`,
     );
     if (made!.n < limit) return;
-    const message = `You have made ${limit} organizations, which is the most. Delete some first.`;
+    const message = `You have created ${limit} organizations, the maximum. Delete an organization first.`;
     throw conflict('user', userId, 'limit_reached', message, { limit });
   }
 

@@ -1,5 +1,5 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import { findRow } from '../../data/find-row.ts';
 import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
@@ -75,11 +75,13 @@ export class ConnectionService {
   /** Those of a tool instance. */
   readonly ofInstance: Reads<ConnectionRow, InstancePlace>;
   readonly #deps: ConnectionDeps;
-  readonly #exchanges = new Budget(PER_MINUTE, 60);
-  readonly #starts = new Budget(PER_MINUTE, 60);
+  readonly #exchanges: Budget;
+  readonly #starts: Budget;
 
   constructor(deps: ConnectionDeps) {
     this.#deps = deps;
+    this.#exchanges = deps.budgets.of('connection_exchanges', PER_MINUTE, 60);
+    this.#starts = deps.budgets.of('connection_starts', PER_MINUTE, 60);
     const source = { kind: 'connection', from: 'connections', columns } as const;
     this.reads = new Reads(deps, { ...source, below: ['orgId', 'workspaceId'] });
     this.inNamespace = new Reads(deps, {
@@ -263,7 +265,7 @@ function demandKeys({ slug, supportsConnection, credentialSchema }: Tool, instan
       'tool_instance',
       instanceId,
       'api_key_not_supported',
-      `The tool '${slug}' takes no API key: sign in to its OAuth service instead.`,
+      `The tool '${slug}' does not accept an API key: sign in to its OAuth service instead.`,
     );
   if (!supportsConnection)
     throw conflict(

@@ -231,7 +231,7 @@ function refusalOf(error: unknown, upstream: string): ProviderRefusal {
   const outbound = OutboundError.in(error);
   if (outbound) {
     const kind = outbound.code === 'timeout' ? 'timeout' : 'unreachable';
-    return new ProviderRefusal(kind, upstream, `The provider '${upstream}' could not be asked. ${outbound.message}`);
+    return new ProviderRefusal(kind, upstream, `The provider '${upstream}' could not be reached. ${outbound.message}`);
   }
   if (error instanceof oauth.ResponseBodyError) {
     const word = ERROR_WORD.test(error.error) ? error.error : 'an error';

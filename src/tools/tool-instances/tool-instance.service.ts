@@ -74,7 +74,7 @@ const CLIENT_SECRET = ['input', 'connectionCredentials', 'clientSecretVaultId'];
 /** References to other vaults: `external:client`. */
 export const EXTERNAL = /^[a-z][a-z0-9+.-]*:/;
 const NO_REFERENCE =
-  'this is no reference: store the client secret as a secret, and name that with secret:// or by its identifier';
+  'this is not a reference: store the client secret as a secret, and name that with secret:// or by its identifier';
 const CONFIGURATION = ['input', 'configuration'];
 
 /**
@@ -380,7 +380,10 @@ async function demandOwnCredentials(
           where tool_instance_id = ${id} and created_by is distinct from ${userId} limit 1`,
       );
   if (keeps || connection)
-    throw forbidden('secret:reveal', 'The instance keeps credentials of others: this could send them elsewhere.');
+    throw forbidden(
+      'secret:reveal',
+      'The instance has credentials of other users, which this change could send elsewhere.',
+    );
 }
 
 /** Whether given values make the configuration after an upgrade another than it would have been without them. */
@@ -405,7 +408,7 @@ const inUse = (id: string, references: readonly RowUser[]) =>
   );
 
 const disabled = ({ id }: ToolRow) =>
-  conflict('tool', id, 'tool_disabled', `The tool '${id}' is disabled: it has no new instances.`);
+  conflict('tool', id, 'tool_disabled', `The tool '${id}' is disabled: new instances cannot be created.`);
 
 const entriesOf = (object: object | null | undefined): Record<string, unknown> => ({ ...object });
 

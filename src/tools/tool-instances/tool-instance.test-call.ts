@@ -1,5 +1,5 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import { Budget } from '../../access/throttle.ts';
+import type { Budget } from '../../access/throttle.ts';
 import type { ActivityRecorder } from '../../data/activity.ts';
 import { findRow } from '../../data/find-row.ts';
 import { noCache } from '../../data/request-cache.ts';
@@ -68,10 +68,11 @@ const BEARER: KeyPlacement = { in: 'header', name: 'Authorization', prefix: 'Bea
  */
 export class ToolInstanceTest {
   readonly #deps: TestDeps;
-  readonly #byUser = new Budget(TESTS_PER_MINUTE, 60);
+  readonly #byUser: Budget;
 
   constructor(deps: TestDeps) {
     this.#deps = deps;
+    this.#byUser = deps.budgets.of('tool_tests', TESTS_PER_MINUTE, 60);
   }
 
   /** Tests an instance, and records how the test ended. @throws RESOURCE_NOT_FOUND, RATE_LIMIT_EXCEEDED */
@@ -356,9 +357,9 @@ function isJson(answer: OutboundResponse): boolean {
 function meaningOf(status: number): string {
   if (status === 401) return 'it does not accept the credentials';
   if (status === 403) return 'the credentials do not allow this';
-  if (status === 404) return 'it knows no such address';
-  if (status === 429) return 'it has had too many requests';
-  if (status >= 500) return 'it has a fault of its own';
+  if (status === 404) return 'it does not have this address';
+  if (status === 429) return 'it received too many requests';
+  if (status >= 500) return 'its server failed';
   return status >= 300 && status < 400 ? 'it redirects elsewhere' : 'it does not accept the request';
 }
 

@@ -40,7 +40,7 @@ function differenceOf(noun: string, before: readonly object[], after: readonly o
       [...known.keys()].filter((name) => !left.has(name)),
     ),
   ];
-  return `${noun}: ${changes.length > 0 ? changes.join('; ') : 'another order'}`;
+  return `${noun}: ${changes.length > 0 ? changes.join('; ') : 'the order changed'}`;
 }
 
 /**

@@ -191,7 +191,7 @@ export const misplacedIn = (credentialSchema: readonly object[]): ConstraintIssu
     const others = isOAuth(entry) ? ['placement'] : Object.keys(oauthProperties);
     const why = isOAuth(entry)
       ? 'tokens go into the header Authorization'
-      : "only an entry of the type 'oauth2' has it";
+      : "only an entry of the type 'oauth2' may have it";
     const strange = Object.entries(entry).filter(([key, value]) => others.includes(key) && value !== null);
     return strange.map(([key, value]: [string, unknown]) => misplaced([index, key], why, value));
   });

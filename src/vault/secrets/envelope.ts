@@ -70,7 +70,7 @@ export function unwrapKey(rootKeys: RootKeys, secret: WrappedKey): Buffer {
     return open(root.key, secret.wrappedKey, keyContext(secret));
   } catch {
     // The cause only says that the key does not fit.
-    throw new VaultFault(secret, 'the data key', `does not open with the root key '${secret.rootKeyId}'`);
+    throw new VaultFault(secret, 'the data key', `cannot be decrypted with the root key '${secret.rootKeyId}'`);
   }
 }
 
@@ -96,7 +96,7 @@ export function openValue(
   try {
     text = open(dataKey, ciphertext, valueContext(secret, version)).toString('utf8');
   } catch {
-    throw new VaultFault(secret, what, 'does not open with the data key');
+    throw new VaultFault(secret, what, 'cannot be decrypted with the data key');
   }
   return JSON.parse(text) as SecretValue; // what opens was written by sealValue
 }

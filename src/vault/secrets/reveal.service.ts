@@ -160,7 +160,7 @@ export class RevealService {
         : { ...entry, state: 'UNREADABLE', value: null };
     });
     if (faults.length > 0)
-      this.#deps.onFault(new AggregateError(faults, faults.map(String).join('; ')), 'a secret does not open');
+      this.#deps.onFault(new AggregateError(faults, faults.map(String).join('; ')), 'a secret cannot be decrypted');
     return { orgId: secret.orgId, secretId: secret.id, currentVersion: secret.vaultVersion, versions };
   }
 }

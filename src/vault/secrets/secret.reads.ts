@@ -246,5 +246,5 @@ const ambiguous = (name: string) =>
     'secret',
     name,
     'ambiguous_name',
-    `Several secrets have the name '${name}': say in which workspace, namespace or environment.`,
+    `Several secrets have the name '${name}': name the workspace, namespace or environment.`,
   );

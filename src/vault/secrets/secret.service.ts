@@ -119,7 +119,7 @@ export class SecretService implements ContentOwner {
         if (secret.status === 'deleted') throw notFound('secret', id);
         if (input.name && input.name !== secret.name) {
           const references = await this.#deps.vault.usesOfName(tx, secret);
-          if (references.length > 0) throw inUse(id, 'change what refers to it by its name first', references);
+          if (references.length > 0) throw inUse(id, 'first change everything that refers to it by name', references);
         }
         recordChange(tx, 'update', 'secret', secret, { fields: Object.keys(input) });
         const { name, status, description } = input;
@@ -204,7 +204,7 @@ export class SecretService implements ContentOwner {
       const secret = await lockSecret(tx, id);
       await tx.expectVersion({ table: 'secrets', key: { id } });
       const references = secret.status === 'deleted' ? [] : await this.#deps.vault.usesOf(tx, secret);
-      if (references.length > 0) throw inUse(id, 'change what refers to it first', references);
+      if (references.length > 0) throw inUse(id, 'first change everything that refers to it', references);
       tx.remove('secrets', { id });
       recordChange(tx, 'destroy', 'secret', secret);
       return deletedOf(secret);

@@ -9,8 +9,8 @@ export type OnVaultFault = (error: unknown, what: string) => void;
  * @throws RESOURCE_CONFLICT `secret_unreadable`
  */
 export function openFor<T>(id: string, onFault: OnVaultFault, open: () => T): T {
-  const opened = attempt(open, (fault) => onFault(fault, 'a secret does not open'));
+  const opened = attempt(open, (fault) => onFault(fault, 'a secret cannot be decrypted'));
   if (opened !== null) return opened;
-  const message = `What is stored of the secret '${id}' does not open. The operator's log says why.`;
+  const message = `The stored value of the secret '${id}' cannot be decrypted. The reason is in the operator's log.`;
   throw conflict('secret', id, 'secret_unreadable', message);
 }

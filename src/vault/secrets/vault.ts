@@ -203,7 +203,7 @@ const isMeant = ({ id, scope, name }: Secret, reference: string): boolean =>
 
 const missing = (reference: string) =>
   reference.startsWith(BY_NAME)
-    ? `this organization has no secret '${reference}' of its own: refer to one of a workspace by its identifier`
+    ? `this organization has no secret '${reference}': refer to a secret of a workspace by its identifier`
     : `there is no secret '${reference}' in this organization`;
 
 const namesOf = ({ scope, name }: Referable): string[] => (scope === 'organization' ? [BY_NAME + name] : []);

@@ -39,7 +39,7 @@ test.each<[string, unknown, string[]]>([
   [
     'what no enumeration has',
     { password, role: password },
-    ['Variable "$input" got an invalid value at "input.role"; it is no value of the enum "Role".'],
+    ['Variable "$input" got an invalid value at "input.role"; it is not a value of the enum "Role".'],
   ],
   [
     'something deep in a list',

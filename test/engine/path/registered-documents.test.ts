@@ -141,7 +141,8 @@ describe('npm run documents', () => {
     expect(await add({ fresh: ME, 'relay-1': ME })).toEqual({
       code: 1,
       output:
-        'relay-1: stands for another document.\nAn id always stands for the same document. Nothing was registered.\n',
+        'relay-1: this id already has another document.\n' +
+        'An id always stands for the same document. Nothing was registered.\n',
     });
     expect(await stored()).toEqual(before);
   });
@@ -210,7 +211,7 @@ describe.each(Object.entries(ways))('over %s', (how, ask) => {
     if (how === 'GET') return;
     expect(await ask(app, { documentId: 5 })).toMatchObject([
       200,
-      { errors: [{ message: '"documentId" must be a text.' }] },
+      { errors: [{ message: '"documentId" must be a string.' }] },
     ]);
   });
 

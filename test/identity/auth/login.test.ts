@@ -301,7 +301,7 @@ describe('the lock of an account', () => {
 describe('failures per client address', () => {
   it('are 429 beyond the limit, whatever names were tried, and do not touch other addresses', async () => {
     const limited = await startTestApp({
-      env: { LOGIN_FAILURES_PER_MINUTE: '3', TRUSTED_PROXIES: '127.0.0.1' },
+      env: { LOGIN_FAILURES_PER_MINUTE: '3', TRUSTED_PROXIES: '127.0.0.1', DATA_DIR: app.dataDir },
       databaseUrl: app.database.url,
     });
     try {

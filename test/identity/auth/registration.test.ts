@@ -234,7 +234,10 @@ describe('the password policy', () => {
 describe('a closed instance', () => {
   let closed: TestApp;
   beforeAll(async () => {
-    closed = await startTestApp({ env: { ALLOW_REGISTRATION: 'false' }, databaseUrl: app.database.url });
+    closed = await startTestApp({
+      env: { ALLOW_REGISTRATION: 'false', DATA_DIR: app.dataDir },
+      databaseUrl: app.database.url,
+    });
   });
   afterAll(() => closed.close());
 
@@ -351,7 +354,10 @@ describe('the first account of an empty instance', () => {
 
 describe('registrations per client address', () => {
   it('are 429 with Retry-After beyond the limit', async () => {
-    const limited = await startTestApp({ env: { REGISTRATIONS_PER_MINUTE: '2' }, databaseUrl: app.database.url });
+    const limited = await startTestApp({
+      env: { REGISTRATIONS_PER_MINUTE: '2', DATA_DIR: app.dataDir },
+      databaseUrl: app.database.url,
+    });
     try {
       const answers = [];
       for (const name of ['limit-a', 'limit-b', 'limit-c'])

@@ -93,10 +93,10 @@ test('a domain is proven by a TXT record, and the proof ends with the domain', a
   expect((await check()).refused).toMatchObject({
     code: 'RESOURCE_CONFLICT',
     details: { reason: 'proof_not_found', resource_id: id },
-    message: expect.stringContaining(`'${proof!.recordValue}' at '${name}' yet. It has none.`) as string,
+    message: expect.stringContaining(`'${proof!.recordValue}' at '${name}' yet. It has no TXT record.`) as string,
   });
   zone.set(name, ['v=spf1 -all', 'platform-verification=of-somebody-else']);
-  expect((await check()).refused!.message).toContain('It has others.');
+  expect((await check()).refused!.message).toContain('It has other TXT records.');
   zone.set(name, ['v=spf1 -all', proof!.recordValue!]);
   const { domain: proven } = await check();
   const state = { state: 'proven', provenAt: expect.any(String) as string, provenBy: owner.userId, proof: null };

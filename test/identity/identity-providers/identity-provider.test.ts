@@ -125,11 +125,11 @@ describe('what is wrong is said at its place', () => {
       ],
     ],
     ['a text that is no certificate', withCertificate('hello'), [[certificateAt, /no PEM block/]]],
-    ['a PEM block of something else', withCertificate(pem('aGVsbG8=')), [[certificateAt, /it is no X.509/]]],
+    ['a PEM block of something else', withCertificate(pem('aGVsbG8=')), [[certificateAt, /it is not an X.509/]]],
     [
       'a second block that is wrong',
       withCertificate(`${certificate.cert}\n${pem('aGVsbG8=')}`),
-      [[certificateAt, /block 2 of it is no X.509 certificate/]],
+      [[certificateAt, /block 2 of it is not an X.509 certificate/]],
     ],
     [
       'a private key beside it',
@@ -152,7 +152,7 @@ describe('what is wrong is said at its place', () => {
     [
       'an address with a password',
       { ...oidc, oidc_config: { ...oidcConfig, discovery_url: 'https://a:b@idp.test' } },
-      [['body.oidc_config.discovery_url', /no user name and no password/]],
+      [['body.oidc_config.discovery_url', /user name or a password/]],
     ],
     [
       'a secret that the organization does not have',
@@ -165,7 +165,10 @@ describe('what is wrong is said at its place', () => {
         ...oidc,
         verified_domains: ['ok.example.test', 'localhost', '10.0.0.1', 'OK.example.test.', 'a b.test', 'x@y.z'],
       },
-      [1, 2, 3, 4, 5].map((at): [string, RegExp] => [`body.verified_domains.${at}`, at === 3 ? /same/ : /no domain/]),
+      [1, 2, 3, 4, 5].map((at): [string, RegExp] => [
+        `body.verified_domains.${at}`,
+        at === 3 ? /already/ : /not a domain/,
+      ]),
     ],
     [
       'a role that is none, a workspace of nobody',
@@ -192,7 +195,7 @@ describe('what is wrong is said at its place', () => {
     const { status, body } = await owner.call('PUT', `${urlOf(owner)}/${idp_id}`, { protocol: 'saml' });
     expect([status, placesOf(body)]).toEqual([
       422,
-      [['body.protocol', 'Value error, it cannot change: make another provider instead']],
+      [['body.protocol', 'Value error, it cannot change: create another identity provider instead']],
     ]);
     expect((await owner.call('PUT', `${urlOf(owner)}/${idp_id}`, { protocol: 'oidc' })).status).toBe(200);
   });

@@ -30,8 +30,8 @@ export async function badOpenIdAnswers(server: () => OpenIdServer): Promise<BadA
       .sign(server().keys[0]!.privateKey, { crit: { x: true } });
 
   return [
-    ['wrong issuer', { claims: { iss: 'https://evil.test' } }, /of another issuer/],
-    ['no issuer', { claims: { iss: undefined } }, /of another issuer/],
+    ['wrong issuer', { claims: { iss: 'https://evil.test' } }, /from another issuer/],
+    ['no issuer', { claims: { iss: undefined } }, /from another issuer/],
     ['wrong nonce', { claims: { nonce: 'another' } }, /another nonce/],
     ['no nonce', { claims: { nonce: undefined } }, /another nonce/],
     ['other audience', { claims: { aud: 'another-client' } }, /for another audience/],
@@ -51,13 +51,13 @@ export async function badOpenIdAnswers(server: () => OpenIdServer): Promise<BadA
     ['no signature', { idToken: withoutSignature }, /algorithm/],
     ['HS256 with the public key', { idToken: signedByPublicKey }, /algorithm/],
     ['changed after signing', { idToken: changed }, /signature .* is wrong/],
-    ['signature left out', { idToken: (_claims, signed) => signed.replace(/\.[^.]*$/, '.') }, /signature|no signed/],
+    ['signature left out', { idToken: (_claims, signed) => signed.replace(/\.[^.]*$/, '.') }, /signature|not a signed/],
     ["somebody else's key under the same id", { key: stranger }, /signature .* is wrong/],
     ['an unknown key', { key: { ...stranger, kid: 'unknown' } }, /does not publish/],
     ['algorithm that the provider does not list', { key: await newKey('first', 'RS512') }, /algorithm/],
-    ['unknown critical header', { idToken: withCritical }, /no signed token/],
-    ['an ID token that is none', { idToken: () => 'nonsense' }, /no signed token/],
-    ['an encrypted ID token', { idToken: () => 'a.b.c.d.e' }, /no signed token/],
+    ['unknown critical header', { idToken: withCritical }, /not a signed JWT/],
+    ['an ID token that is none', { idToken: () => 'nonsense' }, /not a signed JWT/],
+    ['an encrypted ID token', { idToken: () => 'a.b.c.d.e' }, /not a signed JWT/],
     ['no ID token', { idToken: () => undefined }, /no ID token/],
     ['no access token', { answer: { access_token: undefined } }, /token endpoint is not valid/],
     ['a code that is not accepted', { back: { code: 'made-up' } }, /does not accept the code/],

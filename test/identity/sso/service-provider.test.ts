@@ -98,7 +98,7 @@ describe('accepts', () => {
     const byNext = base64(signXml(responseXml(facts()), 'assertion', next));
     expect(await outcomeOf(byNext, rolling)).toBe('accepted: ann@example.test');
     expect(await outcomeOf(base64(honest()), rolling)).toBe('accepted: ann@example.test');
-    expect(await outcomeOf(byNext)).toMatch(/not one of the identity provider/);
+    expect(await outcomeOf(byNext)).toMatch(/not from the identity provider/);
   });
 
   test.each([['http://www.w3.org/2009/xmlenc11#aes256-gcm'], ['http://www.w3.org/2001/04/xmlenc#aes128-cbc']])(
@@ -234,7 +234,8 @@ describe('the key of the service', () => {
     );
     await expect(new ServiceKey({ keysDir: dir }).pair()).rejects.toThrow(
       `The file ${path.join(dir, 'saml.pem')} has no private key with its certificate. Restore it from a backup, or ` +
-        'remove it: a new key is made, and every SAML identity provider has to read the metadata again.',
+        'remove it. The service then creates a new key, ' +
+        'and every SAML identity provider has to read the metadata again.',
     );
     rmSync(dir, { recursive: true });
   });

@@ -291,13 +291,13 @@ describe('refuses', () => {
   const SIGNATURE = /<ds:Signature [\s\S]*<\/ds:Signature>/;
   const bad: readonly [name: string, make: Make, reason: RegExp][] = [
     ['unsigned', (email) => asked('redirect', email, { isSigned: false }), /is not signed/],
-    ["a stranger's key", (email) => asked('redirect', email, { by: stranger }), /not one of the identity provider/],
+    ["a stranger's key", (email) => asked('redirect', email, { by: stranger }), /not from the identity provider/],
     [
       'another issuer',
       (email) => asked('redirect', email, { entityId: 'https://another.test' }),
       /another identity provider/,
     ],
-    ['an old one', (email) => asked('redirect', email, { change: hour }), /too old/],
+    ['an old one', (email) => asked('redirect', email, { change: hour }), /too long ago/],
     [
       'one that has expired',
       (email) =>
@@ -323,7 +323,7 @@ describe('refuses', () => {
     [
       'a RelayState that was not signed',
       (email) => asked('redirect', email).replace('&SigAlg', '&RelayState=x&SigAlg'),
-      /not one of the identity provider/,
+      /not from the identity provider/,
     ],
     [
       'a second message beside the signed one',
@@ -336,7 +336,7 @@ describe('refuses', () => {
         const [theirs = ''] = /SAMLRequest=[^&]+/.exec(asked('redirect', email)) ?? [];
         return changed(asked('redirect', 'mallory'), (address) => address.replace(/SAMLRequest=[^&]+/, theirs));
       },
-      /not one of the identity provider/,
+      /not from the identity provider/,
     ],
     [
       'what unpacks to megabytes',
@@ -348,8 +348,8 @@ describe('refuses', () => {
       },
       /cannot be unpacked, or is too long/,
     ],
-    ['nobody', () => asked('redirect', ''), /no usable name of the user/],
-    ['NUL in the name', () => asked('redirect', 'mallory\0@example.test'), /no usable name|not well-formed/],
+    ['nobody', () => asked('redirect', ''), /no usable NameID/],
+    ['NUL in the name', () => asked('redirect', 'mallory\0@example.test'), /no usable NameID|not well-formed/],
     [
       'a name that somebody else can read',
       (email) => {
@@ -369,7 +369,7 @@ describe('refuses', () => {
         asked('redirect', email, {
           change: (xml) => xml.replace(NAME_ID, (name) => `${name}${/<saml:Encr.*ID>/s.exec(hidden(xml))![0]}`),
         }),
-      /several users/,
+      /several NameIDs/,
     ],
     [
       'two hidden names',
@@ -380,7 +380,7 @@ describe('refuses', () => {
       'another thing than a name, hidden',
       (email) =>
         asked('redirect', email, { change: (xml) => xml.replace(NAME_ID, encryptedId(`<a>${email}</a>`, metadata)) }),
-      /not one name/,
+      /not exactly one NameID/,
     ],
     [
       'a hidden name with a document type',
@@ -399,13 +399,13 @@ describe('refuses', () => {
       /algorithm that is not accepted/,
     ],
     ['unsigned, by POST', (email) => post64(email, { isSigned: false }), /is not signed/],
-    ["a stranger's key, by POST", (email) => post64(email, { by: stranger }), /is not signed, or by another/],
+    ["a stranger's key, by POST", (email) => post64(email, { by: stranger }), /is not signed by the identity provider/],
     ['SHA-1, by POST', (email) => post64(email, { algorithm: SHA1 }), /algorithm that is not accepted/],
     [
       'another name after signing, by POST',
       (email) =>
         post64('mallory@example.test', {}, (xml) => changed(xml, (text) => text.replace(/mallory@[^<]*/, email))),
-      /is not signed, or by another/,
+      /is not signed by the identity provider/,
     ],
     [
       'the signed request inside of another, by POST',
@@ -417,14 +417,14 @@ describe('refuses', () => {
             .replace(' ID="_', ' ID="_forged');
           return changed(forged, (text) => text.replace('</samlp:LogoutRequest>', `${xml}</samlp:LogoutRequest>`));
         }),
-      /not one of a sign-out/,
+      /not a logout message/,
     ],
     [
       'a document type, by POST',
       (email) => post64(email, {}, (xml) => `<!DOCTYPE a [<!ENTITY b "c">]>${xml}`),
       /document type/,
     ],
-    ['an empty form', () => ({}), /not exactly one message/],
+    ['an empty form', () => ({}), /not have exactly one message/],
   ];
 
   test('every bad message in the same way: the reason is in the log, and the session lives', async () => {

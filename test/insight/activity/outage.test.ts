@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 const metric = async (name: string) =>
-  Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await callsOf(app).get('/metrics')).body)?.[1]);
+  Number(new RegExp(`^platform_${name} (\\d+)$`, 'm').exec((await callsOf(app).get('/metrics')).body)?.[1]);
 
 it('loses no record of an acknowledged change, and counts each other one that it cannot keep', async () => {
   const url = `/v1/orgs/${owner.orgId}/workspaces`;

@@ -180,7 +180,7 @@ describe('a digest', () => {
     expect(mail).toMatchObject({ to: ann.email, subject: '2 unread notifications' });
     const [told] = (await listOf(ann)).notifications;
     const link = `https://app.example.com/orgs/${org.org_id}`;
-    expect(mail!.text).toMatch(/^Hello .+,\n\nthese 2 are new since your last digest:\n\n/);
+    expect(mail!.text).toMatch(/^Hello .+,\n\n2 notifications are new since your last digest:\n\n/);
     expect(mail!.text).toContain(`\n\nSecond <b>\n- ${told!.title}\n  ${told!.message}\n  ${link}\n`);
     expect(mail!.text).toMatch(/- A secret expires on .+\n {2}The secret .+\n {2}https:\/\/app\.example\.com\/orgs\//);
     expect(mail!.text.endsWith(`To get no more mails of this kind: ${mail!.unsubscribe}\n`)).toBe(true);

@@ -131,7 +131,7 @@ describe('what somebody does not want', () => {
   it('is not another channel', async () => {
     const { errors } = await set(ann, [{ category: 'secret', channel: 'pigeon' }]);
     expect(errors).toMatchObject([
-      { message: expect.stringContaining('"mutes[0].channel"; it is no value') as string },
+      { message: expect.stringContaining('"mutes[0].channel"; it is not a value') as string },
     ]);
     expect(await mutesOf(ann)).toEqual([]);
   });

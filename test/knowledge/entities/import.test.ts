@@ -201,7 +201,7 @@ test('one that is wrong stops all: each is named by its place, at most 50 of the
   ).toEqual([
     'entities.1.name: is the same entity as entities.0',
     `entities.2.id: names no entity of the app and namespace: '${elsewhere.entity_id}'`,
-    "relations.0.target.key: names no entity that is given: 'none'",
+    "relations.0.target.key: names no entity of the import: 'none'",
     `relations.1.target.id: names no entity of the app and namespace: '${elsewhere.entity_id}'`,
     "relations.2.target.name: is the name of 2 entities: 'Twin'",
     "relations.3.target.name: names no entity of the app and namespace: 'Nobody'",

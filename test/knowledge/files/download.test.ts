@@ -303,7 +303,8 @@ test('a file whose bytes are gone is a fault, before the first byte', async () =
 });
 
 test('on S3, the link leads to the store if clients can reach it, and otherwise to the service', async () => {
-  const env = { ...s3.env, APP_SECRET: SECRET };
+  // the service has renewed it above
+  const env = { ...s3.env, APP_SECRET: SECRET, FORMER_APP_SECRETS: 'another secret - which is long enough too' };
   const hidden = await app.another(env);
   const reachable = await app.another({ ...env, S3_PUBLIC_ENDPOINT: s3.url.replace('127.0.0.1', 'localhost') });
   const { artifact_id: id } = await upload('<svg/>', 'ü.svg', { to: hidden });

@@ -187,8 +187,8 @@ test('while the provider is away, words find; the artifact says why, and is embe
   await waitFor(async () => {
     const { body } = await ann.call<{ artifacts: { index_error: string | null }[] }>('GET', shelfOf(ann));
     expect(body.artifacts.map(({ index_error }) => index_error)).toEqual([
-      expect.stringMatching(/^Only the words are indexed, and not what they mean\. /),
-      expect.stringMatching(/^Only the words are indexed, and not what they mean\. /),
+      expect.stringMatching(/^Only the words are indexed, without embeddings\. /),
+      expect.stringMatching(/^Only the words are indexed, without embeddings\. /),
     ]);
   });
   expect(namesOf(await search(ann, { query: 'car' }))).toEqual(['A']);
@@ -212,7 +212,7 @@ test('while the provider is away, words find; the artifact says why, and is embe
   });
   provider.refuse = (response) => response.end('{"data":[{"embedding":[1,"x"]}]}');
   expect(await search(ann, { query: 'car' })).toMatchObject({
-    vectorReason: 'The provider answered something else than a vector for each text.',
+    vectorReason: 'The provider did not answer with one vector for each text.',
   });
 });
 
@@ -453,7 +453,7 @@ test('what the service does not call is not called: the artifact says why, until
     is_indexed: true,
     embedding_model_id: null,
     index_error:
-      'Only the words are indexed, and not what they mean. ' +
+      'Only the words are indexed, without embeddings. ' +
       'The target has an address that this service does not call. See its setting OUTBOUND_ALLOW.',
   });
   expect(namesOf(await search(ann, { query: 'yard' }))).toEqual(['Plan']);

@@ -85,7 +85,7 @@ interface Ready {
 }
 const ready = async () => (await app.server.inject('/readyz')).json<Ready>();
 const metric = async (name: string) =>
-  Number(new RegExp(`^${name} (.+)$`, 'm').exec((await app.server.inject('/metrics')).body)?.[1]);
+  Number(new RegExp(`^platform_${name} (.+)$`, 'm').exec((await app.server.inject('/metrics')).body)?.[1]);
 
 describe('how late events are', () => {
   test('is a metric and in /readyz, which stays ready; zero when nothing holds events back', async () => {

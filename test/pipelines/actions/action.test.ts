@@ -56,38 +56,38 @@ test('makes a scheduled action, which knows when it fires; another kind ends its
 });
 
 const RULES: [what: string, given: object, loc: string, msg: string][] = [
-  ['a scheduled action without a time', { kind: 'scheduled' }, 'cron', 'the kind of the action needs it'],
-  ['a trigger without an event', { kind: 'trigger' }, 'trigger_event', 'the kind of the action needs it'],
-  ['a manual action with a time', { cron: '* * * * *' }, 'cron', `only an action of the kind 'scheduled' has it`],
+  ['a scheduled action without a time', { kind: 'scheduled' }, 'cron', 'an action of this kind requires it'],
+  ['a trigger without an event', { kind: 'trigger' }, 'trigger_event', 'an action of this kind requires it'],
+  ['a manual action with a time', { cron: '* * * * *' }, 'cron', `only an action of the kind 'scheduled' may have it`],
   [
     'a manual action with a time zone',
     { timezone: 'UTC' },
     'timezone',
-    `only an action of the kind 'scheduled' has it`,
+    `only an action of the kind 'scheduled' may have it`,
   ],
   [
     'a scheduled action with an event',
     { ...DAILY, trigger_event: 'app.created' },
     'trigger_event',
-    `only an action of the kind 'trigger' has it`,
+    `only an action of the kind 'trigger' may have it`,
   ],
   [
     'an event that there is not',
     { kind: 'trigger', trigger_event: 'app.eaten' },
     'trigger_event',
-    `'app.eaten' is no type of an event`,
+    `'app.eaten' is not an event type`,
   ],
   [
     'an unknown time zone',
     { ...DAILY, timezone: 'Europe/Atlantis' },
     'timezone',
-    `'Europe/Atlantis' is no time zone of the IANA database`,
+    `'Europe/Atlantis' is not a time zone of the IANA database`,
   ],
   [
     'an offset for a time zone',
     { ...DAILY, timezone: '+02:00' },
     'timezone',
-    `'+02:00' is no time zone of the IANA database`,
+    `'+02:00' is not a time zone of the IANA database`,
   ],
   [
     'an hour that there is not',
@@ -95,7 +95,7 @@ const RULES: [what: string, given: object, loc: string, msg: string][] = [
     'cron',
     'the expression is not valid: minute, hour, day of the month, month, day of the week',
   ],
-  ['a day that never comes', { ...DAILY, cron: '0 0 30 2 *' }, 'cron', 'no time fits the expression'],
+  ['a day that never comes', { ...DAILY, cron: '0 0 30 2 *' }, 'cron', 'the expression matches no time'],
 ];
 
 test.each(RULES)('refuses %s', async (_what, given, field, error) => {

@@ -163,7 +163,7 @@ test('refuses stages with the place of each fault, and leaves the old ones', asy
   const step = { name: 's', step_type: 'llm' };
   const many = Array.from({ length: 5 }, () => ({ name: 'a', steps: Array.from({ length: 41 }, () => step) }));
   expect(refusals((await who.call('PATCH', one, { stages: many })).body)).toEqual([
-    ['body.stages', 'Value error, an augmentation has at most 200 steps, not 205'],
+    ['body.stages', 'Value error, an augmentation may have at most 200 steps, not 205'],
   ]);
   const large = [
     { name: 'a', steps: Array.from({ length: 5 }, () => ({ ...step, config: { a: 'x'.repeat(60_000) } })) },
@@ -369,6 +369,6 @@ test('a step names its tool: by itself, or as that of its instance, also when th
   const refused = await who.call('PATCH', one, { stages: other });
   expect([refused.status, refusals(refused.body)]).toEqual([
     422,
-    [['body.stages.0.steps.0.tool_slug', "Value error, the tool instance is one of the tool 'wikipedia'"]],
+    [['body.stages.0.steps.0.tool_slug', "Value error, the tool instance belongs to the tool 'wikipedia'"]],
   ]);
 });

@@ -186,9 +186,9 @@ test('an identifier belongs to one run: another app or augmentation is a conflic
 });
 
 test.each<[what: string, given: object, loc: string, msg: string]>([
-  ['an error without a failure', { error: 'x' }, 'error', 'only a failed execution has it'],
-  ['an end without an end', { ended_at: '2026-11-22T10:00:00Z' }, 'ended_at', 'an execution that runs has no end'],
-  ['a start in the future', { started_at: '2999-01-01T00:00:00Z' }, 'started_at', 'it lies in the future'],
+  ['an error without a failure', { error: 'x' }, 'error', 'only a failed execution may have it'],
+  ['an end without an end', { ended_at: '2026-11-22T10:00:00Z' }, 'ended_at', 'a running execution has no end'],
+  ['a start in the future', { started_at: '2999-01-01T00:00:00Z' }, 'started_at', 'it is in the future'],
   ['more stages than there are', { stages_completed: 4 }, 'stages_completed', 'there are 3 stages'],
   [
     'an end before its start',
@@ -336,7 +336,7 @@ test('a list has filters: the app, the status and the time of the start, each ex
   const codes = async (filters: object) => (await ask(filters)).errors?.map(({ extensions: { code } }) => code);
   expect(await codes({ from: at(10), before: at(0) })).toEqual(['VALIDATION_ERROR']);
   expect((await ask({ status: 'lost' })).errors).toMatchObject([
-    { message: 'Variable "$status" got an invalid value; it is no value of the enum "ExecutionStatus".' },
+    { message: 'Variable "$status" got an invalid value; it is not a value of the enum "ExecutionStatus".' },
   ]);
   expect(await codes({ app: 'app_none' })).toEqual(['RESOURCE_NOT_FOUND']);
 });

@@ -341,7 +341,7 @@ test('refuses parameters that are not declared or do not fit, each at its place'
     ],
   ]);
   expect(await refused('scheduled-report', { timezone: 'Mars/Olympus' })).toEqual([
-    ['body.parameters.timezone', "Value error, 'Mars/Olympus' is no time zone of the IANA database"],
+    ['body.parameters.timezone', "Value error, 'Mars/Olympus' is not a time zone of the IANA database"],
   ]);
   expect((await refused('starter-chat', ['a']))[0]![0]).toBe('body.parameters');
   expect(await refused('starter-chat', JSON.parse('{"__proto__":{"tone":"brief"}}'))).toHaveLength(1);

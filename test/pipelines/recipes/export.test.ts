@@ -283,8 +283,8 @@ test('a text that looks like a reference to a step stays one, also if it is of b
   );
   const { recipe, warnings } = (await exported(ann, pipeline.appId)).body;
   expect(warnings.filter((warning) => warning.includes('refers to no step'))).toEqual([
-    '{{steps.nowhere.text}} refers to no step of its augmentation: it stays a text.',
-    '{{step.nobody}} refers to no step of its augmentation: it stays a text.',
+    '{{steps.nowhere.text}} refers to no step of its augmentation. It is kept as text.',
+    '{{step.nobody}} refers to no step of its augmentation. It is kept as text.',
   ]);
   expect(JSON.stringify(recipe)).toContain('See {{literal.steps.nowhere.text}} and {{literal.step.nobody}}.');
   const { status, body } = await apply(ann, { recipe_id: recipe.id, recipe });
@@ -339,7 +339,7 @@ test('two augmentations may have steps of one key; references to others name bot
     await refused((steps) => {
       steps[1]!.stage = steps[0]!.stage;
     }),
-  ).toEqual([422, [['steps.1.key', "Value error, 'ask' is there twice"]]]);
+  ).toEqual([422, [['steps.1.key', "Value error, 'ask' is listed twice"]]]);
 });
 
 test('identifiers become local names, and secrets their names or nothing', async () => {
@@ -444,9 +444,9 @@ test('identifiers become local names, and secrets their names or nothing', async
     },
   });
   expect([...warnings].sort()).toEqual([
-    'The recipe does not make the user that the app names: {{user.1}} stands in its place.',
-    "The text of 'api_key' may be a secret: {{secret.api_key}} stands in its place.",
-    "The text of 'clientSecret' may be a secret: {{secret.clientSecret}} stands in its place.",
+    'The recipe does not make the user that the app refers to. {{user.1}} replaces the reference.',
+    "The text of 'api_key' may be a secret. {{secret.api_key}} replaces it.",
+    "The text of 'clientSecret' may be a secret. {{secret.clientSecret}} replaces it.",
   ]);
 
   // somebody else gets an app of their own, with identifiers of its own
@@ -606,8 +606,8 @@ test('secrets are found by their form too, wherever a text has them, and differe
     random: config.random,
   });
   expect(recipe.definition.actions![0]!.input).toEqual({ again: '{{secret.again}}' });
-  expect(warnings).toContain("The text of 'random' has a random word, which may be a secret: it stays as it is.");
-  expect(warnings.filter((text) => text.includes('stands in its place'))).toHaveLength(9);
+  expect(warnings).toContain("The text of 'random' has a random word that may be a secret. It was not replaced.");
+  expect(warnings.filter((text) => text.includes('replaces it'))).toHaveLength(9);
   // the names are what a mapping fills
   const names = (recipe as unknown as { requirements: { secrets: string[] } }).requirements.secrets;
   expect(names).not.toContain('database');

@@ -106,7 +106,7 @@ test('clients, entitlements and labels leave without the secrets that somebody w
     ],
   });
   expect(document.tool_instances[0]!.connection_credentials).not.toHaveProperty('callback_url');
-  expect(warnings).toContain("The callback address of the tool instance 'Ours' may hold a secret: it has none here.");
+  expect(warnings).toContain("The callback address of the tool instance 'Ours' may contain a secret. It was left out.");
   const { status, body } = await imported(ann, await newWorkspace(ann), { document });
   expect([status, JSON.stringify(body)]).toEqual([200, expect.any(String)]);
 });

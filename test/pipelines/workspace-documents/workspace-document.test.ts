@@ -259,16 +259,16 @@ test('what goes wrong anywhere leaves nothing, and each fault is named with its 
       copy.apps.push(copy.apps[0]!);
     }),
   ).toEqual([
-    ['body.document.namespaces.1.slug', "Value error, 'sales' is there twice"],
+    ['body.document.namespaces.1.slug', "Value error, 'sales' is listed twice"],
     ['body.document.namespaces.2.slug', 'Value error, every workspace has it already'],
     ['body.document.environments.1.is_default', 'Value error, another environment is the default'],
     ['body.document.tools.0.action_schemas.0.url_template', expect.stringContaining('{{nothing}} names no parameter')],
     [
       'body.document.tool_instances.0.connection_credentials.client_secret',
-      'Value error, this is no reference: write {{secret.NAME}}',
+      'Value error, this is not a reference: write {{secret.NAME}}',
     ],
     ['body.document.tool_instances.0.namespace', "Value error, no namespace of the document has the slug 'none'"],
-    ['body.document.apps.1.key', "Value error, 'shop' is there twice"],
+    ['body.document.apps.1.key', "Value error, 'shop' is listed twice"],
   ]);
   expect(await refused((copy) => Object.assign(copy, { version: 2, surprise: 1 }))).toEqual([
     ['body.document.surprise', 'Extra inputs are not permitted'],
@@ -314,7 +314,7 @@ test('a tool that is there is used as it is, with a warning where it differs; a 
   const bob = await register(app, { name: 'bob' });
   const tool = await newTool(bob, 'own', { description: 'Another one.', config_schema: [] });
   const first = await imported(bob, bob.home, { document });
-  expect(first.body.warnings).toEqual(["The organization has another tool 'own': it is used as it is."]);
+  expect(first.body.warnings).toEqual(["The organization has a different tool 'own'. The import uses that tool."]);
   const instance = first.body.made.find(({ resource_type }) => resource_type === 'tool_instance')!.resource_id;
   expect((await bob.call('GET', `${bob.home}/tool-instances/${instance}`)).body).toMatchObject({ tool_id: tool });
   for (const status of ['deprecated', 'disabled']) await sent(bob, 'PUT', `${orgOf(bob)}/tools/${tool}`, { status });

@@ -132,7 +132,7 @@ describe('a job', () => {
     await soon(async () => expect(await count()).toBe(1)); // it is removed too, and not locked once more
     await lock('1 minute');
     await soon(() => expect(done).toEqual([{ n: 2 }, { n: 1 }]));
-    expect(lines.join()).toContain('jobs of a node that is gone are done again');
+    expect(lines.join()).toContain('jobs of a lost node are run again');
   });
 
   it('that ended with its node in its last try is given up: removed, counted and logged', async () => {
@@ -174,8 +174,8 @@ describe('a job', () => {
     const note = [{ n: 7 }, { jobId: rows[0]!.id, number: 2 }];
     expect([noted, jobs.givenUp.get('mortal')]).toEqual([[note, note], 1]);
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
-      "the task 'mortal' could not take note of a job that is given up",
-      "a job of the task 'mortal' ended with its node in its last try and is given up",
+      "the task 'mortal' could not record a job that was given up",
+      "a job of the task 'mortal' lost its node during its last try and is given up",
     ]);
   });
 
@@ -197,7 +197,7 @@ describe('a job', () => {
     await server.outage(async () => {
       const began = performance.now();
       release();
-      await soon(() => expect(lines.join().split('jobs could not be looked for').length).toBeGreaterThan(6));
+      await soon(() => expect(lines.join().split('due jobs could not be read').length).toBeGreaterThan(6));
       await soon(() => expect(performance.now() - began).toBeGreaterThan(lease * 1_000));
       expect(done).toEqual([-1]);
     });

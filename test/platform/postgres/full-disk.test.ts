@@ -32,7 +32,7 @@ async function withFullDisk(work: () => Promise<void>): Promise<void> {
 }
 
 const lostSoFar = async () =>
-  Number(/^activity_records_lost_total (\d+)$/m.exec((await callsOf(app).get('/metrics')).body)?.[1]);
+  Number(/^platform_activity_records_lost_total (\d+)$/m.exec((await callsOf(app).get('/metrics')).body)?.[1]);
 
 it('answers 503 while there is no room, serves reads, and writes their records later', async () => {
   const url = `/v1/orgs/${owner.orgId}/workspaces`;

@@ -21,9 +21,14 @@ it('tells of an outage when it begins, once a minute, and when it ends, whatever
   }
   vi.advanceTimersByTime(60_000);
   expect(lines.map(({ level, msg, faults, seconds }) => ({ level, msg, faults, seconds }))).toEqual([
-    { level: 'error', msg: expect.stringContaining('the database is away'), faults: undefined, seconds: undefined },
-    { level: 'error', msg: 'the database is still away', faults: 240, seconds: 60 },
-    { level: 'error', msg: 'the database is still away', faults: 480, seconds: 120 },
+    {
+      level: 'error',
+      msg: expect.stringContaining('the database is unavailable'),
+      faults: undefined,
+      seconds: undefined,
+    },
+    { level: 'error', msg: 'the database is still unavailable', faults: 240, seconds: 60 },
+    { level: 'error', msg: 'the database is still unavailable', faults: 480, seconds: 120 },
     { level: 'warn', msg: 'the database answers again', faults: 600, seconds: 155 },
   ]);
   expect(lines[0]!.first).toBe('events could not be read');
@@ -38,6 +43,6 @@ it('tells of a second outage anew, and always of other faults', () => {
     vi.advanceTimersByTime(20_000);
   }
   const words = lines.map(({ msg }) => msg.split(';')[0]);
-  const one = ['the database is away', 'a task failed', 'a task failed', 'the database answers again'];
+  const one = ['the database is unavailable', 'a task failed', 'a task failed', 'the database answers again'];
   expect(words).toEqual([...one, ...one]);
 });

@@ -161,7 +161,8 @@ describe.each([
       status: 502,
       body: {
         error: 'UPSTREAM_ERROR',
-        message: "The provider 'tracker' could not be asked. The target could not be reached, or the connection broke.",
+        message:
+          "The provider 'tracker' could not be reached. The target could not be reached, or the connection broke.",
         details: { upstream: 'tracker' },
         status_code: 502,
         timestamp: expect.any(String),

@@ -180,7 +180,7 @@ describe('a property that a descriptor does not have', () => {
       ],
     });
     expect(issuesOf(answer)).toEqual([
-      ['credential_schema.0.token_url', `${extra}: only an entry of the type 'oauth2' has it`],
+      ['credential_schema.0.token_url', `${extra}: only an entry of the type 'oauth2' may have it`],
       ['credential_schema.1.placement', `${extra}: tokens go into the header Authorization`],
     ]);
   });

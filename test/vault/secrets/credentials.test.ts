@@ -67,9 +67,9 @@ test('an earlier ciphertext, and that of another owner, do not open', async () =
      where c.tool_instance_id = $1 and o.tool_instance_id = $2`,
     [one, other],
   );
-  await expect(stored(one)).rejects.toThrow('does not open');
+  await expect(stored(one)).rejects.toThrow('cannot be decrypted');
   await pool.query('update credentials set version = version + 1 where tool_instance_id = $1', [other]);
-  await expect(stored(other)).rejects.toThrow('does not open with the data key');
+  await expect(stored(other)).rejects.toThrow('cannot be decrypted with the data key');
   await pool.query('delete from credentials where tool_instance_id = any($1)', [[one, other]]);
 });
 
@@ -105,7 +105,7 @@ test('follows a new root key, which keeps the old one from being needed; the doc
   );
   await examine(database.prisma, onlyNewer, (finding) => findings.push(finding));
   expect(findings).toEqual([
-    { secretId: id, orgId: owner.orgId, version: null, reason: 'does not open with the data key' },
+    { secretId: id, orgId: owner.orgId, version: null, reason: 'cannot be decrypted with the data key' },
   ]);
 });
 

@@ -186,7 +186,7 @@ test.each(Object.entries(swaps))(
         details: { resource_type: 'secret', resource_id: mine.secret_id, reason: 'secret_unreadable' },
       },
     });
-    const faults = lines.filter((line) => line.includes('a secret does not open'));
+    const faults = lines.filter((line) => line.includes('a secret cannot be decrypted'));
     expect(faults).toHaveLength(1);
     expect(faults[0]).toContain(`of the secret '${mine.secret_id}'`);
     // the versions that open are shown

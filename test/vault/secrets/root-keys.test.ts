@@ -49,27 +49,27 @@ describe('a start', () => {
 
     await rm(path.join(own.keysDir, file));
     expect(await refusal()).toBe(
-      `The service could not start. Secrets of this database are sealed with the root key '${idOf(file)}', ` +
+      `The service could not start. Secrets of this database are encrypted with the root key '${idOf(file)}', ` +
         `which this service does not have. Put the files root-<id>.key back into ${own.keysDir}.`,
     );
     expect(await own.keyFiles()).toEqual([]);
     // the other ways to be wrong, without a process each
     await expect(own.openKeys({ ROOT_KEYS: `other:${newKey()}` })).rejects.toThrow(
-      `Secrets of this database are sealed with the root key '${idOf(file)}', ` +
-        'which this service does not have. Name them in ROOT_KEYS.',
+      `Secrets of this database are encrypted with the root key '${idOf(file)}', ` +
+        'which this service does not have. Add them to ROOT_KEYS.',
     );
     await writeFile(path.join(own.keysDir, file), randomBytes(32).toString('base64url'));
     await expect(own.openKeys()).rejects.toThrow(
-      `The root key '${idOf(file)}' of ${own.keysDir} cannot open what this database has sealed under that id: ` +
-        'it is another key.',
+      `The root key '${idOf(file)}' of ${own.keysDir} cannot decrypt the data that this database has encrypted ` +
+        'under this id: it is a different key.',
     );
     await expect(own.openKeys({ ROOT_KEYS: `${idOf(file)}:${newKey()}` })).rejects.toThrow(
-      `The root key '${idOf(file)}' of ROOT_KEYS cannot open what this database has sealed under that id: ` +
-        'it is another key.',
+      `The root key '${idOf(file)}' of ROOT_KEYS cannot decrypt the data that this database has encrypted ` +
+        'under this id: it is a different key.',
     );
     await writeFile(path.join(own.keysDir, file), whole.slice(0, 20));
     await expect(own.openKeys()).rejects.toThrow(
-      `The file ${path.join(own.keysDir, file)} holds no root key: 32 bytes as base64url.`,
+      `The file ${path.join(own.keysDir, file)} has no root key. A root key is 32 bytes as base64url.`,
     );
     await rm(path.join(own.keysDir, file));
     // what a file holds works in the list as well
@@ -86,7 +86,7 @@ describe('a start', () => {
     for (const [index, start] of starts.entries())
       if (start.status === 'rejected')
         expect(String(start.reason)).toBe(
-          `Error: Secrets of this database are sealed with the root key '${id}', ` +
+          `Error: Secrets of this database are encrypted with the root key '${id}', ` +
             `which this service does not have. Put the files root-<id>.key back into ${folders[index]!.KEYS_DIR}.`,
         );
     expect((await own.openKeys(folders[won])).newest.id).toBe(id);

@@ -50,7 +50,7 @@ describe('npm run vault', () => {
     expect(outcomes).toEqual([]);
     expect(Math.min(done.reads, done.rotations)).toBeGreaterThan(0);
     expect(moved.output).toContain(`the root key is '${idOf(fresh)}'.`);
-    expect(moved.output).toContain(`Nothing needs the root key '${idOf(old)}' any more: it can be taken away.`);
+    expect(moved.output).toContain(`The root key '${idOf(old)}' is no longer used: you can remove it.`);
     expect(moved.code).toBe(0);
     const { rows } = await own.sql.query<{ n: number }>('select count(*)::int as n from secrets');
     expect(await own.rootKeysInUse()).toEqual([[idOf(fresh), rows[0]!.n]]);
@@ -59,7 +59,7 @@ describe('npm run vault', () => {
     expect(await ann.reveal(ids[0]!)).toEqual({ n: 0 });
     expect(await own.vault('doctor')).toEqual({
       code: 0,
-      output: expect.stringMatching(/^\d+ secrets with \d+ values: all open\.$/),
+      output: expect.stringMatching(/^\d+ secrets with \d+ values: all are readable\.$/),
     });
     await node.close();
     await own.node();
@@ -85,7 +85,7 @@ describe('npm run vault', () => {
     expect(resumed.code).toBe(0);
     expect(resumed.output).toContain(`${rest} of ${rest}`);
     expect(await own.rootKeysInUse()).toEqual([[idOf(fresh), 3_001]]);
-    expect(await own.vault('doctor')).toEqual({ code: 0, output: '3001 secrets with 3001 values: all open.' });
+    expect(await own.vault('doctor')).toEqual({ code: 0, output: '3001 secrets with 3001 values: all are readable.' });
     const idle = await own.vault('rewrap');
     expect(idle).toEqual({ code: 0, output: `0 secrets are newly wrapped; the root key is '${idOf(fresh)}'.` });
   });
@@ -97,7 +97,7 @@ describe('npm run vault', () => {
     const ahead = { ROOT_KEYS: `two:${two},one:${one}` };
     expect(await own.vault('rewrap', ahead)).toMatchObject({
       code: 0,
-      output: expect.stringContaining("root key 'one' any more"),
+      output: expect.stringContaining("The root key 'one' is no longer used"),
     });
     expect(await own.rootKeysInUse()).toEqual([['two', 1]]);
     const id = await ann.create({ k: 2 });
@@ -141,8 +141,8 @@ describe('npm run vault', () => {
     const root = idOf((await own.keyFiles())[0]!);
     expect(found.output.split('\n').sort()).toEqual(
       [
-        `${a} ${ann.orgId} version 1: does not open with the data key`,
-        `${b} ${ann.orgId} data key: does not open with the root key '${root}'`,
+        `${a} ${ann.orgId} version 1: cannot be decrypted with the data key`,
+        `${b} ${ann.orgId} data key: cannot be decrypted with the root key '${root}'`,
         `${c} ${ann.orgId} version 1: has no ciphertext`,
         '4 secrets with 4 values: 3 findings.',
       ].sort(),
@@ -162,7 +162,10 @@ describe('npm run vault', () => {
     });
     const service = own.service(embedded);
     await sealOne(await service.url());
-    expect(await own.vault('doctor', embedded)).toEqual({ code: 0, output: '1 secrets with 1 values: all open.' });
+    expect(await own.vault('doctor', embedded)).toEqual({
+      code: 0,
+      output: '1 secrets with 1 values: all are readable.',
+    });
     service.child.kill('SIGTERM');
     expect(await service.exited()).toBe(0);
     expect((await own.vault('new-key', embedded)).code).toBe(0);

@@ -70,7 +70,8 @@ export class Discovery {
     if (metadata.issuer !== issuer && metadata.issuer !== `${issuer}/`)
       throw new SsoRefusal('the configuration document of the provider names another issuer');
     const accepted = metadata.id_token_signing_alg_values_supported.filter((name) => SIGNING_ALGORITHMS.includes(name));
-    if (accepted.length === 0) throw new SsoRefusal('the provider signs with no algorithm that is accepted');
+    if (accepted.length === 0)
+      throw new SsoRefusal('the provider supports no signing algorithm that the service accepts');
     return { ...metadata, id_token_signing_alg_values_supported: accepted };
   }
 
@@ -86,7 +87,7 @@ export class Discovery {
 
   async #json(owner: string, url: string): Promise<unknown> {
     const answer = await this.#outbound.request({ owner, url, headers: { accept: 'application/json' } });
-    if (answer.status !== 200) throw new SsoRefusal('the provider does not answer with what it should publish');
+    if (answer.status !== 200) throw new SsoRefusal('the provider did not answer with status 200');
     return answer.json();
   }
 }

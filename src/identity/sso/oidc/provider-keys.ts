@@ -48,12 +48,11 @@ export class ProviderKeys {
       const { protectedHeader } = await compactVerify(token, (header, input) => this.#keyFor(header, input), {
         algorithms: [...SIGNING_ALGORITHMS],
       });
-      if (OTHER_KIND.test(protectedHeader.typ ?? ''))
-        throw new SsoRefusal('the token is of another kind than an ID token');
+      if (OTHER_KIND.test(protectedHeader.typ ?? '')) throw new SsoRefusal('the token is not an ID token');
       return protectedHeader.alg;
     } catch (error) {
       if (!(error instanceof errors.JOSEError)) throw error;
-      throw new SsoRefusal(REASONS[error.code] ?? 'the ID token is no signed token');
+      throw new SsoRefusal(REASONS[error.code] ?? 'the ID token is not a signed JWT');
     }
   }
 
@@ -88,7 +87,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ERR_JOSE_ALG_NOT_ALLOWED: 'the ID token is signed with an algorithm that is not accepted',
   ERR_JOSE_NOT_SUPPORTED: 'the ID token is signed with an algorithm that is not accepted',
   ERR_JWKS_NO_MATCHING_KEY: 'the ID token is signed with a key that the provider does not publish',
-  ERR_JWKS_MULTIPLE_MATCHING_KEYS: 'the ID token does not say which of several keys signed it',
+  ERR_JWKS_MULTIPLE_MATCHING_KEYS: 'the ID token has no key id, and the provider publishes several keys',
   ERR_JWKS_INVALID: 'the provider publishes no key set',
   ERR_JWS_SIGNATURE_VERIFICATION_FAILED: 'the signature of the ID token is wrong',
 };

@@ -50,7 +50,8 @@ export function acceptAssertion(
     isUnstorable(assertionId)
   )
     refuse('the assertion has no usable id');
-  if (only(assertion, 'Issuer')?._?.trim() !== expected.issuer) refuse('the assertion is of another identity provider');
+  if (only(assertion, 'Issuer')?._?.trim() !== expected.issuer)
+    refuse('the assertion is from another identity provider');
   const subject = only(assertion, 'Subject');
   const expiresAt = confirmedUntil(childrenOf(subject, 'SubjectConfirmation'), expected);
   const conditions = only(assertion, 'Conditions');
@@ -61,7 +62,7 @@ export function acceptAssertion(
     childrenOf(restriction, 'Audience').some(({ _: audience }) => audience?.trim() === expected.audience);
   if (restrictions.length === 0 || !restrictions.every(isForUs)) refuse('the assertion is for another audience');
   const [statement] = childrenOf(assertion, 'AuthnStatement');
-  if (!statement) refuse('the assertion does not say that the user has signed in');
+  if (!statement) refuse('the assertion has no AuthnStatement');
   const sessionEnd = attribute(statement, 'SessionNotOnOrAfter');
   if (sessionEnd !== undefined && timeOf(sessionEnd) + SKEW_MS <= now) refuse('the assertion has expired');
   if (requestId === null && expiresAt.getTime() - now > 3_600_000 + SKEW_MS)
@@ -75,7 +76,7 @@ function confirmedUntil(
   confirmations: readonly XmlElement[],
   { acsUrl, requestId, now }: { acsUrl: string; requestId: string | null; now: number },
 ): Date {
-  let reason = 'the assertion has no confirmation that fits';
+  let reason = 'the assertion has no valid subject confirmation';
   for (const confirmation of confirmations) {
     if (attribute(confirmation, 'Method') !== BEARER) continue;
     const data = only(confirmation, 'SubjectConfirmationData');
@@ -100,7 +101,7 @@ function checkTimes(element: XmlElement | undefined, now: number): void {
 }
 
 function timeOf(text: string): number {
-  return timestampOf(text) ?? refuse('the assertion has a time that is none');
+  return timestampOf(text) ?? refuse('the assertion has an invalid time');
 }
 
 const NAMES = {
@@ -132,8 +133,8 @@ function identityOf(
   const nameId = only(subject, 'NameID');
   const name = nameId?._?.trim() ?? '';
   const nameIdFormat = textClaim(attribute(nameId, 'Format'));
-  if (name === '' || name.length > 255 || isUnstorable(name)) refuse('the assertion has no usable name of the user');
-  if (nameIdFormat === TRANSIENT) refuse('the assertion names the user differently each time');
+  if (name === '' || name.length > 255 || isUnstorable(name)) refuse('the assertion has no usable NameID');
+  if (nameIdFormat === TRANSIENT) refuse('the assertion has a transient NameID, which differs at each sign-in');
   const values = attributesOf(assertion);
   const first = (names: readonly string[]) =>
     names.map((key) => values.get(key)?.find((value) => value.trim() !== '')).find((value) => value !== undefined);

@@ -60,7 +60,7 @@ async function signedMessage({ certificate }: SamlProvider, sent: SentLogout) {
 /** The bytes of a message that its signature is over, which has to be over the whole. @throws SsoRefusal */
 async function signedPart(xml: string, certificate: string): Promise<string> {
   const signed = await verifiedXml(xml, certificateBlocks(certificate));
-  if (!signed) throw new SsoRefusal('the message is not signed, or by another than the identity provider');
+  if (!signed) throw new SsoRefusal('the message is not signed by the identity provider');
   return signed;
 }
 

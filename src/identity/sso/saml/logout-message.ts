@@ -35,13 +35,13 @@ const refuse = (reason: string): never => {
 export function checkLogoutForm(elements: readonly OutlineElement[], name: keyof typeof ROOTS): void {
   const root = ROOTS[name];
   const named = elements.filter((element) => Object.values<string>(ROOTS).includes(element.name));
-  if (elements[0]?.name !== root || named.length !== 1) refuse('the message is not one of a sign-out');
+  if (elements[0]?.name !== root || named.length !== 1) refuse('the message is not a logout message');
   checkSignatures(elements, [root]);
 }
 
 /** The rules for the name of a user that was encrypted. @throws SsoRefusal */
 export function checkName(elements: readonly OutlineElement[]): void {
-  if (elements[0]?.name !== 'NameID' || elements.length !== 1) refuse('what was encrypted is not one name');
+  if (elements[0]?.name !== 'NameID' || elements.length !== 1) refuse('the encrypted part is not exactly one NameID');
 }
 
 /**
@@ -61,15 +61,15 @@ export function acceptLogout(
   },
 ): LogoutMessage {
   const found = isElement(document) ? document[ROOTS[name]] : undefined;
-  const root = isElement(found) ? found : refuse('the message is not one of a sign-out');
+  const root = isElement(found) ? found : refuse('the message is not a logout message');
   const { now } = expected;
   const id = attribute(root, 'ID') ?? '';
   if (attribute(root, 'Version') !== '2.0' || id === '' || id.length > MAX_ID || isUnstorable(id))
     refuse('the message has no usable id');
-  if (only(root, 'Issuer')?._?.trim() !== expected.issuer) refuse('the message is of another identity provider');
+  if (only(root, 'Issuer')?._?.trim() !== expected.issuer) refuse('the message is from another identity provider');
   if (attribute(root, 'Destination') !== expected.destination) refuse('the message is meant for another address');
   const issuedAt = timeOf(root, 'IssueInstant') ?? refuse('the message does not say when it was issued');
-  if (Math.abs(now - issuedAt) > SKEW_MS) refuse('the message is too old, or of the future');
+  if (Math.abs(now - issuedAt) > SKEW_MS) refuse('the message was issued too long ago, or in the future');
   const end = timeOf(root, 'NotOnOrAfter');
   if (end !== null && end + SKEW_MS <= now) refuse('the message has expired');
   const common = { id, expiresAt: new Date(issuedAt + 2 * SKEW_MS) };
@@ -81,10 +81,9 @@ export function acceptLogout(
 function subjectOf(request: XmlElement, hidden: unknown): { subject: string; sessionIndexes: string[] } {
   const shown = childrenOf(request, 'NameID');
   const names = isElement(hidden) && isElement(hidden.NameID) ? [...shown, hidden.NameID] : shown;
-  if (names.length > 1) refuse('the message names several users');
+  if (names.length > 1) refuse('the message has several NameIDs');
   const subject = names[0]?._?.trim() ?? '';
-  if (subject === '' || subject.length > 255 || isUnstorable(subject))
-    refuse('the message has no usable name of the user');
+  if (subject === '' || subject.length > 255 || isUnstorable(subject)) refuse('the message has no usable NameID');
   const indexes = childrenOf(request, 'SessionIndex');
   if (indexes.length > MAX_SESSIONS) refuse('the message names too many sessions');
   // one that no session can have must not become none, which means all
@@ -100,5 +99,5 @@ function resultOf(response: XmlElement): { inResponseTo: string; isSuccess: bool
 
 function timeOf(element: XmlElement, name: string): number | null {
   const text = attribute(element, name);
-  return text === undefined ? null : (timestampOf(text) ?? refuse('the message has a time that is none'));
+  return text === undefined ? null : (timestampOf(text) ?? refuse('the message has an invalid time'));
 }

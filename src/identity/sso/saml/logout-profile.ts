@@ -112,6 +112,6 @@ function postedIn(fields: URLSearchParams): SentLogout {
   ) as [string[], string[], string[]];
   const [message] = [...requests, ...responses];
   if (message === undefined || requests.length + responses.length > 1 || states.length > 1)
-    throw new SsoRefusal('the form has not exactly one message');
+    throw new SsoRefusal('the form does not have exactly one message');
   return { name: requests.length === 1 ? 'SAMLRequest' : 'SAMLResponse', message, relayState: states[0] ?? '' };
 }

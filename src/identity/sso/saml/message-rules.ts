@@ -43,7 +43,7 @@ export function checkSignatures(elements: readonly OutlineElement[], signable: r
   for (const element of elements) checkAlgorithm(element);
   for (const signature of elements.filter(({ name }) => name === 'Signature')) {
     const { parent } = signature;
-    if (!parent || !signable.includes(parent.name)) refuse('a signature is in a place where none belongs');
+    if (!parent || !signable.includes(parent.name)) refuse('a signature is in a place where no signature is allowed');
     if (elements.filter((other) => other.name === 'Signature' && other.parent === parent).length > 1)
       refuse('an element has several signatures');
     const references = elements.filter(
@@ -87,14 +87,15 @@ export function checkResponse(
 ): ResponseFacts {
   const named = (name: string) => elements.filter((element) => element.name === name);
   const [root] = elements;
-  if (root?.name !== 'Response' || named('Response').length !== 1) refuse('the message is not one SAML response');
+  if (root?.name !== 'Response' || named('Response').length !== 1)
+    refuse('the message is not exactly one SAML response');
   const { attributes } = root!;
   if (attributes.Version !== '2.0') refuse('the response has another version of SAML');
   const codes = named('StatusCode').filter(({ parent }) => parent?.name === 'Status' && parent.parent === root);
   if (codes.length !== 1) refuse('the response has no status');
   if (codes[0]!.attributes.Value !== SUCCESS) refuse('the identity provider did not sign the user in');
   const assertions = [...named('Assertion'), ...named('EncryptedAssertion')];
-  if (assertions.length !== 1) refuse('the response has not exactly one assertion');
+  if (assertions.length !== 1) refuse('the response does not have exactly one assertion');
   if (assertions[0]!.parent !== root) refuse('the assertion is not directly in the response');
   checkSignatures(elements, ['Response', 'Assertion']);
   const isSigned = named('Signature').some(({ parent }) => parent === root);
@@ -102,14 +103,15 @@ export function checkResponse(
     refuse('the response is meant for another address');
   if ((attributes.InResponseTo ?? null) !== requestId) refuse('the response answers another request, or none');
   const issuers = named('Issuer').filter(({ parent }) => parent === root);
-  if (issuers.some(({ text }) => text.trim() !== issuer)) refuse('the response is of another identity provider');
+  if (issuers.some(({ text }) => text.trim() !== issuer)) refuse('the response is from another identity provider');
   return { isSigned, isEncrypted: assertions[0]!.name === 'EncryptedAssertion' };
 }
 
 /** The rules for an assertion that was encrypted. @throws SsoRefusal */
 export function checkDecrypted(elements: readonly OutlineElement[]): void {
   const inside = elements.filter(({ name }) => ['Assertion', 'EncryptedAssertion', 'Response'].includes(name));
-  if (elements[0]?.name !== 'Assertion' || inside.length !== 1) refuse('what was encrypted is not one assertion');
+  if (elements[0]?.name !== 'Assertion' || inside.length !== 1)
+    refuse('the encrypted part is not exactly one assertion');
   checkSignatures(elements, ['Assertion']);
   if (!elements.some(({ name }) => name === 'Signature')) refuse('the assertion is not signed');
 }

@@ -34,7 +34,7 @@ export interface RedirectedMessage {
  */
 export function verifiedRedirect(query: string, certificate: string): RedirectedMessage {
   const raw = parametersOf(query);
-  if (raw.has('SAMLRequest') === raw.has('SAMLResponse')) refuse('the address has not exactly one message');
+  if (raw.has('SAMLRequest') === raw.has('SAMLResponse')) refuse('the URL does not have exactly one message');
   const name = raw.has('SAMLRequest') ? 'SAMLRequest' : 'SAMLResponse';
   if (!raw.has('Signature')) refuse('the message is not signed');
   const hash = DIGESTS[textOf(raw, 'SigAlg')] ?? refuse('the message is signed with an algorithm that is not accepted');
@@ -45,7 +45,7 @@ export function verifiedRedirect(query: string, certificate: string): Redirected
     const { publicKey } = new X509Certificate(pem);
     return publicKey.asymmetricKeyType === 'rsa' && verify(hash, Buffer.from(content), publicKey, signature);
   };
-  if (!certificateBlocks(certificate).some(isOf)) refuse('a signature is not one of the identity provider');
+  if (!certificateBlocks(certificate).some(isOf)) refuse('the signature is not from the identity provider');
   return { name, message: textOf(raw, name), relayState: textOf(raw, 'RelayState') };
 }
 
@@ -55,7 +55,7 @@ function parametersOf(query: string): Map<Name, string> {
   for (const part of query.split('&')) {
     const name = NAMES.find((key) => part.startsWith(`${key}=`));
     if (name === undefined) continue;
-    if (found.has(name)) refuse('the address has a parameter twice');
+    if (found.has(name)) refuse('the URL has a parameter twice');
     found.set(name, part.slice(name.length + 1));
   }
   return found;
@@ -65,7 +65,7 @@ function textOf(raw: ReadonlyMap<Name, string>, name: Name): string {
   try {
     return decodeURIComponent((raw.get(name) ?? '').replaceAll('+', ' '));
   } catch {
-    return refuse('the address has a parameter that cannot be decoded');
+    return refuse('the URL has a parameter that cannot be decoded');
   }
 }
 

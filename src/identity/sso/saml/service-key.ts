@@ -43,8 +43,8 @@ export class ServiceKey {
     const [certificate] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/.exec(text) ?? [];
     if (privateKey === undefined || certificate === undefined || !belong(privateKey, certificate))
       throw new Error(
-        `The file ${this.#file} has no private key with its certificate. Restore it from a backup, or remove it: a ` +
-          'new key is made, and every SAML identity provider has to read the metadata again.',
+        `The file ${this.#file} has no private key with its certificate. Restore it from a backup, or remove it. ` +
+          'The service then creates a new key, and every SAML identity provider has to read the metadata again.',
       );
     return { privateKey, certificate };
   }

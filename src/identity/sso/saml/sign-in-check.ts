@@ -82,7 +82,7 @@ function refusalOf(error: unknown): SsoRefusal {
 }
 
 const REASONS: readonly (readonly [RegExp, string])[] = [
-  [/signature|signed|digest|transforms/i, 'a signature is not one of the identity provider'],
+  [/signature|signed|digest|transforms/i, 'the signature is not from the identity provider'],
   [/InResponseTo/, 'the assertion answers another request, or none'],
   [/confirmation|expired|not yet valid/i, 'the assertion has expired, or is not valid yet'],
   [/audience/i, 'the assertion is for another audience'],

@@ -1,6 +1,6 @@
 /** Sentences for `index_error`: none contains anything of the file. */
 export const extractionFailures = {
-  unreadable: 'The file is damaged, or is not what its type says.',
+  unreadable: 'The file is damaged or does not match its type.',
   encrypted: 'The file is encrypted.',
   too_large: 'The file is too large to be indexed: the limit is 32 MiB.',
   expands: 'The file unpacks to more than the limit of 100 times its size.',

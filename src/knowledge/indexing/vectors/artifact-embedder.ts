@@ -31,7 +31,7 @@ const WAIT_SECONDS = 10;
 
 const NAME = 'embed_artifact';
 /** What `index_error` says of an artifact whose text is indexed. */
-const NO_VECTORS = 'Only the words are indexed, and not what they mean.';
+const NO_VECTORS = 'Only the words are indexed, without embeddings.';
 
 /** The text of one version. */
 export interface EmbedJob {

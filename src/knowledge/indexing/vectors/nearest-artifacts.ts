@@ -158,7 +158,7 @@ export class NearestArtifacts {
     const isWhole = embedded.every((places) => places.modelId === modelId);
     if (!isWhole) return { artifacts, use: 'partial', reason: 'Some namespaces were embedded with other models.' };
     if (rows[0]?.isCut)
-      return { artifacts, use: 'partial', reason: `Of the chunks, ${MOST_SCANNED} were compared with the query.` };
+      return { artifacts, use: 'partial', reason: `Only ${MOST_SCANNED} of the chunks were compared with the query.` };
     return { artifacts, use: 'used', reason: null };
   }
 

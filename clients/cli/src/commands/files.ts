@@ -1,0 +1,110 @@
+import { createWriteStream, openAsBlob } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Command } from 'commander';
+import { UsageError } from '../failures.ts';
+import { show, table } from '../output.ts';
+import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
+
+const ARTIFACTS = '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts';
+const BAR = 30;
+
+/** Draws how far it is, in a terminal; nothing elsewhere. */
+function progressOf(bench: Workbench, what: string): (done: number, total: number) => void {
+  const { stderr } = bench.around;
+  if (!stderr.isTTY || bench.isJson) return () => undefined;
+  return (done, total) => {
+    const filled = Math.round((BAR * done) / Math.max(total, 1));
+    const bar = '#'.repeat(filled).padEnd(BAR, '.');
+    stderr.write(`\r${what} [${bar}] ${Math.round((100 * done) / Math.max(total, 1))}%${done >= total ? '\n' : ''}`);
+  };
+}
+
+async function upload(bench: Workbench, file: string, name: string | undefined): Promise<void> {
+  const found = await stat(file).catch((error: Error) => {
+    throw new UsageError(`${file} cannot be read: ${error.message}`);
+  });
+  if (!found.isFile()) throw new UsageError(`${file} is no file.`);
+  const fileName = path.basename(file);
+  const place = await bench.namespace();
+  const artifact = await bench.client.upload(place, await openAsBlob(file), {
+    fileName,
+    name: name ?? fileName,
+    onProgress: progressOf(bench, fileName),
+  });
+  show(bench, artifact, () => `Uploaded ${artifact.name}: ${artifact.artifact_id}`);
+}
+
+async function download(bench: Workbench, artifact_id: string, target: string | undefined): Promise<void> {
+  const response = await bench.client.download({ ...(await bench.namespace()), artifact_id });
+  const body = Readable.fromWeb(response.body as import('node:stream/web').ReadableStream);
+  if (target === undefined) return pipeline(body, bench.around.stdout, { end: false });
+  const total = Number(response.headers.get('content-length') ?? 0);
+  const draw = progressOf(bench, path.basename(target));
+  let done = 0;
+  body.on('data', (chunk: Buffer) => draw((done += chunk.length), total));
+  await pipeline(body, createWriteStream(target));
+  show(bench, { artifact_id, file: target, size_bytes: done }, () => `Wrote ${done} bytes to ${target}.`);
+}
+
+async function list(bench: Workbench): Promise<void> {
+  const found: { artifact_id: string; name: string; size_bytes: number; updated_at: string }[] = [];
+  for await (const one of bench.client.list(ARTIFACTS, { path: await bench.namespace() }))
+    found.push({
+      artifact_id: one.artifact_id,
+      name: one.name,
+      size_bytes: one.size_bytes,
+      updated_at: one.updated_at,
+    });
+  const head = ['ID', 'NAME', 'BYTES', 'CHANGED'];
+  show(bench, found, () =>
+    table(
+      head,
+      found.map((one) => [one.artifact_id, one.name, one.size_bytes, one.updated_at]),
+    ),
+  );
+}
+
+async function search(bench: Workbench, query: string, limit: number): Promise<void> {
+  const { data } = await bench.client.rest.POST(`${ARTIFACTS}/query`, {
+    params: { path: await bench.namespace() },
+    body: { query, limit },
+  });
+  const lines = data.results.map(({ artifact, score, matched_chunk }) => [
+    `${artifact.name}  ${artifact.artifact_id}  ${score.toFixed(2)}`,
+    matched_chunk && `  ${matched_chunk}`,
+  ]);
+  show(bench, data.results, () => lines.flat().filter(Boolean).join('\n') || 'Nothing was found.');
+}
+
+/** Adds `files`. */
+export function addFileCommands(program: Command, around: Surroundings): void {
+  const files = program.command('files').description('files and other artifacts of a namespace');
+  files
+    .command('list')
+    .description('list artifacts')
+    .action((_options, command: Command) => list(workbenchOf(command, around)));
+  files
+    .command('upload <file>')
+    .description('upload a file; after a broken connection it goes on where it was')
+    .option('--name <name>', 'name of the artifact; default: that of the file')
+    .action((file: string, options: { name?: string }, command: Command) =>
+      upload(workbenchOf(command, around), file, options.name),
+    );
+  files
+    .command('download <artifact>')
+    .description('download the file of an artifact, to stdout or a file')
+    .option('-o, --output <file>')
+    .action((id: string, options: { output?: string }, command: Command) =>
+      download(workbenchOf(command, around), id, options.output),
+    );
+  files
+    .command('search <query>')
+    .description('search the texts of artifacts')
+    .option('--limit <n>', 'number of results', Number, 5)
+    .action((query: string, options: { limit: number }, command: Command) =>
+      search(workbenchOf(command, around), query, options.limit),
+    );
+}

@@ -1,0 +1,64 @@
+import {
+  ApiError,
+  AuthenticationFailedError,
+  ConflictError,
+  ForbiddenError,
+  InvalidInputError,
+  NotFoundError,
+  PreconditionFailedError,
+  RateLimitedError,
+  UnavailableError,
+} from 'platform-management-client';
+
+/** A command that lacks something, or has something that it does not accept. */
+export class UsageError extends Error {}
+
+/** Exit codes. They are documented and do not change. */
+export const exitCodes = {
+  failed: 1,
+  usage: 2,
+  authentication: 3,
+  forbidden: 4,
+  notFound: 5,
+  conflict: 6,
+  invalidInput: 7,
+  unavailable: 8,
+} as const;
+
+const byClass: [abstract new (...given: never[]) => Error, number][] = [
+  [UsageError, exitCodes.usage],
+  [AuthenticationFailedError, exitCodes.authentication],
+  [ForbiddenError, exitCodes.forbidden],
+  [NotFoundError, exitCodes.notFound],
+  [ConflictError, exitCodes.conflict],
+  [PreconditionFailedError, exitCodes.conflict],
+  [InvalidInputError, exitCodes.invalidInput],
+  [RateLimitedError, exitCodes.unavailable],
+  [UnavailableError, exitCodes.unavailable],
+];
+
+/** The exit code for what a command threw. */
+export function exitCodeOf(error: unknown): number {
+  const known = byClass.find(([type]) => error instanceof type);
+  if (known) return known[1];
+  // `fetch` could not reach the service
+  return error instanceof TypeError && error.cause !== undefined ? exitCodes.unavailable : exitCodes.failed;
+}
+
+/** What went wrong, in one or a few lines for people. */
+export function messageOf(error: unknown): string {
+  if (error instanceof InvalidInputError)
+    return error.issues.map(({ loc, msg }) => `${loc.slice(1).join('.') || loc.join('.')}: ${msg}`).join('\n');
+  if (error instanceof ApiError) return error.message + (error.traceId ? `\nTrace id: ${error.traceId}` : '');
+  if (error instanceof TypeError && error.cause instanceof Error)
+    return `The service cannot be reached: ${error.cause.message || error.cause.name}`;
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The same for programs. */
+export function objectOf(error: unknown): object {
+  const message = messageOf(error);
+  if (!(error instanceof ApiError)) return { error: error instanceof UsageError ? 'USAGE' : 'FAILED', message };
+  const issues = error instanceof InvalidInputError ? { issues: error.issues } : {};
+  return { error: error.code, message: error.message, details: error.details, trace_id: error.traceId, ...issues };
+}

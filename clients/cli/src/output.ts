@@ -1,0 +1,35 @@
+import type { Workbench } from './workbench.ts';
+
+type Cell = string | number | boolean | null | undefined;
+
+/** Writes what a command found: as JSON for programs, otherwise as `human` says. */
+export function show(bench: Workbench, value: unknown, human: () => string): void {
+  const text = bench.isJson ? JSON.stringify(value) : human();
+  if (text !== '') bench.around.stdout.write(`${text}\n`);
+}
+
+/** A table with aligned columns. */
+export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const lines = [
+    head,
+    ...rows.map((row) => row.map((cell) => (cell === null || cell === undefined ? '-' : String(cell)))),
+  ];
+  const widths = head.map((_, at) => Math.max(...lines.map((line) => (line[at] ?? '').length)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, at) => cell.padEnd(widths[at]!))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** Reads all of stdin, without its last line break. */
+export async function readStdin(bench: Workbench): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of bench.around.stdin) parts.push(Buffer.from(part as Uint8Array));
+  return Buffer.concat(parts)
+    .toString('utf8')
+    .replace(/\r?\n$/, '');
+}

@@ -1,0 +1,48 @@
+import { Command } from 'commander';
+import { addFileCommands } from './commands/files.ts';
+import { addPlaceCommands } from './commands/places.ts';
+import { addRawCommands } from './commands/raw.ts';
+import { addRecipeCommands } from './commands/recipes.ts';
+import { addSecretCommands } from './commands/secrets.ts';
+import { addSessionCommands } from './commands/session.ts';
+import { addWatchCommands } from './commands/watch.ts';
+import type { Surroundings } from './workbench.ts';
+
+const HELP = `
+Variables: PLATFORM_URL, PLATFORM_TOKEN, PLATFORM_ORG, PLATFORM_WORKSPACE, PLATFORM_NAMESPACE, PLATFORM_PROFILE.
+An option wins over a variable, and a variable over the profile.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not allowed, 5 not found, 6 conflict,
+7 invalid input, 8 the service cannot answer.`;
+
+/** The program with all its commands. */
+export function programOf(around: Surroundings): Command {
+  const program = new Command('platform')
+    .description('The platform management API on the command line.')
+    .option('--profile <name>', 'profile to use')
+    .option('--url <url>', 'address of the service')
+    .option('--token <token>', 'API token; better: the variable PLATFORM_TOKEN')
+    .option('--org <id>', 'organization')
+    .option('--workspace <id>', 'workspace')
+    .option('--namespace <id>', 'namespace; default: default')
+    .option('--json', 'print JSON, ask nothing')
+    .addHelpText('after', HELP)
+    .enablePositionalOptions(false)
+    .showHelpAfterError('(add --help for what is possible)')
+    .configureOutput({
+      writeOut: (text) => void around.stdout.write(text),
+      writeErr: (text) => void around.stderr.write(text),
+    })
+    .exitOverride();
+  const add = [
+    addSessionCommands,
+    addPlaceCommands,
+    addSecretCommands,
+    addFileCommands,
+    addWatchCommands,
+    addRecipeCommands,
+    addRawCommands,
+  ];
+  for (const commands of add) commands(program, around);
+  return program;
+}

@@ -1,0 +1,147 @@
+import { isCancel, select } from '@clack/prompts';
+import type { Command } from 'commander';
+import { Client, Session } from 'platform-management-client';
+import { MeDocument } from 'platform-management-client/documents';
+import { UsageError } from './failures.ts';
+import { type Profile, Profiles } from './profiles.ts';
+
+/** Options that every command accepts. */
+export interface Globals {
+  profile?: string;
+  url?: string;
+  token?: string;
+  org?: string;
+  workspace?: string;
+  namespace?: string;
+  json?: boolean;
+}
+
+/** Where a command runs. */
+export interface Surroundings {
+  env: NodeJS.ProcessEnv;
+  stdin: NodeJS.ReadStream;
+  stdout: NodeJS.WriteStream;
+  stderr: NodeJS.WriteStream;
+}
+
+interface Choice {
+  value: string;
+  label: string;
+}
+
+/** What a command works with: the client, and the place. An option wins over a variable, and that over the profile. */
+export class Workbench {
+  readonly profiles: Profiles;
+  readonly profileName: string;
+  readonly around: Surroundings;
+  readonly isJson: boolean;
+  readonly #globals: Globals;
+  readonly #profile: Profile | undefined;
+  #client: Client | undefined;
+
+  constructor(globals: Globals, around: Surroundings) {
+    const { env } = around;
+    this.around = around;
+    this.#globals = globals;
+    this.isJson = globals.json ?? false;
+    this.profiles = new Profiles(env);
+    this.profileName = globals.profile ?? env.PLATFORM_PROFILE ?? this.profiles.current;
+    this.#profile = this.profiles.get(this.profileName);
+  }
+
+  /** Whether somebody can be asked. */
+  get isInteractive(): boolean {
+    return !this.isJson && (this.around.stdin.isTTY ?? false) && (this.around.stdout.isTTY ?? false);
+  }
+
+  get url(): string {
+    const url = this.#globals.url ?? this.around.env.PLATFORM_URL ?? this.#profile?.url;
+    if (!url) throw new UsageError('Missing: --url, the address of the service. Or sign in: platform login');
+    return url;
+  }
+
+  /** How the caller is signed in: what `whoami` says. */
+  get source(): 'option' | 'environment' | 'profile' | 'none' {
+    if (this.#globals.token !== undefined) return 'option';
+    if (this.around.env.PLATFORM_TOKEN) return 'environment';
+    return this.#profile?.token || this.#profile?.session ? 'profile' : 'none';
+  }
+
+  get client(): Client {
+    this.#client ??= new Client({ url: this.url, ...this.#credentials() });
+    return this.#client;
+  }
+
+  async org(): Promise<string> {
+    const given = this.#globals.org ?? this.around.env.PLATFORM_ORG ?? this.#profile?.org;
+    return given ?? this.#chosen('org', 'Which organization?', () => this.organizations());
+  }
+
+  async workspace(): Promise<{ org_id: string; workspace_id: string }> {
+    const org_id = await this.org();
+    const given = this.#globals.workspace ?? this.around.env.PLATFORM_WORKSPACE ?? this.#profile?.workspace;
+    const workspace_id = given ?? (await this.#chosen('workspace', 'Which workspace?', () => this.workspaces(org_id)));
+    return { org_id, workspace_id };
+  }
+
+  async namespace(): Promise<{ org_id: string; workspace_id: string; namespace_id: string }> {
+    const given = this.#globals.namespace ?? this.around.env.PLATFORM_NAMESPACE ?? this.#profile?.namespace;
+    return { ...(await this.workspace()), namespace_id: given ?? 'default' };
+  }
+
+  async organizations(): Promise<Choice[]> {
+    const { me } = await this.client.query(MeDocument, {});
+    return me.organizations.nodes.map(({ id, name }) => ({ value: id, label: name }));
+  }
+
+  async workspaces(org_id: string): Promise<Choice[]> {
+    const choices: Choice[] = [];
+    for await (const { workspace_id, name } of this.client.list('/v1/orgs/{org_id}/workspaces', { path: { org_id } }))
+      choices.push({ value: workspace_id, label: name });
+    return choices;
+  }
+
+  /** Keeps where the caller works. */
+  remember(place: Pick<Profile, 'org' | 'workspace' | 'namespace'>): void {
+    if (!this.#profile) throw new UsageError('There is no profile to keep it in. Sign in first: platform login');
+    this.profiles.update(this.profileName, place);
+  }
+
+  async #chosen(option: string, message: string, choices: () => Promise<Choice[]>): Promise<string> {
+    // without an address, the place does not matter yet
+    if (!this.isInteractive && this.url) throw new UsageError(`Missing: --${option}`);
+    const options = await choices();
+    if (options.length === 0) throw new UsageError(`There is no ${option} that you may use.`);
+    if (options.length === 1) return options[0]!.value;
+    const answer = await select({ message, options });
+    if (isCancel(answer)) throw new UsageError(`Missing: --${option}`);
+    return answer;
+  }
+
+  #credentials(): { credentials?: string | Session } {
+    const token = this.#globals.token ?? this.around.env.PLATFORM_TOKEN ?? this.#profile?.token;
+    if (token) return { credentials: token };
+    const { session } = this.#profile ?? {};
+    if (!session) return {};
+    const expires_in = Math.floor((session.expires_at - Date.now()) / 1_000);
+    return {
+      credentials: new Session({
+        url: this.url,
+        tokens: { ...session, expires_in },
+        onTokens: (tokens) => this.profiles.update(this.profileName, { session: storedSession(tokens) }),
+      }),
+    };
+  }
+}
+
+/** Tokens with the time of their expiry: a later command does not know when they were given. */
+export const storedSession = (tokens: ConstructorParameters<typeof Session>[0]['tokens']) => ({
+  access_token: tokens.access_token,
+  refresh_token: tokens.refresh_token,
+  expires_in: tokens.expires_in,
+  expires_at: Date.now() + tokens.expires_in * 1_000,
+});
+
+/** The workbench of the command that runs. */
+export const workbenchOf = (command: Command, around: Surroundings): Workbench =>
+  new Workbench(command.optsWithGlobals<Globals>(), around);

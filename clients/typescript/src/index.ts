@@ -1,0 +1,21 @@
+export { Client, type ClientOptions } from './client.ts';
+export { bearer, type Credentials, Session, type SessionTokens } from './credentials.ts';
+export {
+  ApiError,
+  AuthenticationFailedError,
+  ConflictError,
+  errorOf,
+  ForbiddenError,
+  type InputIssue,
+  InvalidInputError,
+  NotFoundError,
+  PreconditionFailedError,
+  RateLimitedError,
+  UnavailableError,
+} from './errors.ts';
+export type { EventsOptions, ReceivedEvent, WorkspaceEvent } from './events.ts';
+export type { Artifact, ByteRange, NamespacePlace, UploadOptions } from './files.ts';
+export type { components, operations, paths } from './generated/rest.ts';
+export type { Document } from './graphql.ts';
+export type { ItemOf, ListParameters, ListPath } from './pages.ts';
+export type { Answer, Rest } from './rest.ts';

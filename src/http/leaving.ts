@@ -1,0 +1,48 @@
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
+import type { FastifyInstance } from 'fastify';
+
+/** A turn of the event loop that is no longer took in all connections that wait, and none since. */
+const SHORT_TURN_MS = 0.3;
+const MOST_TURNS = 1_000;
+
+/** How a node goes: before it takes no more, it lets proxies know. */
+export interface Leaving {
+  readonly hasBegun: boolean;
+  /** Goes on answering for so long. Proxies learn from `/readyz`, and send no second request over a connection. */
+  begin(seconds: number): Promise<void>;
+}
+
+/** Adds to answers of a server that is about to close that their connection ends. */
+export function addLeaving(server: FastifyInstance): Leaving {
+  let hasBegun = false;
+  server.addHook('preClose', async () => {
+    hasBegun = true;
+  });
+  server.addHook('onSend', (_request, reply, _payload, done) => {
+    if (hasBegun) reply.header('connection', 'close');
+    done();
+  });
+  return {
+    get hasBegun() {
+      return hasBegun;
+    },
+    async begin(seconds) {
+      hasBegun = true;
+      await delay(seconds * 1_000);
+    },
+  };
+}
+
+/**
+ * Closes the listening socket right after a short turn of the event loop. A connection that waits in its queue then
+ * would be reset, and a proxy could not know whether its request was read. To be called after every other `preClose`.
+ */
+export function closeInQuiet(server: FastifyInstance): void {
+  server.addHook('preClose', async () => {
+    for (let turns = 0; turns < MOST_TURNS; turns++) {
+      const began = performance.now();
+      await turn();
+      if (performance.now() - began < SHORT_TURN_MS) return;
+    }
+  });
+}

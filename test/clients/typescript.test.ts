@@ -1,0 +1,342 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import {
+  ApiError,
+  bearer,
+  Client,
+  ConflictError,
+  ForbiddenError,
+  InvalidInputError,
+  NotFoundError,
+  Session,
+  type SessionTokens,
+} from 'platform-management-client';
+import { MeDocument, WorkspaceEventsDocument, WorkspacesDocument } from 'platform-management-client/documents';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import { startOwnApp, type TestApp } from '../support/app.ts';
+import { type Person, register } from '../support/person.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const WORKSPACES = '/v1/orgs/{org_id}/workspaces';
+const WORKSPACE = '/v1/orgs/{org_id}/workspaces/{workspace_id}';
+const SECRETS = '/v1/orgs/{org_id}/secrets';
+
+let app: TestApp;
+let url: string;
+let ann: Person;
+beforeAll(async () => {
+  app = await startOwnApp();
+  url = await app.listen();
+  ann = await register(app, { name: 'ann' });
+});
+afterAll(() => app.close());
+
+const clientOf = (person: Person, more: object = {}) =>
+  new Client({ url, credentials: person.accessToken, webSocket: WebSocket, ...more });
+const placeOf = (person: Person) => ({ org_id: person.orgId, workspace_id: person.workspaceId });
+
+/** Something between a client and the service: the first requests that `broken` says are answered by it. */
+async function between(broken: (method: string, path: string, nth: number) => 'hide' | number | null) {
+  const seen: { method: string; path: string; key: string | undefined }[] = [];
+  const server: Server = createServer((request, response) => void answered(request, response));
+  const answered = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await request.reduce<Buffer>((all, chunk: Buffer) => Buffer.concat([all, chunk]), Buffer.alloc(0));
+    const { method = 'GET', url: path = '/', headers } = request;
+    seen.push({ method, path, key: headers['idempotency-key'] as string | undefined });
+    const fault = broken(method, path, seen.filter((one) => one.method === method && one.path === path).length);
+    if (typeof fault === 'number') return void response.writeHead(fault, { 'retry-after': '0' }).end();
+    const { host: _host, connection: _connection, 'content-length': _length, ...sent } = headers;
+    const answer = await fetch(url + path, {
+      method,
+      headers: sent as Record<string, string>,
+      ...(body.length > 0 && { body: new Uint8Array(body) }),
+    });
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    // it was done, and the answer is lost
+    if (fault === 'hide') return void request.socket.destroy();
+    response
+      .writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' })
+      .end(bytes);
+  };
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+test('calls give the body of the success and the response, with the types of the operation', async () => {
+  const { rest } = clientOf(ann);
+  const path = { org_id: ann.orgId };
+  const { data, response } = await rest.POST(WORKSPACES, {
+    params: { path },
+    body: { organization_id: ann.orgId, name: 'Research' },
+  });
+  expect([data.name, response.status, response.headers.get('etag')]).toEqual(['Research', 201, '"1"']);
+  const at = { path: { ...path, workspace_id: data.workspace_id }, header: { 'if-match': '"1"' } };
+  expect((await rest.PUT(WORKSPACE, { params: at, body: { name: 'Renamed' } })).data.name).toBe('Renamed');
+  await expect(rest.PUT(WORKSPACE, { params: at, body: { name: 'Late' } })).rejects.toMatchObject({
+    name: 'PreconditionFailedError',
+    details: { current_version: 2 },
+  });
+});
+
+test('refusals are errors of their class, with code, status, details and trace id', async () => {
+  const { rest } = clientOf(ann);
+  const path = { org_id: ann.orgId };
+  const none = rest.GET(WORKSPACE, { params: { path: { ...path, workspace_id: 'ws_none' } } });
+  const error = await none.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(NotFoundError);
+  expect(error).toBeInstanceOf(ApiError);
+  expect(error).toMatchObject({ status: 404, code: 'RESOURCE_NOT_FOUND', details: { resource_id: 'ws_none' } });
+  expect((error as ApiError).traceId).toMatch(/^[0-9a-f-]{16,}$/);
+
+  const bad = rest.POST(WORKSPACES, { params: { path }, body: { organization_id: ann.orgId, name: '' } });
+  await expect(bad).rejects.toBeInstanceOf(InvalidInputError);
+  await expect(bad).rejects.toMatchObject({ issues: [{ loc: ['body', 'name'], type: 'string_too_short' }] });
+
+  const NAMESPACES = '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces';
+  const namespace = { params: { path: placeOf(ann) }, body: { name: 'Twice', slug: 'twice' } };
+  await rest.POST(NAMESPACES, namespace);
+  await expect(rest.POST(NAMESPACES, namespace)).rejects.toBeInstanceOf(ConflictError);
+
+  const bob = await register(app, { name: 'bob' });
+  await expect(rest.GET(WORKSPACES, { params: { path: { org_id: bob.orgId } } })).rejects.toBeInstanceOf(
+    ForbiddenError,
+  );
+  const anonymous = new Client({ url });
+  await expect(anonymous.rest.GET(WORKSPACES, { params: { path } })).rejects.toMatchObject({
+    name: 'AuthenticationFailedError',
+    status: 401,
+  });
+});
+
+test('a list is read page by page, however many there are', async () => {
+  const carl = await register(app, { name: 'carl' });
+  const client = clientOf(carl);
+  for (let n = 1; n <= 5; n++)
+    await client.rest.POST(WORKSPACES, {
+      params: { path: { org_id: carl.orgId } },
+      body: { organization_id: carl.orgId, name: `W${n}` },
+    });
+  const names: string[] = [];
+  for await (const { name } of client.list(WORKSPACES, { path: { org_id: carl.orgId }, query: { limit: 2 } }))
+    names.push(name);
+  expect(names).toEqual(['W5', 'W4', 'W3', 'W2', 'W1', 'Default workspace']);
+});
+
+test('a POST whose answer is lost is sent again with the same key, and done once', async () => {
+  const proxy = await between((method, _path, nth) => (method === 'POST' && nth === 1 ? 'hide' : null));
+  try {
+    const dora = await register(app, { name: 'dora' });
+    const client = new Client({ url: proxy.url, credentials: dora.accessToken });
+    const path = { org_id: dora.orgId };
+    const body = { name: 'once', secret_type: 'api_key' as const, value: { api_key: 'k' } };
+    const { data } = await client.rest.POST(SECRETS, { params: { path }, body });
+    const keys = proxy.seen.filter(({ method }) => method === 'POST').map(({ key }) => key);
+    expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+    const rows = await app.database.pool.query('select id from secrets where org_id = $1', [dora.orgId]);
+    expect(rows.rows).toEqual([{ id: data.secret_id }]);
+  } finally {
+    proxy.close();
+  }
+});
+
+test('a change that is no POST is not sent again after its answer is lost; what was refused at once is', async () => {
+  const proxy = await between((method, _path, nth) => {
+    if (method === 'PUT') return 'hide';
+    return method === 'GET' && nth <= 2 ? 503 : null;
+  });
+  try {
+    const client = new Client({ url: proxy.url, credentials: ann.accessToken });
+    const params = { path: placeOf(ann) };
+    await expect(client.rest.PUT(WORKSPACE, { params, body: { name: 'Once' } })).rejects.toBeInstanceOf(TypeError);
+    expect(proxy.seen.filter(({ method }) => method === 'PUT')).toHaveLength(1);
+    expect((await client.rest.GET(WORKSPACE, { params })).data.name).toBe('Once');
+    expect(proxy.seen.filter(({ method }) => method === 'GET')).toHaveLength(3);
+  } finally {
+    proxy.close();
+  }
+});
+
+test('a session refreshes its tokens once, however many requests find the old one refused', async () => {
+  const eve = await register(app, { name: 'eve' });
+  const proxy = await between(() => null);
+  try {
+    const kept: SessionTokens[] = [];
+    const session = new Session({
+      url: proxy.url,
+      // refused by the service, and not known to be old
+      tokens: { access_token: 'worn.out.token', refresh_token: eve.refreshToken, expires_in: 1_800 },
+      onTokens: (tokens) => void kept.push(tokens),
+    });
+    const client = new Client({ url: proxy.url, credentials: session });
+    const params = { path: { org_id: eve.orgId } };
+    const answers = await Promise.all(Array.from({ length: 8 }, () => client.rest.GET(WORKSPACES, { params })));
+    expect(answers.map(({ data }) => data.total)).toEqual(Array(8).fill(1));
+    expect(proxy.seen.filter(({ path }) => path === '/v1/auth/refresh')).toHaveLength(1);
+    expect(kept).toMatchObject([{ access_token: expect.any(String) as string }]);
+    const { email } = (await client.query(MeDocument, {})).me;
+    expect(email).toBe(eve.email);
+  } finally {
+    proxy.close();
+  }
+});
+
+test('a session that has ended is an authentication error, and is asked once', async () => {
+  const proxy = await between(() => null);
+  try {
+    const tokens = { access_token: 'worn.out.token', refresh_token: 'no such token', expires_in: 1_800 };
+    const client = new Client({ url: proxy.url, credentials: new Session({ url: proxy.url, tokens }) });
+    const asked = client.rest.GET(WORKSPACES, { params: { path: { org_id: ann.orgId } } });
+    await expect(asked).rejects.toMatchObject({ name: 'AuthenticationFailedError' });
+    expect(proxy.seen.map(({ path }) => path.split('/').at(-1))).toEqual(['workspaces', 'refresh']);
+  } finally {
+    proxy.close();
+  }
+});
+
+test('GraphQL documents have types, and their errors are those of REST', async () => {
+  const client = clientOf(ann);
+  const { workspaces } = await client.query(WorkspacesDocument, { orgId: ann.orgId, first: 1 });
+  expect(workspaces.nodes).toHaveLength(1);
+  await expect(client.query(WorkspacesDocument, { orgId: 'org_none', first: 1 })).rejects.toBeInstanceOf(
+    ForbiddenError,
+  );
+  await expect(client.query(WorkspacesDocument, { orgId: ann.orgId, first: 0 })).rejects.toMatchObject({
+    name: 'InvalidInputError',
+    issues: [{ loc: ['first'], type: 'greater_than_equal' }],
+  });
+  const secret = `mutation ($org: ID!, $input: CreateSecretInput!) { createSecret(orgId: $org, input: $input) { id } }`;
+  const input = { name: 'same', secretType: 'api_key', value: { api_key: 'k' } };
+  await client.query(secret, { org: ann.orgId, input });
+  await expect(client.query(secret, { org: ann.orgId, input: { ...input, secretType: 'No' } })).rejects.toBeInstanceOf(
+    ApiError,
+  );
+  await expect(client.query('{ nothing }', {})).rejects.toMatchObject({ code: 'GRAPHQL_VALIDATION_FAILED' });
+});
+
+const renamed = (name: string) => clientOf(ann).rest.PUT(WORKSPACE, { params: { path: placeOf(ann) }, body: { name } });
+
+test('events go on without a gap or a repeat when connections break, over REST', async () => {
+  let connections = 0;
+  const cut: AbortController[] = [];
+  // a network that can be cut off: the response ends in the middle
+  const fetchThatBreaks: typeof fetch = async (input, init) => {
+    const response = await fetch(input as Request, init);
+    if (!response.headers.get('content-type')?.includes('event-stream')) return response;
+    connections++;
+    const breaks = new AbortController();
+    cut.push(breaks);
+    const through = new TransformStream();
+    void response.body!.pipeTo(through.writable, { signal: breaks.signal }).catch(() => undefined);
+    return new Response(through.readable, { status: response.status, headers: response.headers });
+  };
+  const client = clientOf(ann, { fetch: fetchThatBreaks });
+  const stop = new AbortController();
+  const seen: string[] = [];
+  let isConnected = 0;
+  const reading = (async () => {
+    for await (const { event } of client.events(placeOf(ann), { signal: stop.signal })) {
+      if (event.type === 'connected') isConnected++;
+      if (event.type === 'workspace.updated') seen.push(event.event_id);
+    }
+  })().catch((error: unknown) => error);
+  await waitUntil(() => isConnected === 1);
+  await renamed('One');
+  await waitUntil(() => seen.length === 1);
+  cut[0]!.abort(new TypeError('terminated'));
+  await renamed('Two');
+  await renamed('Three');
+  await waitUntil(() => seen.length === 3);
+  expect([new Set(seen).size, connections]).toEqual([3, 2]);
+  stop.abort(new Error('enough'));
+  expect(await reading).toMatchObject({ message: 'enough' });
+}, 60_000);
+
+test('events end when the service says that there will be none any more', async () => {
+  const fay = await register(app, { name: 'fay' });
+  const client = clientOf(fay);
+  const path = { org_id: fay.orgId };
+  const { data } = await client.rest.POST(WORKSPACES, {
+    params: { path },
+    body: { organization_id: fay.orgId, name: 'W' },
+  });
+  const place = { ...path, workspace_id: data.workspace_id };
+  const types: string[] = [];
+  for await (const { event } of client.events(place)) {
+    types.push(event.type);
+    if (event.type === 'connected') await client.rest.DELETE(WORKSPACE, { params: { path: place } });
+  }
+  expect(types.at(-1)).toBe('stream.closing');
+}, 60_000);
+
+test('a subscription follows events over one socket', async () => {
+  const client = clientOf(ann);
+  const variables = { orgId: ann.orgId, workspaceId: ann.workspaceId, types: ['workspace.*'] };
+  const events = client.subscribe(WorkspaceEventsDocument, variables);
+  const next = events.next();
+  // the subscription begins at some time: what is changed until then is not its business
+  let isThere = false;
+  void next.then(() => (isThere = true));
+  for (let n = 0; !isThere; n++) {
+    await renamed(`Live ${n}`);
+    await waitUntil(() => true);
+  }
+  expect((await next).value?.workspaceEvents).toMatchObject({ type: 'workspace.updated', resourceId: ann.workspaceId });
+  await events.return();
+  await client.close();
+}, 60_000);
+
+test('a file is sent in pieces, goes on after a broken connection, and is read back in parts', async () => {
+  const bytes = randomBytes(300_000);
+  const client = clientOf(ann);
+  const place = { ...placeOf(ann), namespace_id: 'default' };
+  const progress: number[] = [];
+  const sent: string[] = [];
+  // the second piece arrives and its answer is lost, the third does not arrive at first
+  const fetchThatBreaks: typeof fetch = async (input, init) => {
+    if (init?.method === 'PATCH') sent.push(new Headers(init.headers).get('upload-offset')!);
+    if (init?.method === 'PATCH' && sent.length === 3) throw new TypeError('fetch failed');
+    const response = await fetch(input, init);
+    if (init?.method === 'PATCH' && sent.length === 2) throw new TypeError('terminated');
+    return response;
+  };
+  const artifact = await clientOf(ann, { fetch: fetchThatBreaks }).upload(place, new Blob([bytes]), {
+    fileName: 'data.bin',
+    name: 'Data',
+    pieceBytes: 100_000,
+    onProgress: (done) => void progress.push(done),
+  });
+  expect([progress, sent]).toEqual([
+    [100_000, 200_000, 300_000],
+    ['0', '100000', '200000', '200000'],
+  ]);
+  expect(artifact).toMatchObject({ name: 'Data', size_bytes: 300_000 });
+  const at = { ...place, artifact_id: artifact.artifact_id };
+  const whole = Buffer.from(await (await client.download(at)).arrayBuffer());
+  expect(createHash('sha256').update(whole).digest('hex')).toBe(createHash('sha256').update(bytes).digest('hex'));
+  const part = await client.download(at, { from: 10, to: 19 });
+  expect([part.status, Buffer.from(await part.arrayBuffer())]).toEqual([206, bytes.subarray(10, 20)]);
+  await expect(client.download(at, { from: 400_000 })).rejects.toMatchObject({ code: 'RANGE_NOT_SATISFIABLE' });
+  const empty = client.upload(place, new Blob([]), { fileName: 'empty.txt', name: 'Empty' });
+  await expect(empty).rejects.toMatchObject({ issues: [{ loc: ['body', 'size_bytes'] }] });
+});
+
+test('a header that the caller sets is theirs', async () => {
+  const client = new Client({ url: `${url}/`, credentials: bearer('nonsense') });
+  const { data } = await client.rest.GET(WORKSPACES, {
+    params: { path: { org_id: ann.orgId } },
+    headers: { authorization: `Bearer ${ann.accessToken}` },
+  });
+  expect(data.workspaces.length).toBeGreaterThan(0);
+});

@@ -1,0 +1,224 @@
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { JobQueue, type NewJob } from '../../../src/data/job-queue.ts';
+import type { Task } from '../../../src/kernel/tasks.ts';
+import { Jobs } from '../../../src/platform/jobs/jobs.ts';
+import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { quietLogger } from '../../support/quiet-logger.ts';
+import { waitFor, waitUntil } from '../../support/wait.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const CROWD = 10_000;
+/** Of a node, for tasks that have no workers of their own. */
+const WORKERS = 4;
+
+let server: TestDatabase;
+let database: Database;
+const nodes: Jobs[] = [];
+beforeAll(async () => {
+  server = await createTestDatabase();
+  database = openDatabase({ url: server.url, poolSize: 10, logger: quietLogger });
+});
+afterEach(async () => {
+  await Promise.all(nodes.splice(0).map((node) => node.stop()));
+  await database.pool.query('delete from jobs._private_jobs');
+});
+afterAll(async () => {
+  await database.close();
+  await server.drop();
+});
+
+type Of = { of: string; n?: number };
+
+/** The queue of a node's changes; the node runs nothing before it starts. */
+function nodeWith(...tasks: Task[]): { queue: JobQueue; start(): void } {
+  const queue = new JobQueue();
+  queue.declare(tasks);
+  const onFault = (error: unknown) => {
+    throw error;
+  };
+  const jobs = new Jobs({ pool: database.pool, tasks, logger: quietLogger, onFault, pollMs: 50 });
+  queue.onAdded(() => jobs.wake());
+  return {
+    queue,
+    start() {
+      nodes.push(jobs);
+      jobs.start();
+    },
+  };
+}
+
+async function add(queue: JobQueue, jobs: readonly NewJob[]): Promise<void> {
+  const { text, values } = queue.insertion(jobs);
+  await database.pool.query(text, values);
+  queue.added();
+}
+const jobsOf = (task: Task, of: string, count: number): NewJob[] =>
+  Array.from({ length: count }, (_, n) => ({ task, payload: { of, n }, turnOf: of }));
+
+/** A task that records whose jobs it has run, in their order. */
+const recording = (order: string[], more: Partial<Task<Of>> = {}): Task =>
+  ({ name: 'work', tries: 3, run: async ({ of }: Of) => order.push(of), ...more }) as Task;
+
+const untilAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve());
+  });
+
+const placesOf = async (of: string): Promise<number[]> =>
+  (
+    await database.pool.query<{ priority: number }>(
+      `select priority from jobs._private_jobs where payload->>'of' = $1 order by id`,
+      [of],
+    )
+  ).rows.map(({ priority }) => priority);
+
+it('the next job of a tenant waits for no crowd of another, from whichever node it comes', async () => {
+  const order: string[] = [];
+  const task = recording(order);
+  const [one, other] = [nodeWith(task), nodeWith(task)];
+  await add(one.queue, jobsOf(task, 'a', CROWD));
+  await add(other.queue, jobsOf(task, 'b', 1));
+  one.start();
+  await waitUntil(() => order.includes('b'));
+  expect(order.indexOf('b')).toBeLessThanOrEqual(WORKERS);
+});
+
+it('not after the crowd has waited for long, either', async () => {
+  const order: string[] = [];
+  let addedAt = -1;
+  const task = recording(order, {
+    run: async ({ of }) => {
+      order.push(of);
+      if (order.length !== 200) return;
+      await add(queue, jobsOf(task, 'b', 1));
+      addedAt = order.length;
+    },
+  });
+  const { queue, start } = nodeWith(task);
+  await add(queue, jobsOf(task, 'a', CROWD));
+  start();
+  await waitUntil(() => order.includes('b'));
+  expect(order.indexOf('b') - addedAt).toBeLessThanOrEqual(WORKERS);
+});
+
+it('tenants have equal turns, whatever each has waiting', async () => {
+  const order: string[] = [];
+  const task = recording(order, { atOnce: 1 });
+  const { queue, start } = nodeWith(task);
+  await add(queue, jobsOf(task, 'a', 30));
+  await add(queue, [...jobsOf(task, 'b', 10), ...jobsOf(task, 'c', 20)]);
+  start();
+  await waitUntil(() => order.length === 60);
+  const rounds = (from: number, to: number, size: number) =>
+    Array.from({ length: (to - from) / size }, (_, n) =>
+      order
+        .slice(from + n * size, from + (n + 1) * size)
+        .toSorted()
+        .join(''),
+    );
+  expect(rounds(0, 30, 3)).toEqual(Array.from({ length: 10 }, () => 'abc'));
+  expect(rounds(30, 50, 2)).toEqual(Array.from({ length: 10 }, () => 'ac'));
+  expect(rounds(50, 60, 1)).toEqual(Array.from({ length: 10 }, () => 'a'));
+});
+
+it('who always has a new job does not keep others from their turns', async () => {
+  const order: string[] = [];
+  const task = recording(order, {
+    atOnce: 1,
+    run: async ({ of }) => {
+      order.push(of);
+      if (of === 'b' && order.length < 60) await add(queue, jobsOf(task, 'b', 2));
+    },
+  });
+  const { queue, start } = nodeWith(task);
+  await add(queue, [...jobsOf(task, 'a', 20), ...jobsOf(task, 'b', 1)]);
+  start();
+  await waitUntil(() => order.filter((of) => of === 'a').length === 20);
+  expect(order.lastIndexOf('a')).toBeLessThanOrEqual(41);
+});
+
+it('a job that failed is tried again at its place, before the crowd that came later', async () => {
+  const order: string[] = [];
+  let hasFailed = false;
+  const task = recording(order, {
+    atOnce: 1,
+    run: async ({ of }) => {
+      if (of === 'b' && !hasFailed) {
+        hasFailed = true;
+        await database.pool.query(`create function jobs.at_once() returns trigger language plpgsql as $$
+          begin if new.attempts = 1 and new.last_error is not null then new.run_at := now(); end if; return new; end $$;
+          create trigger at_once before update on jobs._private_jobs for each row execute function jobs.at_once()`);
+        throw new Error('busy');
+      }
+      order.push(of);
+    },
+  });
+  const { queue, start } = nodeWith(task);
+  await add(queue, jobsOf(task, 'a', 300));
+  await add(queue, jobsOf(task, 'b', 1));
+  start();
+  await waitUntil(() => order.includes('b'));
+  await database.pool.query('drop trigger at_once on jobs._private_jobs; drop function jobs.at_once()');
+  expect(order.indexOf('b')).toBeLessThanOrEqual(3);
+});
+
+it('work that runs once at a time keeps no other work waiting, nor is kept', async () => {
+  const order: string[] = [];
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const slow = recording(order, { name: 'slow', atOnce: 1, run: () => held });
+  const quick = recording(order, { name: 'quick' });
+  const { queue, start } = nodeWith(slow, quick);
+  await add(queue, jobsOf(slow, 'a', 100));
+  start();
+  await waitFor(async () =>
+    expect((await database.pool.query('select 1 from jobs._private_jobs where locked_at is not null')).rowCount).toBe(
+      1,
+    ),
+  );
+  await add(queue, jobsOf(quick, 'a', 50));
+  await waitUntil(() => order.length === 50);
+  release();
+});
+
+it('a job that replaces a waiting one keeps its place', async () => {
+  const task = recording([]);
+  const { queue } = nodeWith(task);
+  const keyed = (of: string): NewJob => ({ task, payload: { of }, turnOf: 'a', key: 'k' });
+  await add(queue, [keyed('first'), ...jobsOf(task, 'a', 3)]);
+  await add(queue, [keyed('again')]);
+  expect([await placesOf('again'), await placesOf('a')]).toEqual([[0], [1, 2, 3]]);
+});
+
+it('more jobs than there are places are numbered anew when the first are done', async () => {
+  const task = recording([], { atOnce: 1, run: (_payload, { signal }) => untilAborted(signal) });
+  const { queue, start } = nodeWith(task);
+  await add(queue, jobsOf(task, 'a', 30_005));
+  expect((await placesOf('a')).slice(-5)).toEqual(Array.from({ length: 5 }, () => 30_000));
+  await database.pool.query('delete from jobs._private_jobs where priority < 100');
+  start();
+  await waitUntil(async () => {
+    const places = await placesOf('a');
+    return new Set(places).size === places.length;
+  });
+});
+
+it('a job costs one statement, which looks at few rows, however many wait', async () => {
+  const task = recording([]);
+  const { queue } = nodeWith(task);
+  await add(queue, jobsOf(task, 'a', CROWD));
+  await database.pool.query('analyze jobs._private_jobs');
+  const { text, values } = queue.insertion(jobsOf(task, 'b', 1));
+  const { rows } = await database.pool.query<{ 'QUERY PLAN': string }>(
+    `explain (analyze, buffers, timing off) ${text}`,
+    values,
+  );
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).not.toMatch(/Seq Scan on _private_jobs/);
+  expect(plan).toContain('jobs_front_index');
+  expect(plan).toContain('jobs_turn_index');
+});
