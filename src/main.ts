@@ -57,12 +57,12 @@ interface Start {
 }
 
 /** Where the database is: as requests reach it, and past a pooler. */
-interface DatabasePlace {
+interface DatabaseUrls {
   url: string;
   directUrl: string;
 }
 
-async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<DatabasePlace> {
+async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<DatabaseUrls> {
   if (config.databaseUrl) {
     const place = { url: config.databaseUrl, directUrl: config.databaseDirectUrl ?? config.databaseUrl };
     steps.begin('connecting to the database');
@@ -77,7 +77,7 @@ async function provideDatabase({ config, logger, shutdown, steps }: Start): Prom
   return { url: embedded.url, directUrl: embedded.url };
 }
 
-async function migrateDatabase({ directUrl }: DatabasePlace, { steps }: Start): Promise<void> {
+async function migrateDatabase({ directUrl }: DatabaseUrls, { steps }: Start): Promise<void> {
   let isTold = false;
   await migrate(directUrl, migrationsDir, (progress) => {
     if (!isTold) steps.begin('migrating the database', progress);
@@ -87,7 +87,7 @@ async function migrateDatabase({ directUrl }: DatabasePlace, { steps }: Start): 
 }
 
 /** @returns what to open the database with when a pooler stands before it */
-async function seePooler({ url, directUrl }: DatabasePlace, { config }: Start) {
+async function seePooler({ url, directUrl }: DatabaseUrls, { config }: Start) {
   if (!config.databaseUrl || !(await isPooled(url))) return undefined;
   await refuseUnfitPooler(url);
   // jobs work through it as well, where nothing leads past it
@@ -95,7 +95,7 @@ async function seePooler({ url, directUrl }: DatabasePlace, { config }: Start) {
 }
 
 /** Migrates it. @returns what to open it with */
-async function prepareDatabase(place: Place, given: Start): Promise<DatabasePlace> {
+async function prepareDatabase(place: DatabaseUrls, given: Start): Promise<DatabasePlace> {
   const pooled = await seePooler(place, given);
   await migrateDatabase(place, given);
   if (pooled) await keepLimits(place.url);
