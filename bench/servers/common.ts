@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { AccessTokens } from '../../src/access/access-tokens.ts';
 import { Authentication } from '../../src/access/authentication.ts';
+import { OAuthTokens } from '../../src/access/oauth-tokens.ts';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
 import { TokenUses } from '../../src/access/token-uses.ts';
 import { loadConfig } from '../../src/config.ts';
@@ -30,7 +31,7 @@ export async function openBaseline(): Promise<Baseline> {
   const uses = new TokenUses(sql, (error) => {
     throw error;
   });
-  const authentication = new Authentication(tokens, uses, sql);
+  const authentication = new Authentication(tokens, new OAuthTokens([], () => ''), uses, sql);
   return { database, rootKeys: await RootKeys.open(config, database), authentication };
 }
 

@@ -1,4 +1,5 @@
-// The pages behind the links in mails. URLs are relative, so that the service may run below a path of its host.
+// The pages behind the links in mails, and those for who cannot sign in. URLs are relative, so that the service may run
+// below a path of its host.
 
 /** @typedef {Record<string, string>} Fields text by name of an input */
 /**
@@ -187,6 +188,15 @@ async function acceptInvitation() {
   );
 }
 
+/** Pages that need no link. @type {Record<string, () => void>} */
+const open = {
+  'forgot-password': () => onSubmit('forgot', ({ email }) => call('POST', 'auth/forgot-password', { body: { email } })),
+  register: () =>
+    onSubmit('register', ({ email, username, password }) =>
+      within(call('POST', 'auth/register', { body: { email, username, password } }), async () => undefined),
+    ),
+};
+
 /** @type {Record<string, () => void | Promise<void>>} */
 const pages = {
   'verify-email': () => onSubmit('verify', () => call('POST', 'auth/verify-email', { body: { token } }), whenDead),
@@ -201,7 +211,9 @@ const pages = {
 };
 
 try {
-  if (token) await pages[document.body.dataset.page ?? '']?.();
+  const page = open[document.body.dataset.page ?? ''];
+  if (page) page();
+  else if (token) await pages[document.body.dataset.page ?? '']?.();
   else show('This link is not complete. Open it from your mail again.', 'problem');
 } catch (error) {
   show(error instanceof Error ? error.message : String(error), 'problem');

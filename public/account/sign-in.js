@@ -1,6 +1,7 @@
 // Asks for an e-mail address and goes the right way: to the identity provider of its domain, or to a password. With
 // `?redirect_uri=…` a sign-in at an identity provider goes on to that page. With `?notification=…` the page shows that
-// notification. URLs are relative, so that the service may run below a path of its host.
+// notification. With `?return_to=…` the browser goes on to that page of this service, signed in. URLs are relative, so
+// that the service may run below a path of its host.
 
 /** @typedef {{ access_token: string, user: { email: string } }} Session */
 
@@ -80,21 +81,37 @@ async function showNotification(id, accessToken) {
   show(resolvedAt ? 'This is no longer true. You may close this page.' : 'You may close this page.', 'done');
 }
 
+const RETURN = 'return_to';
+
+/** @param {string} name @returns {string | null} */
+function taken(name) {
+  const value = sessionStorage.getItem(name);
+  sessionStorage.removeItem(name);
+  return value;
+}
+
+/** @param {string} to whether a browser takes it for a page of this service, and never for another host */
+const isOwnPath = (to) => /^\/(?![/\\])[\x21-\x7e]*$/.test(to) && !to.includes('\\');
+
 /**
- * The page leaves no session behind: applications sign in through `redirect_uri`, or by themselves.
+ * The session becomes that of this browser: a cookie holds it, which no script reads, and its tokens are given up.
  * @param {Session} session
  */
 async function greet({ access_token: accessToken, user }) {
-  const id = sessionStorage.getItem(NOTIFICATION);
-  sessionStorage.removeItem(NOTIFICATION);
+  const id = taken(NOTIFICATION);
+  const to = taken(RETURN);
   if (id) {
     await showNotification(id, accessToken);
     await call('logout', {}, accessToken).catch(() => undefined);
     return;
   }
-  // a session that could not be ended expires by itself
-  await call('logout', {}, accessToken).catch(() => undefined);
-  show(`You can sign in as ${user.email}. Continue in your application; you may close this page.`, 'done');
+  const headers = { authorization: `Bearer ${accessToken}`, 'x-csrf': '1' };
+  const options = { method: 'POST', headers, credentials: /** @type {const} */ ('same-origin') };
+  const opened = await fetch('session', options).catch(() => null);
+  if (!opened?.ok) throw new Error('You could not be signed in. Try again in a moment.');
+  if (to && isOwnPath(to)) return location.assign(new URL(`..${to}`, location.href));
+  show(`You are signed in as ${user.email}. You may close this page.`, 'done');
+  byId('account').hidden = false;
 }
 
 /**
@@ -126,6 +143,9 @@ function onSubmit(id, work) {
 function ask() {
   let email = '';
   sessionStorage.removeItem(NOTIFICATION);
+  sessionStorage.removeItem(RETURN);
+  const to = given.get(RETURN);
+  if (to) sessionStorage.setItem(RETURN, to);
   const wanted = given.get('notification');
   if (wanted) sessionStorage.setItem(NOTIFICATION, wanted);
   byId('ask').hidden = false;

@@ -1,6 +1,6 @@
 import type { AnyCaller } from '../kernel/caller.ts';
 import type { Principal } from '../kernel/principal.ts';
-import { type Authentication, type Credential, credentialOf } from './authentication.ts';
+import { type Authentication, type Credential, cookieCredential, credentialOf } from './authentication.ts';
 import type { CallerLimit } from './caller-limit.ts';
 import type { BucketState } from './throttle.ts';
 
@@ -22,10 +22,15 @@ export class Admission {
 
   /**
    * Counts a request, and sets the caller's principal if the credential is valid. At once if nothing has to be read.
+   * @param cookie what the session cookie of a page of this origin holds: an `authorization` header wins over it
    * @returns the state of the budget that the request counted against; `null` if there is no limit
    */
-  request(caller: AnyCaller, header: string | undefined): MaybePromise<BucketState | null> {
-    const counted = this.identify(caller, header);
+  request(
+    caller: AnyCaller,
+    header: string | undefined,
+    cookie: string | null = null,
+  ): MaybePromise<BucketState | null> {
+    const counted = this.identify(caller, header, cookie);
     const orTaken = (bucket: BucketState | null) => bucket ?? this.#limit.take(caller, 1);
     return counted instanceof Promise ? counted.then(orTaken) : orTaken(counted);
   }
@@ -34,16 +39,21 @@ export class Admission {
    * Sets the caller's principal if the credential is valid; that costs nothing.
    * @returns the state of the address' budget, if the credential counted against it
    */
-  identify(caller: AnyCaller, header: string | undefined): MaybePromise<BucketState | null> {
-    const credential = credentialOf(header);
-    if (!credential) return null;
+  identify(
+    caller: AnyCaller,
+    header: string | undefined,
+    cookie: string | null = null,
+  ): MaybePromise<BucketState | null> {
+    const found = header === undefined && cookie !== null ? cookieCredential(cookie) : credentialOf(header);
+    if (!found) return null;
+    const credential = { ...found, path: caller.request.path };
     if (!this.#authentication.isTrusted(credential)) return this.#identifyStranger(caller, credential);
-    const found = this.#authentication.authenticate(credential);
+    const authenticated = this.#authentication.authenticate(credential);
     const known = (principal: Principal | null) => {
       caller.principal = principal;
       return null;
     };
-    return found instanceof Promise ? found.then(known) : known(found);
+    return authenticated instanceof Promise ? authenticated.then(known) : known(authenticated);
   }
 
   async #identifyStranger(caller: AnyCaller, credential: Credential): Promise<BucketState | null> {

@@ -6,6 +6,8 @@ import { TextArray } from '../platform/postgres/text-array.ts';
 import type { AccessClaims, AccessTokens } from './access-tokens.ts';
 import { kindOfToken } from './api-token-format.ts';
 import { FreshCache } from './fresh-cache.ts';
+import { grantKey } from './grant-lookup.ts';
+import type { OAuthClaims, OAuthTokens } from './oauth-tokens.ts';
 import { tokenHash } from './random-token.ts';
 import { TokenLookup } from './token-lookup.ts';
 import type { TokenUses } from './token-uses.ts';
@@ -29,10 +31,23 @@ const SESSION = `select s.id as "sessionId", u.id as "userId", u.username, u.is_
 const ENDED = `select k.id from unnest($1::text[]) k(id)
   where not exists (${SESSION.replace('any($1)', 'k.id')})`;
 
-/** The token of an `authorization` header, and the hash that is its cache key. */
+// whose session a cookie is of is looked up apart from whether that session lives, which other credentials share
+const OF_COOKIE = `select cookie_hash as hash, id as "sessionId", org_id as "orgId" from sessions
+  where cookie_hash = any($1)`;
+
+/** The token of an `authorization` header or a cookie, and the hash that is its cache key. */
 export interface Credential {
   token: string;
   hash: string;
+  /** Where the token is from. Default: the header. */
+  from?: 'cookie';
+  /** The path of the request: some tokens are for one part of the service only. */
+  path?: string;
+}
+
+/** A session, as the cookie of a browser names it. */
+interface CookieState {
+  session: { sessionId: string; orgId: string | null } | null;
 }
 
 /** The credential of a header: `Bearer …` (the scheme in any case) or a bare token. `null` if there is none. */
@@ -40,6 +55,9 @@ export function credentialOf(header: string | undefined): Credential | null {
   const token = header && /^\s*(?:bearer\s+)?([\w.~+/=-]+)\s*$/i.exec(header)?.[1];
   return token ? { token, hash: tokenHash(token) } : null;
 }
+
+/** The credential of a cookie of a browser that is signed in. */
+export const cookieCredential = (token: string): Credential => ({ token, hash: tokenHash(token), from: 'cookie' });
 
 const LIVING = { lives: true };
 const GONE = { lives: false };
@@ -50,9 +68,12 @@ const TRUST_MS = 600_000;
 /** Finds the caller, by the same rules for REST, GraphQL, WebSocket and SSE. */
 export class Authentication {
   readonly #tokens: AccessTokens;
+  readonly #oauthTokens: OAuthTokens;
   readonly #apiTokens: TokenLookup;
   readonly #sql: Sql;
   readonly #sessions = new FreshCache<SessionState>();
+  readonly #cookies = new FreshCache<CookieState>();
+  readonly #cookieLoads = new DataLoader<string, CookieState>((hashes) => this.#readCookies(hashes), { cache: false });
   // batches simultaneous look-ups, such as those of the sockets of this node; keeps nothing
   readonly #sessionLoads = new DataLoader<string, SessionState>((ids) => this.#readSessions(ids), { cache: false });
   /** What the last look at open streams and sockets found: an event must not ask about each of its readers again. */
@@ -69,8 +90,9 @@ export class Authentication {
   /** Hashes of credentials with a look-up in progress. */
   readonly #pending = new Map<string, number>();
 
-  constructor(tokens: AccessTokens, uses: TokenUses, sql: Sql) {
+  constructor(tokens: AccessTokens, oauthTokens: OAuthTokens, uses: TokenUses, sql: Sql) {
     this.#tokens = tokens;
+    this.#oauthTokens = oauthTokens;
     this.#apiTokens = new TokenLookup(sql, uses);
     this.#sql = sql;
   }
@@ -111,8 +133,11 @@ export class Authentication {
   /**
    * Whether it is an access token that this service has signed and that has not expired. Its session may have ended.
    */
-  async isSigned({ token, hash }: Credential): Promise<boolean> {
-    return !API_TOKEN.test(token) && (await this.#tokens.verify(token, hash)) !== null;
+  async isSigned({ token, hash, from, path = '' }: Credential): Promise<boolean> {
+    if (from === 'cookie' || API_TOKEN.test(token)) return false;
+    return (
+      (await this.#oauthTokens.verify(token, path, hash)) !== null || (await this.#tokens.verify(token, hash)) !== null
+    );
   }
 
   /**
@@ -122,10 +147,29 @@ export class Authentication {
     if (this.#trusted.getRemainingTTL(hash) < TRUST_MS / 2) this.#trusted.set(hash, true);
   }
 
-  #find({ token, hash }: Credential): MaybePromise<Principal | null> {
+  #find({ token, hash, from, path = '' }: Credential): MaybePromise<Principal | null> {
+    if (from === 'cookie') return this.#findByCookie(hash);
     if (API_TOKEN.test(token)) return this.#apiToken(token, hash);
+    const granted = this.#oauthTokens.verify(token, path, hash);
+    if (granted instanceof Promise)
+      return granted.then((known) => (known ? this.#findGrant(known) : this.#findSession(token, hash)));
+    return granted ? this.#findGrant(granted) : this.#findSession(token, hash);
+  }
+
+  #findGrant({ grantId, scopes }: OAuthClaims): Promise<Principal | null> {
+    return this.#apiTokens.find(grantKey(grantId, scopes));
+  }
+
+  #findSession(token: string, hash: string): MaybePromise<Principal | null> {
     const claims = this.#tokens.verify(token, hash);
     return claims instanceof Promise ? claims.then((known) => this.#findUser(known)) : this.#findUser(claims);
+  }
+
+  async #findByCookie(hash: string): Promise<Principal | null> {
+    const { session } = await this.#cookies.get(hash, () => this.#cookieLoads.load(hash));
+    if (!session) return null;
+    const { principal } = await this.#session(session.sessionId);
+    return principal && inOrganization(principal, session.orgId);
   }
 
   #findUser(claims: AccessClaims | null): MaybePromise<Principal | null> {
@@ -188,11 +232,20 @@ export class Authentication {
   sessionChanged(sessionId: string): void {
     this.#sessions.drop(sessionId);
     this.#living.drop(sessionId);
+    // what was granted for the session ends with it; its cookie may name another organization now
+    this.#cookies.clear();
+    this.#apiTokens.clear();
+  }
+
+  /** What was granted to applications was taken back on this node. */
+  grantsChanged(): void {
+    this.#apiTokens.clear();
   }
 
   /** Sessions of a user were ended, or the user changed. */
   sessionsChanged(): void {
     this.#sessions.clear();
+    this.#cookies.clear();
     this.#living.clear();
     this.#apiTokens.clear();
   }
@@ -215,6 +268,12 @@ export class Authentication {
 
   #session(sessionId: string): SessionState | Promise<SessionState> {
     return this.#sessions.get(sessionId, () => this.#sessionLoads.load(sessionId));
+  }
+
+  async #readCookies(hashes: readonly string[]): Promise<CookieState[]> {
+    const rows = await this.#sql.read<{ hash: string; sessionId: string; orgId: string | null }>(OF_COOKIE, [hashes]);
+    const found = new Map(rows.map(({ hash, ...session }) => [hash, session]));
+    return hashes.map((hash) => ({ session: found.get(hash) ?? null }));
   }
 
   async #readSessions(ids: readonly string[]): Promise<SessionState[]> {

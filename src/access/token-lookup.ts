@@ -4,6 +4,7 @@ import { parseEndpointPattern } from '../kernel/endpoint-paths.ts';
 import type { TokenPrincipal } from '../kernel/principal.ts';
 import type { TokenGrant } from '../kernel/token-grant.ts';
 import { FreshCache } from './fresh-cache.ts';
+import { isGrantKey, readGrants } from './grant-lookup.ts';
 import { expand } from './scopes.ts';
 import type { TokenUses } from './token-uses.ts';
 
@@ -103,7 +104,21 @@ export class TokenLookup {
     this.#tokens.clear();
   }
 
-  async #read(hashes: readonly string[]): Promise<TokenState[]> {
+  async #read(keys: readonly string[]): Promise<TokenState[]> {
+    const grants = keys.filter(isGrantKey);
+    if (grants.length === 0) return this.#readTokens(keys);
+    const tokens = keys.filter((key) => !isGrantKey(key));
+    const [principals, states] = await Promise.all([
+      readGrants(this.#sql, grants),
+      tokens.length > 0 ? this.#readTokens(tokens) : [],
+    ]);
+    // their tokens say when they expire; a grant ends when it is taken back
+    const ofGrants = principals.map((principal) => ({ principal, endsAt: Number.POSITIVE_INFINITY }));
+    const found = new Map([...grants, ...tokens].map((key, index) => [key, [...ofGrants, ...states][index]!]));
+    return keys.map((key) => found.get(key)!);
+  }
+
+  async #readTokens(hashes: readonly string[]): Promise<TokenState[]> {
     const asked = performance.now();
     const rows = await this.#sql.read<TokenRow & { hash: string }>(TOKEN, [hashes]);
     const found = new Map(rows.map((row) => [row.hash, row]));

@@ -12,6 +12,14 @@ const WRITE = `with due as (
     order by t.id for update skip locked)
   update api_tokens t set last_used_at = now() from due where t.id = due.id`;
 
+// the same for what was granted to applications
+const WRITE_GRANTS = `with due as (
+    select g.id from oauth_grants g
+    where g.id = any($1::text[]) and (g.last_used_at is null or g.last_used_at < now() - interval '60 s')
+    order by g.id for update skip locked)
+  update oauth_grants g set last_used_at = now() from due where g.id = due.id`;
+const GRANT_ID = /^gnt_/;
+
 /** Records which tokens are used, without slowing the requests: in batches, each token at most once a minute. */
 export class TokenUses {
   readonly #sql: Sql;
@@ -46,7 +54,9 @@ export class TokenUses {
     const ids = [...this.#pending];
     this.#pending = new Set();
     try {
-      await this.#sql.write(WRITE, [ids]);
+      const grants = ids.filter((id) => GRANT_ID.test(id));
+      if (grants.length < ids.length) await this.#sql.write(WRITE, [ids.filter((id) => !GRANT_ID.test(id))]);
+      if (grants.length > 0) await this.#sql.write(WRITE_GRANTS, [grants]);
     } catch (error) {
       // recorded again at the next use
       for (const id of ids) this.#written.delete(id);

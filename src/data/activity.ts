@@ -123,10 +123,15 @@ export function activityRow(caller: AnyCaller, entry: ActivityEntry, outcome?: A
   };
 }
 
-/** The metadata of a record as JSON. A record of GraphQL also names its root field. */
-function metadataOf({ request }: AnyCaller, { metadata, field = request.rootField }: ActivityEntry): string {
-  if (request.isRest) return JSON.stringify(metadata ?? {});
-  return JSON.stringify({ ...metadata, graphql_field: field });
+/**
+ * The metadata of a record as JSON. A record of GraphQL also names its root field, and one of an application that acts
+ * for a user names the application.
+ */
+function metadataOf({ request, principal }: AnyCaller, { metadata, field = request.rootField }: ActivityEntry): string {
+  const applicationId = principal?.token?.applicationId;
+  const given = applicationId === undefined ? metadata : { ...metadata, application_id: applicationId };
+  if (request.isRest) return JSON.stringify(given ?? {});
+  return JSON.stringify({ ...given, graphql_field: field });
 }
 
 /**

@@ -6,10 +6,11 @@ import { projectRoot } from '../paths.ts';
 const folder = path.join(projectRoot, 'public', 'account');
 
 /**
- * The pages that links in mails open, and the page to sign in. A page shows a button or a form. Only its script, on a
+ * The pages that links in mails open, and those for who cannot sign in (that to sign in is in `session-pages.ts`). A
+ * page shows a button or a form. Only its script, on a
  * click, uses up the token of the link.
  */
-const pages = ['verify-email', 'reset-password', 'accept-invitation', 'sign-in'];
+const pages = ['verify-email', 'reset-password', 'accept-invitation', 'forgot-password', 'register'];
 const assets = {
   'account.js': 'text/javascript; charset=utf-8',
   'sign-in.js': 'text/javascript; charset=utf-8',
@@ -30,7 +31,8 @@ export const pageHeaders = {
 
 /**
  * Serves the pages behind the links in mails: `/account/verify-email`, `/account/reset-password`,
- * `/account/accept-invitation`. They are the same for every token, so a mail scanner that follows a link neither uses
+ * `/account/accept-invitation`; and `/account/forgot-password`, `/account/register`. They are the same for every token,
+ * so a mail scanner that follows a link neither uses
  * up its token nor learns anything.
  */
 export function addAccountPages(server: FastifyInstance): void {

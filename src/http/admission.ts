@@ -1,5 +1,5 @@
 import { callbackify } from 'node:util';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../access/admission.ts';
 import { messageOf } from '../access/caller-limit.ts';
 import type { BucketState } from '../access/throttle.ts';
@@ -11,11 +11,17 @@ import { throwCallerError } from '../platform/postgres/faults.ts';
 const OPEN_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
 
 /** Authenticates and counts each request, and reports the state of the caller's budget on every response. */
-export function addAdmission(server: FastifyInstance, admission: Admission): void {
+export function addAdmission(
+  server: FastifyInstance,
+  admission: Admission,
+  /** What the cookie of a page of this origin holds. */
+  cookieOf: (request: FastifyRequest) => string | null,
+): void {
   const awaited = callbackify((counted: Promise<BucketState | null>) => counted.catch(throwCallerError));
-  server.addHook('onRequest', ({ caller, headers }, reply, done) => {
+  server.addHook('onRequest', (request, reply, done) => {
+    const { caller, headers } = request;
     if (OPEN_PATHS.has(caller.request.path)) return done();
-    const counted = admission.request(caller, headers.authorization);
+    const counted = admission.request(caller, headers.authorization, cookieOf(request));
     // a caller who is known is admitted at once, as for nearly all requests
     if (!(counted instanceof Promise)) return done(refusalBy(counted, caller, reply));
     awaited(counted, (error, bucket) => done(error ?? refusalBy(bucket, caller, reply)));

@@ -17,6 +17,9 @@ export const tables: GroupTables = {
     'sso_states',
     'sso_assertions',
     'sso_codes',
+    'applications',
+    'oauth_grants',
+    'oauth_records',
   ],
   lends: {
     users: {
@@ -29,11 +32,17 @@ export const tables: GroupTables = {
     },
     sessions: {
       access: 'a session is looked up with each credential',
+      knowledge: 'a link works while the session does that a grant was given for',
     },
     api_tokens: {
       access: 'a token is looked up with each credential',
       'access (writes)': 'when it was last used',
       knowledge: 'a link works while the token of its maker does',
+    },
+    oauth_grants: {
+      access: 'a grant is looked up with each token that was issued for it',
+      'access (writes)': 'when it was last used',
+      knowledge: 'a link works while the grant of its maker does',
     },
     identity_links: {
       tenancy: 'an invitation to who signs in by a provider',

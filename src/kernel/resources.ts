@@ -337,8 +337,20 @@ export const resources = {
     may: { read: 'viewer', update: 'viewer' },
     events: ['created', 'updated', 'read', 'resolved'],
   },
+  application: {
+    prefix: 'apl',
+    in: 'organization',
+    may: {
+      read: sensitive('admin'),
+      create: sensitive('admin'),
+      update: sensitive('admin'),
+      delete: sensitive('admin'),
+    },
+    events: editable,
+  },
 
   // internal to the service
+  application_grant: { prefix: 'gnt', in: 'organization' },
   session: { prefix: 'ses', in: 'nowhere' },
   identity_link: { prefix: 'idl', in: 'organization' },
   identity_provider_test: { prefix: 'idt', in: 'organization' },

@@ -18,6 +18,8 @@ export interface TokenGrant {
   orgId: string;
   /** For an app token: its app, with the workspace of the app in `workspaceIds`. */
   appId: string | null;
+  /** The application of somebody's that the user has granted this to; absent for tokens that were made by hand. */
+  applicationId?: string;
   permissions: ReadonlySet<Permission>;
   workspaceIds: readonly string[];
   namespaceIds: readonly string[];

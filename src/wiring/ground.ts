@@ -3,6 +3,8 @@ import { AccessTokens } from '../access/access-tokens.ts';
 import { Authentication } from '../access/authentication.ts';
 import { Budgets } from '../access/budgets.ts';
 import { MailBudgets } from '../access/mail-budgets.ts';
+import { oauthKeys } from '../access/oauth-keys.ts';
+import { OAuthTokens } from '../access/oauth-tokens.ts';
 import { Passwords } from '../access/passwords.ts';
 import type { ServiceDeps } from '../access/service-deps.ts';
 import type { SigningKeys } from '../access/signing-keys.ts';
@@ -74,7 +76,10 @@ export function createGround(process: ProcessDeps, { sql, replicaReads, mail, no
   const deps: ServiceDeps = { sql, replicaReads, slowReads, changes, access, budgets };
   const tokens = new AccessTokens(process.keys, config.accessTokenTtlSeconds);
   const tokenUses = new TokenUses(sql, onFault);
-  const authentication = new Authentication(tokens, tokenUses, sql);
+  const serviceUrl = () => publicUrl().replace(/\/$/, '');
+  const keysOfGrants = oauthKeys(appSecret, config);
+  const oauthTokens = new OAuthTokens(keysOfGrants, serviceUrl);
+  const authentication = new Authentication(tokens, oauthTokens, tokenUses, sql);
   const passwords = process.passwords ?? new Passwords();
   const activity = new ActivityRecorder(sql, (error, lost) =>
     onFault(error, `activity records could not be written (${lost} lost)`),
@@ -89,6 +94,9 @@ export function createGround(process: ProcessDeps, { sql, replicaReads, mail, no
     publicUrl,
     deps,
     tokens,
+    serviceUrl,
+    oauthTokens,
+    keysOfGrants,
     mailBudgets: new MailBudgets(config, budgets),
     removals: new Removals(),
     /** Seals what the service gives away for one purpose. */

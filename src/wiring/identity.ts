@@ -1,7 +1,10 @@
 import { apiTokenNotices } from '../identity/api-tokens/api-token.notices.ts';
 import { ApiTokenRefresh } from '../identity/api-tokens/api-token.refresh.ts';
 import { ApiTokenService } from '../identity/api-tokens/api-token.service.ts';
+import { OwnTokens } from '../identity/api-tokens/own-tokens.ts';
+import { ApplicationService } from '../identity/applications/application.service.ts';
 import { AuthService } from '../identity/auth/auth.service.ts';
+import { BrowserSessions } from '../identity/auth/browser-sessions.ts';
 import { CurrentPassword } from '../identity/auth/current-password.ts';
 import { EmailChange } from '../identity/auth/email-change.ts';
 import { EmailProofs } from '../identity/auth/email-proofs.ts';
@@ -16,6 +19,8 @@ import { identityProviderNotices } from '../identity/identity-providers/identity
 import { IdentityProviderService } from '../identity/identity-providers/identity-provider.service.ts';
 import { IdentityProviderTests } from '../identity/identity-providers/identity-provider-tests.ts';
 import { IdentityProviders } from '../identity/identity-providers/identity-providers.ts';
+import { ApplicationGrants } from '../identity/oauth/application-grants.ts';
+import { AuthorizationServer } from '../identity/oauth/authorization-server.ts';
 import { Refusals } from '../identity/sso/refusals.ts';
 import { LogoutProfile } from '../identity/sso/saml/logout-profile.ts';
 import { MessageChecks } from '../identity/sso/saml/message-checks.ts';
@@ -53,6 +58,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
   const auth = new AuthService(signIn);
   const emailChange = new EmailChange({ prisma, mail, mailBudgets, budgets, currentPassword });
   const single = createSingleSignOn(ground, signIn, { vault, auth });
+  const applicationGrants = new ApplicationGrants({ ...deps, authentication });
   return {
     open: {
       auth,
@@ -68,9 +74,24 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
       apiTokens: new ApiTokenService({ ...deps, authentication, apps, config }),
       apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: appSecret }),
       ...single.open,
+      ownTokens: new OwnTokens({ ...deps, authentication }),
+      browserSessions: new BrowserSessions({ ...deps, authentication, sessions, config }),
+      applications: new ApplicationService({ ...deps, authentication }),
+      applicationGrants,
     },
     closed: {
       sessions,
+      authorizationServer: new AuthorizationServer({
+        ...deps,
+        config,
+        keys: ground.keysOfGrants,
+        tokens: ground.oauthTokens,
+        grants: applicationGrants,
+        secret: appSecret,
+        seal: ground.sealFor('authorization server'),
+        publicUrl: ground.serviceUrl,
+        onFault: open.onFault,
+      }),
       apiTokenNotices: apiTokenNotices({ changes }),
       identityProviderNotices: identityProviderNotices({ changes }),
       ...single.closed,

@@ -33,6 +33,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   // these depend on no other
   { owner: 'secrets' },
   { owner: 'apiTokens' },
+  { owner: 'applicationGrants' },
   { owner: 'sessions' },
   { owner: 'emailProofs' },
   { owner: 'auth' },

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { AccessTokens } from '../../src/access/access-tokens.ts';
 import { formatToken } from '../../src/access/api-token-format.ts';
 import { Authentication, credentialOf } from '../../src/access/authentication.ts';
+import { OAuthTokens } from '../../src/access/oauth-tokens.ts';
 import { tokenHash } from '../../src/access/random-token.ts';
 import { SigningKeys } from '../../src/access/signing-keys.ts';
 import { TokenUses } from '../../src/access/token-uses.ts';
@@ -35,7 +36,7 @@ beforeEach(() => {
   uses = new TokenUses(database.sql, (error) => {
     throw error;
   });
-  authentication = new Authentication(tokens, uses, database.sql);
+  authentication = new Authentication(tokens, new OAuthTokens([], () => ''), uses, database.sql);
 });
 afterEach(() => uses.flush());
 afterAll(async () => {
@@ -322,7 +323,7 @@ describe('an API token', () => {
 
   it('that is mistyped is none without a look at the database', async () => {
     const sql = { read: () => Promise.reject(new Error('lost')) } as unknown as Sql;
-    const failing = new Authentication(tokens, uses, sql);
+    const failing = new Authentication(tokens, new OAuthTokens([], () => ''), uses, sql);
     const { token, credential } = await makeToken();
     const mistyped = `${token.slice(0, 20)}${token[20] === 'a' ? 'b' : 'a'}${token.slice(21)}`;
     expect(await failing.authenticate(credentialOf(mistyped))).toBeNull();
@@ -438,7 +439,7 @@ describe('a credential that is trusted', () => {
     const { credential, sessionId } = await signIn();
     const answers: (() => void)[] = [];
     const sql = { read: () => new Promise((resolve) => answers.push(() => resolve([]))) } as unknown as Sql;
-    const waiting = new Authentication(tokens, uses, sql);
+    const waiting = new Authentication(tokens, new OAuthTokens([], () => ''), uses, sql);
     const first = waiting.authenticate(credential);
     await waitFor(() => expect(answers).toHaveLength(1));
     // the second one asks anew
@@ -456,7 +457,7 @@ describe('a credential that is trusted', () => {
   it('is no longer being looked up when the look-up fails', async () => {
     const { credential } = await signIn();
     const sql = { read: () => Promise.reject(new Error('lost')) } as unknown as Sql;
-    const failing = new Authentication(tokens, uses, sql);
+    const failing = new Authentication(tokens, new OAuthTokens([], () => ''), uses, sql);
     await expect(failing.authenticate(credential)).rejects.toThrow('lost');
     expect(failing.isTrusted(credential)).toBe(false);
   });

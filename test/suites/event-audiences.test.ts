@@ -48,6 +48,7 @@ const readFrom: Partial<Record<ResourceWord, Role | null>> = {
   organization: null,
   organization_member: null,
   identity_provider: null,
+  application: null,
   invitation: null,
   api_token: null,
   model: null,

@@ -438,6 +438,15 @@ const special: Record<string, HeldReads> = {
     place: () => ({ orgId: org() }),
     rows: () => rows.accounts({ orgId: org() }),
   },
+  'applications.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () =>
+      app.database.prisma.application.findMany({
+        where: { orgId: org() },
+        omit: { secretHash: true },
+        orderBy: { id: 'asc' },
+      }),
+  },
   'identityProviders.reads': {
     place: () => ({ orgId: org() }),
     rows: () => rows.identityProviders({ orgId: org() }),

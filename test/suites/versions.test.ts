@@ -47,6 +47,7 @@ const withoutVersion: Record<string, string> = {
   finishSamlSignIn: 'about the session or the sign-in of the account',
   importWorkspace: 'makes something, in a workspace that stays as it is',
   importEntities: 'is about many, each of which is found by what it is',
+  createApplication: 'makes something',
   initiateSso: 'makes something',
   login: 'about the session or the sign-in of the account',
   joinPresence: 'who is present is no resource with a version',

@@ -121,6 +121,20 @@ export const agingRows: readonly AgingRow[] = [
       select ${PROVIDED}, :key, :key, id, 'created' from made`,
   },
   {
+    rule: /from oauth_grants where/,
+    table: 'oauth_grants',
+    age: '90 days',
+    make: `insert into oauth_grants (id, org_id, application_id, user_id, revoked_at)
+      values (:key, :org_id, :application_id, :user_id, :time)`,
+  },
+  {
+    rule: /from oauth_records where/,
+    table: 'oauth_records',
+    keyColumn: 'id_hash',
+    age: '0 days',
+    make: `insert into oauth_records (kind, id_hash, payload, expires_at) values ('Session', :key, '', :time)`,
+  },
+  {
     rule: /from secrets where/,
     table: 'secrets',
     age: '30 days',

@@ -48,6 +48,7 @@ const idMeanings: Record<string, string> = {
   artifactVersions: 'artifact_id',
   organizationRecipeVersions: 'organization_recipe_id',
   recipe: 'recipe_id',
+  rotateApplicationSecret: 'application_id',
   identityProvider: 'idp_id',
   updateIdentityProvider: 'idp_id',
   deleteIdentityProvider: 'idp_id',

@@ -43,6 +43,8 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'TokenInput.token': () => 'nobody-was-mailed-this-token',
   'RefreshInput.refreshToken': () => 'nobody-was-given-this-token',
   'RefreshApiTokenInput.refreshToken': () => 'nobody-was-given-this-token',
+  'CreateApplicationInput.redirectUris': ({ marker, next }) => [`https://app.example.test/${marker}/${next()}`],
+  'UpdateApplicationInput.redirectUris': ({ marker, next }) => [`https://app.example.test/${marker}/${next()}`],
   'CreateApiTokenInput.scopes': () => ['read'],
   'CreateApiTokenInput.permissions': () => ['workspace:read'],
   'CreateApiTokenInput.workspaceIds': ({ ids }) => [ids.workspace_id],

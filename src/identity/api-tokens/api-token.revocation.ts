@@ -2,6 +2,7 @@ import type { Authentication } from '../../access/authentication.ts';
 import { recordChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { Prisma } from '../../generated/prisma/client.ts';
+import { revokeGrantsOf } from '../oauth/grant-revocation.ts';
 
 /** Why a token was revoked, as its audit record says. */
 export type RevocationReason =
@@ -40,7 +41,8 @@ interface Revoked {
  * Revokes tokens immediately, with their whole families: predecessors in their grace period and successors. This node
  * refuses them at once, every other node within a second. Each gets its own audit record and event. The families of
  * tokens that they created are revoked too (`maker_revoked`): whoever stole a token must not keep the tokens created
- * with it. Tokens that are already revoked stay unchanged.
+ * with it. Tokens that are already revoked stay unchanged. With all tokens of a user, what the user has granted to
+ * applications ends too.
  * @returns how many were still alive
  */
 export async function revokeTokens(
@@ -49,6 +51,8 @@ export async function revokeTokens(
   target: RevocationTarget,
   reason: RevocationReason,
 ): Promise<number> {
+  // programs that somebody else let in would stay otherwise
+  if ('userId' in target) revokeGrantsOf(tx, authentication, target, reason);
   const condition = conditionOf(target);
   const ids = await lockLineage(tx, condition);
   if (ids.length === 0) return 0;

@@ -12,7 +12,10 @@ interface Signer {
 // a refreshed token was replaced, not taken away
 const LIVES = `select u.username from users u where u.id = $1 and u.is_active and ($2::text is null
   or exists (select 1 from api_tokens t where t.id = $2 and (t.expires_at is null or t.expires_at > now())
-    and (t.revoked_at is null or t.revoked_at > now() or t.revoked_reason = 'rotated')))`;
+    and (t.revoked_at is null or t.revoked_at > now() or t.revoked_reason = 'rotated'))
+  or exists (select 1 from oauth_grants g left join sessions s on s.id = g.session_id
+    where g.id = $2 and g.revoked_at is null
+      and (g.session_id is null or s.revoked_at is null and s.expires_at > now())))`;
 
 /**
  * Lets a signed address act for the user who asked for it, as long as the user may do so: whoever is deactivated or

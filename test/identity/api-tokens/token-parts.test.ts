@@ -91,6 +91,7 @@ describe('scopes and permissions', () => {
     execution: ['read create', ''],
     artifact: ['read create update delete promote', ''],
     secret: ['read create update rotate delete', 'reveal destroy'],
+    application: ['', 'read create update delete'],
     identity_provider: ['', 'read create update delete'],
     api_token: ['', 'read create revoke manage'],
     app_token: ['', 'read create revoke'],
@@ -148,7 +149,7 @@ describe('scopes and permissions', () => {
     const written = named(0).filter((name) => /:(create|update)$/.test(name));
     const people = `user:create user:update workspace_member:create workspace_member:update organization_member:create
       organization_member:update invitation:create invitation:update api_token:create app_token:create
-      identity_provider:create identity_provider:update`;
+      identity_provider:create identity_provider:update application:create application:update`;
     expect([...expandScope('write')].sort()).toEqual([...reads, ...written].sort());
     expect([...written, ...people.split(/\s+/)].sort()).toEqual(
       all.filter((name) => /:(create|update)$/.test(name)).sort(),

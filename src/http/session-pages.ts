@@ -1,0 +1,176 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { credentialOf } from '../access/authentication.ts';
+import { outcomeOf } from '../data/activity.ts';
+import type { Services } from '../graphql/context.ts';
+import type { SessionCaller } from '../identity/oauth/authorization-server.ts';
+import { type AccountFacts, accountPage } from '../identity/pages/account-home.ts';
+import { html, onward, page, pageHeadersFor } from '../identity/pages/page.ts';
+import { isUnstorable } from '../kernel/constraints.ts';
+import { ApiError, forbidden, unauthenticated } from '../kernel/errors.ts';
+import { projectRoot } from '../paths.ts';
+import { throwCallerError } from '../platform/postgres/faults.ts';
+import { pageHeaders } from './account-pages.ts';
+import { type PageSessions, returnPath } from './page-sessions.ts';
+
+type PageServices = Pick<
+  Services,
+  'auth' | 'authentication' | 'browserSessions' | 'applicationGrants' | 'ownTokens' | 'registration' | 'users'
+>;
+
+interface SessionPageOptions {
+  services: PageServices;
+  sessions: PageSessions;
+  /** Has forms without files read. */
+  acceptForms: (scope: FastifyInstance) => void;
+  /** The path of the address of the service, without a slash at its end. */
+  base: () => string;
+}
+
+const MAX_FORM = 16_384;
+const SIGN_IN = 'sign-in';
+const ACCOUNT = 'account';
+
+/** The policy of the page to sign in: it runs its own script, and without one sends a form. */
+const signInHeaders = {
+  ...pageHeaders,
+  'content-security-policy': pageHeaders['content-security-policy'].replace("form-action 'none'", "form-action 'self'"),
+  'referrer-policy': 'same-origin',
+};
+
+const fieldsOf = ({ body }: FastifyRequest): URLSearchParams =>
+  body instanceof URLSearchParams ? body : new URLSearchParams();
+
+/** What no name and no password can be: empty, endless, or nothing that a database stores. */
+const isNoName = (text: string): boolean => text === '' || text.length > 1_024 || isUnstorable(text);
+
+/** Signs browsers in and out, and shows people what has access to their account. */
+export function addSessionPages(server: FastifyInstance, options: SessionPageOptions): void {
+  const pages = new SessionPages(options);
+  server.get('/account/sign-in', (request, reply) => pages.showSignIn(request, reply));
+  server.get('/account', (request, reply) => pages.show(request, reply));
+  void server.register(async (scope) => {
+    options.acceptForms(scope);
+    const limit = { bodyLimit: MAX_FORM };
+    scope.post('/account/sign-in', limit, (request, reply) => pages.signIn(request, reply));
+    scope.post('/account/session', limit, (request, reply) => pages.adopt(request, reply));
+    scope.post('/account', limit, (request, reply) => pages.change(request, reply));
+  });
+}
+
+class SessionPages {
+  readonly #options: SessionPageOptions;
+  readonly #signInText: string;
+
+  constructor(options: SessionPageOptions) {
+    this.#options = options;
+    this.#signInText = readFileSync(path.join(projectRoot, 'public', 'account', 'sign-in.html'), 'utf8');
+  }
+
+  showSignIn(request: FastifyRequest, reply: FastifyReply, problem = '') {
+    const { sessions, services } = this.#options;
+    const { return_to: to } = { ...(request.query as Record<string, unknown>) };
+    const form = html`${problem && html`<p class="problem" role="alert">${problem}</p>`}
+        <form method="post" action="sign-in">
+          <input type="hidden" name="form_token" value="${sessions.strangersToken(request, SIGN_IN)}" />
+          <input type="hidden" name="return_to" value="${returnPath(fieldsOf(request).get('return_to') ?? to)}" />
+          <label for="plain-username">User name or e-mail address</label>
+          <input id="plain-username" name="username" type="text" autocomplete="username" required maxlength="320" />
+          <label for="plain-password">Password</label>
+          <input id="plain-password" name="password" type="password" autocomplete="current-password" required />
+          <button type="submit">Sign in</button>
+        </form>`.text;
+    const register = services.registration.isOpen ? ' · <a href="register">Create an account</a>' : '';
+    const text = this.#signInText.replace('{{form}}', () => form).replace('{{register}}', register);
+    return reply.headers(signInHeaders).type('text/html; charset=utf-8').send(text);
+  }
+
+  /** The form of the page without a script. */
+  async signIn(request: FastifyRequest, reply: FastifyReply) {
+    const { services, sessions } = this.#options;
+    const fields = fieldsOf(request);
+    sessions.demandOwn(request, SIGN_IN, fields.get('form_token'));
+    const [username, password] = [fields.get('username') ?? '', fields.get('password') ?? ''];
+    const refused = (status: number, problem: string) => this.showSignIn(request, reply.code(status), problem);
+    if (isNoName(username) || isNoName(password)) return refused(401, 'E-mail or password is wrong.');
+    let token: string;
+    try {
+      token = (await services.auth.login(request.caller, { username, password }).catch(throwCallerError)).accessToken;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      return refused(outcomeOf(error).statusCode, error.message);
+    }
+    const principal = await services.authentication.authenticate(credentialOf(`Bearer ${token}`));
+    if (!principal || principal.token) throw unauthenticated();
+    await this.#open(request, reply, { request: request.caller.request, principal });
+    const to = `${this.#options.base()}${returnPath(fields.get('return_to'))}`;
+    return reply.headers(pageHeadersFor()).send(onward(to));
+  }
+
+  /** What the script of the page calls when somebody has signed in: the session becomes that of the browser. */
+  async adopt(request: FastifyRequest, reply: FastifyReply) {
+    const { principal } = request.caller;
+    if (!principal) throw unauthenticated();
+    if (principal.token || !this.#options.sessions.isOwn(request) || request.headers['x-csrf'] !== '1')
+      throw forbidden('user:update', 'Only a page of this service opens a session of a browser.');
+    await this.#open(request, reply, { request: request.caller.request, principal });
+    return reply.code(204).send();
+  }
+
+  async #open(request: FastifyRequest, reply: FastifyReply, caller: SessionCaller): Promise<void> {
+    const { services, sessions } = this.#options;
+    const former = sessions.cookieOf(request);
+    const userAgent = request.headers['user-agent'] ?? '';
+    sessions.set(reply, await services.browserSessions.open(caller, { former, userAgent }).catch(throwCallerError));
+  }
+
+  async show(request: FastifyRequest, reply: FastifyReply) {
+    const caller = await this.#options.sessions.callerOf(request);
+    const base = this.#options.base();
+    if (!caller) return reply.code(303).header('location', `${base}/account/sign-in?return_to=/account`).send();
+    const facts = await this.#facts(request, caller).catch(throwCallerError);
+    return reply.headers(pageHeadersFor()).send(accountPage(facts));
+  }
+
+  async #facts(request: FastifyRequest, caller: SessionCaller): Promise<AccountFacts> {
+    const { services, sessions } = this.#options;
+    const { userId, orgId, sessionId } = caller.principal;
+    const [user, living, applications, tokens] = await Promise.all([
+      services.users.view(userId, orgId),
+      services.browserSessions.list(caller),
+      services.applicationGrants.ofUser(userId),
+      services.ownTokens.list(caller),
+    ]);
+    const formToken = sessions.formToken(request, ACCOUNT);
+    return { email: user.email, sessionId, sessions: living, applications, tokens, formToken };
+  }
+
+  #endOf(caller: SessionCaller, kind: string | undefined, id: string): (() => Promise<unknown>) | null {
+    const { auth, browserSessions, applicationGrants, ownTokens } = this.#options.services;
+    if (kind === 'sign_out') return () => auth.logout(caller);
+    if (kind === 'session') return () => browserSessions.end(caller, id);
+    if (kind === 'application') return () => applicationGrants.revokeOwn(caller, id);
+    return kind === 'token' ? () => ownTokens.revoke(caller, id) : null;
+  }
+
+  /** A button of the page: one thing ends. */
+  async change(request: FastifyRequest, reply: FastifyReply) {
+    const { sessions } = this.#options;
+    const fields = fieldsOf(request);
+    const caller = await sessions.callerOf(request);
+    if (!caller) throw unauthenticated();
+    sessions.demandOwn(request, ACCOUNT, fields.get('form_token'));
+    const [kind, id = ''] = (fields.get('end') ?? '').split(' ');
+    const end = this.#endOf(caller, kind, id);
+    if (!end) throw new ApiError('INVALID_REQUEST', { reason: 'form_fields' });
+    await end().catch(throwCallerError);
+    const isOut = kind === 'sign_out' || (kind === 'session' && id === caller.principal.sessionId);
+    if (!isOut) return reply.code(303).header('location', `${this.#options.base()}/account`).send();
+    sessions.clear(reply);
+    const done = page('You are signed out', html`<p><a href="account/sign-in">Sign in again</a></p>`, {
+      root: 'account/',
+    });
+    return reply.headers(pageHeadersFor()).send(done);
+  }
+}

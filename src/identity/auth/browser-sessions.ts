@@ -1,0 +1,89 @@
+import type { Authentication } from '../../access/authentication.ts';
+import { randomToken, tokenHash } from '../../access/random-token.ts';
+import type { Config } from '../../config.ts';
+import type { Changes } from '../../data/changes.ts';
+import type { Sql } from '../../data/sql.ts';
+import { statement } from '../../data/writes.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { notFound, unauthenticated } from '../../kernel/errors.ts';
+import { sessionOf } from '../../kernel/principal.ts';
+import type { Sessions } from './sessions.ts';
+
+/** A session that has not ended, as its user sees it. */
+export interface LivingSession {
+  id: string;
+  createdAt: Date;
+  expiresAt: Date;
+  /** `password`, `saml` or `oidc`. */
+  method: string;
+  userAgent: string | null;
+  /** Whether it is of a browser at pages of this origin. */
+  isBrowser: boolean;
+}
+
+interface BrowserSessionDeps {
+  sql: Sql;
+  changes: Changes;
+  authentication: Authentication;
+  sessions: Sessions;
+  config: Pick<Config, 'refreshTokenIdleDays'>;
+}
+
+const MOST_SHOWN = 200;
+const MAX_USER_AGENT = 300;
+
+const LIVING = `select id, created_at as "createdAt", expires_at as "expiresAt", method, user_agent as "userAgent",
+    cookie_hash is not null as "isBrowser"
+  from sessions where user_id = $1 and revoked_at is null and expires_at > now() order by id desc limit ${MOST_SHOWN}`;
+
+/** Sessions that a cookie holds, of browsers at pages of this origin (docs/decisions/0063). */
+export class BrowserSessions {
+  readonly #deps: BrowserSessionDeps;
+
+  constructor(deps: BrowserSessionDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Gives the session of a sign-in to the browser: a new cookie holds it, its refresh tokens end, and so does the
+   * session that the browser had before.
+   * @param former what the cookie held before
+   * @returns what the new one holds
+   * @throws AUTHENTICATION_FAILED when the session has ended, or has a cookie already
+   */
+  async open(caller: Caller, { former, userAgent }: { former: string | null; userAgent: string }): Promise<string> {
+    const { changes, authentication, config } = this.#deps;
+    const { sessionId } = sessionOf(caller, 'user:update');
+    const token = randomToken();
+    const days = config.refreshTokenIdleDays;
+    await changes.run(caller, async (tx) => {
+      const opened = await tx.query(statement`update sessions set cookie_hash = ${tokenHash(token)},
+          user_agent = ${userAgent.slice(0, MAX_USER_AGENT)},
+          expires_at = least(expires_at, now() + make_interval(days => ${days}))
+        where id = ${sessionId} and revoked_at is null and cookie_hash is null returning id`);
+      if (opened.length === 0) throw unauthenticated();
+      tx.write(statement`delete from refresh_tokens where session_id = ${sessionId}`);
+      if (former !== null)
+        tx.write(statement`update sessions set revoked_at = now(), revoked_reason = 'signed_in_again'
+          where cookie_hash = ${tokenHash(former)} and revoked_at is null`);
+      tx.afterCommit(() => authentication.sessionsChanged());
+    });
+    return token;
+  }
+
+  /** The sessions of the caller, newest first. */
+  list({ principal }: Caller): Promise<LivingSession[]> {
+    return this.#deps.sql.read<LivingSession>(LIVING, [principal.userId]);
+  }
+
+  /** Ends a session of the caller. @throws RESOURCE_NOT_FOUND */
+  async end(caller: Caller, id: string): Promise<void> {
+    const { userId, orgId } = sessionOf(caller, 'user:update');
+    if (!(await this.list(caller)).some((session) => session.id === id)) throw notFound('session', id);
+    await this.#deps.changes.run(caller, async (tx) => {
+      this.#deps.sessions.revoke(tx, id, 'logout');
+      tx.audit({ action: 'logout', resourceType: 'user', resourceId: userId, orgId, metadata: { session_id: id } });
+      tx.afterCommit(() => this.#deps.authentication.sessionChanged(id));
+    });
+  }
+}

@@ -1,0 +1,109 @@
+import type { Authentication } from '../../access/authentication.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import { statement } from '../../data/writes.ts';
+import type { AnyCaller, Caller } from '../../kernel/caller.ts';
+import { notFound } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
+
+/** What a user grants. */
+export interface NewGrant {
+  orgId: string;
+  applicationId: string;
+  userId: string;
+  /** The session that it ends with; `null` if it lasts longer. */
+  sessionId: string | null;
+  scopes: string[];
+  workspaceIds: string[];
+}
+
+/** An application that a user has granted something to. */
+export interface ConnectedApplication {
+  id: string;
+  orgId: string;
+  applicationId: string;
+  name: string;
+  organization: string;
+  scopes: string[];
+  workspaceIds: string[];
+  endsWithSession: boolean;
+  createdAt: Date;
+  lastUsedAt: Date | null;
+}
+
+type Reason = 'user' | 'application';
+
+/** More than anybody looks through. */
+const MOST_SHOWN = 200;
+
+const OF_USER = `select g.id, g.org_id as "orgId", g.application_id as "applicationId", a.name,
+    o.name as organization, g.scopes, g.workspace_ids as "workspaceIds",
+    g.session_id is not null as "endsWithSession", g.created_at as "createdAt", g.last_used_at as "lastUsedAt"
+  from oauth_grants g join applications a on a.id = g.application_id
+  join organizations o on o.id = g.org_id and o.deleted_at is null
+  left join sessions s on s.id = g.session_id and s.revoked_at is null and s.expires_at > now()
+  where g.user_id = $1 and g.revoked_at is null and (g.session_id is null or s.id is not null)
+  order by g.id desc limit ${MOST_SHOWN}`;
+
+/** What users have granted to applications. */
+export class ApplicationGrants {
+  readonly retention = [
+    `delete from oauth_grants where revoked_at < now() - interval '90 days'`,
+    `delete from oauth_records where expires_at < now()`,
+  ];
+  readonly #deps: Pick<ServiceDeps, 'sql' | 'changes'> & { authentication: Authentication };
+
+  constructor(deps: Pick<ServiceDeps, 'sql' | 'changes'> & { authentication: Authentication }) {
+    this.#deps = deps;
+  }
+
+  /** @returns its identifier */
+  async create(caller: Caller, grant: NewGrant): Promise<string> {
+    const id = newId('application_grant');
+    const { orgId, applicationId, scopes } = grant;
+    await this.#deps.changes.run(caller, async (tx) => {
+      tx.insert('oauth_grants', { id, ...grant });
+      const metadata = { application_id: applicationId, scopes };
+      tx.audit({ action: 'create', resourceType: 'application_grant', resourceId: id, orgId, metadata });
+    });
+    return id;
+  }
+
+  /** What a user has granted and not taken back, newest first. */
+  ofUser(userId: string): Promise<ConnectedApplication[]> {
+    return this.#deps.sql.read<ConnectedApplication>(OF_USER, [userId]);
+  }
+
+  /** Takes back what the caller has granted. @throws RESOURCE_NOT_FOUND */
+  async revokeOwn(caller: Caller, id: string): Promise<void> {
+    const own = await this.ofUser(caller.principal.userId);
+    const known = own.find((grant) => grant.id === id);
+    if (!known) throw notFound('application_grant', id);
+    await this.#revoke(caller, { id, orgId: known.orgId, applicationId: known.applicationId }, 'user');
+  }
+
+  /** Its tokens were used in a way that no honest application uses them, or the application gave it back. */
+  async revoke(id: string): Promise<void> {
+    const [known] = await this.#deps.sql.read<{ orgId: string; applicationId: string }>(
+      `select org_id as "orgId", application_id as "applicationId" from oauth_grants
+        where id = $1 and revoked_at is null`,
+      [id],
+    );
+    if (known) await this.#revoke(systemCaller('authorization server'), { id, ...known }, 'application');
+  }
+
+  async #revoke(
+    caller: AnyCaller,
+    { id, orgId, applicationId }: { id: string; orgId: string; applicationId: string },
+    reason: Reason,
+  ): Promise<void> {
+    await this.#deps.changes.run(caller, async (tx) => {
+      tx.write(statement`update oauth_grants set revoked_at = now(), revoked_reason = ${reason}
+        where id = ${id} and revoked_at is null`);
+      tx.write(statement`delete from oauth_records where grant_id = ${id}`);
+      const metadata = { application_id: applicationId, reason };
+      tx.audit({ action: 'revoke', resourceType: 'application_grant', resourceId: id, orgId, metadata });
+      tx.afterCommit(() => this.#deps.authentication.grantsChanged());
+    });
+  }
+}

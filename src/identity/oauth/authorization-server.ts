@@ -1,0 +1,420 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AdapterPayload, Provider } from 'oidc-provider';
+import type { OAuthKey } from '../../access/oauth-keys.ts';
+import { issuerOf, type OAuthTokens, resourcesOf } from '../../access/oauth-tokens.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import type { Budget } from '../../access/throttle.ts';
+import type { Config } from '../../config.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { forbidden } from '../../kernel/errors.ts';
+import type { UserPrincipal } from '../../kernel/principal.ts';
+import type { Seal } from '../../platform/keys/seal.ts';
+import type { ApplicationGrants } from './application-grants.ts';
+import { grantableScopes, identityScopes } from './granted-scopes.ts';
+import { type ConsentFacts, oauthPages } from './oauth-pages.ts';
+import { COOKIES, newOAuthProvider, oauthLibrary } from './oauth-provider.ts';
+
+/** A user who is signed in to the pages of this origin. */
+export interface SessionCaller extends Caller {
+  principal: UserPrincipal;
+}
+
+interface AuthorizationServerDeps extends Pick<ServiceDeps, 'sql' | 'access' | 'budgets'> {
+  config: Pick<Config, 'accessTokenTtlSeconds' | 'refreshTokenIdleDays' | 'refreshTokenAbsoluteDays'>;
+  keys: readonly OAuthKey[];
+  tokens: OAuthTokens;
+  grants: ApplicationGrants;
+  secret: Buffer;
+  seal: Seal;
+  publicUrl: () => string;
+  onFault: (error: unknown, what: string) => void;
+}
+
+interface ApplicationRow {
+  id: string;
+  orgId: string;
+  organization: string;
+  name: string;
+  applicationType: string;
+  redirectUris: string[];
+  isFirstParty: boolean;
+  secretHash: string | null;
+}
+
+type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
+
+/** What is to be done with a request of an application that waits for its user. */
+export type NextStep =
+  | { go: string }
+  | { signIn: true }
+  | {
+      consent: Omit<ConsentFacts, 'formToken'>;
+      formTargets: string[];
+      interaction: Interaction;
+      client: ApplicationRow;
+    };
+
+/** What a user has decided. */
+export interface Decision {
+  allow: boolean;
+  scopes: readonly string[];
+  workspaceIds: readonly string[];
+}
+
+const WRONG_CODES = 5;
+const WRONG_CODES_SECONDS = 900;
+const MOST_WORKSPACES = 100;
+
+const APPLICATION = `select a.id, a.org_id as "orgId", o.name as organization, a.name,
+    a.application_type as "applicationType", a.redirect_uris as "redirectUris",
+    a.is_first_party as "isFirstParty", a.secret_hash as "secretHash"
+  from applications a join organizations o on o.id = a.org_id and o.deleted_at is null where a.id = $1`;
+const ACCOUNT = `select email, email_key is not null and is_verified as proven, username, full_name as "fullName",
+    avatar_url as "avatarUrl" from users where id = $1 and is_active`;
+const SESSION_STARTED = 'select created_at as "createdAt" from sessions where id = $1';
+const WORKSPACES = `select id, name from workspaces where org_id = $1 and deleted_at is null
+  order by id limit ${MOST_WORKSPACES}`;
+
+/** The authorization server (OAuth 2.1, OpenID Connect) at `/oauth`. */
+export class AuthorizationServer {
+  readonly #deps: AuthorizationServerDeps;
+  readonly #wrongCodes: Budget;
+  /** Who is signed in to the pages of this origin, by request. */
+  readonly #signedIn = new WeakMap<IncomingMessage, SessionCaller>();
+  #made: { publicUrl: string; provider: Promise<Provider> } | null = null;
+
+  constructor(deps: AuthorizationServerDeps) {
+    this.#deps = deps;
+    this.#wrongCodes = deps.budgets.of('wrong_device_codes', WRONG_CODES, WRONG_CODES_SECONDS);
+  }
+
+  /** The address of the service without a slash at its end. */
+  get publicUrl(): string {
+    return this.#deps.publicUrl();
+  }
+
+  /** Made when it is first needed: only then is the address of the service known. */
+  get #provider(): Promise<Provider> {
+    const { publicUrl } = this;
+    if (this.#made?.publicUrl !== publicUrl) this.#made = { publicUrl, provider: this.#newProvider(publicUrl) };
+    return this.#made.provider;
+  }
+
+  #newProvider(publicUrl: string): Promise<Provider> {
+    const { config, keys, secret, seal, grants, sql } = this.#deps;
+    return newOAuthProvider({
+      publicUrl,
+      config,
+      keys,
+      secret,
+      cookieKey: seal.fingerprint('cookies'),
+      records: {
+        sql,
+        seal,
+        onRevoked: (grantId) => grants.revoke(grantId),
+        client: (id) => this.#client(id),
+      },
+      pages: oauthPages,
+      account: (userId) => this.#account(userId),
+      onFault: (error) => this.#deps.onFault(error, 'the authorization server could not answer'),
+      onWrongCode: async ({ req }) => {
+        const caller = this.#signedIn.get(req);
+        if (caller) await this.#wrongCodes.take(caller.principal.userId);
+      },
+    });
+  }
+
+  /** Protected resource metadata (RFC 9728) of the API or of the MCP endpoint. */
+  resourceMetadata(kind: 'api' | 'mcp'): object {
+    const { publicUrl } = this;
+    return {
+      resource: resourcesOf(publicUrl)[kind],
+      authorization_servers: [issuerOf(publicUrl)],
+      bearer_methods_supported: ['header'],
+      scopes_supported: grantableScopes,
+    };
+  }
+
+  /**
+   * Prepares the answer to a request at an address of the authorization server.
+   * @param at its path and query below `/oauth`
+   * @param caller who is signed in to the pages of this origin
+   * @returns what answers it, and never fails
+   */
+  async answerTo(
+    request: IncomingMessage,
+    response: ServerResponse,
+    at: string,
+    caller: SessionCaller | null,
+  ): Promise<() => Promise<void>> {
+    const { publicUrl } = this;
+    const { host, protocol, pathname } = new URL(publicUrl);
+    // it derives its own addresses from those of the request, which a proxy may have changed
+    request.headers.host = host;
+    request.headers['x-forwarded-proto'] = protocol.replace(':', '');
+    delete request.headers['x-forwarded-host'];
+    Object.assign(request, { url: at, originalUrl: `${pathname.replace(/\/$/, '')}/oauth${at}` });
+    if (caller) this.#signedIn.set(request, caller);
+    await this.#dropForeignSession(request, response, caller);
+    const provider = await this.#provider;
+    return () => provider.callback()(request, response);
+  }
+
+  /** The session of the authorization server is that of whoever is signed in: another user's is not used. */
+  async #dropForeignSession(
+    request: IncomingMessage,
+    response: ServerResponse,
+    caller: SessionCaller | null,
+  ): Promise<void> {
+    const provider = await this.#provider;
+    const id = provider.createContext(request, response).cookies.get(COOKIES.session, { signed: true });
+    if (!id) return;
+    const session = await provider.Session.find(id);
+    if (!session?.accountId || session.accountId === caller?.principal.userId) return;
+    const cookies = (request.headers.cookie ?? '')
+      .split(';')
+      .filter((text) => !text.trim().startsWith(COOKIES.session));
+    request.headers.cookie = cookies.join(';');
+  }
+
+  /** @throws RATE_LIMIT_EXCEEDED after five wrong codes of devices */
+  demandCodes({ principal }: SessionCaller): Promise<void> {
+    return this.#wrongCodes.check(principal.userId);
+  }
+
+  /** The identifier under which a signed access token is kept; any other text as it is. */
+  async storedToken(token: string): Promise<string> {
+    return (await this.#deps.tokens.idOf(token)) ?? token;
+  }
+
+  /**
+   * What comes next for a request that waits for its user: to sign in, to be asked, or to go on.
+   * @throws `SessionNotFound` of oidc-provider for a request of another browser, or an old one
+   */
+  async next(request: IncomingMessage, response: ServerResponse, caller: SessionCaller | null): Promise<NextStep> {
+    const interaction = await (await this.#provider).interactionDetails(request, response);
+    if (!caller) return { signIn: true };
+    if (interaction.prompt.name === 'login') return this.#signIn(request, response, caller, interaction);
+    const { userId } = caller.principal;
+    if (interaction.session?.accountId !== userId) return this.#loggedIn(request, response, caller);
+    const client = await this.#application(String(interaction.params.client_id));
+    const role = client && (await this.#deps.access.organizationRole(caller, client.orgId));
+    if (!client || !role)
+      return this.#refused(request, response, 'The user is no member of the organization of the application.');
+    if (client.isFirstParty && goesToWeb(interaction)) {
+      const asked = askedBy(interaction);
+      return {
+        go: await this.#allow(
+          request,
+          response,
+          caller,
+          { interaction, client },
+          { scopes: asked.scopes, workspaceIds: [] },
+        ),
+      };
+    }
+    return {
+      consent: await this.#facts(caller, interaction, client),
+      formTargets: targetsOf(interaction),
+      interaction,
+      client,
+    };
+  }
+
+  /** Whether the user has signed in late enough for what the application asks. */
+  async #signIn(
+    request: IncomingMessage,
+    response: ServerResponse,
+    caller: SessionCaller,
+    { params, prompt, iat }: Interaction,
+  ): Promise<NextStep> {
+    const started = await this.#startOf(caller);
+    const isAsked = wordsOf(params.prompt).includes('login') || prompt.reasons.includes('max_age');
+    // the clock of a token has no fractions
+    if (isAsked && started < iat) return { signIn: true };
+    return this.#loggedIn(request, response, caller);
+  }
+
+  async #loggedIn(request: IncomingMessage, response: ServerResponse, caller: SessionCaller): Promise<NextStep> {
+    const login = { accountId: caller.principal.userId, ts: await this.#startOf(caller), remember: true };
+    return { go: await (await this.#provider).interactionResult(request, response, { login }) };
+  }
+
+  async #startOf({ principal }: SessionCaller): Promise<number> {
+    const [session] = await this.#deps.sql.read<{ createdAt: Date }>(SESSION_STARTED, [principal.sessionId]);
+    return Math.floor((session?.createdAt.getTime() ?? 0) / 1_000);
+  }
+
+  async #refused(request: IncomingMessage, response: ServerResponse, why: string): Promise<NextStep> {
+    const result = { error: 'access_denied', error_description: why };
+    const provider = await this.#provider;
+    return { go: await provider.interactionResult(request, response, result, { mergeWithLastSubmission: false }) };
+  }
+
+  /** Goes on as the user has decided. @returns where to */
+  async decide(
+    request: IncomingMessage,
+    response: ServerResponse,
+    caller: SessionCaller,
+    { allow, scopes, workspaceIds }: Decision,
+  ): Promise<string> {
+    const step = await this.next(request, response, caller);
+    if ('go' in step) return step.go;
+    if (!('consent' in step)) throw forbidden('organization:access', 'Sign in first.');
+    if (!allow) {
+      const refused = await this.#refused(request, response, 'The user has refused it.');
+      return 'go' in refused ? refused.go : '';
+    }
+    const offered = new Set(step.consent.workspaces.map(({ id }) => id));
+    if (workspaceIds.some((id) => !offered.has(id))) throw forbidden('workspace:read');
+    return this.#allow(request, response, caller, step, { scopes, workspaceIds });
+  }
+
+  async #allow(
+    request: IncomingMessage,
+    response: ServerResponse,
+    caller: SessionCaller,
+    { interaction, client }: { interaction: Interaction; client: ApplicationRow },
+    chosen: { scopes: readonly string[]; workspaceIds: readonly string[] },
+  ): Promise<string> {
+    const { userId, sessionId } = caller.principal;
+    const asked = askedBy(interaction);
+    const scopes = asked.scopes.filter((scope) => chosen.scopes.includes(scope));
+    const isOffline = asked.identity.includes('offline_access');
+    const grantId = await this.#deps.grants.create(caller, {
+      orgId: client.orgId,
+      applicationId: client.id,
+      userId,
+      sessionId: isOffline ? null : sessionId,
+      scopes,
+      workspaceIds: [...chosen.workspaceIds],
+    });
+    const provider = await this.#provider;
+    const grant = new provider.Grant({ accountId: userId, clientId: client.id });
+    grant.jti = grantId;
+    if (asked.identity.length > 0) grant.addOIDCScope(asked.identity.join(' '));
+    for (const resource of asked.resources) {
+      const refused = asked.scopes.filter((scope) => !scopes.includes(scope));
+      if (scopes.length > 0) grant.addResourceScope(resource, scopes.join(' '));
+      if (refused.length > 0) grant.rejectResourceScope(resource, refused.join(' '));
+    }
+    await grant.save();
+    return provider.interactionResult(request, response, { consent: { grantId } });
+  }
+
+  async #facts(
+    caller: SessionCaller,
+    interaction: Interaction,
+    client: ApplicationRow,
+  ): Promise<Omit<ConsentFacts, 'formToken'>> {
+    const { sql, access } = this.#deps;
+    const { identity, scopes } = askedBy(interaction);
+    const all = await sql.read<{ id: string; name: string }>(WORKSPACES, [client.orgId]);
+    const roles = await Promise.all(all.map(({ id }) => access.workspaceRole(caller, client.orgId, id)));
+    return {
+      application: client.name,
+      applicationId: client.id,
+      organization: client.organization,
+      host: hostOf(interaction),
+      user: caller.principal.username,
+      identity,
+      scopes,
+      workspaces: all.filter((_workspace, index) => roles[index] !== null),
+      endsWithSession: !identity.includes('offline_access'),
+    };
+  }
+
+  async #application(id: string): Promise<ApplicationRow | null> {
+    if (!/^apl_\w{1,60}$/.test(id)) return null;
+    const [row] = await this.#deps.sql.read<ApplicationRow>(APPLICATION, [id]);
+    return row ?? null;
+  }
+
+  async #client(id: string): Promise<AdapterPayload | undefined> {
+    const row = await this.#application(id);
+    if (!row) return undefined;
+    const isConfidential = row.applicationType === 'confidential' && row.secretHash !== null;
+    return {
+      client_id: row.id,
+      client_name: row.name,
+      ...(isConfidential ? { client_secret: row.secretHash! } : {}),
+      token_endpoint_auth_method: isConfidential ? 'client_secret_basic' : 'none',
+      // programs of the user's own machine listen at any port (RFC 8252)
+      application_type: row.redirectUris.length > 0 && row.redirectUris.every(isOfMachine) ? 'native' : 'web',
+      redirect_uris: row.redirectUris,
+      grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+      response_types: row.redirectUris.length > 0 ? ['code'] : [],
+      id_token_signed_response_alg: 'ES256',
+      org_id: row.orgId,
+      is_first_party: row.isFirstParty,
+    };
+  }
+
+  async #account(id: string) {
+    const [user] = await this.#deps.sql.read<{
+      email: string;
+      proven: boolean;
+      username: string;
+      fullName: string | null;
+      avatarUrl: string | null;
+    }>(ACCOUNT, [id]);
+    if (!user) return null;
+    return {
+      sub: id,
+      name: user.fullName ?? user.username,
+      preferred_username: user.username,
+      picture: user.avatarUrl ?? undefined,
+      email: user.email,
+      email_verified: user.proven,
+    };
+  }
+}
+
+/** What an error of oidc-provider says, which is for the person in front of the browser; `null` for any other one. */
+export async function oauthProblem(error: unknown): Promise<{ error: string; description: string | undefined } | null> {
+  const { errors } = await oauthLibrary();
+  return error instanceof errors.OIDCProviderError
+    ? { error: error.error, description: error.error_description }
+    : null;
+}
+
+const wordsOf = (value: unknown): string[] => (typeof value === 'string' ? value.split(' ') : []);
+
+/** What an application asks for, as far as it may. */
+function askedBy({ params }: Interaction): { identity: string[]; scopes: string[]; resources: string[] } {
+  const asked = [...new Set(wordsOf(params.scope))];
+  const resource = params.resource as string | string[] | undefined;
+  return {
+    identity: asked.filter((scope) => Object.hasOwn(identityScopes, scope)),
+    scopes: asked.filter((scope) => grantableScopes.includes(scope)),
+    resources: resource === undefined ? [] : [resource].flat(),
+  };
+}
+
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+function isOfMachine(uri: string): boolean {
+  const { protocol, hostname } = new URL(uri);
+  return protocol === 'http:' ? LOOPBACK.has(hostname) : protocol !== 'https:';
+}
+
+/** Where the answer goes. */
+function hostOf({ params }: Interaction): string {
+  const uri = params.redirect_uri;
+  if (typeof uri !== 'string' || !URL.canParse(uri)) return 'your device';
+  const { host, protocol } = new URL(uri);
+  return host || protocol;
+}
+
+/**
+ * Whether the answer goes to a page that only its owner has. A program of the own machine may be another one than it
+ * says (RFC 8252, 8.6), and a device may be somebody else's: then the user is always asked.
+ */
+const goesToWeb = ({ params }: Interaction): boolean => String(params.redirect_uri).startsWith('https://');
+
+function targetsOf({ params }: Interaction): string[] {
+  const uri = params.redirect_uri;
+  if (typeof uri !== 'string' || !URL.canParse(uri)) return [];
+  const { origin, protocol } = new URL(uri);
+  return [origin === 'null' ? protocol : origin];
+}

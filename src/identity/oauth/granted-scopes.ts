@@ -1,0 +1,48 @@
+import { isPermission, permissionTable } from '../../access/permissions.ts';
+import { isWord } from '../../access/scopes.ts';
+import type { Permission } from '../../kernel/resources.ts';
+
+const words: Readonly<Record<string, string>> = {
+  read: 'Read what you may read',
+  write: 'Read, create and change what you may, except what is sensitive',
+  admin: 'Do everything that you may do, except creating tokens',
+};
+
+/** Scopes that say who the user is. */
+export const identityScopes: Readonly<Record<string, string>> = {
+  openid: 'Know who you are',
+  profile: 'See your name and picture',
+  email: 'See your e-mail address',
+  offline_access: 'Go on when you have signed out',
+};
+
+/**
+ * What an application may ask for: names of permissions, and the words. What creates tokens is never granted: such
+ * tokens would outlive what was granted.
+ */
+export const grantableScopes: readonly string[] = [
+  ...Object.keys(words).filter(isWord),
+  ...Object.entries(permissionTable)
+    .filter(([, { weight }]) => weight !== 'minting')
+    .map(([name]) => name),
+];
+
+const VERBS: Readonly<Record<string, string>> = {
+  access: 'Reach',
+  execute: 'Use',
+  manage: 'Manage',
+  subscribe: 'Follow',
+};
+const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** A scope in plain words. */
+export function meaningOf(scope: string): string {
+  const known = words[scope] ?? identityScopes[scope];
+  if (known) return known;
+  const [resource = '', verb = ''] = scope.split(':');
+  return `${VERBS[verb] ?? capital(verb)}: ${resource.replaceAll('_', ' ')}`;
+}
+
+/** Whether somebody should think twice. */
+export const isSensitive = (scope: string): boolean =>
+  scope === 'admin' || (isPermission(scope) && permissionTable[scope as Permission].weight === 'sensitive');

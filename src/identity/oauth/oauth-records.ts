@@ -1,0 +1,120 @@
+import type { Adapter, AdapterPayload } from 'oidc-provider';
+import { tokenHash } from '../../access/random-token.ts';
+import type { Sql } from '../../data/sql.ts';
+import type { Seal } from '../../platform/keys/seal.ts';
+
+/** How long a refresh token that was replaced is still accepted (docs/decisions/0007). */
+const GRACE_SECONDS = 60;
+
+interface RecordRow {
+  idHash: string;
+  payload: Uint8Array;
+  consumedAt: Date | null;
+}
+
+const COLUMNS = `id_hash as "idHash", payload, consumed_at as "consumedAt"`;
+const FIND = `select ${COLUMNS} from oauth_records where kind = $1 and id_hash = $2 and expires_at > now()`;
+const FIND_BY_UID = `select ${COLUMNS} from oauth_records where kind = $1 and uid = $2 and expires_at > now()`;
+const FIND_BY_CODE = `select ${COLUMNS} from oauth_records
+  where kind = $1 and user_code_hash = $2 and expires_at > now()`;
+// a refresh within the grace makes the same successor again: it stays as it is, used or not
+const UPSERT = `insert into oauth_records as r
+    (kind, id_hash, grant_id, uid, user_code_hash, payload, expires_at)
+  values ($1, $2, $3, $4, $5, $6, now() + make_interval(secs => $7))
+  on conflict (kind, id_hash) do update set grant_id = excluded.grant_id, uid = excluded.uid,
+    user_code_hash = excluded.user_code_hash, payload = excluded.payload, expires_at = excluded.expires_at
+  where r.kind <> 'RefreshToken'`;
+const CONSUME = `update oauth_records set consumed_at = now()
+  where kind = $1 and id_hash = $2 and consumed_at is null returning id_hash`;
+const DESTROY = 'delete from oauth_records where kind = $1 and id_hash = $2';
+const LIVING_GRANT = `select g.id from oauth_grants g join users u on u.id = g.user_id and u.is_active
+  join organization_members m on m.org_id = g.org_id and m.user_id = g.user_id
+  left join sessions s on s.id = g.session_id and s.revoked_at is null and s.expires_at > now()
+  where g.id = $1 and g.revoked_at is null and (g.session_id is null or s.id is not null)`;
+
+export interface RecordDeps {
+  sql: Sql;
+  seal: Seal;
+  /** What is granted was taken back. */
+  onRevoked: (grantId: string) => Promise<void>;
+  /** The error for who comes second. */
+  usedUp: () => Error;
+  /** The metadata of an application. */
+  client: (id: string) => Promise<AdapterPayload | undefined>;
+}
+
+/**
+ * What oidc-provider keeps, in one table. Identifiers are hashed, because most of them work like passwords; the rest is
+ * sealed.
+ */
+export class OAuthRecords implements Adapter {
+  readonly #kind: string;
+  readonly #deps: RecordDeps;
+
+  constructor(kind: string, deps: RecordDeps) {
+    this.#kind = kind;
+    this.#deps = deps;
+  }
+
+  async upsert(id: string, payload: AdapterPayload, expiresIn: number): Promise<void> {
+    const { grantId = null, uid = null, userCode } = payload;
+    const hash = this.#hash(id);
+    const sealed = this.#deps.seal.seal(JSON.stringify(payload), `${this.#kind} ${hash}`);
+    const values = [this.#kind, hash, grantId, uid, userCode ? tokenHash(userCode) : null, sealed, expiresIn];
+    await this.#deps.sql.write(UPSERT, values);
+  }
+
+  async find(id: string): Promise<AdapterPayload | undefined> {
+    if (this.#kind === 'Client') return this.#deps.client(id);
+    if (this.#kind === 'Grant' && (await this.#deps.sql.read(LIVING_GRANT, [id])).length === 0) return undefined;
+    const [row] = await this.#deps.sql.read<RecordRow>(FIND, [this.#kind, this.#hash(id)]);
+    return this.#opened(row);
+  }
+
+  async findByUid(uid: string): Promise<AdapterPayload | undefined> {
+    const [row] = await this.#deps.sql.read<RecordRow>(FIND_BY_UID, [this.#kind, uid]);
+    return this.#opened(row);
+  }
+
+  async findByUserCode(userCode: string): Promise<AdapterPayload | undefined> {
+    const [row] = await this.#deps.sql.read<RecordRow>(FIND_BY_CODE, [this.#kind, tokenHash(userCode)]);
+    return this.#opened(row);
+  }
+
+  /**
+   * One of several at once uses it up. A refresh token may be used again for a minute, and gives the same successor.
+   * @throws `invalid_grant` when another request has used it up: then nobody knows which of the two is honest
+   */
+  async consume(id: string): Promise<void> {
+    const isFirst = (await this.#deps.sql.write(CONSUME, [this.#kind, this.#hash(id)])) > 0;
+    if (isFirst || this.#kind === 'RefreshToken') return;
+    const payload = await this.find(id);
+    if (payload?.grantId) await this.#deps.onRevoked(payload.grantId);
+    throw this.#deps.usedUp();
+  }
+
+  async destroy(id: string): Promise<void> {
+    if (this.#kind === 'Grant') await this.#deps.onRevoked(id);
+    await this.#deps.sql.write(DESTROY, [this.#kind, this.#hash(id)]);
+  }
+
+  async revokeByGrantId(grantId: string): Promise<void> {
+    await this.#deps.sql.write('delete from oauth_records where kind = $1 and grant_id = $2', [this.#kind, grantId]);
+  }
+
+  #hash(id: string): string {
+    return tokenHash(id);
+  }
+
+  #opened(row: RecordRow | undefined): AdapterPayload | undefined {
+    if (!row) return undefined;
+    const { idHash, payload, consumedAt } = row;
+    const known = JSON.parse(this.#deps.seal.open(payload, `${this.#kind} ${idHash}`)) as AdapterPayload;
+    return isUsedUp(this.#kind, consumedAt) ? { ...known, consumed: Math.floor(consumedAt!.getTime() / 1000) } : known;
+  }
+}
+
+function isUsedUp(kind: string, consumedAt: Date | null): boolean {
+  if (!consumedAt) return false;
+  return kind !== 'RefreshToken' || consumedAt.getTime() < Date.now() - GRACE_SECONDS * 1_000;
+}
