@@ -1,6 +1,6 @@
-// Where a PgBouncer is that keeps prepared statements (1.21 or newer): the installed one, or that of Debian 13 beside its
-// own C library. `node scripts/pgbouncer.mjs` fetches it where it is missing, from the mirror that this machine's apt is
-// set up with; where that cannot be, it says so and ends well.
+// Where a PgBouncer is that keeps prepared statements (1.21 or newer): the installed one, or that of Debian 13, which
+// has its own C library. `node scripts/pgbouncer.mjs` fetches it where it is missing, from the mirror that this
+// machine's apt is set up with; where that cannot be, it says so and ends well.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -94,9 +94,10 @@ function draw(tables: readonly Table[]): string[] {
 
 const page = `# The tables
 
-Written by \`npm run generate\` from \`prisma/schema\`. A table stands below the one that it is a part of: its rows
-end with that row. An arrow leads to other tables that it names. The group that owns a table is in brackets; only that
-group writes it, unless its \`tables.ts\` lends it ([decision 33](../decisions/0033-ten-groups-over-one-ground.md)).
+Written by \`npm run generate\` from \`prisma/schema\`. An indented table belongs to the table above it: deleting a
+parent row deletes its child rows. An arrow leads to other tables that it names. The group that owns a table is in
+brackets; only that group writes it, unless its \`tables.ts\` lends it
+([decision 33](../decisions/0033-ten-groups-over-one-ground.md)).
 
 \`\`\`text
 ${draw(readTables()).join('\n')}

@@ -9,7 +9,7 @@ import { tuneGarbageCollector } from './platform/garbage-collector.ts';
 import { LogOutput } from './platform/log-output.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { WorkerLink } from './platform/nodes/worker-link.ts';
-import { Workers } from './platform/nodes/workers.ts';
+import { WorkerProcesses } from './platform/nodes/workers.ts';
 import type { DatabasePlace } from './platform/postgres/database.ts';
 import { migrate } from './platform/postgres/migrate.ts';
 import { isPooled, keepLimits, refuseUnfitPooler } from './platform/postgres/pooler.ts';
@@ -57,12 +57,12 @@ interface Start {
 }
 
 /** Where the database is: as requests reach it, and past a pooler. */
-interface Place {
+interface DatabaseUrls {
   url: string;
   directUrl: string;
 }
 
-async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<Place> {
+async function provideDatabase({ config, logger, shutdown, steps }: Start): Promise<DatabaseUrls> {
   if (config.databaseUrl) {
     const place = { url: config.databaseUrl, directUrl: config.databaseDirectUrl ?? config.databaseUrl };
     steps.begin('connecting to the database');
@@ -77,7 +77,7 @@ async function provideDatabase({ config, logger, shutdown, steps }: Start): Prom
   return { url: embedded.url, directUrl: embedded.url };
 }
 
-async function migrateDatabase({ directUrl }: Place, { steps }: Start): Promise<void> {
+async function migrateDatabase({ directUrl }: DatabaseUrls, { steps }: Start): Promise<void> {
   let isTold = false;
   await migrate(directUrl, migrationsDir, (progress) => {
     if (!isTold) steps.begin('migrating the database', progress);
@@ -87,7 +87,7 @@ async function migrateDatabase({ directUrl }: Place, { steps }: Start): Promise<
 }
 
 /** @returns what to open the database with when a pooler stands before it */
-async function seePooler({ url, directUrl }: Place, { config }: Start) {
+async function seePooler({ url, directUrl }: DatabaseUrls, { config }: Start) {
   if (!config.databaseUrl || !(await isPooled(url))) return undefined;
   await refuseUnfitPooler(url);
   // jobs work through it as well, where nothing leads past it
@@ -95,7 +95,7 @@ async function seePooler({ url, directUrl }: Place, { config }: Start) {
 }
 
 /** Migrates it. @returns what to open it with */
-async function prepareDatabase(place: Place, given: Start): Promise<DatabasePlace> {
+async function prepareDatabase(place: DatabaseUrls, given: Start): Promise<DatabasePlace> {
   const pooled = await seePooler(place, given);
   await migrateDatabase(place, given);
   if (pooled) await keepLimits(place.url);
@@ -124,7 +124,7 @@ async function startWorkers(given: Start): Promise<string> {
   const database = await prepareDatabase(await provideDatabase(given), given);
   steps.begin('starting the workers', { workers: config.workers });
   const program = { ...moduleOf('main'), args: process.argv.slice(2) };
-  const workers = new Workers({ count: config.workers, database, program, logger, onGone });
+  const workers = new WorkerProcesses({ count: config.workers, database, program, logger, onGone });
   const seconds = config.shutdownDelaySeconds + config.shutdownTimeoutSeconds + 4 * STEP_TIMEOUT_SECONDS;
   shutdown.add('the workers', () => workers.stop(seconds * 1_000), seconds + STEP_TIMEOUT_SECONDS);
   return workers.start();

@@ -131,7 +131,9 @@ export const noticeDetails = {
     connection_id: text('The stream.'),
     timeout: orNull(number('Seconds after which it ends; `null` if it does not end by itself.')),
     presence: { form: 'present', description: 'Who is present in the workspace.' },
-    last_event_id: orNull(text('The `id` of the frame after which the stream resumes.')),
+    last_event_id: orNull(
+      text('The position that the client sent, after which the stream resumes; `null` for a new stream.'),
+    ),
   },
   heartbeat: {},
   resync: {},

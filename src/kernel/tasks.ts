@@ -26,7 +26,7 @@ export interface Task<Payload extends object = object> {
    * A job is given up after this many failed attempts. The waits between them are 3 s, 7 s, 20 s, … and 6 h at most.
    */
   readonly tries: number;
-  /** How many of its jobs a node runs at once, beside those of all others; without it, it shares workers with others. */
+  /** How many of its jobs a node runs at once, by workers of its own; without it, it shares some with other tasks. */
   readonly atOnce?: number;
   readonly schedule?: Schedule;
   /** Does the work. If the node is killed, the work is repeated from the start. */

@@ -44,12 +44,12 @@ function start(): Service {
   return service;
 }
 
-/** The sizes of all stored files. */
+/** The sizes of all stored files, without the marker of the store. */
 async function stored(): Promise<number[]> {
   const root = path.join(dataDir, 'files');
   if (!existsSync(root)) return [];
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile());
+  const files = entries.filter((entry) => entry.isFile() && entry.name !== 'marker');
   return Promise.all(files.map(async (entry) => (await stat(path.join(entry.parentPath, entry.name))).size));
 }
 

@@ -144,11 +144,11 @@ describe('the start page', () => {
     expect(answer).toEqual({
       data: {
         me: {
-          username: 'ann',
+          username: 'kim',
           organizations: {
             nodes: [
               {
-                name: "ann's organization",
+                name: "kim's organization",
                 workspaces: { nodes: [{ name: 'Research' }, { name: 'Default workspace' }] },
               },
             ],

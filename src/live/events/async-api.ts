@@ -178,8 +178,9 @@ export function eventsPage(): string {
   return [
     '# Events',
     '',
-    'Every type of event with the properties of its `data`. Written by `npm run generate` from',
-    '`src/kernel/event-details.ts` and `src/kernel/resources.ts`; `/asyncapi.json` has the same for programs.',
+    'Every type of event with the properties of its `data`. [Live events](../guides/live-events.md) shows how to',
+    'receive and resume them. Written by `npm run generate` from `src/kernel/event-details.ts` and',
+    '`src/kernel/resources.ts`; `/asyncapi.json` has the same for programs.',
     '',
     '| type | `data` |',
     '|---|---|',

@@ -25,7 +25,8 @@ const NOW = 'select pg_current_snapshot()::text as snapshot';
  */
 const HISTORY = `select substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) as timeline,
     $1::xid8 > pg_snapshot_xmin(pg_current_snapshot())
-      or $2::bigint > 0 and not exists (select from events e where e.xid = $1::xid8 and e.seq = $2::bigint) as "isLost"`;
+      or $2::bigint > 0 and not exists (select from events e where e.xid = $1::xid8 and e.seq = $2::bigint)
+      as "isLost"`;
 const LOOK_MS = 1_000;
 
 const keyOf = ({ orgId, workspaceId, userId }: StreamedPlace): string =>

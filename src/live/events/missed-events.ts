@@ -19,9 +19,10 @@ const PAGE = (missed: string) =>
 
 /**
  * A position is lost when it is in the future (made up, or of a cluster that went back), when its event is not there
- * (it was committed on a primary whose last commits its successor lacks), when it is older than every stored event, or when it is outside the window. The window of a reader begins with the role in the place, at the
- * earliest: what happened before was not for the reader, whatever cursor it has. What a running transaction holds back,
- * and the live events will bring, counts as well.
+ * (it was committed on a primary whose last commits its successor lacks), when it is older than every stored event, or
+ * when it is outside the window. The window of a reader begins with the role in the place, at the earliest: what
+ * happened before was not for the reader, whatever cursor it has. What a running transaction holds back, and the live
+ * events will bring, counts as well.
  */
 const IS_LOST = (missed: string, since: string) =>
   `select ($3::xid8, $4::bigint) > (pg_snapshot_xmin(pg_current_snapshot()), 0)

@@ -23,7 +23,7 @@ interface WorkersDeps {
 }
 
 /** The place of a worker: one after another has it. */
-interface Place {
+interface WorkerSlot {
   number: number;
   worker: Worker | null;
   isReady: boolean;
@@ -43,9 +43,9 @@ interface Gathering {
  * The processes of a node, which listen on one port. The kernel gives each connection to one that is free, so none is
  * lost with a worker but those that it had. A worker that dies is replaced.
  */
-export class Workers {
+export class WorkerProcesses {
   readonly #deps: WorkersDeps;
-  readonly #places: Place[];
+  readonly #places: WorkerSlot[];
   readonly #gatherings = new Map<number, Gathering>();
   #gathered = 0;
   #deaths = 0;
@@ -94,12 +94,12 @@ export class Workers {
     if (bad > 0) throw new Error(`${bad} workers did not end as they should`);
   }
 
-  get #running(): Place[] {
+  get #running(): WorkerSlot[] {
     return this.#places.filter(({ isReady }) => isReady);
   }
 
   /** @returns the address at which it listens. @throws Error when it ends before */
-  #begin(place: Place): Promise<string> {
+  #begin(place: WorkerSlot): Promise<string> {
     const { count, database } = this.#deps;
     const worker = cluster.fork();
     place.worker = worker;
@@ -129,7 +129,7 @@ export class Workers {
     });
   }
 
-  #died(place: Place, how: string): void {
+  #died(place: WorkerSlot, how: string): void {
     place.isReady = false;
     this.#tellRunning();
     if (this.#isStopping) return;
@@ -138,7 +138,7 @@ export class Workers {
     void this.#replace(place, how);
   }
 
-  async #replace(place: Place, how: string): Promise<void> {
+  async #replace(place: WorkerSlot, how: string): Promise<void> {
     this.#deaths++;
     place.deaths++;
     if (place.deaths > MOST_DEATHS && this.#running.length === 0) return this.#deps.onGone(how);

@@ -40,7 +40,7 @@ export const accountSettings = {
   maxTokensPerOrganization: setting(
     'MAX_TOKENS_PER_ORGANIZATION',
     integer(0, 1_000_000),
-    'Maximum number of live tokens of an organization; 0 = no limit. REST lists return at most 10,000.',
+    'Maximum number of live tokens of an organization; 0 = no limit. Lists of tokens in REST have at most 10,000.',
     { default: '5000' },
   ),
   maxOrganizationsPerUser: setting(

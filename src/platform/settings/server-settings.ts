@@ -41,7 +41,7 @@ export const serverSettings = {
   trustedProxies: setting(
     'TRUSTED_PROXIES',
     list('addresses or CIDR ranges between commas', isAddressRange),
-    'Proxies whose `X-Forwarded-For` is trusted.',
+    'Proxies whose `X-Forwarded-For` is trusted: addresses or CIDR ranges between commas.',
     { default: '', defaultText: 'none' },
   ),
   corsOrigins: setting(

@@ -54,7 +54,7 @@ const follow = (after?: string) =>
     headers: { ...ann.headers, ...(after === undefined ? {} : { 'last-event-id': after }) },
   });
 
-test('a replica that lacks the last commits takes over: requests are 503 meanwhile, and readers begin again', async () => {
+test('a replica that lacks the last commits takes over: requests are 503 meanwhile, readers begin again', async () => {
   const [replica] = server.replicas;
   const stream = await follow();
   await stream.next(({ event }) => event === 'connected');

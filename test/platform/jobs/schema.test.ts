@@ -33,7 +33,7 @@ const essence = ({ text }: { text: string }) =>
     .replaceAll('library', 'jobs')
     .replaceAll(/\s+/g, ' ');
 
-it('is what the library would make of an empty database, but for its notifications and the indexes of turns', async () => {
+it('is what the library would make of an empty database, but for notifications and the indexes of turns', async () => {
   const opened = openDatabase({ url: database.url, poolSize: 3, logger: quietLogger });
   const { pool } = opened;
   try {

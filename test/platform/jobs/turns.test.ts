@@ -32,7 +32,7 @@ afterAll(async () => {
 type Of = { of: string; n?: number };
 
 /** The queue of a node's changes; the node runs nothing before it starts. */
-function nodeWith(...tasks: Task[]): { queue: JobQueue; start(): void } {
+function nodeWith(...tasks: Task[]): { queue: JobQueue; start: () => void } {
   const queue = new JobQueue();
   queue.declare(tasks);
   const onFault = (error: unknown) => {

@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startOwnApp, type TestApp } from '../../support/app.ts';
@@ -11,6 +11,7 @@ let files: string;
 beforeAll(async () => {
   app = await startOwnApp();
   files = path.join(app.dataDir, 'files');
+  renameSync(files, `${files}-aside`);
   writeFileSync(files, 'a file where the folder should be');
   owner = await register(app);
 });
@@ -54,6 +55,7 @@ it('tries a bucket that failed again, after ever longer waits, and says so in ev
   expect(await triedAgain('5 minutes', '2 minutes')).toBe(false);
   expect(await triedAgain('1 year', '59 minutes')).toBe(false);
   rmSync(files);
+  renameSync(`${files}-aside`, files);
   expect(await triedAgain('1 year', '61 minutes')).toBe(true);
   await waitFor(async () => expect(await statusOf()).toBe('ready'));
   expect(await triedAgain('1 year', '61 minutes')).toBe(false);
