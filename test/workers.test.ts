@@ -85,7 +85,7 @@ describe('a node of two workers', () => {
     expect(await workersOf(url)).toEqual({ running: 2, of: 2 });
     const text = await metricsOf(url);
     expect([...byWorker(text, 'process_start_time_seconds').keys()].sort()).toEqual(['1', '2']);
-    expect(text.match(/^# TYPE http_requests_total counter$/gm)).toHaveLength(1);
+    expect(text.match(/^# TYPE platform_http_requests_total counter$/gm)).toHaveLength(1);
     expect(text).toContain('\nplatform_worker_deaths_total 0\n');
     const starts = [...text.matchAll(/^process_start_time_seconds\{worker="\d"\} (.*)$/gm)];
     expect(starts).toHaveLength(2);
@@ -95,7 +95,7 @@ describe('a node of two workers', () => {
     const place = { url, orgId: ann.orgId, workspaceId: ann.workspaceId, headers: ann.headers };
     const followers: Follower[] = [];
     // until both have some: the kernel gives connections to whoever is free
-    const streams = async () => [...byWorker(await metricsOf(url), 'event_streams').values()];
+    const streams = async () => [...byWorker(await metricsOf(url), 'platform_event_streams').values()];
     while ((await streams()).length < 2 || (await streams()).includes(0))
       followers.push(await followStream(place), await followSocket(place));
     let sent = 0;
