@@ -163,6 +163,7 @@ export class EventTail {
       }
       isMore = rows.length === BATCH;
     } catch (error) {
+      this.#lookedAt = Number.NEGATIVE_INFINITY; // another server may answer next
       this.#onFault(error, 'events could not be read');
     } finally {
       this.#reading = false;

@@ -9,8 +9,8 @@ interface Family {
 }
 
 /**
- * Expositions of several processes in the format of OpenMetrics as one: the values of a metric stand together, below its help and type. Each process
- * gives its values a label of its own, so none is added to another one.
+ * Expositions of several processes in the format of OpenMetrics as one: the values of a metric stand together, below
+ * its help and type. Each process gives its values a label of its own, so none is added to another one.
  */
 export function mergedMetrics(texts: readonly string[]): string {
   const families = new Map<string, Family>();
