@@ -11,8 +11,18 @@ const INSTALLED = '/usr/sbin/pgbouncer';
 const KEPT = path.join(root, 'node_modules', '.cache', 'pgbouncer');
 const RELEASE = 'trixie';
 const PACKAGES = [
-  ...['pgbouncer', 'libc6', 'libevent-2.1-7t64', 'libssl3t64', 'libcares2', 'libpam0g', 'libsystemd0'],
-  ...['libaudit1', 'libcap-ng0', 'libcap2', 'libzstd1', 'zlib1g'],
+  'pgbouncer',
+  'libaudit1',
+  'libc6',
+  'libcap-ng0',
+  'libcap2',
+  'libcares2',
+  'libevent-2.1-7t64',
+  'libpam0g',
+  'libssl3t64',
+  'libsystemd0',
+  'libzstd1',
+  'zlib1g',
 ];
 /** The first that keeps prepared statements in transaction mode. */
 const NEEDED = { major: 1, minor: 21 };
