@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { SessionTokens } from 'platform-management-client';
+import type { GrantTokens, SessionTokens } from 'platform-management-client';
 
 /** How somebody is signed in at a service, and where they work. */
 export interface Profile {
@@ -9,6 +9,8 @@ export interface Profile {
   token?: string;
   /** The session of a user. */
   session?: SessionTokens & { expires_at: number };
+  /** What a user granted to an application. */
+  grant?: GrantTokens & { expires_at: number; client_id: string };
   org?: string;
   workspace?: string;
   namespace?: string;

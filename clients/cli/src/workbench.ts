@@ -1,6 +1,6 @@
 import { isCancel, select } from '@clack/prompts';
 import type { Command } from 'commander';
-import { Client, Session } from 'platform-management-client';
+import { Client, type Credentials, Grant, Session, type TokenPair } from 'platform-management-client';
 import { MeDocument } from 'platform-management-client/documents';
 import { UsageError } from './failures.ts';
 import { type Profile, Profiles } from './profiles.ts';
@@ -64,7 +64,7 @@ export class Workbench {
   get source(): 'option' | 'environment' | 'profile' | 'none' {
     if (this.#globals.token !== undefined) return 'option';
     if (this.around.env.PLATFORM_TOKEN) return 'environment';
-    return this.#profile?.token || this.#profile?.session ? 'profile' : 'none';
+    return this.#profile?.token || this.#profile?.session || this.#profile?.grant ? 'profile' : 'none';
   }
 
   get client(): Client {
@@ -118,28 +118,38 @@ export class Workbench {
     return answer;
   }
 
-  #credentials(): { credentials?: string | Session } {
+  #credentials(): { credentials?: string | Credentials } {
     const token = this.#globals.token ?? this.around.env.PLATFORM_TOKEN ?? this.#profile?.token;
     if (token) return { credentials: token };
-    const { session } = this.#profile ?? {};
-    if (!session) return {};
-    const expires_in = Math.floor((session.expires_at - Date.now()) / 1_000);
-    return {
-      credentials: new Session({
-        url: this.url,
-        tokens: { ...session, expires_in },
-        onTokens: (tokens) => this.profiles.update(this.profileName, { session: storedSession(tokens) }),
-      }),
-    };
+    const { session, grant } = this.#profile ?? {};
+    if (session) {
+      const onTokens: SessionOptions['onTokens'] = (tokens) => this.#keep({ session: stored(tokens) });
+      return { credentials: new Session({ url: this.url, tokens: left(session), onTokens }) };
+    }
+    if (!grant) return {};
+    const { client_id } = grant;
+    const onTokens: GrantOptions['onTokens'] = (tokens) => this.#keep({ grant: { ...stored(tokens), client_id } });
+    return { credentials: new Grant({ url: this.url, clientId: client_id, tokens: left(grant), onTokens }) };
+  }
+
+  #keep(change: Partial<Profile>): void {
+    this.profiles.update(this.profileName, change);
   }
 }
 
+type SessionOptions = ConstructorParameters<typeof Session>[0];
+type GrantOptions = ConstructorParameters<typeof Grant>[0];
+
 /** Tokens with the time of their expiry: a later command does not know when they were given. */
-export const storedSession = (tokens: ConstructorParameters<typeof Session>[0]['tokens']) => ({
-  access_token: tokens.access_token,
-  refresh_token: tokens.refresh_token,
-  expires_in: tokens.expires_in,
+export const stored = <Tokens extends TokenPair>(tokens: Tokens): Tokens & { expires_at: number } => ({
+  ...tokens,
   expires_at: Date.now() + tokens.expires_in * 1_000,
+});
+
+/** Stored tokens with what is left of their time. */
+const left = <Tokens extends TokenPair & { expires_at: number }>(tokens: Tokens): Tokens => ({
+  ...tokens,
+  expires_in: Math.floor((tokens.expires_at - Date.now()) / 1_000),
 });
 
 /** The workbench of the command that runs. */

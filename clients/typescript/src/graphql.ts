@@ -1,7 +1,7 @@
 import type { DocumentTypeDecoration } from '@graphql-typed-document-node/core';
 import { createClient, type Client as Socket } from 'graphql-ws';
 import type { Credentials } from './credentials.ts';
-import { apiError, errorOf, type InputIssue, InvalidInputError } from './errors.ts';
+import { AuthenticationFailedError, apiError, errorOf, type InputIssue, InvalidInputError } from './errors.ts';
 
 /** A document as a text, with or without types: `codegen` with `documentMode: 'string'` writes typed ones. */
 export type Document<Result, Variables> = (string | { toString(): string }) & DocumentTypeDecoration<Result, Variables>;
@@ -42,6 +42,23 @@ export class GraphQL {
     document: Document<Result, Variables>,
     variables: Variables,
     signal?: AbortSignal,
+  ): Promise<Result> {
+    const { credentials } = this.#options;
+    const token = (await credentials?.token()) ?? null;
+    try {
+      return await this.#send(document, variables, signal);
+    } catch (error) {
+      // GraphQL refuses a token with an answer whose status is 200
+      const isRefused = error instanceof AuthenticationFailedError && token !== null;
+      if (!isRefused || !(await credentials?.renew?.(token))) throw error;
+      return this.#send(document, variables, signal);
+    }
+  }
+
+  async #send<Result, Variables>(
+    document: Document<Result, Variables>,
+    variables: Variables,
+    signal: AbortSignal | undefined,
   ): Promise<Result> {
     const { url, send } = this.#options;
     const headers = { 'content-type': 'application/json', accept: 'application/json' };

@@ -1,9 +1,9 @@
 import { isCancel, password, text } from '@clack/prompts';
 import type { Command } from 'commander';
-import { Client } from 'platform-management-client';
+import { Client, endGrant, signInWithDevice } from 'platform-management-client';
 import { UsageError } from '../failures.ts';
 import { readStdin, show } from '../output.ts';
-import { type Surroundings, storedSession, type Workbench, workbenchOf } from '../workbench.ts';
+import { type Surroundings, stored, type Workbench, workbenchOf } from '../workbench.ts';
 
 async function asked(bench: Workbench, option: string, ask: () => Promise<string | symbol>): Promise<string> {
   if (!bench.isInteractive) throw new UsageError(`Missing: ${option}`);
@@ -13,6 +13,8 @@ async function asked(bench: Workbench, option: string, ask: () => Promise<string
 }
 
 interface LoginOptions {
+  clientId?: string;
+  scope: string;
   username?: string;
   passwordStdin?: boolean;
   tokenStdin?: boolean;
@@ -20,6 +22,7 @@ interface LoginOptions {
 
 async function login(bench: Workbench, options: LoginOptions): Promise<void> {
   const { url } = bench;
+  if (options.clientId !== undefined) return loginWithDevice(bench, options.clientId, options.scope);
   if (options.tokenStdin) return loginWithToken(bench, await readStdin(bench));
   const username =
     options.username ?? (await asked(bench, '--username', () => text({ message: 'Username or e-mail address' })));
@@ -29,8 +32,26 @@ async function login(bench: Workbench, options: LoginOptions): Promise<void> {
   const { data } = await new Client({ url }).rest.POST('/v1/auth/login', { body: { username, password: secret } });
   const org = data.user.settings.current_org_id;
   const place = typeof org === 'string' ? { org } : {};
-  bench.profiles.set(bench.profileName, { url, session: storedSession(data), ...place });
+  const { access_token, refresh_token, expires_in } = data;
+  const session = stored({ access_token, refresh_token, expires_in });
+  bench.profiles.set(bench.profileName, { url, session, ...place });
   signedIn(bench, data.user.username);
+}
+
+/** The user types a code in a browser, anywhere. */
+async function loginWithDevice(bench: Workbench, clientId: string, scope: string): Promise<void> {
+  const { url } = bench;
+  const { access_token, refresh_token, expires_in } = await signInWithDevice({
+    url,
+    clientId,
+    scope,
+    onCode: ({ verification_uri, user_code }) =>
+      void bench.around.stderr.write(`Open ${verification_uri} and enter the code ${user_code}\n`),
+  });
+  const tokens = { access_token, expires_in, ...(refresh_token !== undefined && { refresh_token }) };
+  const { data } = await new Client({ url, credentials: access_token }).rest.GET('/v1/auth/me');
+  bench.profiles.set(bench.profileName, { url, grant: { ...stored(tokens), client_id: clientId } });
+  signedIn(bench, data.username);
 }
 
 /** A token is stored once the service has accepted it. */
@@ -52,9 +73,11 @@ async function logout(bench: Workbench): Promise<void> {
   const profile = bench.profiles.get(bench.profileName);
   if (!profile) throw new UsageError(`There is no profile '${bench.profileName}'.`);
   // a token that was given stays good: whoever made it revokes it
-  if (profile.session) await bench.client.rest.POST('/v1/auth/logout');
+  const { url, session, grant } = profile;
+  if (session) await bench.client.rest.POST('/v1/auth/logout');
+  if (grant) await endGrant({ url, clientId: grant.client_id }, grant);
   bench.profiles.set(bench.profileName, null);
-  show(bench, { profile: bench.profileName }, () => `Signed out of ${profile.url}.`);
+  show(bench, { profile: bench.profileName }, () => `Signed out of ${url}.`);
 }
 
 async function whoami(bench: Workbench): Promise<void> {
@@ -73,6 +96,8 @@ export function addSessionCommands(program: Command, around: Surroundings): void
   program
     .command('login')
     .description('sign in at a service, and keep that in the profile')
+    .option('--client-id <id>', 'sign in in a browser, for an application of your organization')
+    .option('--scope <scopes>', 'what that application may do', 'read write offline_access')
     .option('--username <name>', 'username or e-mail address')
     .option('--password-stdin', 'read the password from stdin')
     .option('--token-stdin', 'read an API token from stdin instead')
