@@ -34,7 +34,7 @@ it('has the SDK in one file, which only an import at run time leads to', () => {
   const withSdk = files.filter((name) => codeOf(name).includes('OTEL_BSP_MAX_QUEUE_SIZE'));
   expect(withSdk).toHaveLength(1);
   const leading = files.flatMap((name) =>
-    [...codeOf(name).matchAll(new RegExp(String.raw`(\S+) ?["']\./${withSdk[0]}["']`, 'g'))].map(
+    [...codeOf(name).matchAll(new RegExp(String.raw`(\w{0,20}\(|[^\s(]) ?["']\./${withSdk[0]}["']`, 'g'))].map(
       ([, before]) => before,
     ),
   );
