@@ -109,6 +109,7 @@ const heard: Record<string, string> = {
   provider_account: '- - x x x',
   tool: 'x x x x x',
   organization_recipe: 'x x x x x',
+  application: '- - - x x',
   api_token: '- - - x x', // of others; of one's own: below
   secret: '- x x x x',
 };
