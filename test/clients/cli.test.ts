@@ -1,6 +1,9 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -83,6 +86,42 @@ test('somebody signs in, is known to later commands, and signs out', async () =>
   );
   // the session of the registration: that of the command has ended
   expect(rows).toEqual([{ live: 1 }]);
+});
+
+test('no other service gets the tokens of a profile, and a session that has ended can be signed out of', async () => {
+  const eve = await register(app, { name: 'eve' });
+  const env = { XDG_CONFIG_HOME: path.join(home, 'eve') };
+  const login = ['login', '--url', url, '--username', eve.username, '--password-stdin'];
+  expect((await cli(login, { env, input: eve.password })).code).toBe(0);
+  const heard: (string | undefined)[] = [];
+  const other = createServer((request, response) => {
+    heard.push(request.headers.authorization);
+    response.writeHead(401).end();
+  }).listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+  expect((await cli(['whoami', '--url', elsewhere], { env })).code).toBe(3);
+  expect(heard).toEqual([undefined]);
+  other.close();
+
+  await app.database.pool.query('update sessions set revoked_at = now() where user_id = $1', [eve.userId]);
+  await waitUntil(async () => (await cli(['whoami'], { env })).code === 3);
+  expect((await cli(['logout'], { env })).code).toBe(0);
+  expect((await cli(['logout'], { env })).code).toBe(2);
+});
+
+test('a reader that has enough ends a command quietly; wrong usage is JSON for programs', async () => {
+  const child = spawn('sh', ['-c', `"${process.execPath}" "${CLI}" workspace list --json | true`], {
+    env: bare(asAnn()),
+  });
+  let err = '';
+  child.stderr.on('data', (part: Buffer) => (err += part.toString()));
+  await once(child, 'close');
+  expect(err).toBe('');
+  const wrong = await run(['nothing', '--json']);
+  expect([wrong.code, JSON.parse(wrong.err)]).toMatchObject([2, { error: 'USAGE' }]);
+  expect((await run(['workspace', 'list', '--url', 'foo'])).code).toBe(2);
+  expect((await run(['events', 'tail', '--count', 'abc'])).code).toBe(2);
 });
 
 test('an API token is stored once the service has accepted it', async () => {

@@ -1,4 +1,5 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import path from 'node:path';
 import type { GrantTokens, SessionTokens } from 'platform-management-client';
 
@@ -28,7 +29,7 @@ export class Profiles {
   readonly file: string;
 
   constructor(env: NodeJS.ProcessEnv) {
-    const home = env.XDG_CONFIG_HOME ?? path.join(env.HOME ?? env.USERPROFILE ?? '.', '.config');
+    const home = env.XDG_CONFIG_HOME || path.join(env.HOME || env.USERPROFILE || homedir(), '.config');
     this.file = path.join(home, 'platform', 'profiles.json');
   }
 
@@ -65,7 +66,12 @@ export class Profiles {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return EMPTY;
       throw error;
     }
-    return JSON.parse(text) as Stored;
+    try {
+      return JSON.parse(text) as Stored;
+    } catch {
+      // the message of the parser shows a piece of the file, and it holds tokens
+      throw new Error(`${this.file} is not valid JSON. Mend it, or remove it and sign in again.`);
+    }
   }
 
   // renamed when it is whole: another command may read it at the same time

@@ -16,7 +16,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not allowed, 5 n
 7 invalid input, 8 the service cannot answer.`;
 
 /** The program with all its commands. */
-export function programOf(around: Surroundings): Command {
+export function programOf(around: Surroundings, isJson: () => boolean): Command {
   const program = new Command('platform')
     .description('The platform management API on the command line.')
     .option('--profile <name>', 'profile to use')
@@ -31,7 +31,8 @@ export function programOf(around: Surroundings): Command {
     .showHelpAfterError('(add --help for what is possible)')
     .configureOutput({
       writeOut: (text) => void around.stdout.write(text),
-      writeErr: (text) => void around.stderr.write(text),
+      // programs get it as JSON, with the other errors
+      writeErr: (text) => void (isJson() || around.stderr.write(text)),
     })
     .exitOverride();
   const add = [

@@ -45,7 +45,7 @@ export class Workbench {
     this.#globals = globals;
     this.isJson = globals.json ?? false;
     this.profiles = new Profiles(env);
-    this.profileName = globals.profile ?? env.PLATFORM_PROFILE ?? this.profiles.current;
+    this.profileName = globals.profile || env.PLATFORM_PROFILE || this.profiles.current;
     this.#profile = this.profiles.get(this.profileName);
   }
 
@@ -55,16 +55,19 @@ export class Workbench {
   }
 
   get url(): string {
-    const url = this.#globals.url ?? this.around.env.PLATFORM_URL ?? this.#profile?.url;
+    const url = this.#globals.url || this.around.env.PLATFORM_URL || this.#profile?.url;
+    if (url && !/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : ''))
+      throw new UsageError(`The address of the service is no http or https URL: ${url}`);
     if (!url) throw new UsageError('Missing: --url, the address of the service. Or sign in: platform login');
     return url;
   }
 
   /** How the caller is signed in: what `whoami` says. */
   get source(): 'option' | 'environment' | 'profile' | 'none' {
-    if (this.#globals.token !== undefined) return 'option';
+    if (this.#globals.token) return 'option';
     if (this.around.env.PLATFORM_TOKEN) return 'environment';
-    return this.#profile?.token || this.#profile?.session || this.#profile?.grant ? 'profile' : 'none';
+    const { token, session, grant } = this.#ownProfile ?? {};
+    return token || session || grant ? 'profile' : 'none';
   }
 
   get client(): Client {
@@ -73,20 +76,20 @@ export class Workbench {
   }
 
   async org(): Promise<string> {
-    const given = this.#globals.org ?? this.around.env.PLATFORM_ORG ?? this.#profile?.org;
-    return given ?? this.#chosen('org', 'Which organization?', () => this.organizations());
+    const given = this.#globals.org || this.around.env.PLATFORM_ORG || this.#profile?.org;
+    return given || this.#chosen('org', 'Which organization?', () => this.organizations());
   }
 
   async workspace(): Promise<{ org_id: string; workspace_id: string }> {
     const org_id = await this.org();
-    const given = this.#globals.workspace ?? this.around.env.PLATFORM_WORKSPACE ?? this.#profile?.workspace;
-    const workspace_id = given ?? (await this.#chosen('workspace', 'Which workspace?', () => this.workspaces(org_id)));
+    const given = this.#globals.workspace || this.around.env.PLATFORM_WORKSPACE || this.#profile?.workspace;
+    const workspace_id = given || (await this.#chosen('workspace', 'Which workspace?', () => this.workspaces(org_id)));
     return { org_id, workspace_id };
   }
 
   async namespace(): Promise<{ org_id: string; workspace_id: string; namespace_id: string }> {
-    const given = this.#globals.namespace ?? this.around.env.PLATFORM_NAMESPACE ?? this.#profile?.namespace;
-    return { ...(await this.workspace()), namespace_id: given ?? 'default' };
+    const given = this.#globals.namespace || this.around.env.PLATFORM_NAMESPACE || this.#profile?.namespace;
+    return { ...(await this.workspace()), namespace_id: given || 'default' };
   }
 
   async organizations(): Promise<Choice[]> {
@@ -118,10 +121,20 @@ export class Workbench {
     return answer;
   }
 
+  /** The profile, if it is one of the service that is called: no other gets its tokens. */
+  get #ownProfile(): Profile | undefined {
+    return this.#profile && new URL(this.#profile.url).href === new URL(this.url).href ? this.#profile : undefined;
+  }
+
   #credentials(): { credentials?: string | Credentials } {
-    const token = this.#globals.token ?? this.around.env.PLATFORM_TOKEN ?? this.#profile?.token;
+    const given = this.#globals.token || this.around.env.PLATFORM_TOKEN;
+    return given ? { credentials: given } : this.ofProfile();
+  }
+
+  /** What the profile has for the service that is called. */
+  ofProfile(): { credentials?: string | Credentials } {
+    const { token, session, grant } = this.#ownProfile ?? {};
     if (token) return { credentials: token };
-    const { session, grant } = this.#profile ?? {};
     if (session) {
       const onTokens: SessionOptions['onTokens'] = (tokens) => this.#keep({ session: stored(tokens) });
       return { credentials: new Session({ url: this.url, tokens: left(session), onTokens }) };

@@ -3,7 +3,7 @@ import { type EventsOptions, eventsOf, type ReceivedEvent } from './events.ts';
 import { type Artifact, type ByteRange, download, type NamespacePlace, type UploadOptions, upload } from './files.ts';
 import { type Document, GraphQL } from './graphql.ts';
 import { type ItemOf, type ListParameters, type ListPath, pagesOf } from './pages.ts';
-import { type ResilientOptions, resilientFetch } from './resilient-fetch.ts';
+import { type ResilientOptions, resilientFetch, type Send, withIdempotency } from './resilient-fetch.ts';
 import { type Rest, restOf } from './rest.ts';
 
 export interface ClientOptions extends Omit<ResilientOptions, 'credentials'> {
@@ -20,7 +20,8 @@ export class Client {
   /** The operations of the REST API, by their paths. */
   readonly rest: Rest;
   readonly #graphql: GraphQL;
-  readonly #send: (request: Request) => Promise<Response>;
+  readonly #send: Send;
+  readonly #sendRest: (request: Request) => Promise<Response>;
   readonly #fetch: typeof fetch;
   readonly #base: string;
 
@@ -29,13 +30,14 @@ export class Client {
     const credentials = typeof given === 'string' ? bearer(given) : (given ?? null);
     this.#fetch = options.fetch ?? fetch;
     this.#send = resilientFetch({ ...options, credentials });
-    this.rest = restOf(this.#base, this.#send);
+    this.#sendRest = withIdempotency(this.#send, credentials);
+    this.rest = restOf(this.#base, this.#sendRest);
     this.#graphql = new GraphQL({ url: this.#at('/graphql'), credentials, send: this.#send, webSocket });
   }
 
   /** Sends any request with the credentials of the client, and again where that is safe. Refusals are not thrown. */
   send(path: string, init: RequestInit = {}): Promise<Response> {
-    return this.#send(new Request(this.#at(path), init));
+    return this.#sendRest(new Request(this.#at(path), init));
   }
 
   /** The entries of a list, page after page: `for await (const workspace of client.list('/v1/…', { path }))`. */

@@ -92,8 +92,20 @@ const byCode: Readonly<Record<string, new (refusal: Refusal) => ApiError>> = {
   SERVICE_UNAVAILABLE: UnavailableError,
 };
 
-/** The error for a refusal with a code. */
-export const apiError = (refusal: Refusal): ApiError => new (byCode[refusal.code] ?? ApiError)(refusal);
+/** What a proxy before the service answers has a status alone. */
+const byStatus: Readonly<Record<number, new (refusal: Refusal) => ApiError>> = {
+  401: AuthenticationFailedError,
+  403: ForbiddenError,
+  404: NotFoundError,
+  429: RateLimitedError,
+  502: UnavailableError,
+  503: UnavailableError,
+  504: UnavailableError,
+};
+
+/** The error for a refusal, by its code, and where that says nothing, by its status. */
+export const apiError = (refusal: Refusal): ApiError =>
+  new (byCode[refusal.code] ?? byStatus[refusal.status] ?? ApiError)(refusal);
 
 /** Seconds in `Retry-After`, which is a number of seconds at this service; `null` without any. */
 export function retryAfterOf(response: Response): number | null {

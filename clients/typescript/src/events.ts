@@ -1,7 +1,7 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import { errorOf, UnavailableError } from './errors.ts';
+import { errorOf } from './errors.ts';
 import type { paths } from './generated/rest.ts';
-import { pause } from './resilient-fetch.ts';
+import { isPassing, pause } from './resilient-fetch.ts';
 
 type StreamPath = '/v1/orgs/{org_id}/workspaces/{workspace_id}/sync/stream';
 /** An event of a workspace. Ignore types that you do not know: later versions of the service have more. */
@@ -52,9 +52,6 @@ export async function* eventsOf(
 
 const isFinal = ({ type, data }: WorkspaceEvent): boolean =>
   type === 'stream.closing' && FINAL.has(String((data as { reason?: unknown }).reason));
-
-/** Whether another connection may have more luck: `fetch` throws a TypeError for one that broke. */
-const isPassing = (error: unknown): boolean => error instanceof TypeError || error instanceof UnavailableError;
 
 async function* connection(
   send: (request: Request) => Promise<Response>,

@@ -1,6 +1,6 @@
-import { errorOf } from './errors.ts';
+import { ApiError, apiError, errorOf } from './errors.ts';
 import type { components, paths } from './generated/rest.ts';
-import { pause } from './resilient-fetch.ts';
+import { isPassing, pause } from './resilient-fetch.ts';
 import type { Rest } from './rest.ts';
 
 type Uploads = '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/uploads';
@@ -48,16 +48,35 @@ export async function upload(
     '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/uploads',
     { params, body: announced, ...given },
   );
-  const target = new UploadTarget(ticket.url, send, signal);
-  for (let sent = 0; sent < file.size; ) {
-    sent = await target.sendPiece(file.slice(sent, sent + pieceBytes), sent);
-    onProgress?.(sent, file.size);
-  }
+  await sendPieces(new UploadTarget(ticket.url, send, signal), file, pieceBytes, onProgress);
   const { data } = await rest.POST(
     '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/uploads/finish',
     { params, body: { ...artifact, file: ticket.file }, ...given },
   );
   return data;
+}
+
+/** Sends the pieces in turn. After a failure it goes on with what the service has of the file. */
+async function sendPieces(
+  target: UploadTarget,
+  file: Blob,
+  pieceBytes: number,
+  onProgress: UploadOptions['onProgress'],
+): Promise<void> {
+  let sent = 0;
+  let failures = 0;
+  while (sent < file.size) {
+    try {
+      if (failures > 0) sent = await target.offset();
+      if (sent < file.size) sent = await target.send(await file.slice(sent, sent + pieceBytes).arrayBuffer(), sent);
+      failures = 0;
+    } catch (error) {
+      if (target.isAborted || !isPassing(error) || ++failures > MOST_FAILURES) throw error;
+      await target.pause(error, failures);
+      continue;
+    }
+    onProgress?.(sent, file.size);
+  }
 }
 
 /** The address of an upload: it speaks tus 1.0.0, and is itself the authorization. */
@@ -72,28 +91,17 @@ class UploadTarget {
     this.#signal = signal;
   }
 
-  /** Sends a piece, or finds out what the service has of it. @returns how much of the file has arrived */
-  async sendPiece(piece: Blob, offset: number): Promise<number> {
-    const bytes = await piece.arrayBuffer();
-    for (let failures = 0; ; failures++) {
-      try {
-        return failures === 0 ? await this.#patch(bytes, offset) : await this.#again(bytes, offset);
-      } catch (error) {
-        // what `fetch` throws for a connection that broke
-        if (this.#signal?.aborted || !(error instanceof TypeError) || failures === MOST_FAILURES) throw error;
-        await pause(PAUSE_MS * 2 ** failures, this.#signal);
-      }
-    }
+  get isAborted(): boolean {
+    return this.#signal?.aborted ?? false;
   }
 
-  /** After a connection that broke: a part of the piece may have arrived, or all of it. */
-  async #again(bytes: ArrayBuffer, offset: number): Promise<number> {
-    const arrived = offsetIn(await this.#request('HEAD', { 'tus-resumable': '1.0.0' }));
-    const left = bytes.slice(arrived - offset);
-    return left.byteLength === 0 ? arrived : this.#patch(left, arrived);
+  /** How much of the file has arrived. */
+  async offset(): Promise<number> {
+    return offsetIn(await this.#request('HEAD', { 'tus-resumable': '1.0.0' }));
   }
 
-  async #patch(bytes: ArrayBuffer, offset: number): Promise<number> {
+  /** @returns how much of the file has arrived then */
+  async send(bytes: ArrayBuffer, offset: number): Promise<number> {
     const headers = {
       'tus-resumable': '1.0.0',
       'content-type': 'application/offset+octet-stream',
@@ -101,6 +109,12 @@ class UploadTarget {
       ...(await digestOf(bytes)),
     };
     return offsetIn(await this.#request('PATCH', headers, bytes));
+  }
+
+  /** Waits as long as the service says, or longer with each failure. */
+  pause(error: unknown, failures: number): Promise<void> {
+    const seconds = error instanceof ApiError ? error.retryAfterSeconds : null;
+    return pause(seconds === null ? PAUSE_MS * 2 ** failures : seconds * 1_000, this.#signal);
   }
 
   async #request(method: string, headers: Record<string, string>, body?: ArrayBuffer): Promise<Response> {
@@ -111,7 +125,12 @@ class UploadTarget {
   }
 }
 
-const offsetIn = (response: Response): number => Number(response.headers.get('upload-offset'));
+/** @throws ApiError for an answer that does not say it */
+function offsetIn({ status, headers }: Response): number {
+  const offset = headers.get('upload-offset');
+  if (offset !== null && /^\d+$/.test(offset)) return Number(offset);
+  throw apiError({ status, code: 'NO_OFFSET', message: 'The answer does not say how much of the file has arrived.' });
+}
 
 /** Pages that are not from https have no `crypto.subtle`: TCP's own checksum has to do. */
 async function digestOf(bytes: ArrayBuffer): Promise<Record<string, string>> {

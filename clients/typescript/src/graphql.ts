@@ -2,6 +2,7 @@ import type { DocumentTypeDecoration } from '@graphql-typed-document-node/core';
 import { createClient, type Client as Socket } from 'graphql-ws';
 import type { Credentials } from './credentials.ts';
 import { AuthenticationFailedError, apiError, errorOf, type InputIssue, InvalidInputError } from './errors.ts';
+import type { Send } from './resilient-fetch.ts';
 
 /** A document as a text, with or without types: `codegen` with `documentMode: 'string'` writes typed ones. */
 export type Document<Result, Variables> = (string | { toString(): string }) & DocumentTypeDecoration<Result, Variables>;
@@ -23,7 +24,7 @@ interface GraphQLAnswer<Result> {
 export interface GraphQLOptions {
   url: URL;
   credentials: Credentials | null;
-  send: (request: Request) => Promise<Response>;
+  send: Send;
   /** For Node before 22, which has no `WebSocket`: that of the package `ws`. */
   webSocket?: unknown;
 }
@@ -62,14 +63,20 @@ export class GraphQL {
   ): Promise<Result> {
     const { url, send } = this.#options;
     const headers = { 'content-type': 'application/json', accept: 'application/json' };
-    const body = JSON.stringify({ query: String(document), variables });
-    const response = await send(new Request(url, { method: 'POST', headers, body, ...(signal && { signal }) }));
+    const query = String(document);
+    const body = JSON.stringify({ query, variables });
+    const request = new Request(url, { method: 'POST', headers, body, ...(signal && { signal }) });
+    // a mutation whose answer was lost may have been carried out
+    const response = await send(request, { isRepeatable: !/\bmutation\b/.test(query) });
     const traceId = response.headers.get('x-trace-id');
     if (!response.headers.get('content-type')?.includes('json')) throw await errorOf(response);
     return resultOf((await response.json()) as GraphQLAnswer<Result>, response.status, traceId);
   }
 
-  /** Follows a subscription. All subscriptions share one socket, which connects again by itself. */
+  /**
+   * Follows a subscription. All subscriptions share one socket, which connects again by itself; what happens meanwhile
+   * is not sent later. Where no event may be missed, ask again with `after: cursor`, or use `events()`.
+   */
   async *follow<Result, Variables extends Record<string, unknown>>(
     document: Document<Result, Variables>,
     variables: Variables,

@@ -1,5 +1,5 @@
 import type { Credentials } from './credentials.ts';
-import { retryAfterOf } from './errors.ts';
+import { RateLimitedError, retryAfterOf, UnavailableError } from './errors.ts';
 
 export interface ResilientOptions {
   credentials: Credentials | null;
@@ -10,28 +10,35 @@ export interface ResilientOptions {
   fetch?: typeof fetch;
 }
 
+/** Sends a request. `isRepeatable` says that it may be sent again after its answer was lost; by default GET and HEAD. */
+export type Send = (request: Request, options?: { isRepeatable?: boolean }) => Promise<Response>;
+
 const FIRST_PAUSE_MS = 250;
+const AUTHORIZATION = 'authorization';
+const IDEMPOTENCY_KEY = 'idempotency-key';
+/** What the sender has changed so far: its later reads see that, whichever server answers. */
+const CONSISTENCY = 'x-consistency';
 
 /**
  * Sends requests with credentials, and again where that is safe: after 429 and 503, which are answered before anything
- * was done, and after a broken connection if the request changes nothing or has an `Idempotency-Key`. Each POST gets
- * such a key.
+ * was done, and after a broken connection if the request may be repeated.
  */
-export function resilientFetch(options: ResilientOptions): (request: Request) => Promise<Response> {
+export function resilientFetch(options: ResilientOptions): Send {
   const { credentials, retries = 3, maxWaitSeconds = 30, fetch: send = fetch } = options;
+  let position: string | null = null;
 
   const sendOnce = async (request: Request): Promise<{ response: Response; token: string | null }> => {
     const attempt = request.clone();
     // what the caller set is theirs
-    const token = request.headers.has('authorization') ? null : ((await credentials?.token()) ?? null);
-    if (token !== null) attempt.headers.set('authorization', `Bearer ${token}`);
-    return { response: await send(attempt), token };
+    const token = request.headers.has(AUTHORIZATION) ? null : ((await credentials?.token()) ?? null);
+    if (token !== null) attempt.headers.set(AUTHORIZATION, `Bearer ${token}`);
+    if (position !== null && !request.headers.has(CONSISTENCY)) attempt.headers.set(CONSISTENCY, position);
+    const response = await send(attempt);
+    position = response.headers.get(CONSISTENCY) ?? position;
+    return { response, token };
   };
 
-  return async (request) => {
-    if (request.method === 'POST' && !request.headers.has('idempotency-key'))
-      request.headers.set('idempotency-key', crypto.randomUUID());
-    const isRepeatable = ['GET', 'HEAD', 'POST'].includes(request.method);
+  return async (request, { isRepeatable = ['GET', 'HEAD'].includes(request.method) } = {}) => {
     let mayRenew = true;
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt >= retries;
@@ -47,13 +54,32 @@ export function resilientFetch(options: ResilientOptions): (request: Request) =>
         }
         await response.body?.cancel();
       } catch (error) {
-        // what `fetch` throws for a connection that broke
-        if (isLast || !isRepeatable || !(error instanceof TypeError) || request.signal.aborted) throw error;
+        if (isLast || !isRepeatable || !isBroken(error) || request.signal.aborted) throw error;
         await pause(FIRST_PAUSE_MS * 2 ** attempt, request.signal);
       }
     }
   };
 }
+
+/**
+ * Sends requests of REST: each POST gets an `Idempotency-Key`, with which the service carries it out once. It keeps the
+ * keys of callers that it knows, so only their requests are sent again.
+ */
+export function withIdempotency(send: Send, credentials: Credentials | null): (request: Request) => Promise<Response> {
+  return async (request) => {
+    if (request.method !== 'POST') return send(request);
+    if (!request.headers.has(IDEMPOTENCY_KEY)) request.headers.set(IDEMPOTENCY_KEY, crypto.randomUUID());
+    const isKnown = request.headers.has(AUTHORIZATION) || ((await credentials?.token()) ?? null) !== null;
+    return send(request, { isRepeatable: isKnown });
+  };
+}
+
+/** What `fetch` throws for a connection that broke. */
+const isBroken = (error: unknown): boolean => error instanceof TypeError;
+
+/** Whether the same may succeed a moment later. */
+export const isPassing = (error: unknown): boolean =>
+  isBroken(error) || error instanceof UnavailableError || error instanceof RateLimitedError;
 
 /** Waits. @throws the reason of the signal when it is aborted */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {

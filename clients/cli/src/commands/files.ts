@@ -7,6 +7,7 @@ import type { Command } from 'commander';
 import { UsageError } from '../failures.ts';
 import { show, table } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
+import { countOf } from './watch.ts';
 
 const ARTIFACTS = '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts';
 const BAR = 30;
@@ -103,7 +104,7 @@ export function addFileCommands(program: Command, around: Surroundings): void {
   files
     .command('search <query>')
     .description('search the texts of artifacts')
-    .option('--limit <n>', 'number of results', Number, 5)
+    .option('--limit <n>', 'number of results', countOf, 5)
     .action((query: string, options: { limit: number }, command: Command) =>
       search(workbenchOf(command, around), query, options.limit),
     );

@@ -1,6 +1,6 @@
 import { isCancel, password, text } from '@clack/prompts';
 import type { Command } from 'commander';
-import { Client, endGrant, signInWithDevice } from 'platform-management-client';
+import { AuthenticationFailedError, Client, endGrant, signInWithDevice } from 'platform-management-client';
 import { UsageError } from '../failures.ts';
 import { readStdin, show } from '../output.ts';
 import { type Surroundings, stored, type Workbench, workbenchOf } from '../workbench.ts';
@@ -74,9 +74,15 @@ async function logout(bench: Workbench): Promise<void> {
   if (!profile) throw new UsageError(`There is no profile '${bench.profileName}'.`);
   // a token that was given stays good: whoever made it revokes it
   const { url, session, grant } = profile;
-  if (session) await bench.client.rest.POST('/v1/auth/logout');
-  if (grant) await endGrant({ url, clientId: grant.client_id }, grant);
-  bench.profiles.set(bench.profileName, null);
+  try {
+    if (session) await new Client({ url, ...bench.ofProfile() }).rest.POST('/v1/auth/logout');
+    if (grant) await endGrant({ url, clientId: grant.client_id }, grant);
+  } catch (error) {
+    // it has ended already
+    if (!(error instanceof AuthenticationFailedError)) throw error;
+  } finally {
+    bench.profiles.set(bench.profileName, null);
+  }
   show(bench, { profile: bench.profileName }, () => `Signed out of ${url}.`);
 }
 

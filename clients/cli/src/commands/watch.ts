@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import type { WorkspaceEvent } from 'platform-management-client';
 import { show, table } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
@@ -45,6 +45,12 @@ async function activity(bench: Workbench, limit: number): Promise<void> {
   );
 }
 
+/** @throws InvalidArgumentError for what is no positive number */
+export function countOf(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a positive number.');
+  return Number(text);
+}
+
 /** Adds `events` and `activity`. */
 export function addWatchCommands(program: Command, around: Surroundings): void {
   program
@@ -53,12 +59,12 @@ export function addWatchCommands(program: Command, around: Surroundings): void {
     .command('tail')
     .description('follow the events of the workspace; goes on by itself after a broken connection')
     .option('--types <type...>', 'only these types; secret.* stands for all of a resource')
-    .option('--count <n>', 'end after so many events', Number)
+    .option('--count <n>', 'end after so many events', countOf)
     .option('--after <id>', 'go on after the event with this id')
     .action((options: TailOptions, command: Command) => tail(workbenchOf(command, around), options));
   program
     .command('activity')
     .description('what was done in the workspace, newest first')
-    .option('--limit <n>', 'number of records', Number, 20)
+    .option('--limit <n>', 'number of records', countOf, 20)
     .action((options: { limit: number }, command: Command) => activity(workbenchOf(command, around), options.limit));
 }
