@@ -297,22 +297,31 @@ test('events go on without a gap or a repeat when connections break, over REST',
   const stop = new AbortController();
   const seen: string[] = [];
   let isConnected = 0;
+  let failure: unknown = null;
+  const has = (count: () => number, wanted: number) =>
+    waitUntil(() => {
+      if (failure !== null) throw failure;
+      return count() === wanted;
+    });
   const reading = (async () => {
     for await (const { event } of client.events(placeOf(ann), { signal: stop.signal })) {
       if (event.type === 'connected') isConnected++;
       if (event.type === 'workspace.updated') seen.push(event.event_id);
     }
-  })().catch((error: unknown) => error);
-  await waitUntil(() => isConnected === 1);
+  })().catch((error: unknown) => {
+    failure = error;
+  });
+  await has(() => isConnected, 1);
   await renamed('One');
-  await waitUntil(() => seen.length === 1);
+  await has(() => seen.length, 1);
   cut[0]!.abort(new TypeError('terminated'));
   await renamed('Two');
   await renamed('Three');
-  await waitUntil(() => seen.length === 3);
+  await has(() => seen.length, 3);
   expect([new Set(seen).size, connections]).toEqual([3, 2]);
   stop.abort(new Error('enough'));
-  expect(await reading).toMatchObject({ message: 'enough' });
+  await reading;
+  expect(failure).toMatchObject({ message: 'enough' });
 }, 60_000);
 
 test('events end when the service says that there will be none any more', async () => {

@@ -10,7 +10,7 @@ export interface ResilientOptions {
   fetch?: typeof fetch;
 }
 
-/** Sends a request. `isRepeatable` says that it may be sent again after its answer was lost; by default GET and HEAD. */
+/** Sends a request. `isRepeatable`: it may be sent again after its answer was lost; by default GET and HEAD. */
 export type Send = (request: Request, options?: { isRepeatable?: boolean }) => Promise<Response>;
 
 const FIRST_PAUSE_MS = 250;

@@ -25,7 +25,6 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** The database and its connection limit. */
 /** Where the database is. */
 export interface DatabasePlace {
   url: string;
@@ -36,6 +35,7 @@ export interface DatabasePlace {
   pooled?: { directUrl: string } | undefined;
 }
 
+/** The database and its connection limit. */
 export interface DatabaseOptions extends DatabasePlace {
   /** Replicas of the database. */
   readUrls?: readonly string[] | undefined;
