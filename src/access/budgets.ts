@@ -54,5 +54,6 @@ function sharedPoints(
   return {
     take: (key) => ask((of) => of.consume(link.hidden(key)).catch(refusalOr)),
     look: (key) => ask((of) => of.get(link.hidden(key))),
+    giveBack: (key) => ask((of) => of.reward(link.hidden(key))),
   };
 }

@@ -83,6 +83,7 @@ export function bucketState({
 export interface SharedPoints {
   take(key: string): Promise<RateLimiterRes>;
   look(key: string): Promise<RateLimiterRes | null>;
+  giveBack(key: string): Promise<unknown>;
 }
 
 /**
@@ -122,6 +123,19 @@ export class Budget {
   async check(key: string): Promise<void> {
     const state = await this.#look(key);
     if (state && state.remainingPoints <= 0) throw rateLimited(state.msBeforeNext / 1000);
+  }
+
+  /** Returns a point that was taken and not needed. */
+  async giveBack(key: string): Promise<void> {
+    if (this.#shared) {
+      try {
+        await this.#shared.giveBack(key);
+        return;
+      } catch {
+        // as below
+      }
+    }
+    await this.#own.reward(key);
   }
 
   async #consume(key: string): Promise<RateLimiterRes> {

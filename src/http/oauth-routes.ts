@@ -13,13 +13,33 @@ interface OAuthRouteOptions {
   acceptForms: (scope: FastifyInstance) => void;
 }
 
-/** The most that oidc-provider itself would read. */
+/** For a form about tokens: those of many scopes are long. */
 const MAX_FORM = 57_344;
+/** All parameters of a request together: strangers send them, and most are kept for a while. */
+const MAX_PARAMETERS = 4_096;
 const CONSENT = 'consent';
 const PREFIX = '/oauth';
 const DEVICE = '/oauth/device';
 /** Where the token of a form is an access token: ours are signed, and kept under another name. */
 const ABOUT_TOKENS = new Set(['/oauth/token/introspection', '/oauth/token/revocation']);
+
+/** What oidc-provider answers by itself. Its own router takes other spellings of these too, which would pass by us. */
+const PASSED: readonly { method: 'GET' | 'POST'; url: string; isKept?: boolean }[] = [
+  { method: 'GET', url: '/oauth/.well-known/oauth-authorization-server' },
+  { method: 'GET', url: '/oauth/.well-known/openid-configuration' },
+  { method: 'GET', url: '/oauth/jwks' },
+  { method: 'GET', url: '/oauth/auth', isKept: true },
+  { method: 'POST', url: '/oauth/auth', isKept: true },
+  { method: 'GET', url: '/oauth/auth/:uid' },
+  { method: 'GET', url: '/oauth/device/:uid' },
+  { method: 'POST', url: '/oauth/device/auth', isKept: true },
+  { method: 'POST', url: '/oauth/request', isKept: true },
+  { method: 'POST', url: '/oauth/token' },
+  { method: 'POST', url: '/oauth/token/introspection' },
+  { method: 'POST', url: '/oauth/token/revocation' },
+  { method: 'GET', url: '/oauth/me' },
+  { method: 'POST', url: '/oauth/me' },
+];
 const DISCOVERY = ['oauth-authorization-server', 'openid-configuration'];
 
 type ForInteraction = FastifyRequest<{ Params: { uid: string } }>;
@@ -42,14 +62,16 @@ export function addOAuthRoutes(app: FastifyInstance, options: OAuthRouteOptions)
     scope.post<{ Params: { uid: string } }>('/oauth/interaction/:uid', limit, (request, reply) =>
       routes.decide(request, reply),
     );
-    for (const url of ABOUT_TOKENS) scope.post(url, limit, (request, reply) => routes.answer(request, reply));
-  });
-  void app.register(async (scope) => {
-    // oidc-provider reads the forms itself, and no more than 56 KiB
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
-    scope.get('/oauth/*', { exposeHeadRoute: false }, (request, reply) => routes.answer(request, reply));
-    scope.post('/oauth/*', (request, reply) => routes.answer(request, reply));
+    for (const { method, url, isKept = false } of PASSED)
+      scope.route({
+        method,
+        url,
+        exposeHeadRoute: false,
+        bodyLimit: ABOUT_TOKENS.has(url) ? MAX_FORM : MAX_PARAMETERS,
+        handler: (request, reply) => routes.answer(request, reply, isKept),
+      });
+    scope.get(DEVICE, { exposeHeadRoute: false }, (request, reply) => routes.showDevice(request, reply));
+    scope.post(DEVICE, { bodyLimit: MAX_PARAMETERS }, (request, reply) => routes.enterCode(request, reply));
   });
   // programs learn from a refusal where tokens are from (RFC 9728)
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -64,6 +86,24 @@ export function addOAuthRoutes(app: FastifyInstance, options: OAuthRouteOptions)
 
 const pathIsMcp = (url: string): boolean => /^\/mcp(?:[/?]|$)/.test(url);
 
+/** Of IPv6, requests know the network alone, as numbers that limits count by. */
+const shownAddress = (ip: string): string =>
+  ip.includes(':')
+    ? `${ip
+        .split(':')
+        .map((part) => Number(part).toString(16))
+        .join(':')}::/64`
+    : ip;
+
+/** Whether the path of a request is written exactly as its route: nothing escaped, no slash at the end. */
+function isSpelledAs({ url, routeOptions }: FastifyRequest): boolean {
+  const [path = ''] = url.split('?', 1);
+  const route = routeOptions.url ?? '';
+  if (!route.endsWith('/:uid')) return path === route;
+  const folder = route.slice(0, -':uid'.length);
+  return path.startsWith(folder) && /^[\w-]{1,64}$/.test(path.slice(folder.length));
+}
+
 class OAuthRoutes {
   readonly #server: AuthorizationServer;
   readonly #sessions: PageSessions;
@@ -73,18 +113,44 @@ class OAuthRoutes {
     this.#sessions = sessions;
   }
 
-  /** Whatever oidc-provider answers by itself. */
-  async answer(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  /**
+   * What oidc-provider answers by itself.
+   * @param isKept whether it keeps the request for a while
+   */
+  async answer(request: FastifyRequest, reply: FastifyReply, isKept: boolean): Promise<unknown> {
+    if (!isSpelledAs(request)) return reply.callNotFound();
+    if ((request.url.split('?', 2)[1] ?? '').length > MAX_PARAMETERS) return this.#tooLong(reply);
+    if (isKept) await this.#server.demandRequest(request.caller);
     const caller = await this.#sessions.callerOf(request);
-    const [path = '', query] = request.url.split('?', 2);
-    if (path !== DEVICE) return this.pass(request, reply, request.url.slice(PREFIX.length), caller);
+    return this.pass(request, reply, request.url.slice(PREFIX.length), caller);
+  }
+
+  /** The page for the code of a device. A link never fills in the code: whoever was sent one looks at their device. */
+  async showDevice(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    if (!isSpelledAs(request)) return reply.callNotFound();
+    const caller = await this.#sessions.callerOf(request);
     // nobody is asked about a device before it is known who they are
-    if (!caller) return this.#toSignIn(reply, DEVICE);
-    if (request.method === 'POST' && !this.#sessions.isOwn(request)) throw forbidden('user:update');
+    if (!caller) return this.#go(reply, this.#signInPage(DEVICE));
+    await this.#server.demandRequest(request.caller);
     await this.#server.demandCodes(caller);
-    // a link never fills in the code: whoever was sent one has to look at their device
-    const at = query?.startsWith('user_code') ? '/device' : request.url.slice(PREFIX.length);
-    return this.pass(request, reply, at.replace(/([?&])user_code=[^&]*/g, '$1'), caller);
+    return this.pass(request, reply, '/device', caller);
+  }
+
+  /** A code that somebody has typed, or confirmed. */
+  async enterCode(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    if (!isSpelledAs(request)) return reply.callNotFound();
+    const caller = await this.#sessions.callerOf(request);
+    if (!caller) return this.#go(reply, this.#signInPage(DEVICE));
+    if (!this.#sessions.isOwn(request)) throw forbidden('user:update');
+    // only the page itself sends codes: there it has no query, and a session that its form belongs to
+    const isOfPage = request.url === DEVICE && (await this.#server.hasSession(request.raw, reply.raw, caller));
+    if (!isOfPage) return this.#go(reply, DEVICE);
+    const wasRight = await this.#server.takeCode(request.raw, caller);
+    try {
+      return await this.pass(request, reply, '/device', caller);
+    } finally {
+      await wasRight();
+    }
   }
 
   async pass(
@@ -96,7 +162,8 @@ class OAuthRoutes {
     const { raw } = request;
     if (request.body instanceof URLSearchParams)
       Object.assign(raw, { body: await this.#formOf(request, request.body) });
-    const answer = await this.#server.answerTo(raw, reply.raw, at, caller).catch(throwCallerError);
+    const from = { at, caller, address: shownAddress(request.caller.request.ip) };
+    const answer = await this.#server.answerTo(raw, reply.raw, from).catch(throwCallerError);
     reply.hijack();
     for (const [name, value] of Object.entries(reply.getHeaders()))
       if (value !== undefined) reply.raw.setHeader(name, value);
@@ -104,14 +171,14 @@ class OAuthRoutes {
     return reply;
   }
 
-  async #formOf({ url }: FastifyRequest, form: URLSearchParams): Promise<Record<string, string | string[]>> {
+  async #formOf({ routeOptions }: FastifyRequest, form: URLSearchParams): Promise<Record<string, string | string[]>> {
     const fields: Record<string, string | string[]> = {};
     // a field that is there twice stays so: oidc-provider refuses it
     for (const name of new Set(form.keys())) {
       const values = form.getAll(name);
       fields[name] = values.length > 1 ? values : values[0]!;
     }
-    if (ABOUT_TOKENS.has(url.split('?', 1)[0]!) && typeof fields.token === 'string')
+    if (ABOUT_TOKENS.has(routeOptions.url ?? '') && typeof fields.token === 'string')
       fields.token = await this.#server.storedToken(fields.token);
     return fields;
   }
@@ -127,7 +194,7 @@ class OAuthRoutes {
   }
 
   #show(request: ForInteraction, reply: FastifyReply, step: NextStep): FastifyReply {
-    if ('signIn' in step) return this.#toSignIn(reply, `${PREFIX}/interaction/${request.params.uid}`);
+    if ('signIn' in step) return this.#go(reply, this.#signInPage(`${PREFIX}/interaction/${request.params.uid}`));
     if ('go' in step) return reply.code(303).header('location', step.go).send();
     const formToken = this.#sessions.formToken(request, `${CONSENT} ${request.params.uid}`);
     return reply.headers(pageHeadersFor()).send(consentPage({ ...step.consent, formToken }));
@@ -151,13 +218,23 @@ class OAuthRoutes {
     }
   }
 
-  #toSignIn(reply: FastifyReply, to: string): FastifyReply {
+  #signInPage(to: string): string {
+    return `/account/sign-in?return_to=${encodeURIComponent(to)}`;
+  }
+
+  /** Leads to a page of the service. */
+  #go(reply: FastifyReply, to: string): FastifyReply {
     const { pathname } = new URL(this.#server.publicUrl);
-    const base = pathname.replace(/\/$/, '');
     return reply
       .code(303)
-      .header('location', `${base}/account/sign-in?return_to=${encodeURIComponent(to)}`)
+      .header('location', `${pathname.replace(/\/$/, '')}${to}`)
       .send();
+  }
+
+  #tooLong(reply: FastifyReply): FastifyReply {
+    const description = `The parameters of a request have at most ${MAX_PARAMETERS} bytes.`;
+    const text = oauthPages.error({ error: 'invalid_request', description });
+    return reply.code(400).headers(pageHeadersFor()).send(text);
   }
 
   async #problem(reply: FastifyReply, error: unknown): Promise<FastifyReply> {

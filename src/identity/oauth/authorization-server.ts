@@ -5,12 +5,12 @@ import { issuerOf, type OAuthTokens, resourcesOf } from '../../access/oauth-toke
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
-import type { Caller } from '../../kernel/caller.ts';
+import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { forbidden } from '../../kernel/errors.ts';
 import type { UserPrincipal } from '../../kernel/principal.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import type { ApplicationGrants } from './application-grants.ts';
-import { grantableScopes, identityScopes } from './granted-scopes.ts';
+import { grantableScopes, identityScopes, isAlwaysAsked } from './granted-scopes.ts';
 import { type ConsentFacts, oauthPages } from './oauth-pages.ts';
 import { COOKIES, newOAuthProvider, oauthLibrary } from './oauth-provider.ts';
 
@@ -63,6 +63,8 @@ export interface Decision {
 
 const WRONG_CODES = 5;
 const WRONG_CODES_SECONDS = 900;
+/** Requests of one address per minute that are kept: an office behind one address signs in less often. */
+const KEPT_REQUESTS = 300;
 const MOST_WORKSPACES = 100;
 
 const APPLICATION = `select a.id, a.org_id as "orgId", o.name as organization, a.name,
@@ -75,10 +77,19 @@ const SESSION_STARTED = 'select created_at as "createdAt" from sessions where id
 const WORKSPACES = `select id, name from workspaces where org_id = $1 and deleted_at is null
   order by id limit ${MOST_WORKSPACES}`;
 
+// an invitation that was accepted before the present membership was made says nothing about it
+const JOINED_BY_OWN_ACT = `select 1 from organization_members m join users u on u.id = m.user_id
+  where m.org_id = $1 and m.user_id = $2 and (u.home_org_id = m.org_id or m.added_by = m.user_id or exists (
+    select from invitations i where i.org_id = m.org_id and i.accepted_by = m.user_id
+      and i.accepted_at >= m.created_at - interval '1 minute'))`;
+
 /** The authorization server (OAuth 2.1, OpenID Connect) at `/oauth`. */
 export class AuthorizationServer {
   readonly #deps: AuthorizationServerDeps;
   readonly #wrongCodes: Budget;
+  readonly #keptRequests: Budget;
+  /** The requests with a code that stands for nothing. */
+  readonly #withWrongCode = new WeakSet<IncomingMessage>();
   /** Who is signed in to the pages of this origin, by request. */
   readonly #signedIn = new WeakMap<IncomingMessage, SessionCaller>();
   #made: { publicUrl: string; provider: Promise<Provider> } | null = null;
@@ -86,6 +97,7 @@ export class AuthorizationServer {
   constructor(deps: AuthorizationServerDeps) {
     this.#deps = deps;
     this.#wrongCodes = deps.budgets.of('wrong_device_codes', WRONG_CODES, WRONG_CODES_SECONDS);
+    this.#keptRequests = deps.budgets.of('oauth_requests', KEPT_REQUESTS, 60);
   }
 
   /** The address of the service without a slash at its end. */
@@ -117,10 +129,8 @@ export class AuthorizationServer {
       pages: oauthPages,
       account: (userId) => this.#account(userId),
       onFault: (error) => this.#deps.onFault(error, 'the authorization server could not answer'),
-      onWrongCode: async ({ req }) => {
-        const caller = this.#signedIn.get(req);
-        if (caller) await this.#wrongCodes.take(caller.principal.userId);
-      },
+      onWrongCode: ({ req }) => void this.#withWrongCode.add(req),
+      isSignedIn: ({ req }) => this.#signedIn.has(req),
     });
   }
 
@@ -137,21 +147,21 @@ export class AuthorizationServer {
 
   /**
    * Prepares the answer to a request at an address of the authorization server.
-   * @param at its path and query below `/oauth`
-   * @param caller who is signed in to the pages of this origin
+   * @param from its path and query below `/oauth`, who is signed in to the pages of this origin, and its address
    * @returns what answers it, and never fails
    */
   async answerTo(
     request: IncomingMessage,
     response: ServerResponse,
-    at: string,
-    caller: SessionCaller | null,
+    { at, caller, address }: { at: string; caller: SessionCaller | null; address: string },
   ): Promise<() => Promise<void>> {
     const { publicUrl } = this;
     const { host, protocol, pathname } = new URL(publicUrl);
     // it derives its own addresses from those of the request, which a proxy may have changed
     request.headers.host = host;
     request.headers['x-forwarded-proto'] = protocol.replace(':', '');
+    // the first of these addresses is what anybody may have written
+    request.headers['x-forwarded-for'] = address;
     delete request.headers['x-forwarded-host'];
     Object.assign(request, { url: at, originalUrl: `${pathname.replace(/\/$/, '')}/oauth${at}` });
     if (caller) this.#signedIn.set(request, caller);
@@ -166,10 +176,7 @@ export class AuthorizationServer {
     response: ServerResponse,
     caller: SessionCaller | null,
   ): Promise<void> {
-    const provider = await this.#provider;
-    const id = provider.createContext(request, response).cookies.get(COOKIES.session, { signed: true });
-    if (!id) return;
-    const session = await provider.Session.find(id);
+    const session = await this.#sessionOf(request, response);
     if (!session?.accountId || session.accountId === caller?.principal.userId) return;
     const cookies = (request.headers.cookie ?? '')
       .split(';')
@@ -177,9 +184,38 @@ export class AuthorizationServer {
     request.headers.cookie = cookies.join(';');
   }
 
+  async #sessionOf(request: IncomingMessage, response: ServerResponse) {
+    const provider = await this.#provider;
+    const id = provider.createContext(request, response).cookies.get(COOKIES.session, { signed: true });
+    return id ? provider.Session.find(id) : undefined;
+  }
+
+  /** Whether a request has a session of the authorization server that is nobody else's. */
+  async hasSession(request: IncomingMessage, response: ServerResponse, { principal }: SessionCaller): Promise<boolean> {
+    const session = await this.#sessionOf(request, response);
+    return session !== undefined && (!session.accountId || session.accountId === principal.userId);
+  }
+
+  /** @throws RATE_LIMIT_EXCEEDED for an address that has sent many requests that are kept */
+  demandRequest({ request }: AnyCaller): Promise<void> {
+    return this.#keptRequests.demand(request.ip);
+  }
+
   /** @throws RATE_LIMIT_EXCEEDED after five wrong codes of devices */
   demandCodes({ principal }: SessionCaller): Promise<void> {
     return this.#wrongCodes.check(principal.userId);
+  }
+
+  /**
+   * Counts a code as wrong before it is looked up: many at once are no more than five.
+   * @returns what takes that back, unless it was wrong
+   * @throws RATE_LIMIT_EXCEEDED after five wrong codes of devices
+   */
+  async takeCode(request: IncomingMessage, { principal }: SessionCaller): Promise<() => Promise<void>> {
+    await this.#wrongCodes.demand(principal.userId);
+    return async () => {
+      if (!this.#withWrongCode.has(request)) await this.#wrongCodes.giveBack(principal.userId);
+    };
   }
 
   /** The identifier under which a signed access token is kept; any other text as it is. */
@@ -201,7 +237,7 @@ export class AuthorizationServer {
     const role = client && (await this.#deps.access.organizationRole(caller, client.orgId));
     if (!client || !role)
       return this.#refused(request, response, 'The user is no member of the organization of the application.');
-    if (client.isFirstParty && goesToWeb(interaction)) {
+    if (client.isFirstParty && goesToWeb(interaction) && (await this.#isUnasked(caller, interaction, client))) {
       const asked = askedBy(interaction);
       return {
         go: await this.#allow(
@@ -219,6 +255,21 @@ export class AuthorizationServer {
       interaction,
       client,
     };
+  }
+
+  /**
+   * Whether a first-party application need not ask: for little, in an organization that the user has joined by an act
+   * of their own. Anybody may make others members of an organization, and register first-party applications in it.
+   */
+  async #isUnasked(
+    { principal }: SessionCaller,
+    interaction: Interaction,
+    { orgId }: ApplicationRow,
+  ): Promise<boolean> {
+    const { identity, scopes } = askedBy(interaction);
+    if (wordsOf(interaction.params.prompt).includes('consent')) return false;
+    if (identity.some((scope) => scope !== 'openid') || scopes.some(isAlwaysAsked)) return false;
+    return (await this.#deps.sql.read(JOINED_BY_OWN_ACT, [orgId, principal.userId])).length > 0;
   }
 
   /** Whether the user has signed in late enough for what the application asks. */

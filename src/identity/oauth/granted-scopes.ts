@@ -46,3 +46,9 @@ export function meaningOf(scope: string): string {
 /** Whether somebody should think twice. */
 export const isSensitive = (scope: string): boolean =>
   scope === 'admin' || (isPermission(scope) && permissionTable[scope as Permission].weight === 'sensitive');
+
+/** Whether a scope reaches the account of the user, which is the same in all organizations. The words reach all. */
+export const isAboutAccount = (scope: string): boolean => isWord(scope) || scope.startsWith('user:');
+
+/** Whether users are asked about a scope whoever asks for it. */
+export const isAlwaysAsked = (scope: string): boolean => isAboutAccount(scope) || isSensitive(scope);

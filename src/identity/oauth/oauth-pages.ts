@@ -1,5 +1,5 @@
 import { type Html, html, page, pageHeadersFor } from '../pages/page.ts';
-import { isSensitive, meaningOf } from './granted-scopes.ts';
+import { isAboutAccount, isSensitive, meaningOf } from './granted-scopes.ts';
 import type { OAuthPages } from './oauth-provider.ts';
 
 /** The way from `/oauth/…` to the folder of the account pages. */
@@ -67,6 +67,9 @@ const choice = (name: string, value: string, text: string, { checked = true, not
   html`<p class="choice"><label><input type="checkbox" name="${name}" value="${value}"${checked && html` checked`} />
     ${text}${note && html` <strong>${note}</strong>`}</label></p>`;
 
+const noteOn = (scope: string): string =>
+  [isSensitive(scope) ? '(sensitive)' : '', isAboutAccount(scope) ? '(about your whole account)' : ''].join(' ').trim();
+
 /** Asks a user whether an application may act for them, and lets them narrow it. */
 export const consentPage = (facts: ConsentFacts): string =>
   page(
@@ -85,9 +88,7 @@ export const consentPage = (facts: ConsentFacts): string =>
       ${
         facts.scopes.length > 0 &&
         html`<fieldset><legend>What it may do</legend>
-      ${facts.scopes.map((scope) =>
-        choice('scope', scope, meaningOf(scope), { note: isSensitive(scope) ? '(sensitive)' : '' }),
-      )}</fieldset>`
+      ${facts.scopes.map((scope) => choice('scope', scope, meaningOf(scope), { note: noteOn(scope) }))}</fieldset>`
       }
       ${
         facts.scopes.length > 0 &&

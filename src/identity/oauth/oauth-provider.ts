@@ -43,7 +43,9 @@ export interface OAuthProviderDeps {
   /** Something is wrong with the service, and not with the request. */
   onFault: (error: unknown) => void;
   /** A user code that somebody typed stands for nothing. */
-  onWrongCode: (context: KoaContextWithOIDC) => Promise<void>;
+  onWrongCode: (context: KoaContextWithOIDC) => void;
+  /** Whether it is known who sent a request. */
+  isSignedIn: (context: KoaContextWithOIDC) => boolean;
 }
 
 /** The names of the cookies of oidc-provider. */
@@ -62,6 +64,7 @@ export async function newOAuthProvider(deps: OAuthProviderDeps): Promise<Provide
   provider.on('server_error', (_context, error) => deps.onFault(error));
   // what Koa itself cannot answer; without a listener it would write to standard error
   (provider as unknown as EventEmitter).on('error', deps.onFault);
+  provider.use(withoutFilledInCode);
   compareHashedSecrets(provider);
   deriveSuccessors(provider, library, deps.secret);
   storeSignedTokens(provider);
@@ -126,7 +129,7 @@ function configurationOf(deps: OAuthProviderDeps, { errors }: Library): Configur
 }
 
 function featuresOf(
-  { publicUrl, pages, onWrongCode }: OAuthProviderDeps,
+  { publicUrl, pages, onWrongCode, isSignedIn }: OAuthProviderDeps,
   lifetime: number,
   errors: Library['errors'],
 ): NonNullable<Configuration['features']> {
@@ -171,12 +174,15 @@ function featuresOf(
       enabled: true,
       mask: '****-****',
       deviceInfo: (context) => ({ ip: context.ip, userAgent: context.get('user-agent').slice(0, 200) }),
-      userCodeInputSource: async (context, _form, _out, error) => {
+      userCodeInputSource: (context, _form, _out, error) => {
+        // nobody comes here without a sign-in: if a way is forgotten, it ends here
+        if (!isSignedIn(context)) throw new errors.AccessDenied('Sign in first.');
         const problem = problemOf(error);
-        if (error?.name === 'NotFoundError') await onWrongCode(context);
+        if (error?.name === 'NotFoundError') onWrongCode(context);
         show(context, pages, pages.deviceCode({ ...formOf(context), problem }));
       },
       userCodeConfirmSource: (context, _form, client, info, code) => {
+        if (!isSignedIn(context)) throw new errors.AccessDenied('Sign in first.');
         const from = info as unknown as Device;
         const name = client.clientName ?? client.clientId;
         show(context, pages, pages.deviceConfirm({ ...formOf(context), code, client: name, from }));
@@ -184,6 +190,13 @@ function featuresOf(
       successSource: (context) => show(context, pages, pages.deviceDone()),
     },
   };
+}
+
+/** No link has a code in it (RFC 8628, 5.4): it would be sent to somebody who has no device in front of them. */
+async function withoutFilledInCode(context: { body?: unknown }, next: () => Promise<void>): Promise<void> {
+  await next();
+  const { body } = context;
+  if (typeof body === 'object' && body && 'verification_uri_complete' in body) delete body.verification_uri_complete;
 }
 
 function show(context: KoaContextWithOIDC, { headers }: OAuthPages, body: string): void {

@@ -24,6 +24,11 @@ const UPSERT = `insert into oauth_records as r
   on conflict (kind, id_hash) do update set grant_id = excluded.grant_id, uid = excluded.uid,
     user_code_hash = excluded.user_code_hash, payload = excluded.payload, expires_at = excluded.expires_at
   where r.kind <> 'RefreshToken'`;
+/** What strangers can have kept: each of these takes along some that have expired. */
+const OF_STRANGERS = new Set(['DeviceCode', 'Interaction', 'PushedAuthorizationRequest', 'Session']);
+const SWEEP = `delete from oauth_records where (kind, id_hash) in (
+  select kind, id_hash from oauth_records where expires_at < now() order by expires_at limit 10
+  for update skip locked)`;
 const CONSUME = `update oauth_records set consumed_at = now()
   where kind = $1 and id_hash = $2 and consumed_at is null returning id_hash`;
 const DESTROY = 'delete from oauth_records where kind = $1 and id_hash = $2';
@@ -62,6 +67,7 @@ export class OAuthRecords implements Adapter {
     const sealed = this.#deps.seal.seal(JSON.stringify(payload), `${this.#kind} ${hash}`);
     const values = [this.#kind, hash, grantId, uid, userCode ? tokenHash(userCode) : null, sealed, expiresIn];
     await this.#deps.sql.write(UPSERT, values);
+    if (OF_STRANGERS.has(this.#kind)) await this.#deps.sql.write(SWEEP, []);
   }
 
   async find(id: string): Promise<AdapterPayload | undefined> {

@@ -490,6 +490,175 @@ test('who takes an account back ends what was granted before, as its API tokens'
   });
 });
 
+describe('a first-party application', () => {
+  const isAsked = async (of: RegisteredApplication, more: Record<string, string> = {}) => {
+    const { url } = await ask(await peerOf(app, of), { scope: 'workspace:read', ...more });
+    return (await openConsent(app, browser, url)).text.includes('Allow Notes?');
+  };
+
+  test('asks whoever somebody else made a member: with one link it would be them', async () => {
+    const mal = await register(app, { name: 'mal' });
+    const joined = { user_id: ann.userId, role: 'viewer' };
+    expect((await mal.call('POST', `/v1/orgs/${mal.orgId}/members`, joined)).status).toBe(201);
+    expect(await isAsked(await newApplication(mal, { is_first_party: true }))).toBe(true);
+  });
+
+  test('asks whoever was invited once, has left, and was made a member again', async () => {
+    const mal = await register(app, { name: 'mallory' });
+    await mal.call('POST', `/v1/orgs/${mal.orgId}/members`, { user_id: ann.userId, role: 'viewer' });
+    const accepted = (when: string) =>
+      app.database.pool.query(
+        `insert into invitations (id, org_id, email, email_key, token_hash, status, expires_at, accepted_at, accepted_by)
+          values ('inv_' || $1, $2, 'a@b.test', 'a@b.test', $1, 'accepted', now(), now() + $3::interval, $4)`,
+        [`${mal.orgId}${when}`, mal.orgId, when, ann.userId],
+      );
+    const own = await newApplication(mal, { is_first_party: true });
+    await accepted('-1 day');
+    expect(await isAsked(own)).toBe(true);
+    await accepted('0 s');
+    expect(await isAsked(own)).toBe(false);
+  });
+
+  test.each([
+    ['prompt=consent', { prompt: 'consent' }],
+    ['what outlives the session', { scope: 'workspace:read offline_access', prompt: 'consent' }],
+    ['the address', { scope: 'openid email workspace:read' }],
+    ['the name', { scope: 'openid profile' }],
+    ['everything', { scope: 'admin' }],
+    ['the words, which reach the account', { scope: 'read' }],
+    ['the account', { scope: 'workspace:read user:update' }],
+    ['what is sensitive', { scope: 'secret:reveal' }],
+  ] as [string, Record<string, string>][])('asks at home too for %s', async (_title, more) => {
+    expect(await isAsked(await newApplication(ann, { is_first_party: true }), more)).toBe(true);
+  });
+
+  test('asks nothing at home for little, and the page says what reaches the whole account', async () => {
+    expect(await isAsked(await newApplication(ann, { is_first_party: true }), { scope: 'openid workspace:read' })).toBe(
+      false,
+    );
+    const { text } = await openConsent(
+      app,
+      browser,
+      (await ask(peer, { scope: 'user:update', prompt: 'consent' })).url,
+    );
+    expect(text).toContain('(about your whole account)');
+  });
+});
+
+describe('the page of a device', () => {
+  const begin = async (headers: Record<string, string> = {}) => {
+    const body = new URLSearchParams({ client_id: native.id, scope: 'workspace:read' });
+    const answer = await fetch(`${app.url}/oauth/device/auth`, { method: 'POST', headers, body });
+    return (await answer.json()) as { user_code: string };
+  };
+  const formOfDevice = async (of: BrowserWithCookies, code: string) => {
+    const form = formIn(await (await of.send(`${app.url}/oauth/device`)).text());
+    form.set('user_code', code);
+    return form;
+  };
+
+  test.each([
+    '/oauth/DEVICE',
+    '/oauth/device/',
+    '/oauth/Device/',
+    '/oauth/%64evice',
+    '/oauth//device',
+    '/OAUTH/device',
+    '/oauth/TOKEN/introspection',
+    '/oauth/token/REVOCATION',
+    '/oauth/token/',
+    '/oauth/AUTH',
+    '/oauth/session/end',
+    '/oauth/session/end/confirm',
+  ])('and all else is nowhere but at its own address: %s', async (at) => {
+    const answers = await Promise.all([
+      fetch(`${app.url}${at}`, { redirect: 'manual' }),
+      fetch(`${app.url}${at}`, { method: 'POST', body: new URLSearchParams({ user_code: 'BBBB-BBBB' }) }),
+      browser.send(`${app.url}${at}`),
+    ]);
+    // the router knows `/oauth/token/`, with the other method only
+    for (const { status } of answers) expect(at === '/oauth/token/' ? [404, 405] : [404]).toContain(status);
+  });
+
+  test.each(['user_code=', 'a=1&user_code=', 'user%5Fcode=', 'a=1&%75ser_code=', 'a=b?user_code='])(
+    'is filled in by no link: ?%s',
+    async (query) => {
+      const begun = await begin();
+      expect(begun).not.toHaveProperty('verification_uri_complete');
+      const text = await (await browser.send(`${app.url}/oauth/device?${query}${begun.user_code}`)).text();
+      expect(text).toContain('Connect a device');
+      expect(text).not.toContain(begun.user_code);
+    },
+  );
+
+  test('names the address that the device really has', async () => {
+    const { user_code: code } = await begin({ 'x-forwarded-for': '203.0.113.9', 'x-forwarded-host': 'evil.example' });
+    const form = await formOfDevice(browser, code);
+    const text = await (await submit(app, browser, `${app.url}/oauth/device`, form)).text();
+    expect(text).toContain('127.0.0.1');
+    expect(text).not.toContain('203.0.113.9');
+  });
+
+  test('leads to itself whoever sends a code without its form', async () => {
+    const hers = await signedInBrowser(app, ann);
+    const form = new URLSearchParams({ user_code: 'BBBB-BBBB' });
+    for (const at of ['/oauth/device', '/oauth/device?a=1']) {
+      const answer = await submit(app, hers, `${app.url}${at}`, form);
+      expect([answer.status, answer.headers.get('location')]).toEqual([303, '/oauth/device']);
+    }
+    const stranger = await fetch(`${app.url}/oauth/device`, { method: 'POST', body: form, redirect: 'manual' });
+    expect(stranger.headers.get('location')).toContain('/account/sign-in');
+  });
+
+  test('looks up five wrong codes, also of many that are sent at once, and right ones are not counted', async () => {
+    const guesser = await register(app, { name: 'guesser' });
+    const theirs = await signedInBrowser(app, guesser);
+    for (let tries = 0; tries < 7; tries++) {
+      const form = await formOfDevice(theirs, (await begin()).user_code);
+      expect(await (await submit(app, theirs, `${app.url}/oauth/device`, form)).text()).toContain('It is my device');
+    }
+    const form = await formOfDevice(theirs, 'BBBB-CCCC');
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => submit(app, theirs, `${app.url}/oauth/device`, form)),
+    );
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(15);
+  });
+});
+
+describe('what strangers can have kept', () => {
+  const long = 'x'.repeat(4_097);
+
+  test('is short', async () => {
+    const body = () => new URLSearchParams({ client_id: native.id, scope: 'workspace:read', nonce: long });
+    for (const at of ['/oauth/device/auth', '/oauth/request', '/oauth/auth'])
+      expect((await fetch(`${app.url}${at}`, { method: 'POST', body: body() })).status).toBe(413);
+    const { status, text } = await open(await withParams({ nonce: long }));
+    expect([status, text.includes('4096')]).toEqual([400, true]);
+  });
+
+  test('goes with what comes after it, once it has expired', async () => {
+    await app.database.pool.query(
+      `insert into oauth_records (kind, id_hash, payload, expires_at) values ('Interaction', 'old', '', now())`,
+    );
+    await open(await withParams({}));
+    const { rows } = await app.database.pool.query(`select 1 from oauth_records where id_hash = 'old'`);
+    expect(rows).toEqual([]);
+  });
+
+  test('is so much in a minute, for an address', async () => {
+    const narrow = await startTestApp();
+    try {
+      await narrow.listen();
+      const statuses = new Set<number>();
+      for (let sent = 0; sent < 301; sent++)
+        statuses.add((await narrow.server.inject({ method: 'POST', url: '/oauth/request' })).statusCode);
+      expect(statuses).toContain(429);
+    } finally {
+      await narrow.close();
+    }
+  });
+});
+
 describe('applications of an organization', () => {
   test.each([
     'http://app.example.test/callback',

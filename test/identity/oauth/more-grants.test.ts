@@ -148,7 +148,7 @@ describe('the device grant (RFC 8628)', () => {
 
   test('opening the link of a code approves nothing, and fills in nothing', async () => {
     const begun = await client.initiateDeviceAuthorization(device, { scope: 'read' });
-    const { status, text } = await openDevice(begun.verification_uri_complete);
+    const { status, text } = await openDevice(`${begun.verification_uri}?user_code=${begun.user_code}`);
     expect(status).toBe(200);
     expect(text).toContain('Connect a device');
     expect(text).not.toContain(begun.user_code);
