@@ -267,7 +267,7 @@ export type CreateApplicationInput = {
   readonly isFirstParty?: boolean | null | undefined;
   /** What users are shown. */
   readonly name: string;
-  /** Where answers may go: https, http on the own machine, or a scheme of its own like `com.example.app:/done`. None for an application that only devices use. */
+  /** Where answers may go: https, http on the own machine, or a scheme of its own like `com.example.app:/done`. In ASCII, as a browser writes it. None for an application that only devices use. */
   readonly redirectUris: ReadonlyArray<string>;
 };
 
@@ -1877,7 +1877,7 @@ export type UpdateApplicationInput = {
   readonly isFirstParty?: boolean | null | undefined;
   /** What users are shown. */
   readonly name?: string | null | undefined;
-  /** Where answers may go: https, http on the own machine, or a scheme of its own like `com.example.app:/done`. None for an application that only devices use. */
+  /** Where answers may go: https, http on the own machine, or a scheme of its own like `com.example.app:/done`. In ASCII, as a browser writes it. None for an application that only devices use. */
   readonly redirectUris?: ReadonlyArray<string> | null | undefined;
 };
 

@@ -23,6 +23,8 @@ export interface Facts {
   reason?: string;
   expiresAt?: Date | null;
   daysLeft?: number;
+  /** The applications that still act for a user. */
+  applications?: { readonly names: readonly string[]; readonly total: number };
   /** The API tokens that a user still has. */
   tokens?: { readonly names: readonly string[]; readonly total: number };
   /** The resource that it takes the place of. */

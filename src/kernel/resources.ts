@@ -11,7 +11,8 @@ export type PlaceKind = (typeof placeKinds)[number];
  *   itself, by its resource, or by `admin`; a read also by wildcards for reads. `write`, `*:create` and the like do not
  *   grant it, nor does a token that lists nothing. Members of the organization and invitations are sensitive like
  *   members of a workspace: a caller who may add a person could become any of them.
- * - `minting`: creates tokens. Not even `admin` grants it: a token must name it by itself or by its resource.
+ * - `minting`: creates tokens, or what gets tokens by itself. Not even `admin` grants it: a token must name it by itself
+ *   or by its resource, and an application never gets it.
  */
 export type Weight = 'plain' | 'sensitive' | 'minting';
 
@@ -342,8 +343,9 @@ export const resources = {
     in: 'organization',
     may: {
       read: sensitive('admin'),
-      create: sensitive('admin'),
-      update: sensitive('admin'),
+      // whoever decides where its answers go, or has its secret, gets the tokens of those who sign in with it
+      create: minting('admin'),
+      update: minting('admin'),
       delete: sensitive('admin'),
     },
     events: editable,

@@ -3,6 +3,7 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
+import { MOST_SHOWN } from '../pages/most-shown.ts';
 import { revokeTokens } from './api-token.revocation.ts';
 
 /** An API token that works. */
@@ -14,12 +15,12 @@ export interface OwnToken {
   expiresAt: Date | null;
 }
 
-const MOST_SHOWN = 200;
+const IS_LIVING = `t.created_by_user_id = $1 and t.token_type = 'pat'
+    and (t.revoked_at is null or t.revoked_at > now()) and (t.expires_at is null or t.expires_at > now())`;
 const LIVING = `select t.id, t.name, t.prefix, o.name as organization, t.expires_at as "expiresAt"
   from api_tokens t join organizations o on o.id = t.org_id and o.deleted_at is null
-  where t.created_by_user_id = $1 and t.token_type = 'pat' and (t.revoked_at is null or t.revoked_at > now())
-    and (t.expires_at is null or t.expires_at > now())
-  order by t.id desc limit ${MOST_SHOWN}`;
+  where ${IS_LIVING} order by t.id desc limit ${MOST_SHOWN + 1}`;
+const IS_OWN = `select from api_tokens t where ${IS_LIVING} and t.id = $2`;
 
 /** The API tokens of a user in all organizations, for the page of the account. */
 export class OwnTokens {
@@ -29,16 +30,16 @@ export class OwnTokens {
     this.#deps = deps;
   }
 
-  /** Those that work, newest first. */
+  /** Those that work, newest first: one more than are shown, if there are more. */
   list({ principal }: Caller): Promise<OwnToken[]> {
     return this.#deps.sql.read<OwnToken>(LIVING, [principal.userId]);
   }
 
   /** Revokes one with its family. @throws RESOURCE_NOT_FOUND */
   async revoke(caller: Caller, id: string): Promise<void> {
-    sessionOf(caller, 'api_token:revoke');
-    if (!(await this.list(caller)).some((token) => token.id === id)) throw notFound('api_token', id);
-    const { changes, authentication } = this.#deps;
+    const { userId } = sessionOf(caller, 'api_token:revoke');
+    const { sql, changes, authentication } = this.#deps;
+    if ((await sql.read(IS_OWN, [userId, id])).length === 0) throw notFound('api_token', id);
     await changes.run(caller, (tx) => revokeTokens(tx, authentication, { id }, 'revoked_by_user'));
   }
 }

@@ -68,6 +68,7 @@ const uris = { maxItems: MAX_URIS, item: { minLength: 1, maxLength: 2048 } } as 
 
 const URIS =
   'Where answers may go: https, http on the own machine, or a scheme of its own like `com.example.app:/done`. ' +
+  'In ASCII, as a browser writes it. ' +
   'None for an application that only devices use.';
 
 /** The fields that clients may leave out, when they create an application and when they change one. */

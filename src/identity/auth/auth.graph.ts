@@ -306,8 +306,8 @@ builder.mutationFields((t) => ({
   resetPassword: t.field({
     type: ResetPasswordPayload,
     description:
-      'Sets a new password with the mailed token and ends all sessions. A mail lists the API tokens that keep ' +
-      'working. If the address was never verified before, they are revoked instead.',
+      'Sets a new password with the mailed token, and ends all sessions and what was granted to applications. A mail ' +
+      'lists the API tokens that keep working. If the address was never verified before, they are revoked instead.',
     authorize: 'public',
     activity: { action: 'update', resourceType: 'user', byService: true },
     mayEmit: ['api_token.revoked', 'app_token.revoked'],
@@ -322,7 +322,8 @@ builder.mutationFields((t) => ({
   changePassword: t.field({
     type: ChangePasswordPayload,
     description:
-      "Sets a new password and ends the caller's other sessions. A mail lists the API tokens that keep working.",
+      "Sets a new password and ends the caller's other sessions. A mail lists the API tokens and the applications " +
+      'that still act for the caller.',
     authorize: { session: 'user:update' },
     activity: { action: 'update', resourceType: 'user' },
     mayEmit: ['api_token.revoked', 'app_token.revoked'],

@@ -7,6 +7,7 @@ import { statement } from '../../data/writes.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { notFound, unauthenticated } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
+import { MOST_SHOWN } from '../pages/most-shown.ts';
 import type { Sessions } from './sessions.ts';
 
 /** A session that has not ended, as its user sees it. */
@@ -29,12 +30,13 @@ interface BrowserSessionDeps {
   config: Pick<Config, 'refreshTokenIdleDays'>;
 }
 
-const MOST_SHOWN = 200;
 const MAX_USER_AGENT = 300;
 
 const LIVING = `select id, created_at as "createdAt", expires_at as "expiresAt", method, user_agent as "userAgent",
     cookie_hash is not null as "isBrowser"
-  from sessions where user_id = $1 and revoked_at is null and expires_at > now() order by id desc limit ${MOST_SHOWN}`;
+  from sessions where user_id = $1 and revoked_at is null and expires_at > now()
+  order by id desc limit ${MOST_SHOWN + 1}`;
+const IS_OWN = 'select from sessions where id = $1 and user_id = $2 and revoked_at is null and expires_at > now()';
 
 /** Sessions that a cookie holds, of browsers at pages of this origin (docs/decisions/0063). */
 export class BrowserSessions {
@@ -71,7 +73,7 @@ export class BrowserSessions {
     return token;
   }
 
-  /** The sessions of the caller, newest first. */
+  /** The sessions of the caller, newest first: one more than are shown, if there are more. */
   list({ principal }: Caller): Promise<LivingSession[]> {
     return this.#deps.sql.read<LivingSession>(LIVING, [principal.userId]);
   }
@@ -79,7 +81,7 @@ export class BrowserSessions {
   /** Ends a session of the caller. @throws RESOURCE_NOT_FOUND */
   async end(caller: Caller, id: string): Promise<void> {
     const { userId, orgId } = sessionOf(caller, 'user:update');
-    if (!(await this.list(caller)).some((session) => session.id === id)) throw notFound('session', id);
+    if ((await this.#deps.sql.read(IS_OWN, [id, userId])).length === 0) throw notFound('session', id);
     await this.#deps.changes.run(caller, async (tx) => {
       this.#deps.sessions.revoke(tx, id, 'logout');
       tx.audit({ action: 'logout', resourceType: 'user', resourceId: userId, orgId, metadata: { session_id: id } });

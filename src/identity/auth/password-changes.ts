@@ -5,13 +5,15 @@ import { unauthenticated } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import { type RevocationReason, revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import { livingTokensOf } from '../api-tokens/living-tokens.ts';
+import { revokeGrantsOf } from '../oauth/grant-revocation.ts';
+import { livingGrantsOf, NO_GRANTS } from '../oauth/living-grants.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { findEmailToken, useEmailToken } from './email-tokens.ts';
 import { Lockout } from './lockout.ts';
 import { ensureGoodPassword } from './password-policy.ts';
 
-/** How many API tokens a notification names: the mail lists more. */
-const NAMED_TOKENS = 10;
+/** How many API tokens, and how many applications, a notification names: the mail lists more. */
+const NAMED = 10;
 
 /** What a new password ends, besides sessions and mailed links. */
 interface Ending {
@@ -33,7 +35,7 @@ export class PasswordChanges {
   }
 
   /**
-   * Sets a new password and ends all sessions. API tokens stay unless `revokeTokens`. If the address was never verified
+   * Sets a new password, and ends all sessions and what was granted to applications. API tokens stay unless `revokeTokens`. If the address was never verified
    * before, they are always revoked: somebody else may have created them.
    * @returns the user
    * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired
@@ -101,7 +103,11 @@ export class PasswordChanges {
     const revoked = revokesTokens ? await revokeTokens(tx, authentication, { userId: user.id }, reason) : 0;
     for (const purpose of ['reset_password', 'change_email'])
       tx.remove('email_tokens', { userId: user.id, purpose, usedAt: null });
+    // whoever takes an account back does not know which programs somebody else has let in
+    const endsGrants = reason === 'password_reset';
+    if (endsGrants && !revokesTokens) revokeGrantsOf(tx, authentication, { userId: user.id }, reason);
     const living = await livingTokensOf(tx, user.id);
+    const grants = endsGrants || revokesTokens ? NO_GRANTS : await livingGrantsOf(tx, user.id);
     tx.audit({
       action: 'update',
       resourceType: 'user',
@@ -113,14 +119,15 @@ export class PasswordChanges {
         ...(revokesTokens ? { tokens_revoked: revoked } : {}),
       },
     });
-    mail.passwordChanged(tx, user, { living, revoked });
-    const tokens = { names: living.tokens.slice(0, NAMED_TOKENS).map(({ name }) => name), total: living.total };
+    mail.passwordChanged(tx, user, { living, grants, revoked });
+    const tokens = { names: living.tokens.slice(0, NAMED).map(({ name }) => name), total: living.total };
+    const applications = { names: grants.applications.slice(0, NAMED).map(({ name }) => name), total: grants.total };
     tx.announce({
       type: `user.${reason}`,
       orgId: null,
       resourceType: 'user',
       resourceId: user.id,
-      facts: { tokens },
+      facts: { tokens, applications },
     });
     tx.afterCommit(() => authentication.sessionsChanged());
   }

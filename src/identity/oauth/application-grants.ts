@@ -1,10 +1,12 @@
 import type { Authentication } from '../../access/authentication.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
+import { MOST_SHOWN } from '../pages/most-shown.ts';
 
 /** What a user grants. */
 export interface NewGrant {
@@ -31,19 +33,27 @@ export interface ConnectedApplication {
   lastUsedAt: Date | null;
 }
 
-type Reason = 'user' | 'application';
+type Reason = 'user' | 'application' | 'replaced';
 
-/** More than anybody looks through. */
-const MOST_SHOWN = 200;
+/**
+ * How many grants of a user to an application live at once, those of `offline_access` by themselves: as many machines,
+ * and tabs. More of them would only pile up, because a sign-in makes a new one.
+ */
+const MOST_LIVING = 20;
 
+const IS_LIVING = `g.revoked_at is null and (g.session_id is null or exists (
+    select from sessions s where s.id = g.session_id and s.revoked_at is null and s.expires_at > now()))`;
 const OF_USER = `select g.id, g.org_id as "orgId", g.application_id as "applicationId", a.name,
     o.name as organization, g.scopes, g.workspace_ids as "workspaceIds",
     g.session_id is not null as "endsWithSession", g.created_at as "createdAt", g.last_used_at as "lastUsedAt"
   from oauth_grants g join applications a on a.id = g.application_id
   join organizations o on o.id = g.org_id and o.deleted_at is null
-  left join sessions s on s.id = g.session_id and s.revoked_at is null and s.expires_at > now()
-  where g.user_id = $1 and g.revoked_at is null and (g.session_id is null or s.id is not null)
-  order by g.id desc limit ${MOST_SHOWN}`;
+  where g.user_id = $1 and ${IS_LIVING} order by g.id desc limit ${MOST_SHOWN + 1}`;
+const ONE_OF_USER = `select g.org_id as "orgId", g.application_id as "applicationId" from oauth_grants g
+  where g.id = $1 and g.user_id = $2 and ${IS_LIVING}`;
+const SUPERFLUOUS = `select g.id from oauth_grants g
+  where g.user_id = $1 and g.application_id = $2 and (g.session_id is null) = $3 and ${IS_LIVING}
+  order by coalesce(g.last_used_at, g.created_at) desc, g.id desc offset ${MOST_LIVING - 1}`;
 
 /** What users have granted to applications. */
 export class ApplicationGrants {
@@ -57,11 +67,17 @@ export class ApplicationGrants {
     this.#deps = deps;
   }
 
-  /** @returns its identifier */
+  /** The grants of the user to the application that were unused for longest end, if there are many. @returns its id */
   async create(caller: Caller, grant: NewGrant): Promise<string> {
     const id = newId('application_grant');
-    const { orgId, applicationId, scopes } = grant;
+    const { orgId, applicationId, userId, sessionId, scopes } = grant;
     await this.#deps.changes.run(caller, async (tx) => {
+      const values = [userId, applicationId, sessionId === null];
+      for (const former of await tx.query<{ id: string }>({ text: SUPERFLUOUS, values })) {
+        this.#end(tx, former.id, 'replaced');
+        const metadata = { application_id: applicationId, reason: 'replaced' };
+        tx.audit({ action: 'revoke', resourceType: 'application_grant', resourceId: former.id, orgId, metadata });
+      }
       tx.insert('oauth_grants', { id, ...grant });
       const metadata = { application_id: applicationId, scopes };
       tx.audit({ action: 'create', resourceType: 'application_grant', resourceId: id, orgId, metadata });
@@ -69,17 +85,19 @@ export class ApplicationGrants {
     return id;
   }
 
-  /** What a user has granted and not taken back, newest first. */
+  /** What a user has granted and not taken back, newest first: one more than are shown, if there are more. */
   ofUser(userId: string): Promise<ConnectedApplication[]> {
     return this.#deps.sql.read<ConnectedApplication>(OF_USER, [userId]);
   }
 
   /** Takes back what the caller has granted. @throws RESOURCE_NOT_FOUND */
   async revokeOwn(caller: Caller, id: string): Promise<void> {
-    const own = await this.ofUser(caller.principal.userId);
-    const known = own.find((grant) => grant.id === id);
+    const [known] = await this.#deps.sql.read<{ orgId: string; applicationId: string }>(ONE_OF_USER, [
+      id,
+      caller.principal.userId,
+    ]);
     if (!known) throw notFound('application_grant', id);
-    await this.#revoke(caller, { id, orgId: known.orgId, applicationId: known.applicationId }, 'user');
+    await this.#revoke(caller, { id, ...known }, 'user');
   }
 
   /** Its tokens were used in a way that no honest application uses them, or the application gave it back. */
@@ -98,12 +116,17 @@ export class ApplicationGrants {
     reason: Reason,
   ): Promise<void> {
     await this.#deps.changes.run(caller, async (tx) => {
-      tx.write(statement`update oauth_grants set revoked_at = now(), revoked_reason = ${reason}
-        where id = ${id} and revoked_at is null`);
-      tx.write(statement`delete from oauth_records where grant_id = ${id}`);
+      this.#end(tx, id, reason);
       const metadata = { application_id: applicationId, reason };
       tx.audit({ action: 'revoke', resourceType: 'application_grant', resourceId: id, orgId, metadata });
-      tx.afterCommit(() => this.#deps.authentication.grantsChanged());
     });
+  }
+
+  #end(tx: Tx, id: string, reason: Reason): void {
+    tx.write(statement`update oauth_grants set revoked_at = now(), revoked_reason = ${reason}
+      where id = ${id} and revoked_at is null`);
+    // a request that is under way names the grant of the one before, but goes on without it
+    tx.write(statement`delete from oauth_records where grant_id = ${id} and kind <> 'Interaction'`);
+    tx.afterCommit(() => this.#deps.authentication.grantsChanged());
   }
 }

@@ -391,7 +391,7 @@ export class AuthorizationServer {
       ...(isConfidential ? { client_secret: row.secretHash! } : {}),
       token_endpoint_auth_method: isConfidential ? 'client_secret_basic' : 'none',
       // programs of the user's own machine listen at any port (RFC 8252)
-      application_type: row.redirectUris.length > 0 && row.redirectUris.every(isOfMachine) ? 'native' : 'web',
+      application_type: row.redirectUris.some(isOfMachine) ? 'native' : 'web',
       redirect_uris: row.redirectUris,
       grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
       response_types: row.redirectUris.length > 0 ? ['code'] : [],
@@ -449,12 +449,12 @@ function isOfMachine(uri: string): boolean {
   return protocol === 'http:' ? LOOPBACK.has(hostname) : protocol !== 'https:';
 }
 
-/** Where the answer goes. */
+/** Where the answer goes. What follows the scheme of a program is its own affair, whatever it looks like. */
 function hostOf({ params }: Interaction): string {
   const uri = params.redirect_uri;
   if (typeof uri !== 'string' || !URL.canParse(uri)) return 'your device';
   const { host, protocol } = new URL(uri);
-  return host || protocol;
+  return protocol === 'https:' || protocol === 'http:' ? host : `the app ${protocol}`;
 }
 
 /**

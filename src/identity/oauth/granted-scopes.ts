@@ -5,7 +5,7 @@ import type { Permission } from '../../kernel/resources.ts';
 const words: Readonly<Record<string, string>> = {
   read: 'Read what you may read',
   write: 'Read, create and change what you may, except what is sensitive',
-  admin: 'Do everything that you may do, except creating tokens',
+  admin: 'Do everything that you may do, except creating tokens and applications',
 };
 
 /** Scopes that say who the user is. */
@@ -17,8 +17,8 @@ export const identityScopes: Readonly<Record<string, string>> = {
 };
 
 /**
- * What an application may ask for: names of permissions, and the words. What creates tokens is never granted: such
- * tokens would outlive what was granted.
+ * What an application may ask for: names of permissions, and the words. What creates tokens is never granted, nor
+ * what creates or changes applications: such tokens would outlive what was granted.
  */
 export const grantableScopes: readonly string[] = [
   ...Object.keys(words).filter(isWord),

@@ -2,6 +2,7 @@ import type { OwnToken } from '../api-tokens/own-tokens.ts';
 import type { LivingSession } from '../auth/browser-sessions.ts';
 import type { ConnectedApplication } from '../oauth/application-grants.ts';
 import { meaningOf } from '../oauth/granted-scopes.ts';
+import { MOST_SHOWN } from './most-shown.ts';
 import { type Html, html, page } from './page.ts';
 
 /** What the page of an account shows. */
@@ -25,7 +26,12 @@ export function accountPage({ email, sessionId, sessions, applications, tokens, 
         <button type="submit" name="end" value="${end}" aria-label="${label}">${text}</button>
       </form>`;
   const list = (items: readonly Html[], none: string): Html =>
-    items.length > 0 ? html`<ul class="list">${items}</ul>` : html`<p class="hint">${none}</p>`;
+    items.length > 0
+      ? html`<ul class="list">${items.slice(0, MOST_SHOWN)}</ul>${
+          items.length > MOST_SHOWN &&
+          html`<p class="hint">There are more than these ${MOST_SHOWN}, and older: they are shown when some of these have ended.</p>`
+        }`
+      : html`<p class="hint">${none}</p>`;
   const ofSession = ({ id, createdAt, method, userAgent }: LivingSession): Html =>
     html`<li>${userAgent || 'A program'} <span class="hint">since ${day(createdAt)} UTC, by ${method}${
       id === sessionId && ', this browser'

@@ -203,15 +203,19 @@ const ofAccount = { to: 'subject', category: 'security', source: 'auth', isOwnTo
 const NOT_YOU = 'If it was not you, reset your password at once and tell your administrator.';
 const own = ['/v1/users/me', 'Open account'] as const;
 const ownLink = () => own;
-const remaining = ({ facts: { tokens } }: NotifiedOccasion): string => {
-  if (!tokens || tokens.total === 0) return '';
-  const more = tokens.total - tokens.names.length;
-  const names = tokens.names.map((name) => quoted(name)).join(', ');
-  return ` These API tokens keep working: ${names}${more > 0 ? ` and ${more} more` : ''}.`;
+const listOf = (heading: string, known: { names: readonly string[]; total: number } | undefined): string => {
+  if (!known || known.total === 0) return '';
+  const more = known.total - known.names.length;
+  const names = known.names.map((name) => quoted(name)).join(', ');
+  return ` ${heading}: ${names}${more > 0 ? ` and ${more} more` : ''}.`;
 };
-const remainingTokens = ({ facts: { tokens } }: NotifiedOccasion) => ({
+const remaining = ({ facts: { tokens, applications } }: NotifiedOccasion): string =>
+  listOf('These API tokens keep working', tokens) + listOf('These applications still act for you', applications);
+const whatRemains = ({ facts: { tokens, applications } }: NotifiedOccasion) => ({
   tokens: tokens?.names ?? [],
   tokens_total: tokens?.total ?? 0,
+  applications: applications?.names ?? [],
+  applications_total: applications?.total ?? 0,
 });
 
 /**
@@ -357,7 +361,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       title: () => 'Your password was changed',
       message: (of) => `Your password was changed and your other sessions were ended. ${NOT_YOU}${remaining(of)}`,
       link: ownLink,
-      metadata: remainingTokens,
+      metadata: whatRemains,
     },
   ],
   [
@@ -369,7 +373,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       message: (of) =>
         `Your password was reset with a mailed link and all sessions were ended. ${NOT_YOU}${remaining(of)}`,
       link: ownLink,
-      metadata: remainingTokens,
+      metadata: whatRemains,
     },
   ],
   [

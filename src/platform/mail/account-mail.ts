@@ -47,6 +47,19 @@ export interface LivingTokens {
   total: number;
 }
 
+/** An application that a user has let in. */
+export interface LivingGrant {
+  name: string;
+  organization: string;
+  lastUsedAt: Date | null;
+}
+
+/** The newest applications and the total number. */
+export interface LivingGrants {
+  applications: readonly LivingGrant[];
+  total: number;
+}
+
 // the waits add up to 16 hours: longer than a mail server is down, and than most links work
 const TRIES = 12;
 
@@ -135,7 +148,11 @@ export class AccountMail {
     );
   }
 
-  passwordChanged(tx: Mailing, to: Recipient, { living, revoked }: { living: LivingTokens; revoked: number }): void {
+  passwordChanged(
+    tx: Mailing,
+    to: Recipient,
+    { living, grants, revoked }: { living: LivingTokens; grants: LivingGrants; revoked: number },
+  ): void {
     const ended = revoked > 0 ? ' Your API tokens were revoked.' : '';
     this.#enqueue(
       tx,
@@ -143,7 +160,8 @@ export class AccountMail {
       'Your password was changed',
       `Hello ${to.username},\n\nyour password was changed and your other sessions were ended.${ended} ` +
         'If it was not you, reset your password at once and tell your administrator.' +
-        listed('These API tokens keep working; revoke those that you do not know', living),
+        listed('These API tokens keep working; revoke those that you do not know', living) +
+        listedGrants('These applications still act for you; disconnect those that you do not know', grants),
     );
   }
 
@@ -212,14 +230,25 @@ export class AccountMail {
 }
 
 /** A paragraph that lists tokens without anything secret. Empty if there are none. */
-function listed(heading: string, { tokens, total }: LivingTokens): string {
+const listed = (heading: string, { tokens, total }: LivingTokens): string => listOf(heading, tokens.map(lineOf), total);
+
+function listOf(heading: string, lines: readonly string[], total: number): string {
   if (total === 0) return '';
-  const more = total > tokens.length ? [`- and ${total - tokens.length} more`] : [];
-  return `\n\n${[`${heading}:`, ...tokens.map(lineOf), ...more].join('\n')}`;
+  const more = total > lines.length ? [`- and ${total - lines.length} more`] : [];
+  return `\n\n${[`${heading}:`, ...lines, ...more].join('\n')}`;
 }
 
+function listedGrants(heading: string, { applications, total }: LivingGrants): string {
+  const lines = applications.map(
+    ({ name, organization, lastUsedAt }) => `- '${oneLine(name)}' of ${oneLine(organization)}: ${usedAt(lastUsedAt)}`,
+  );
+  return listOf(heading, lines, total);
+}
+
+const usedAt = (date: Date | null): string => (date ? `last used on ${minuteOf(date)} UTC` : 'never used');
+
 function lineOf({ name, prefix, organization, lastUsedAt, expiresAt }: LivingToken): string {
-  const used = lastUsedAt ? `last used on ${minuteOf(lastUsedAt)} UTC` : 'never used';
+  const used = usedAt(lastUsedAt);
   const end = expiresAt ? `expires on ${minuteOf(expiresAt)} UTC` : 'never expires';
   return `- '${oneLine(name)}' (${prefix}…) of ${oneLine(organization)}: ${used}, ${end}`;
 }
