@@ -206,6 +206,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     sql: services.sql,
     seal: new Seal(secret, 'idempotency'),
     mayReplay: replayGate(schema, open),
+    written: async (caller) => replicaReads?.committed(caller),
   });
   const hooksOf = ({ method }: OperationFacts) => (method === 'POST' ? hooks : {});
   await server.register(restPlugin, { ...restOptions(deps, open, runner), hooksOf });

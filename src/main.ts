@@ -12,7 +12,7 @@ import { WorkerLink } from './platform/nodes/worker-link.ts';
 import { WorkerProcesses } from './platform/nodes/workers.ts';
 import type { DatabasePlace } from './platform/postgres/database.ts';
 import { migrate } from './platform/postgres/migrate.ts';
-import { isPooled, keepLimits, refuseUnfitPooler } from './platform/postgres/pooler.ts';
+import { isPooled, keepLimits, refuseUnfitPooler, refuseUnfitReplicaPoolers } from './platform/postgres/pooler.ts';
 import { startEmbeddedPostgres } from './platform/postgres/postgres-embedded.ts';
 import { hasDatabase } from './platform/postgres/postgres-folder.ts';
 import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
@@ -97,6 +97,7 @@ async function seePooler({ url, directUrl }: DatabaseUrls, { config }: Start) {
 /** Migrates it. @returns what to open it with */
 async function prepareDatabase(place: DatabaseUrls, given: Start): Promise<DatabasePlace> {
   const pooled = await seePooler(place, given);
+  await refuseUnfitReplicaPoolers(given.config.databaseReadUrls);
   await migrateDatabase(place, given);
   if (pooled) await keepLimits(place.url);
   return { url: place.url, pooled };

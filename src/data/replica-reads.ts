@@ -23,6 +23,12 @@ const USERS_AT_MOST = 10_000;
 /** No replica has it. */
 const NOWHERE = 2n ** 63n;
 
+/** The replica of a request, and what it must have. */
+interface Choice {
+  replica: Replica;
+  needed: bigint;
+}
+
 /** What reads of services stand on. */
 export interface ReadDeps {
   sql: Sql;
@@ -35,8 +41,9 @@ export const readsOf = ({ sql, replicaReads }: ReadDeps, caller: AnyCaller): Rou
   replicaReads?.of(caller) ?? sql;
 
 /**
- * Sends lists, sums and searches of a request to a replica that has what the request must see, chosen once, else to the
- * primary: what its caller wrote on this node in the last seconds, and what the position in its `x-consistency` has.
+ * Sends lists, sums and searches of a request to a replica that has what the request must see, else to the primary: what
+ * its caller wrote in this process in the last seconds, and what the position in its `x-consistency` has. A request
+ * keeps its replica while that is fit. Streams read from the primary.
  */
 export class ReplicaReads {
   /** Reads that a replica answered, and those that went to the primary instead. */
@@ -45,7 +52,7 @@ export class ReplicaReads {
   readonly #primary: ReadPlace;
   readonly #sealed: SealedPositions;
   readonly #places = new Map<Replica, ReadPlace>();
-  readonly #chosen = new WeakMap<RequestInfo, Replica | null>();
+  readonly #chosen = new WeakMap<RequestInfo, Choice | null>();
   readonly #written = new WeakMap<RequestInfo, bigint>();
   readonly #users = new RecentWrites();
 
@@ -75,21 +82,27 @@ export class ReplicaReads {
   async run<T>(caller: AnyCaller, read: (place: ReadPlace) => Promise<T>): Promise<T> {
     const replica = this.#choose(caller);
     const place = replica && this.#placeOf(replica);
-    if (place) {
-      try {
-        const found = await replica.whileThere(read(place));
-        this.counts.replica += 1;
-        return found;
-      } catch {
-        // a fault of the statement is one on the primary as well; the rest of the request is read there, too
-        this.#chosen.set(caller.request, null);
-      }
+    if (!place) return this.#readPrimary(read);
+    try {
+      const found = await replica.whileThere(read(place));
+      this.counts.replica += 1;
+      return found;
+    } catch (error) {
+      // the rest of the request is read there, too
+      this.#chosen.set(caller.request, null);
+      const found = await this.#readPrimary(read);
+      // a fault of the statement is one on the primary as well, and told there
+      this.#replicas.readFailed(replica, error);
+      return found;
     }
+  }
+
+  #readPrimary<T>(read: (place: ReadPlace) => Promise<T>): Promise<T> {
     this.counts.primary += 1;
     return read(this.#primary);
   }
 
-  /** Notes that a change of the caller was committed. The request goes on when its position is known. */
+  /** Notes that a change of the caller was committed, now or, for a repeated request, before. The request goes on when its position is known. */
   async committed({ principal, request }: AnyCaller): Promise<void> {
     // nobody waits for what the service does by itself
     if (request.method === TASK_METHOD) return;
@@ -111,13 +124,21 @@ export class ReplicaReads {
   }
 
   #choose({ principal, request }: AnyCaller): Replica | null {
+    if (request.isStream) return null;
     const known = this.#chosen.get(request);
-    if (known !== undefined) return known;
+    if (known === null) return null;
+    if (known) {
+      if (known.replica.isFitFor(known.needed)) return known.replica;
+      // two replicas would show two states: the rest of the request is read from the primary
+      this.#chosen.set(request, null);
+      return null;
+    }
     const given = request.consistency;
     const asked = given === undefined ? 0n : (this.#sealed.open(given) ?? NOWHERE);
-    const needed = [asked, this.#written.get(request) ?? 0n, this.#users.of(principal?.userId ?? null)];
-    const replica = this.#replicas.pick(needed.reduce((most, one) => (one > most ? one : most)));
-    this.#chosen.set(request, replica);
+    const positions = [asked, this.#written.get(request) ?? 0n, this.#users.of(principal?.userId ?? null)];
+    const needed = positions.reduce((most, one) => (one > most ? one : most));
+    const replica = this.#replicas.pick(needed);
+    this.#chosen.set(request, replica && { replica, needed });
     return replica;
   }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { callbackify } from 'node:util';
 import type { FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify';
 import type { Sql } from '../data/sql.ts';
+import type { AnyCaller } from '../kernel/caller.ts';
 import { ApiError } from '../kernel/errors.ts';
 import type { Owner } from '../kernel/owner.ts';
 import { principalId } from '../kernel/principal.ts';
@@ -64,6 +65,8 @@ interface IdempotencyOptions {
   sql: Sql;
   seal: Seal;
   mayReplay: ReplayGate;
+  /** Notes what was written before for the request that is answered again. */
+  written: (caller: AnyCaller) => Promise<void>;
 }
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -75,7 +78,7 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
  * its key free. Responses are sealed, because some contain tokens. A request marks its key in the transaction of its
  * change, so it is never carried out twice, even if its node was killed before it answered.
  */
-export function idempotency({ sql, seal, mayReplay }: IdempotencyOptions) {
+export function idempotency({ sql, seal, mayReplay, written }: IdempotencyOptions) {
   const replay = callbackify(async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const id = idOf(request);
     if (!id) return;
@@ -90,6 +93,7 @@ export function idempotency({ sql, seal, mayReplay }: IdempotencyOptions) {
         return;
       }
       await mayReplay(request);
+      if (answer.statusCode < 300) await written(request.caller);
       if (answer.etag) reply.header('etag', answer.etag);
       await reply
         .code(answer.statusCode)

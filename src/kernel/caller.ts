@@ -51,6 +51,8 @@ export interface RequestInfo {
   socket?: object;
   /** Its header `x-consistency`: its reads must see what that answer's request wrote. */
   consistency?: string | undefined;
+  /** Whether it started a stream, which outlives any state of a replica: its reads go to the primary. */
+  isStream?: boolean;
   /** The browser that sent it; `undefined` over a WebSocket. */
   browser?: Browser;
 }

@@ -1,8 +1,16 @@
 // own process: starts servers of PostgreSQL
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { bouncers } from '../../scripts/pgbouncer.mjs';
+import { placeOf, ReplicaReads } from '../../src/data/replica-reads.ts';
+import { systemCaller } from '../../src/kernel/system-caller.ts';
+import { openDatabase } from '../../src/platform/postgres/database.ts';
+import { SESSION_LIMITS } from '../../src/platform/postgres/session-limits.ts';
 import { startOwnApp, type TestApp } from '../support/app.ts';
+import { keptLog } from '../support/log-lines.ts';
 import { type Person, register } from '../support/person.ts';
+import { startPgBouncer } from '../support/pgbouncer.ts';
 import { type ReplicatedPostgres, startReplicated } from '../support/replica.ts';
+import { openAcknowledged, openEvents } from '../support/sockets.ts';
 import { waitFor } from '../support/wait.ts';
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -107,6 +115,68 @@ describe('what was written is read', () => {
   });
 });
 
+describe('a list in an event has what the event is about', () => {
+  const query = `subscription ($org: ID!, $ws: ID!) {
+    workspaceEvents(orgId: $org, workspaceId: $ws, heartbeat: true, join: true) {
+      type resource { ... on Namespace { name workspace { namespaces(first: 100) { nodes { name } } } } }
+    }
+  }`;
+  interface Shown {
+    workspaceEvents: {
+      type: string;
+      resource: { name?: string; workspace?: { namespaces: { nodes: { name: string }[] } } } | null;
+    };
+  }
+  const variables = () => ({ org: ann.orgId, ws: ann.workspaceId });
+  const seenIn = ({ workspaceEvents: { resource } }: Shown) =>
+    resource?.workspace?.namespaces.nodes.map(({ name }) => name);
+
+  test('over server-sent events', async () => {
+    const stream = await openEvents(`${await other.listen()}/graphql`, {
+      method: 'POST',
+      headers: { ...ann.headers, accept: 'text/event-stream', 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables: variables() }),
+    });
+    const shown = (data: string) => (JSON.parse(data) as { data: Shown }).data;
+    await stream.next(({ data }) => data.includes('"connected"'));
+    for (let n = 0; n < 5; n++) {
+      const { name } = await write();
+      const { data } = await stream.next((event) => event.data.includes(`"name":"${name}","workspace"`));
+      expect(seenIn(shown(data))).toContain(name);
+    }
+    stream.close();
+  });
+
+  test('over a WebSocket', async () => {
+    const socket = await openAcknowledged(await other.listen(), ann.headers.authorization!);
+    socket.send({ id: '1', type: 'subscribe', payload: { query, variables: variables() } });
+    await socket.next(({ payload }) => JSON.stringify(payload ?? null).includes('"connected"'));
+    for (let n = 0; n < 5; n++) {
+      const { name } = await write();
+      const { payload } = await socket.next((message) =>
+        JSON.stringify(message.payload ?? null).includes(`"name":"${name}","workspace"`),
+      );
+      expect(seenIn((payload as { data: Shown }).data)).toContain(name);
+    }
+    socket.close();
+  });
+});
+
+test('a repeated request says a position that has what the first one wrote', async () => {
+  const send = () =>
+    app.server.inject({
+      method: 'POST',
+      url: `${ann.home}/namespaces`,
+      headers: { ...ann.headers, 'idempotency-key': 'replicas' },
+      payload: { name: 'repeated' },
+    });
+  expect((await send()).statusCode).toBe(201);
+  const again = await send();
+  expect(again.headers['idempotent-replayed']).toBe('true');
+  expect(again.headers['x-consistency']).toMatch(/^[\w-]{22}$/);
+  expect(await list(other, { 'x-consistency': again.headers['x-consistency'] as string })).toContain('repeated');
+});
+
 test('an answer that wrote nothing says no position', async () => {
   const answer = await app.server.inject({ url: `${ann.home}/namespaces`, headers: ann.headers });
   expect(answer.headers).not.toHaveProperty('x-consistency');
@@ -120,7 +190,71 @@ test('metrics tell how old each replica is and which are in use', async () => {
   expect(numberOf('platform_database_replica_lag_seconds\\{replica="1"\\}')).toBeLessThan(1);
 });
 
+test('reads that a replica does not finish are told of once', async () => {
+  const { logger, lines } = keptLog();
+  const database = openDatabase({ url: server.url, readUrls: [server.replicas[0]!.url], poolSize: 1, logger });
+  const primary = placeOf(database.pool);
+  const reads = new ReplicaReads(database.replicas!, primary, Buffer.from('secret'));
+  await waitFor(() => expect(database.replicas!.all[0]!.state).toBe('ok'));
+  for (let n = 0; n < 3; n++) {
+    const found = await reads.run(systemCaller('test'), (place) =>
+      place === primary ? Promise.resolve('found') : Promise.reject(new Error('it lacks a function')),
+    );
+    expect(found).toBe('found');
+  }
+  await database.close();
+  expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+    { replica: 1, reads: 1, err: { message: 'it lacks a function' } },
+  ]);
+});
+
+const { current } = bouncers();
+if (!current) test.skip('NOT RUN: no PgBouncer of 1.21 or newer is here (`node scripts/pgbouncer.mjs` fetches it)');
+else
+  test('a replica behind PgBouncer gives sessions with the limits, while the primary has no pooler', async () => {
+    const [replica] = server.replicas;
+    const pooler = await startPgBouncer({ serverUrl: replica!.url });
+    const url = pooler.urlOf(new URL(replica!.url).pathname.slice(1));
+    const limits = Object.keys(SESSION_LIMITS).filter((name) => name !== 'transaction_timeout');
+    const columns = limits.map((name) => `current_setting('${name}') as "${name}"`).join(', ');
+    const database = openDatabase({ url: server.url, readUrls: [url], poolSize: 4, logger: keptLog().logger });
+    try {
+      await waitFor(() => expect(database.replicas!.all[0]!.state).toBe('ok'));
+      const { pool } = database.replicas!.all[0]!;
+      const sessions = await Promise.all(
+        Array.from({ length: 4 }, async () => (await pool!.query(`select ${columns}`)).rows as unknown[]),
+      );
+      const wanted = Object.fromEntries(limits.map((name) => [name, SESSION_LIMITS[name]]));
+      expect(sessions).toEqual(sessions.map(() => [wanted]));
+    } finally {
+      await database.close();
+      await pooler.stop();
+    }
+  });
+
 describe('a replica is left out, and the primary answers,', () => {
+  test('for the rest of a request that began to read from it', async () => {
+    const [replica] = server.replicas;
+    const reads = new ReplicaReads(app.database.replicas!, placeOf(app.database.pool), Buffer.from('secret'));
+    const caller = systemCaller('test');
+    const read = () => reads.run(caller, ({ sql }) => sql.read('select 1', []));
+    await waitFor(async () => expect(await statesOf(app)).toEqual(['ok', 'late']));
+    await read();
+    expect(reads.counts).toEqual({ replica: 1, primary: 0 });
+    await replica!.has('select pg_wal_replay_pause()');
+    try {
+      await write();
+      await waitFor(async () => expect(await statesOf(app)).toEqual(['late', 'late']));
+      await read();
+      expect(reads.counts).toEqual({ replica: 1, primary: 1 });
+    } finally {
+      await replica!.has('select pg_wal_replay_resume()');
+    }
+    await waitFor(async () => expect(await statesOf(other)).toEqual(['ok', 'late']));
+    await read();
+    expect(reads.counts).toEqual({ replica: 1, primary: 2 });
+  });
+
   test('while it does not go on', async () => {
     const [replica] = server.replicas;
     replica!.freeze(true);

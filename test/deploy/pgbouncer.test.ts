@@ -78,8 +78,8 @@ function start(url: string, env: Record<string, string> = {}): Service {
   return service;
 }
 
-const refused = async (url: string): Promise<string> => {
-  const service = start(url);
+const refused = async (url: string, env: Record<string, string> = {}): Promise<string> => {
+  const service = start(url, env);
   expect(await service.exited()).toBe(1);
   return service.output();
 };
@@ -97,6 +97,9 @@ else
         'max_prepared_statements above 0 (Debian 12 has 1.18, Debian 13 has 1.24), or let DATABASE_URL lead to the ' +
         'database itself.';
       expect(await refused(url)).toContain(`The service could not start. ${said}\n`);
+      expect(await refused(as(ROLE, database.url), { DATABASE_READ_URLS: url })).toContain(
+        `The service could not start. ${said.replaceAll('DATABASE_URL', 'DATABASE_READ_URLS')}\n`,
+      );
       const { code, output } = await runCommand('doctor', [], {
         DATABASE_URL: url,
         DATABASE_DIRECT_URL: as(ROLE, database.url),

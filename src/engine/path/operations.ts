@@ -153,6 +153,8 @@ export class Operations {
     if (admitted && 'errors' in admitted) return admitted;
     const empty = emptySelection(this.#schema, asked);
     if (empty) return mask({ errors: [empty] });
+    // an event shows that something is newer than a replica may be
+    context.anyCaller.request.isStream = true;
     const live = { schema: this.#schema, document, operationName, variableValues, contextValue: context };
     const started = await subscribeLive(live, mask).catch((error: unknown) => ({
       errors: [new GraphQLError('', { originalError: asError(error) })],

@@ -55,15 +55,16 @@ const ROUNDS = 3;
  *
  * It is tried with clients that prepare different statements by the same name and meet each other's sessions: each
  * has its own statement only where the pooler tells them apart.
+ * @param setting has the URL
  * @throws PoolerError that says in a sentence what the pooler loses and what to do
  */
-export async function refuseUnfitPooler(url: string): Promise<void> {
+export async function refuseUnfitPooler(url: string, setting = 'DATABASE_URL'): Promise<void> {
   const name = `probe_${randomBytes(6).toString('hex')}`;
   const ask = async (client: pg.Client, number: number): Promise<void> => {
     await client.query('begin');
     const { rows } = await client.query<{ number: number }>({ name, text: `select ${number} as number` });
     await client.query('commit');
-    if (rows[0]?.number !== number) throw new PoolerError(LOSES_STATEMENTS);
+    if (rows[0]?.number !== number) throw new PoolerError(losesStatements(setting));
   };
   try {
     await withClient(url, (first) =>
@@ -75,10 +76,10 @@ export async function refuseUnfitPooler(url: string): Promise<void> {
       }),
     );
   } catch (error) {
-    if (LOST.test(codeOf(error))) throw new PoolerError(LOSES_STATEMENTS, { cause: error });
+    if (LOST.test(codeOf(error))) throw new PoolerError(losesStatements(setting), { cause: error });
     if (/statement pooling mode/.test(String(error)))
       throw new PoolerError(
-        'The pooler of DATABASE_URL allows no transactions: set its pool_mode to transaction, or let DATABASE_URL ' +
+        `The pooler of ${setting} allows no transactions: set its pool_mode to transaction, or let ${setting} ` +
           'lead to the database itself.',
         { cause: error },
       );
@@ -86,9 +87,46 @@ export async function refuseUnfitPooler(url: string): Promise<void> {
   }
 }
 
-const LOSES_STATEMENTS =
-  'The pooler of DATABASE_URL loses prepared statements: use PgBouncer 1.21 or newer with max_prepared_statements ' +
-  'above 0 (Debian 12 has 1.18, Debian 13 has 1.24), or let DATABASE_URL lead to the database itself.';
+const losesStatements = (setting: string): string =>
+  `The pooler of ${setting} loses prepared statements: use PgBouncer 1.21 or newer with max_prepared_statements ` +
+  `above 0 (Debian 12 has 1.18, Debian 13 has 1.24), or let ${setting} lead to the database itself.`;
+
+/**
+ * Refuses to start with a pooler before a replica that is not fit. A replica that is away does not hold up a start:
+ * its pooler is tried before the first read.
+ * @throws PoolerError
+ */
+export async function refuseUnfitReplicaPoolers(urls: readonly string[]): Promise<void> {
+  const outcomes = await Promise.allSettled(
+    urls.map(async (url) => {
+      if (await isPooled(url)) await refuseUnfitPooler(url, READ_URLS);
+    }),
+  );
+  for (const outcome of outcomes)
+    if (outcome.status === 'rejected' && outcome.reason instanceof PoolerError) throw outcome.reason;
+}
+
+const READ_URLS = 'DATABASE_READ_URLS';
+
+/**
+ * Sees that a pooler before a replica is fit and that the session which it gives has the limits. They are settings of
+ * the role on the primary, which the replica gets a moment later: a session that began before is ended.
+ * @throws PoolerError when it is not fit, or not yet
+ */
+export async function fitReplicaPooler(url: string, primaryUrl: string): Promise<void> {
+  await refuseUnfitPooler(url, READ_URLS);
+  await keepLimits(primaryUrl);
+  const lacking = await withClient(url, async (client) => {
+    const { rows } = await client.query<{ name: string }>(LACKING_LIMITS);
+    if (rows.length > 0) await endSession(client);
+    return rows;
+  });
+  if (lacking.length > 0)
+    throw new PoolerError(
+      `A pooler of ${READ_URLS} gives sessions without the settings of the role of DATABASE_URL: it is tried again. If ` +
+        'that goes on, let it sign in with this role, and take what overrides them out of its connect_query.',
+    );
+}
 
 /**
  * Sees that each session that the pooler gives has the limits, which it makes settings of the role in this database

@@ -1,12 +1,16 @@
 import type pg from 'pg';
 import type { Logger } from '../logger.ts';
-import { isPooled } from './pooler.ts';
+import { fitReplicaPooler, isPooled } from './pooler.ts';
 import { Probe } from './probe.ts';
 
 /** How often each node asks the primary and the replicas where they are. */
 const POLL_MS = 100;
 /** A replica further behind is left out: no read of the service is older, whatever it must see. */
 const MAX_LAG_MS = 1_000;
+/** A pooler that is not fit yet is tried again this much later. */
+const FIT_AGAIN_MS = 1_000;
+/** So often at most is told of reads that one replica did not finish. */
+const TELL_MS = 60_000;
 
 export type ReplicaState = 'ok' | 'late' | 'away' | 'no replica';
 
@@ -21,6 +25,11 @@ export class Replica {
   /** The last moment of which it surely has everything (`performance.now()`). */
   freshAt = Number.NEGATIVE_INFINITY;
   fault: 'away' | 'no replica' | null = 'away';
+  /** When its pooler is tried next (`performance.now()`). */
+  fitAgainAt = 0;
+  /** Reads that it did not finish since the log told of them, and when that was. */
+  failedReads = 0;
+  toldAt = Number.NEGATIVE_INFINITY;
   readonly #waiting = new Set<(error: Error) => void>();
 
   constructor(number: number, url: string) {
@@ -35,6 +44,11 @@ export class Replica {
 
   get state(): ReplicaState {
     return this.fault ?? (this.lagMs <= MAX_LAG_MS ? 'ok' : 'late');
+  }
+
+  /** Whether it may be read from, and has all that was written before the position. */
+  isFitFor(position: bigint): boolean {
+    return this.pool !== null && this.position >= position && this.state === 'ok';
   }
 
   /** Its statements fail now, not when the network finds out: whoever waits asks the primary. */
@@ -100,7 +114,7 @@ export class Replicas {
     this.#turn += 1;
     for (let step = 0; step < this.all.length; step++) {
       const replica = this.all[(this.#turn + step) % this.all.length]!;
-      if (replica.pool && replica.position >= position && replica.state === 'ok') return replica;
+      if (replica.isFitFor(position)) return replica;
     }
     return null;
   }
@@ -112,6 +126,18 @@ export class Replicas {
   position(): Promise<bigint> {
     this.#next ??= this.#askNext();
     return this.#next;
+  }
+
+  /** Notes a read that a replica did not finish and the primary did. Of one that is away the log has told already. */
+  readFailed(replica: Replica, error: unknown): void {
+    replica.failedReads += 1;
+    if (replica.fault !== null || performance.now() < replica.toldAt + TELL_MS) return;
+    this.#options.logger.warn(
+      { err: error, replica: replica.number, reads: replica.failedReads },
+      'a replica of the database does not finish reads; the primary answers them',
+    );
+    replica.toldAt = performance.now();
+    replica.failedReads = 0;
   }
 
   async close(): Promise<void> {
@@ -152,12 +178,21 @@ export class Replicas {
     while (this.#samples[0]! && this.#samples[0].at < at - 2 * MAX_LAG_MS) this.#samples.shift();
   }
 
+  async #openPool(replica: Replica): Promise<pg.Pool> {
+    const { url } = replica;
+    const hasPooler = await isPooled(url);
+    replica.fitAgainAt = performance.now() + FIT_AGAIN_MS;
+    if (hasPooler) await fitReplicaPooler(url, this.#options.primaryUrl);
+    return this.#options.openPool(url, !hasPooler);
+  }
+
   async #look(replica: Replica): Promise<void> {
     const before = replica.fault;
     try {
       const { isReplica, position } = await replica.probe.state();
       if (!isReplica) return replica.leaveOut('no replica');
-      replica.pool ??= this.#options.openPool(replica.url, !(await isPooled(replica.url)));
+      if (!replica.pool && performance.now() < replica.fitAgainAt) return;
+      replica.pool ??= await this.#openPool(replica);
       replica.position = position;
       const had = this.#samples.findLast((sample) => sample.position <= position);
       if (had) replica.freshAt = had.at;
