@@ -300,7 +300,7 @@ test('events go on without a gap or a repeat when connections break, over REST',
   let failure: unknown = null;
   const has = (count: () => number, wanted: number) =>
     waitUntil(() => {
-      if (failure !== null) throw failure;
+      expect(failure).toBeNull();
       return count() === wanted;
     });
   const reading = (async () => {
