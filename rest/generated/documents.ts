@@ -263,7 +263,7 @@ export type CreateApplicationInput = {
   readonly applicationType: ApplicationType;
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Whether members of the organization are not asked what it may do. Default `false`. */
+  /** Whether members may go without being asked what it may do, for little. Default `false`. */
   readonly isFirstParty?: boolean | null | undefined;
   /** What users are shown. */
   readonly name: string;
@@ -1873,7 +1873,7 @@ export type UpdateAppInput = {
 export type UpdateApplicationInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
-  /** Whether members of the organization are not asked what it may do. Default `false`. */
+  /** Whether members may go without being asked what it may do, for little. Default `false`. */
   readonly isFirstParty?: boolean | null | undefined;
   /** What users are shown. */
   readonly name?: string | null | undefined;

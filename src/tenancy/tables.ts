@@ -29,6 +29,7 @@ export const tables: GroupTables = {
       'identity (writes)': 'roles that an identity provider gives',
       insight: 'counts',
     },
+    invitations: { identity: 'consent is left out only where a user has come by themselves' },
     workspaces: {
       access: 'the gate asks whether it exists, with the role',
       vault: 'secrets of deleted places are neither read, opened nor noticed',

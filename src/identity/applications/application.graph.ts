@@ -29,7 +29,7 @@ const Application = builder.objectRef<ApplicationRow>('Application').implement({
       description: 'Where answers may go. Compared exactly; only the port of an address of the own machine is free.',
     }),
     isFirstParty: t.exposeBoolean('isFirstParty', {
-      description: 'Whether members of the organization are not asked what it may do.',
+      description: 'Whether members may go without being asked what it may do, for little.',
     }),
     secretChangedAt: t.expose('secretChangedAt', {
       type: 'DateTime',
@@ -76,7 +76,7 @@ const optional = (t: InputFields) => ({
   description: t.string({ constraints: bounds.description, description: 'Free text.' }),
   isFirstParty: t.boolean({
     constraints: { notNull: true },
-    description: 'Whether members of the organization are not asked what it may do. Default `false`.',
+    description: 'Whether members may go without being asked what it may do, for little. Default `false`.',
   }),
 });
 

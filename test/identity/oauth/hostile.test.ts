@@ -508,7 +508,8 @@ describe('a first-party application', () => {
     await mal.call('POST', `/v1/orgs/${mal.orgId}/members`, { user_id: ann.userId, role: 'viewer' });
     const accepted = (when: string) =>
       app.database.pool.query(
-        `insert into invitations (id, org_id, email, email_key, token_hash, status, expires_at, accepted_at, accepted_by)
+        `insert into invitations
+            (id, org_id, email, email_key, token_hash, status, expires_at, accepted_at, accepted_by)
           values ('inv_' || $1, $2, 'a@b.test', 'a@b.test', $1, 'accepted', now(), now() + $3::interval, $4)`,
         [`${mal.orgId}${when}`, mal.orgId, when, ann.userId],
       );

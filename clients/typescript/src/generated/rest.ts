@@ -4379,7 +4379,7 @@ export interface components {
             application_type: "public" | "confidential";
             /** @description Where answers may go. Compared exactly; only the port of an address of the own machine is free. */
             redirect_uris: string[];
-            /** @description Whether members of the organization are not asked what it may do. */
+            /** @description Whether members may go without being asked what it may do, for little. */
             is_first_party: boolean;
             /**
              * Format: date-time
@@ -4412,7 +4412,7 @@ export interface components {
             redirect_uris: string[];
             /** @description Free text. */
             description?: string | null;
-            /** @description Whether members of the organization are not asked what it may do. Default `false`. */
+            /** @description Whether members may go without being asked what it may do, for little. Default `false`. */
             is_first_party?: boolean;
         };
         /** @description The fields to change. Omitted fields stay as they are; `null` clears a field. */
@@ -4423,7 +4423,7 @@ export interface components {
             redirect_uris?: string[];
             /** @description Free text. */
             description?: string | null;
-            /** @description Whether members of the organization are not asked what it may do. Default `false`. */
+            /** @description Whether members may go without being asked what it may do, for little. Default `false`. */
             is_first_party?: boolean;
         };
         /** @description A part of an organization. Contains namespaces, apps and everything in them. */
