@@ -250,8 +250,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sets a new password with the mailed token and ends all sessions
-         * @description Sets a new password with the mailed token and ends all sessions. A mail lists the API tokens that keep working. If the address was never verified before, they are revoked instead.
+         * Sets a new password with the mailed token, and ends all sessions and what was granted to applications
+         * @description Sets a new password with the mailed token, and ends all sessions and what was granted to applications. A mail lists the API tokens that keep working. If the address was never verified before, they are revoked instead.
          */
         post: operations["ResetPassword"];
         delete?: never;
@@ -4408,7 +4408,7 @@ export interface components {
              * @enum {string}
              */
             application_type: "public" | "confidential";
-            /** @description Where answers may go: https, http on the own machine, or a scheme of its own like `com.example.app:/done`. None for an application that only devices use. */
+            /** @description Where answers may go: https, http on the own machine, or a scheme of its own like `com.example.app:/done`. In ASCII, as a browser writes it. None for an application that only devices use. */
             redirect_uris: string[];
             /** @description Free text. */
             description?: string | null;
@@ -4419,7 +4419,7 @@ export interface components {
         UpdateApplicationInput: {
             /** @description What users are shown. */
             name?: string;
-            /** @description Where answers may go: https, http on the own machine, or a scheme of its own like `com.example.app:/done`. None for an application that only devices use. */
+            /** @description Where answers may go: https, http on the own machine, or a scheme of its own like `com.example.app:/done`. In ASCII, as a browser writes it. None for an application that only devices use. */
             redirect_uris?: string[];
             /** @description Free text. */
             description?: string | null;
