@@ -11,8 +11,8 @@ export type PlaceKind = (typeof placeKinds)[number];
  *   itself, by its resource, or by `admin`; a read also by wildcards for reads. `write`, `*:create` and the like do not
  *   grant it, nor does a token that lists nothing. Members of the organization and invitations are sensitive like
  *   members of a workspace: a caller who may add a person could become any of them.
- * - `minting`: creates tokens, or what gets tokens by itself. Not even `admin` grants it: a token must name it by itself
- *   or by its resource, and an application never gets it.
+ * - `minting`: creates tokens, or what gets tokens by itself. Not even `admin` grants it: a token must name it by
+ *   itself or by its resource, and an application never gets it.
  */
 export type Weight = 'plain' | 'sensitive' | 'minting';
 

@@ -35,8 +35,9 @@ export class PasswordChanges {
   }
 
   /**
-   * Sets a new password, and ends all sessions and what was granted to applications. API tokens stay unless `revokeTokens`. If the address was never verified
-   * before, they are always revoked: somebody else may have created them.
+   * Sets a new password, and ends all sessions and what was granted to applications. API tokens stay unless
+   * `revokeTokens`. If the address was never verified before, they are always revoked: somebody else may have created
+   * them.
    * @returns the user
    * @throws AUTHENTICATION_FAILED for a token that is unknown, used or expired
    */

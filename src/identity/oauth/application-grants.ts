@@ -33,6 +33,12 @@ export interface ConnectedApplication {
   lastUsedAt: Date | null;
 }
 
+interface KnownGrant {
+  id: string;
+  orgId: string;
+  applicationId: string;
+}
+
 type Reason = 'user' | 'application' | 'replaced';
 
 /**
@@ -73,11 +79,8 @@ export class ApplicationGrants {
     const { orgId, applicationId, userId, sessionId, scopes } = grant;
     await this.#deps.changes.run(caller, async (tx) => {
       const values = [userId, applicationId, sessionId === null];
-      for (const former of await tx.query<{ id: string }>({ text: SUPERFLUOUS, values })) {
-        this.#end(tx, former.id, 'replaced');
-        const metadata = { application_id: applicationId, reason: 'replaced' };
-        tx.audit({ action: 'revoke', resourceType: 'application_grant', resourceId: former.id, orgId, metadata });
-      }
+      for (const former of await tx.query<{ id: string }>({ text: SUPERFLUOUS, values }))
+        this.#end(tx, { id: former.id, orgId, applicationId }, 'replaced');
       tx.insert('oauth_grants', { id, ...grant });
       const metadata = { application_id: applicationId, scopes };
       tx.audit({ action: 'create', resourceType: 'application_grant', resourceId: id, orgId, metadata });
@@ -110,23 +113,17 @@ export class ApplicationGrants {
     if (known) await this.#revoke(systemCaller('authorization server'), { id, ...known }, 'application');
   }
 
-  async #revoke(
-    caller: AnyCaller,
-    { id, orgId, applicationId }: { id: string; orgId: string; applicationId: string },
-    reason: Reason,
-  ): Promise<void> {
-    await this.#deps.changes.run(caller, async (tx) => {
-      this.#end(tx, id, reason);
-      const metadata = { application_id: applicationId, reason };
-      tx.audit({ action: 'revoke', resourceType: 'application_grant', resourceId: id, orgId, metadata });
-    });
+  async #revoke(caller: AnyCaller, grant: KnownGrant, reason: Reason): Promise<void> {
+    await this.#deps.changes.run(caller, async (tx) => this.#end(tx, grant, reason));
   }
 
-  #end(tx: Tx, id: string, reason: Reason): void {
+  #end(tx: Tx, { id, orgId, applicationId }: KnownGrant, reason: Reason): void {
     tx.write(statement`update oauth_grants set revoked_at = now(), revoked_reason = ${reason}
       where id = ${id} and revoked_at is null`);
     // a request that is under way names the grant of the one before, but goes on without it
     tx.write(statement`delete from oauth_records where grant_id = ${id} and kind <> 'Interaction'`);
+    const metadata = { application_id: applicationId, reason };
+    tx.audit({ action: 'revoke', resourceType: 'application_grant', resourceId: id, orgId, metadata });
     tx.afterCommit(() => this.#deps.authentication.grantsChanged());
   }
 }

@@ -29,7 +29,7 @@ export function accountPage({ email, sessionId, sessions, applications, tokens, 
     items.length > 0
       ? html`<ul class="list">${items.slice(0, MOST_SHOWN)}</ul>${
           items.length > MOST_SHOWN &&
-          html`<p class="hint">There are more than these ${MOST_SHOWN}, and older: they are shown when some of these have ended.</p>`
+          html`<p class="hint">There are more than these ${MOST_SHOWN}: end some to see them.</p>`
         }`
       : html`<p class="hint">${none}</p>`;
   const ofSession = ({ id, createdAt, method, userAgent }: LivingSession): Html =>

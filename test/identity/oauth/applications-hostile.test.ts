@@ -86,7 +86,7 @@ describe('grants that pile up', () => {
     expect([await statusOf(next.access_token, who), await statusOf(offline.access_token, who)]).toEqual([200, 200]);
   });
 
-  test('beyond what the page of the account shows, each can still be ended; the page says that there are more', async () => {
+  test('beyond what the page of the account shows, each can still be ended; the page says that', async () => {
     const { who, browser } = await somebody();
     const made = await newApplication(who);
     const old = await tokensOf(app, browser, await peerOf(app, made), { scope: 'workspace:read' });
