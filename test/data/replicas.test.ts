@@ -241,6 +241,24 @@ else
     }
   });
 
+if (current)
+  test('a replica behind PgBouncer that overrides the limits is left out, and the log says why', async () => {
+    const [replica] = server.replicas;
+    const overrides = `connect_query='set statement_timeout = 0'`;
+    const pooler = await startPgBouncer({ serverUrl: replica!.url, overrides });
+    const url = pooler.urlOf(new URL(replica!.url).pathname.slice(1));
+    const { logger, lines } = keptLog();
+    const database = openDatabase({ url: server.url, readUrls: [url], poolSize: 1, logger });
+    try {
+      await waitFor(() => expect(lines.join('')).toContain('gives sessions without the settings of the role'));
+      expect(database.replicas!.pick(0n)).toBeNull();
+      expect(database.replicas!.all[0]!.state).toBe('away');
+    } finally {
+      await database.close();
+      await pooler.stop();
+    }
+  });
+
 describe('a replica is left out, and the primary answers,', () => {
   test('for the rest of a request that began to read from it', async () => {
     const [replica] = server.replicas;
