@@ -41,9 +41,9 @@ export const readsOf = ({ sql, replicaReads }: ReadDeps, caller: AnyCaller): Rou
   replicaReads?.of(caller) ?? sql;
 
 /**
- * Sends lists, sums and searches of a request to a replica that has what the request must see, else to the primary: what
- * its caller wrote in this process in the last seconds, and what the position in its `x-consistency` has. A request
- * keeps its replica while that is fit. Streams read from the primary.
+ * Sends lists, sums and searches of a request to a replica that has what the request must see, else to the primary:
+ * what its caller wrote in this process in the last seconds, and what the position in its `x-consistency` has. A
+ * request keeps its replica while that is fit. Streams read from the primary.
  */
 export class ReplicaReads {
   /** Reads that a replica answered, and those that went to the primary instead. */
@@ -102,7 +102,10 @@ export class ReplicaReads {
     return read(this.#primary);
   }
 
-  /** Notes that a change of the caller was committed, now or, for a repeated request, before. The request goes on when its position is known. */
+  /**
+   * Notes that a change of the caller was committed, now or, for a repeated request, before. The request goes on when
+   * its position is known.
+   */
   async committed({ principal, request }: AnyCaller): Promise<void> {
     // nobody waits for what the service does by itself
     if (request.method === TASK_METHOD) return;

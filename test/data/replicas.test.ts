@@ -130,6 +130,13 @@ describe('a list in an event has what the event is about', () => {
   const variables = () => ({ org: ann.orgId, ws: ann.workspaceId });
   const seenIn = ({ workspaceEvents: { resource } }: Shown) =>
     resource?.workspace?.namespaces.nodes.map(({ name }) => name);
+  /** The replica has all that this stream wrote when it began, so it is fit for other reads. */
+  const readFromReplica = () =>
+    waitFor(async () => {
+      const before = await readsOf(other, 'replica');
+      await list(other);
+      expect(await readsOf(other, 'replica')).toBe(before + 1);
+    });
 
   test('over server-sent events', async () => {
     const stream = await openEvents(`${await other.listen()}/graphql`, {
@@ -139,6 +146,7 @@ describe('a list in an event has what the event is about', () => {
     });
     const shown = (data: string) => (JSON.parse(data) as { data: Shown }).data;
     await stream.next(({ data }) => data.includes('"connected"'));
+    await readFromReplica();
     for (let n = 0; n < 5; n++) {
       const { name } = await write();
       const { data } = await stream.next((event) => event.data.includes(`"name":"${name}","workspace"`));
@@ -151,6 +159,7 @@ describe('a list in an event has what the event is about', () => {
     const socket = await openAcknowledged(await other.listen(), ann.headers.authorization!);
     socket.send({ id: '1', type: 'subscribe', payload: { query, variables: variables() } });
     await socket.next(({ payload }) => JSON.stringify(payload ?? null).includes('"connected"'));
+    await readFromReplica();
     for (let n = 0; n < 5; n++) {
       const { name } = await write();
       const { payload } = await socket.next((message) =>
@@ -226,6 +235,24 @@ else
       );
       const wanted = Object.fromEntries(limits.map((name) => [name, SESSION_LIMITS[name]]));
       expect(sessions).toEqual(sessions.map(() => [wanted]));
+    } finally {
+      await database.close();
+      await pooler.stop();
+    }
+  });
+
+if (current)
+  test('a replica behind PgBouncer that overrides the limits is left out, and the log says why', async () => {
+    const [replica] = server.replicas;
+    const overrides = `connect_query='set statement_timeout = 0'`;
+    const pooler = await startPgBouncer({ serverUrl: replica!.url, overrides });
+    const url = pooler.urlOf(new URL(replica!.url).pathname.slice(1));
+    const { logger, lines } = keptLog();
+    const database = openDatabase({ url: server.url, readUrls: [url], poolSize: 1, logger });
+    try {
+      await waitFor(() => expect(lines.join('')).toContain('gives sessions without the settings of the role'));
+      expect(database.replicas!.pick(0n)).toBeNull();
+      expect(database.replicas!.all[0]!.state).toBe('away');
     } finally {
       await database.close();
       await pooler.stop();

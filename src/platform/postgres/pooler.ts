@@ -123,8 +123,8 @@ export async function fitReplicaPooler(url: string, primaryUrl: string): Promise
   });
   if (lacking.length > 0)
     throw new PoolerError(
-      `A pooler of ${READ_URLS} gives sessions without the settings of the role of DATABASE_URL: it is tried again. If ` +
-        'that goes on, let it sign in with this role, and take what overrides them out of its connect_query.',
+      `A pooler of ${READ_URLS} gives sessions without the settings of the role of DATABASE_URL: it is tried again. ` +
+        'If that goes on, let it sign in with this role, and take what overrides them out of its connect_query.',
     );
 }
 

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from '../logger.ts';
-import { fitReplicaPooler, isPooled } from './pooler.ts';
+import { fitReplicaPooler, isPooled, PoolerError } from './pooler.ts';
 import { Probe } from './probe.ts';
 
 /** How often each node asks the primary and the replicas where they are. */
@@ -25,6 +25,8 @@ export class Replica {
   /** The last moment of which it surely has everything (`performance.now()`). */
   freshAt = Number.NEGATIVE_INFINITY;
   fault: 'away' | 'no replica' | null = 'away';
+  /** Why it cannot be used, as the log has told. */
+  toldFault: 'away' | 'unfit pooler' | null = null;
   /** When its pooler is tried next (`performance.now()`). */
   fitAgainAt = 0;
   /** Reads that it did not finish since the log told of them, and when that was. */
@@ -178,6 +180,15 @@ export class Replicas {
     while (this.#samples[0]! && this.#samples[0].at < at - 2 * MAX_LAG_MS) this.#samples.shift();
   }
 
+  /** Once, from the start of the service on. */
+  #tell(replica: Replica, error: unknown): void {
+    const fault = error instanceof PoolerError ? 'unfit pooler' : 'away';
+    if (fault === replica.toldFault) return;
+    replica.toldFault = fault;
+    const sentence = fault === 'away' ? 'a replica of the database is away' : 'a replica of the database is left out';
+    this.#options.logger.warn({ err: error, replica: replica.number }, sentence);
+  }
+
   async #openPool(replica: Replica): Promise<pg.Pool> {
     const { url } = replica;
     const hasPooler = await isPooled(url);
@@ -197,11 +208,11 @@ export class Replicas {
       const had = this.#samples.findLast((sample) => sample.position <= position);
       if (had) replica.freshAt = had.at;
       replica.fault = null;
+      replica.toldFault = null;
     } catch (error) {
       if (this.#isOver) return;
       replica.leaveOut('away');
-      if (before !== 'away')
-        this.#options.logger.warn({ err: error, replica: replica.number }, 'a replica of the database is away');
+      this.#tell(replica, error);
     }
     if (before !== null && replica.fault === null)
       this.#options.logger.info({ replica: replica.number }, 'a replica of the database is read from');
