@@ -144,7 +144,8 @@ it('who always has a new job does not keep others from their turns', async () =>
 async function takeNext(): Promise<string | undefined> {
   const { rows } = await database.pool.query<{ of: string }>(
     `delete from jobs._private_jobs where id = (select id from jobs._private_jobs
-      where is_available = true and run_at <= now() order by priority, run_at, id limit 1) returning payload->>'of' as of`,
+      where is_available = true and run_at <= now() order by priority, run_at, id limit 1)
+      returning payload->>'of' as of`,
   );
   return rows[0]?.of;
 }

@@ -178,7 +178,10 @@ export class NearestArtifacts {
     return reads.read<NearestRow>(NEAREST, valuesOf(MOST_COMPONENTS));
   }
 
-  /** Asked once, by the first search with vectors, and again when the extension was lost: who creates it restarts the service. */
+  /**
+   * Asked once, by the first search with vectors, and again when the extension was lost: an operator who creates it
+   * restarts the service.
+   */
   async #knowsExtension(orgId: string): Promise<boolean> {
     if (this.#hasExtension === undefined) {
       const [row] = await this.#deps.reads.of(orgId).read<{ has: boolean }>(HAS_EXTENSION, []);
