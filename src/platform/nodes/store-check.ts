@@ -27,7 +27,7 @@ const FOREIGN =
   'this node does not have the files of the service: set S3_BUCKET on all nodes, or give them one DATA_DIR/files ' +
   '(docs/operate/scale-out.md)';
 const CLAIMED =
-  'the store of files belongs to another service, or to a database of before: set another S3_BUCKET or DATA_DIR, or ' +
+  'the store of files belongs to another service, or to an earlier database: set another S3_BUCKET or DATA_DIR, or ' +
   'take it with `npm run adopt -- files` (docs/operate/scale-out.md)';
 
 /** What a store is to the service: its own, not its own, or that of somebody else while the service has none yet. */

@@ -132,7 +132,7 @@ describe('nodes with a folder of files each', () => {
 
 describe('a new service with the store of another', () => {
   const CLAIMED =
-    'the store of files belongs to another service, or to a database of before: set another S3_BUCKET or DATA_DIR, ' +
+    'the store of files belongs to another service, or to an earlier database: set another S3_BUCKET or DATA_DIR, ' +
     'or take it with `npm run adopt -- files` (docs/operate/scale-out.md)';
 
   it('does not take it by itself, and does once it is told to', async () => {
