@@ -152,6 +152,7 @@ describe('a new service with the store of another', () => {
     });
     expect(adopted.code).toBe(0);
     await waitUntil(async () => (await readiness(other))[0] === 200);
+    await Promise.all([owner.close(), other.close()]);
   });
 
   it('a database that was moved takes the store that has its files', async () => {
@@ -160,7 +161,9 @@ describe('a new service with the store of another', () => {
     const before = await start(database, env);
     expect((await upload(before, await register(before), 'kept')).statusCode).toBe(201);
     await before.database.pool.query(`delete from service_markers where name = 'files'`);
-    expect(await readiness(await start(database, env))).toEqual([200, 'ok']);
+    const moved = await start(database, env);
+    expect(await readiness(moved)).toEqual([200, 'ok']);
+    await Promise.all([before.close(), moved.close()]);
   });
 });
 
