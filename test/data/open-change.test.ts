@@ -350,7 +350,7 @@ describe('the events and jobs of a change', () => {
     const job = { key: null, tries: 3, flags: { [task.name]: true }, later: null };
     expect(rows).toEqual([
       { ...job, n: 'replacing', key: 'k' },
-      { ...job, n: 'later', later: runAt },
+      { ...job, n: 'later', flags: { [`${task.name} later`]: true }, later: runAt },
     ]);
   });
 });

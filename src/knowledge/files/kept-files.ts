@@ -28,14 +28,14 @@ export async function* keptFiles(
 const NEWEST = `select storage_key as key from files where state = 'kept' order by id desc limit 20`;
 
 /**
- * Whether a store has at least one of the newest files that are kept; true when none is.
+ * Whether a store has at least one of the newest files that are kept; `undefined` when none is.
  * @param ask runs a statement
  */
 export async function hasKeptFiles(
   ask: (text: string, values: unknown[]) => Promise<Pick<KeptObject, 'key'>[]>,
   storage: Pick<Storage, 'exists'>,
-): Promise<boolean> {
+): Promise<boolean | undefined> {
   const newest = await ask(NEWEST, []);
   for (const { key } of newest) if (await storage.exists(key)) return true;
-  return newest.length === 0;
+  return newest.length === 0 ? undefined : false;
 }

@@ -10,8 +10,8 @@ const CHECK_MS = 15_000;
 const FRESH_MS = 1_000;
 const ANSWER_MS = 1_500;
 
-/** Whether a store has some of the files that the service keeps; true when it keeps none. */
-export type HasFiles = (storage: Storage) => Promise<boolean>;
+/** Whether a store has some of the files that the service keeps; `undefined` when it keeps none. */
+export type HasFiles = (storage: Storage) => Promise<boolean | undefined>;
 
 interface StoreCheckDeps {
   storage: Storage;
@@ -26,6 +26,13 @@ interface StoreCheckDeps {
 const FOREIGN =
   'this node does not have the files of the service: set S3_BUCKET on all nodes, or give them one DATA_DIR/files ' +
   '(docs/operate/scale-out.md)';
+const CLAIMED =
+  'the store of files belongs to another service, or to an earlier database: set another S3_BUCKET or DATA_DIR, or ' +
+  'take it with `npm run adopt -- files` (docs/operate/scale-out.md)';
+
+/** What a store is to the service: its own, not its own, or that of somebody else while the service has none yet. */
+type Standing = 'ours' | 'foreign' | 'claimed';
+const PROBLEMS: Readonly<Record<Standing, string | null>> = { ours: null, foreign: FOREIGN, claimed: CLAIMED };
 
 /**
  * Whether the store of this node is the one that all nodes have: it has the marker that the database names. A node with
@@ -56,10 +63,10 @@ export class StoreCheck {
 
   /** Looks at the store now, and lets files be refused or not. */
   async check(): Promise<void> {
-    const isOurs = await this.#isOurs();
-    if (isOurs === undefined) return;
-    const problem = isOurs ? null : FOREIGN;
-    this.#deps.storage.isForeign = !isOurs;
+    const standing = await this.#standing();
+    if (standing === undefined) return;
+    const problem = PROBLEMS[standing];
+    this.#deps.storage.isForeign = standing !== 'ours';
     if (problem === this.#problem) return;
     this.#problem = problem;
     this.#deps.onChange(problem);
@@ -71,11 +78,12 @@ export class StoreCheck {
   }
 
   /** `undefined` when it is not known: what cannot be reached says so by itself at each file. */
-  async #isOurs(): Promise<boolean | undefined> {
+  async #standing(): Promise<Standing | undefined> {
     const { storage, database, hasFiles, onFault } = this.#deps;
     try {
       const isOurs = await isStoreOfService(storage, database);
-      return isOurs ?? (await adoptFirst(storage, database, hasFiles));
+      if (isOurs === undefined) return await adoptFirst(storage, database, hasFiles);
+      return isOurs ? 'ours' : 'foreign';
     } catch (error) {
       onFault(error);
       return undefined;
@@ -90,15 +98,20 @@ export async function isStoreOfService(storage: Storage, database: Database): Pr
   return ours === undefined ? undefined : ours === marker;
 }
 
-/** The first node decides, unless files were stored before there were markers, and not here. */
-async function adoptFirst(storage: Storage, database: Database, hasFiles: HasFiles): Promise<boolean> {
-  const mayDecide = await hasFiles(storage);
+/**
+ * The first node decides, unless files were stored before there were markers, and not here, or a service without files
+ * finds a store that has a marker: two services with one store would take each other's files for lost ones.
+ */
+async function adoptFirst(storage: Storage, database: Database, hasFiles: HasFiles): Promise<Standing> {
+  const has = await hasFiles(storage);
   return withMarkers(database, async (markers, set) => {
     const ours = markers.get('files');
     const marker = await storage.marker();
-    if (ours !== undefined) return ours === marker;
-    if (mayDecide) await set('files', marker ?? (await marked(storage)));
-    return mayDecide;
+    if (ours !== undefined) return ours === marker ? 'ours' : 'foreign';
+    if (has === false) return 'foreign';
+    if (has === undefined && marker !== null) return 'claimed';
+    await set('files', marker ?? (await marked(storage)));
+    return 'ours';
   });
 }
 

@@ -3,7 +3,7 @@ import { catalogOf, entitle, modelUrl, newAccount, newModel } from '../../models
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type EmbeddingServer, startEmbeddings } from '../../support/embedding-server.ts';
 import { keptLog } from '../../support/log-lines.ts';
-import { type Person, register } from '../../support/person.ts';
+import { caller, type Person, register } from '../../support/person.ts';
 import { logQueries } from '../../support/query-log.ts';
 import { issueToken } from '../../support/tokens.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -158,6 +158,37 @@ test('the requests of the service count for the entitlement, and for the health 
   const asked = provider.requests.length;
   expect((await search(ann, { query: 'x' })).vectorReason).toContain('now: account error.');
   expect(provider.requests).toHaveLength(asked);
+});
+
+/** What the service uses of `pgvector`, made of what is there. */
+const MAKE_EXTENSION = `create domain vector as real[];
+  create function likeness_of(real[], real[]) returns float8 language sql immutable as
+    'select -sum(x * y)::float8 from unnest($1, $2) u(x, y)';
+  create operator <#> (leftarg = real[], rightarg = real[], function = likeness_of)`;
+const DROP_EXTENSION = 'drop function likeness_of cascade; drop domain vector';
+
+test('a database that lost the extension is searched without it', async () => {
+  const { ann } = await embedded();
+  const [make, drop, again] = process.env.TEST_HAS_PGVECTOR
+    ? ['select 1', 'drop extension vector', 'create extension vector']
+    : [MAKE_EXTENSION, DROP_EXTENSION, 'select 1'];
+  const { pool } = app.database;
+  await pool.query(make);
+  // whether there is one is asked once by each process
+  const other = await app.another({ OUTBOUND_ALLOW: '127.0.0.1' });
+  const queries = logQueries(other.database.pool);
+  const find = async () => {
+    const sent = await queries.during(async () => {
+      const found = await search(caller(other, ann), { query: 'automobile' });
+      expect([found.vectorUse, found.results[0]?.artifact.name]).toEqual(['used', 'A']);
+    });
+    return sent.filter((text) => text.includes('bit_count(signs')).map((text) => text.includes('<#>'));
+  };
+  expect(await find()).toEqual([true]);
+  await pool.query(drop);
+  expect(await find()).toEqual([true, false]);
+  expect(await find()).toEqual([false]);
+  await pool.query(again);
 });
 
 test('without a model nothing is asked more: neither of the database nor of anybody else', async () => {

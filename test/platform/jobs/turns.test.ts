@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { JobQueue, type NewJob } from '../../../src/data/job-queue.ts';
 import type { Task } from '../../../src/kernel/tasks.ts';
@@ -137,6 +138,80 @@ it('who always has a new job does not keep others from their turns', async () =>
   start();
   await waitUntil(() => order.filter((of) => of === 'a').length === 20);
   expect(order.lastIndexOf('a')).toBeLessThanOrEqual(41);
+});
+
+/** Takes the job that the library's workers would take. @returns whose it was */
+async function takeNext(): Promise<string | undefined> {
+  const { rows } = await database.pool.query<{ of: string }>(
+    `delete from jobs._private_jobs where id = (select id from jobs._private_jobs
+      where is_available = true and run_at <= now() order by priority, run_at, id limit 1)
+      returning payload->>'of' as of`,
+  );
+  return rows[0]?.of;
+}
+
+it('two who each add a job when one of theirs has run do not keep a third waiting', async () => {
+  const task = recording([]);
+  const { queue } = nodeWith(task);
+  await add(queue, jobsOf(task, 'a', 3));
+  for (const of of ['b', 'c']) await add(queue, jobsOf(task, of, 1));
+  const order: string[] = [];
+  for (let n = 0; n < 12; n += 1) {
+    const of = (await takeNext())!;
+    order.push(of);
+    if (of !== 'a') await add(queue, jobsOf(task, of, 1));
+  }
+  expect(order.lastIndexOf('a')).toBeLessThanOrEqual(8);
+  expect(order.filter((of) => of === 'a')).toHaveLength(3);
+});
+
+it('nobody waits for more than two turns of each other for every job of its own', async () => {
+  const task = recording([]);
+  const { queue } = nodeWith(task);
+  await fc.assert(
+    fc.asyncProperty(
+      // how many jobs each has at first; who has one adds the next when it has run
+      fc.array(fc.oneof(fc.constant(1), fc.integer({ min: 2, max: 12 })), { minLength: 2, maxLength: 6 }),
+      fc.array(fc.nat({ max: 20 }), { minLength: 40, maxLength: 60 }),
+      async (first, arrivals) => {
+        await database.pool.query('delete from jobs._private_jobs');
+        const waiting = new Map<string, { since: number; most: number }[]>(first.map((_, n) => [`t${n}`, []]));
+        let picks = 0;
+        const arrive = async (of: string, count: number) => {
+          const own = waiting.get(of)!;
+          for (let n = 0; n < count; n += 1) own.push({ since: picks, most: 2 * first.length * (own.length + 1) });
+          await add(queue, jobsOf(task, of, count));
+        };
+        for (const [n, count] of first.entries()) await arrive(`t${n}`, count);
+        for (const arrival of arrivals) {
+          const of = await takeNext();
+          if (of !== undefined) {
+            waiting.get(of)!.shift();
+            picks += 1;
+            if (first[Number(of.slice(1))] === 1) await arrive(of, 1);
+          }
+          if (first[arrival]! > 1) await arrive(`t${arrival}`, 1);
+          for (const own of waiting.values())
+            for (const { since, most } of own) expect(picks - since).toBeLessThanOrEqual(most);
+        }
+      },
+    ),
+    { numRuns: 15 },
+  );
+});
+
+it('what a tenant has for later, or tries again, does not put off what it adds now', async () => {
+  const task = recording([]);
+  const { queue } = nodeWith(task);
+  const later = jobsOf(task, 'a', 200).map((job) => ({ ...job, runAt: new Date(Date.now() + 3_600_000) }));
+  await add(queue, later);
+  await add(queue, jobsOf(task, 'b', 50));
+  await database.pool.query(`update jobs._private_jobs set attempts = 1, run_at = now() + interval '1 hour'
+    where payload->>'of' = 'b'`);
+  await add(queue, jobsOf(task, 'c', 1));
+  await add(queue, [...jobsOf(task, 'a', 1), ...jobsOf(task, 'b', 1)]);
+  expect([(await placesOf('a')).at(-1), (await placesOf('b')).at(-1)]).toEqual([0, 0]);
+  expect((await placesOf('a')).slice(0, 200)).toEqual(Array.from({ length: 200 }, (_, n) => n));
 });
 
 it('a job that failed is tried again at its place, before the crowd that came later', async () => {

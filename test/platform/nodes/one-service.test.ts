@@ -130,6 +130,43 @@ describe('nodes with a folder of files each', () => {
   });
 });
 
+describe('a new service with the store of another', () => {
+  const CLAIMED =
+    'the store of files belongs to another service, or to an earlier database: set another S3_BUCKET or DATA_DIR, ' +
+    'or take it with `npm run adopt -- files` (docs/operate/scale-out.md)';
+
+  it('does not take it by itself, and does once it is told to', async () => {
+    const env = { DATA_DIR: folder('claimed') };
+    const owner = await start(await newDatabase(), env);
+    const ann = await register(owner);
+    expect((await upload(owner, ann, 'owned')).statusCode).toBe(201);
+    const database = await newDatabase();
+    const other = await start(database, { ...env, KEYS_DIR: folder('other-keys') });
+    expect(await readiness(other)).toEqual([503, CLAIMED]);
+    expect((await upload(other, await register(other), 'mixed')).json()).toMatchObject(REFUSED);
+    expect(await readiness(owner)).toEqual([200, 'ok']);
+    const adopted = await runScript('adopt', ['files'], {
+      DATABASE_URL: database.url,
+      KEYS_DIR: folder('other-keys'),
+      ...env,
+    });
+    expect(adopted.code).toBe(0);
+    await waitUntil(async () => (await readiness(other))[0] === 200);
+    await Promise.all([owner.close(), other.close()]);
+  });
+
+  it('a database that was moved takes the store that has its files', async () => {
+    const database = await newDatabase();
+    const env = { DATA_DIR: folder('moved') };
+    const before = await start(database, env);
+    expect((await upload(before, await register(before), 'kept')).statusCode).toBe(201);
+    await before.database.pool.query(`delete from service_markers where name = 'files'`);
+    const moved = await start(database, env);
+    expect(await readiness(moved)).toEqual([200, 'ok']);
+    await Promise.all([before.close(), moved.close()]);
+  });
+});
+
 describe('the first start after an upgrade', () => {
   it('takes the store that has the files, and not one that has none of them', async () => {
     const database = await newDatabase();

@@ -99,6 +99,13 @@ export function nearestValues(
   ];
 }
 
+/** Of the type, the operator or its library, after the extension was dropped or on a server that never had it. */
+const MISSING = new Set(['42704', '42883', '58P01']);
+const isMissing = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' && MISSING.has(error.code);
+
+type NearestRow = RankedArtifact & { isCut: boolean };
+
 interface NearestDeps {
   reads: SlowReads;
   embedder: Embedder;
@@ -142,18 +149,13 @@ export class NearestArtifacts {
     embedded: readonly EmbeddedPlaces[],
     traceId: string,
   ): Promise<VectorRanking> {
-    const { embedder, reads } = this.#deps;
+    const { embedder } = this.#deps;
     const { workspaceId, modelId, namespaceIds } = mostOf(embedded);
     const model = await embedder.open({ orgId, workspaceId }, modelId, { timeoutMs: EMBED_MS, traceId });
     const [vector] = await model.embed([query.text]);
-    const [statement, mostComponents] = (await this.#knowsExtension(orgId))
-      ? [NEAREST_BY_EXTENSION, MOST_COMPONENTS_OF_EXTENSION]
-      : [NEAREST, MOST_COMPONENTS];
-    const places = { modelId, namespaceIds };
-    const values = nearestValues(orgId, places, model.modelName, vector!, query, { mostComponents });
-    const rows = await reads
-      .of(orgId, { limitMs: LIMIT_MS })
-      .read<RankedArtifact & { isCut: boolean }>(statement, values);
+    const rows = await this.#nearest(orgId, (mostComponents) =>
+      nearestValues(orgId, { modelId, namespaceIds }, model.modelName, vector!, query, { mostComponents }),
+    );
     const artifacts = rows.map((row) => ({ ...row, lexemes: [] }));
     const isWhole = embedded.every((places) => places.modelId === modelId);
     if (!isWhole) return { artifacts, use: 'partial', reason: 'Some namespaces were embedded with other models.' };
@@ -162,7 +164,24 @@ export class NearestArtifacts {
     return { artifacts, use: 'used', reason: null };
   }
 
-  /** Asked once, by the first search with vectors: an operator who creates the extension restarts the service. */
+  /** By the extension if the database has it; once without it if it no longer has. */
+  async #nearest(orgId: string, valuesOf: (mostComponents: number) => unknown[]): Promise<NearestRow[]> {
+    const reads = this.#deps.reads.of(orgId, { limitMs: LIMIT_MS });
+    if (await this.#knowsExtension(orgId)) {
+      try {
+        return await reads.read<NearestRow>(NEAREST_BY_EXTENSION, valuesOf(MOST_COMPONENTS_OF_EXTENSION));
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+        this.#hasExtension = undefined;
+      }
+    }
+    return reads.read<NearestRow>(NEAREST, valuesOf(MOST_COMPONENTS));
+  }
+
+  /**
+   * Asked once, by the first search with vectors, and again when the extension was lost: an operator who creates it
+   * restarts the service.
+   */
   async #knowsExtension(orgId: string): Promise<boolean> {
     if (this.#hasExtension === undefined) {
       const [row] = await this.#deps.reads.of(orgId).read<{ has: boolean }>(HAS_EXTENSION, []);
