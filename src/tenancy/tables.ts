@@ -18,9 +18,6 @@ export const tables: GroupTables = {
       tools: 'contents of deleted places are not shown and not refreshed',
       insight: 'names in notifications, counts, and what ends with it',
     },
-    invitations: {
-      identity: 'a user who accepted one has joined by an act of their own: an application may leave out its consent',
-    },
     organization_members: {
       access: 'the role of a caller in the gate',
       'access (writes)': 'when a member first uses the organization',

@@ -14,7 +14,7 @@ export function redirectProblem(uri: string): string | null {
   if (username !== '' || password !== '') return 'must have no user name or password';
   if (/[*\\\s]/.test(uri)) return "must be exact: without '*', backslashes and blanks";
   // what people are shown is what was registered: nothing reads from right to left, or as another host
-  if (!/^[!-~]+$/.test(uri)) return 'must have no characters but those of ASCII';
+  if (!/^[!-~]+$/.test(uri)) return 'must have ASCII characters only';
   if (protocol !== 'https:' && protocol !== 'http:') return ownSchemeProblem(uri);
   if (href !== uri) return `must be written as '${href}'`;
   const isOfMachine = LOOPBACK.has(hostname);
