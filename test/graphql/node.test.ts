@@ -180,7 +180,15 @@ test('asks for the permission of the by-id query: what a viewer may not read is 
   const owner = await registerProven(app, { name: 'owner' });
   const ids = await oneOfEach(owner);
   const viewer = await colleague(app, owner, 'viewer');
-  const hidden = ['ApiToken', 'IdentityProvider', 'Invitation', 'Notification', 'ProviderAccount', 'Secret'];
+  const hidden = [
+    'ApiToken',
+    'Application',
+    'IdentityProvider',
+    'Invitation',
+    'Notification',
+    'ProviderAccount',
+    'Secret',
+  ];
   for (const [name, id] of Object.entries(ids))
     expect(await node(viewer, id)).toEqual(hidden.includes(name) ? null : { __typename: name, id });
 });

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Changes } from '../../../src/data/changes.ts';
@@ -191,7 +194,9 @@ test('what is due while no node runs fires once, by the first that starts', asyn
     return (await only.query(text, [id])).rowCount;
   };
   const only = new pg.Pool({ connectionString: database.url, max: 1 });
-  const first = await startTestApp({ databaseUrl: database.url });
+  // the keys of the service stay when its nodes end
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'platform-test-'));
+  const first = await startTestApp({ databaseUrl: database.url, env: { DATA_DIR: dataDir } });
   const pipeline = await createPipeline(first);
   const { augmentation_id } = await pipeline.augmentation();
   const schedule = { kind: 'scheduled', cron: '0 0 1 1 *', timezone: 'UTC', augmentation_id };
@@ -199,7 +204,7 @@ test('what is due while no node runs fires once, by the first that starts', asyn
   await first.close();
   await only.query(`update actions set next_fire_at = now() - interval '2 years' where id = $1`, [action_id]);
   for (const _start of ['the first', 'another']) {
-    const node = await startTestApp({ databaseUrl: database.url, env: { DATA_DIR: first.dataDir } });
+    const node = await startTestApp({ databaseUrl: database.url, env: { DATA_DIR: dataDir } });
     await waitUntil(async () => (await firings(action_id)) === 1);
     await node.jobsDone();
     await node.close();
@@ -207,4 +212,5 @@ test('what is due while no node runs fires once, by the first that starts', asyn
   }
   await only.end();
   await database.drop();
+  rmSync(dataDir, { recursive: true });
 });
