@@ -35,5 +35,7 @@ export class RedisOutage {
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   if ('code' in error && typeof error.code === 'string') return error.code;
+  // a command waited for its answer when the connection ended
+  if (error.name === 'MaxRetriesPerRequestError') return 'ECONNRESET';
   return ERROR_WORD.exec(error.message)?.[0] ?? error.name;
 }

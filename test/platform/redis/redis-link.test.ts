@@ -153,6 +153,9 @@ it('tells of an error its code alone: the text may have what was sent', () => {
   const error = new Error("ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'default' 'secret'");
   expect(reasonOf(error)).toBe('ERR');
   expect(reasonOf(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }))).toBe('ECONNREFUSED');
+  expect(reasonOf(Object.assign(new Error('of the library'), { name: 'MaxRetriesPerRequestError' }))).toBe(
+    'ECONNRESET',
+  );
   expect(reasonOf(new TypeError('of the password'))).toBe('TypeError');
   expect(reasonOf('secret')).toBe('unknown');
 });
