@@ -180,6 +180,8 @@ export class Jobs {
   async #renumber(): Promise<void> {
     if (performance.now() - this.#renumberedAt < RENUMBER_MS) return;
     this.#renumberedAt = performance.now();
+    // the crowd may have come since PostgreSQL counted last: for a table that was empty it plans a loop in a loop
+    await this.#options.pool.query('analyze jobs._private_jobs');
     await this.#options.pool.query(RENUMBER);
   }
 
