@@ -1,3 +1,4 @@
+import { addressAt } from './address.ts';
 import { bearer, type Credentials } from './credentials.ts';
 import { type EventsOptions, eventsOf, type ReceivedEvent } from './events.ts';
 import { type Artifact, type ByteRange, download, type NamespacePlace, type UploadOptions, upload } from './files.ts';
@@ -26,7 +27,7 @@ export class Client {
   readonly #base: string;
 
   constructor({ url, credentials: given, webSocket, ...options }: ClientOptions) {
-    this.#base = url.replace(/\/+$/, '');
+    this.#base = addressAt(url, '');
     const credentials = typeof given === 'string' ? bearer(given) : (given ?? null);
     this.#fetch = options.fetch ?? fetch;
     this.#send = resilientFetch({ ...options, credentials });
@@ -95,6 +96,6 @@ export class Client {
   }
 
   #at(path: string): URL {
-    return new URL(this.#base + path);
+    return new URL(addressAt(this.#base, path));
   }
 }

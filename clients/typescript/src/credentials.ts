@@ -1,3 +1,4 @@
+import { addressAt } from './address.ts';
 import { AuthenticationFailedError, errorOf } from './errors.ts';
 
 /** What a client sends as `Authorization: Bearer …`. */
@@ -96,7 +97,7 @@ export class Session extends RefreshedTokens<SessionTokens> {
 
   protected async exchange(refresh_token: string): Promise<SessionTokens> {
     const { url, fetch: send = fetch } = this.#options;
-    const response = await send(`${url.replace(/\/+$/, '')}/v1/auth/refresh`, {
+    const response = await send(addressAt(url, '/v1/auth/refresh'), {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ refresh_token }),

@@ -1,3 +1,4 @@
+import { addressAt } from './address.ts';
 import { RefreshedTokens, type TokenPair } from './credentials.ts';
 import { ApiError, apiError, errorOf } from './errors.ts';
 import { pause } from './resilient-fetch.ts';
@@ -109,7 +110,7 @@ export async function finishSignIn(
   if (searchParams.get('state') !== state) throw refused('state_mismatch', 'The answer is for another request.');
   const error = searchParams.get('error');
   if (error !== null) throw refused(error, searchParams.get('error_description') ?? error);
-  const issuer = `${application.url.replace(/\/+$/, '')}/oauth`;
+  const issuer = addressAt(application.url, '/oauth');
   if (searchParams.get('iss') !== issuer) throw refused('issuer_mismatch', 'The answer is from another server.');
   return post(application, (await metadataOf(application)).token_endpoint, {
     grant_type: 'authorization_code',
@@ -149,7 +150,7 @@ export async function endGrant(application: OAuthApplication, tokens: GrantToken
 }
 
 async function metadataOf({ url, fetch: send = fetch }: OAuthApplication): Promise<Metadata> {
-  const response = await send(`${url.replace(/\/+$/, '')}/.well-known/oauth-authorization-server/oauth`);
+  const response = await send(addressAt(url, '/.well-known/oauth-authorization-server/oauth'));
   if (!response.ok) throw await errorOf(response);
   return (await response.json()) as Metadata;
 }

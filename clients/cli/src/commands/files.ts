@@ -4,10 +4,10 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
+import { countOf } from '../arguments.ts';
 import { UsageError } from '../failures.ts';
 import { show, table } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
-import { countOf } from './watch.ts';
 
 const ARTIFACTS = '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts';
 const BAR = 30;

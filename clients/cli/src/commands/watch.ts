@@ -1,5 +1,6 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { WorkspaceEvent } from 'platform-management-client';
+import { countOf } from '../arguments.ts';
 import { show, table } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
@@ -43,12 +44,6 @@ async function activity(bench: Workbench, limit: number): Promise<void> {
       data.activities.map((one) => [one.timestamp, one.action, one.resource_type, one.resource_id, one.success]),
     ),
   );
-}
-
-/** @throws InvalidArgumentError for what is no positive number */
-export function countOf(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a positive number.');
-  return Number(text);
 }
 
 /** Adds `events` and `activity`. */
