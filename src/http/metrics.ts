@@ -107,16 +107,13 @@ export function addMetrics(server: FastifyInstance, deps: MetricsDeps): void {
   const { outbound } = services;
   gauge('platform_outbound_calls_running', 'Outbound calls in progress.', () => outbound.running);
   gauge('platform_outbound_calls_waiting', 'Outbound calls that wait for other calls to end.', () => outbound.waiting);
-  new Counter({
-    name: 'platform_outbound_calls_total',
-    help: 'Outbound calls that ended: `answered` with any status, or by the reason why there was no answer.',
-    labelNames: ['outcome'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [outcome, count] of outbound.outcomes) this.inc({ outcome }, count);
-    },
-  });
+  addCounts(
+    registry,
+    'platform_outbound_calls_total',
+    'Outbound calls that ended: `answered` with any status, or by the reason why there was no answer.',
+    'outcome',
+    () => outbound.outcomes,
+  );
   gauge('platform_password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
   gauge(
     'platform_saml_check_queue_depth',
@@ -162,18 +159,35 @@ const OPENMETRICS = /(?:^|,)\s*application\/openmetrics-text\s*(?:[;,]|$)/;
 /** Proxies keep in what is called so. The router would also take `/metrics/` and `/%6detrics` for it. */
 const isWrittenPlainly = (url: string): boolean => url.split('?', 1)[0] === '/metrics';
 
-/** What reads of lists, sums and searches went to, and how old each replica is. */
-function addReplicaMetrics(registry: Metrics, replicaReads: ReplicaReads): void {
+/** A counter by one label, of what somebody else has counted. */
+function addCounts(
+  registry: Metrics,
+  name: string,
+  help: string,
+  label: string,
+  read: () => Iterable<readonly [string, number]>,
+): void {
   new Counter({
-    name: 'platform_database_replica_reads_total',
-    help: 'Lists, sums and searches by the server that answered: a replica or the primary.',
-    labelNames: ['server'],
+    name,
+    help,
+    labelNames: [label],
     registers: [registry],
     collect() {
       this.reset();
-      for (const [server, count] of Object.entries(replicaReads.counts)) this.inc({ server }, count);
+      for (const [value, count] of read()) this.inc({ [label]: value }, count);
     },
   });
+}
+
+/** What reads of lists, sums and searches went to, and how old each replica is. */
+function addReplicaMetrics(registry: Metrics, replicaReads: ReplicaReads): void {
+  addCounts(
+    registry,
+    'platform_database_replica_reads_total',
+    'Lists, sums and searches by the server that answered: a replica or the primary.',
+    'server',
+    () => Object.entries(replicaReads.counts),
+  );
   new Gauge({
     name: 'platform_database_replica_lag_seconds',
     help: 'Age of what a replica has, by its place in DATABASE_READ_URLS.',
@@ -209,16 +223,13 @@ function addJobMetrics(registry: Metrics, jobs: Jobs): void {
       for (const { task, state, count } of states) this.set({ task, state }, count);
     },
   });
-  new Counter({
-    name: 'platform_jobs_given_up_total',
-    help: 'Background jobs that this process gave up: all tries failed, or another try would have failed too.',
-    labelNames: ['task'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [task, count] of jobs.givenUp) this.inc({ task }, count);
-    },
-  });
+  addCounts(
+    registry,
+    'platform_jobs_given_up_total',
+    'Background jobs that this process gave up: all tries failed, or another try would have failed too.',
+    'task',
+    () => jobs.givenUp,
+  );
 }
 
 /** What was counted since the start, by what became of it. */
@@ -236,26 +247,20 @@ function addSums(
       for (const { type, outcome, count } of operations.all) this.inc({ type, outcome }, count);
     },
   });
-  new Counter({
-    name: 'platform_sign_in_failures_total',
-    help: 'Sign-ins that failed, by the code of the error.',
-    labelNames: ['code'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [code, count] of services.activity.failedSignIns) this.inc({ code }, count);
-    },
-  });
-  new Counter({
-    name: 'platform_trace_spans_total',
-    help: 'Spans of traces: `exported`, `failed` to be sent, or `dropped` because too many waited.',
-    labelNames: ['outcome'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [outcome, count] of tracing.spans) this.inc({ outcome }, count);
-    },
-  });
+  addCounts(
+    registry,
+    'platform_sign_in_failures_total',
+    'Sign-ins that failed, by the code of the error.',
+    'code',
+    () => services.activity.failedSignIns,
+  );
+  addCounts(
+    registry,
+    'platform_trace_spans_total',
+    'Spans of traces: `exported`, `failed` to be sent, or `dropped` because too many waited.',
+    'outcome',
+    () => tracing.spans,
+  );
 }
 
 /** Whether nodes share what Redis is for. */
