@@ -8,6 +8,7 @@ import { acceptFields } from '../rest/form-fields.ts';
 import { fastifyOptions, type OperationFacts, type RestOptions, restPlugin } from '../rest/plugin.ts';
 import { Admission } from './access/admission.ts';
 import { CallerLimit } from './access/caller-limit.ts';
+import { pathPrefixOf } from './access/oauth-tokens.ts';
 import type { Passwords } from './access/passwords.ts';
 import { followSigningKeys, joinService } from './access/shared-keys.ts';
 import { SigningKeys } from './access/signing-keys.ts';
@@ -160,7 +161,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addFailureRecords(server, open, schema);
   addHealth(server, { database, keys, eventLag, redis, storeCheck, leaving, siblings: deps.siblings });
   addAccountPages(server);
-  const base = () => new URL(services.authorizationServer.publicUrl).pathname.replace(/\/$/, '');
+  const base = () => pathPrefixOf(services.authorizationServer.publicUrl);
   addSessionPages(server, { services: open, sessions, acceptForms: acceptFields, base });
   addOAuthRoutes(server, { server: services.authorizationServer, sessions, acceptForms: acceptFields });
   addUnsubscribePage(server, open, acceptFields);

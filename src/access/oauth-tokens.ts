@@ -26,6 +26,9 @@ export const resourcesOf = (publicUrl: string): { api: string; mcp: string } => 
 /** The issuer of the authorization server. */
 export const issuerOf = (publicUrl: string): string => `${publicUrl}/oauth`;
 
+/** The path below which a proxy serves the service, without a slash at its end: mostly empty. */
+export const pathPrefixOf = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, '');
+
 /** Access tokens of the authorization server: JWT, signed with Ed25519, for one resource of the service. */
 export class OAuthTokens {
   readonly #keys: ReadonlyMap<string, KeyObject>;

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { pathPrefixOf } from '../access/oauth-tokens.ts';
 import { type AuthorizationServer, type NextStep, oauthProblem } from '../identity/oauth/authorization-server.ts';
 import { consentPage, oauthPages } from '../identity/oauth/oauth-pages.ts';
 import { onward, pageHeadersFor } from '../identity/pages/page.ts';
@@ -224,10 +225,9 @@ class OAuthRoutes {
 
   /** Leads to a page of the service. */
   #go(reply: FastifyReply, to: string): FastifyReply {
-    const { pathname } = new URL(this.#server.publicUrl);
     return reply
       .code(303)
-      .header('location', `${pathname.replace(/\/$/, '')}${to}`)
+      .header('location', `${pathPrefixOf(this.#server.publicUrl)}${to}`)
       .send();
   }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AdapterPayload, Provider } from 'oidc-provider';
 import type { OAuthKey } from '../../access/oauth-keys.ts';
-import { issuerOf, type OAuthTokens, resourcesOf } from '../../access/oauth-tokens.ts';
+import { issuerOf, type OAuthTokens, pathPrefixOf, resourcesOf } from '../../access/oauth-tokens.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
@@ -156,14 +156,14 @@ export class AuthorizationServer {
     { at, caller, address }: { at: string; caller: SessionCaller | null; address: string },
   ): Promise<() => Promise<void>> {
     const { publicUrl } = this;
-    const { host, protocol, pathname } = new URL(publicUrl);
+    const { host, protocol } = new URL(publicUrl);
     // it derives its own addresses from those of the request, which a proxy may have changed
     request.headers.host = host;
     request.headers['x-forwarded-proto'] = protocol.replace(':', '');
     // the first of these addresses is what anybody may have written
     request.headers['x-forwarded-for'] = address;
     delete request.headers['x-forwarded-host'];
-    Object.assign(request, { url: at, originalUrl: `${pathname.replace(/\/$/, '')}/oauth${at}` });
+    Object.assign(request, { url: at, originalUrl: `${pathPrefixOf(publicUrl)}/oauth${at}` });
     if (caller) this.#signedIn.set(request, caller);
     await this.#dropForeignSession(request, response, caller);
     const provider = await this.#provider;

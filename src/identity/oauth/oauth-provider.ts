@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import type { AdapterPayload, Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { OAuthKey } from '../../access/oauth-keys.ts';
-import { issuerOf, resourcesOf } from '../../access/oauth-tokens.ts';
+import { issuerOf, pathPrefixOf, resourcesOf } from '../../access/oauth-tokens.ts';
 import { successorOf, tokenHash } from '../../access/random-token.ts';
 import type { Config } from '../../config.ts';
 import { grantableScopes } from './granted-scopes.ts';
@@ -73,7 +73,7 @@ export async function newOAuthProvider(deps: OAuthProviderDeps): Promise<Provide
 
 function configurationOf(deps: OAuthProviderDeps, { errors }: Library): Configuration {
   const { publicUrl, config, keys, cookieKey, records, pages, account } = deps;
-  const path = `${new URL(publicUrl).pathname.replace(/\/$/, '')}/oauth`;
+  const path = `${pathPrefixOf(publicUrl)}/oauth`;
   const lifetime = Math.min(config.accessTokenTtlSeconds, MAX_TOKEN_SECONDS);
   return {
     adapter: (kind: string) =>
