@@ -36,7 +36,7 @@ afterAll(() => app.close());
  */
 async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
   await forgetAccess(app);
-  const sent = await log.during(work);
+  const sent = await log.by(work);
   return sent.map(withoutCounts).filter(isOfReads).sort();
 }
 
