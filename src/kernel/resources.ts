@@ -354,7 +354,7 @@ export const resources = {
   application_grant: {
     prefix: 'gnt',
     in: 'organization',
-    may: { read: sensitive('admin'), delete: sensitive('admin') },
+    may: { read: sensitive('admin'), revoke: sensitive('admin') },
   },
 
   // internal to the service

@@ -25,7 +25,7 @@ const expected: Partial<Record<Permission, string>> = {
   'application:update': '- - - all all',
   'application:delete': '- - - all all',
   'application_grant:read': '- - - all all',
-  'application_grant:delete': '- - - all all',
+  'application_grant:revoke': '- - - all all',
   'identity_provider:read': '- - - all all',
   'identity_provider:create': '- - - all all',
   'identity_provider:update': '- - - all all',

@@ -8,6 +8,7 @@ import { refersTo } from '../../graphql/references.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Organization } from '../../tenancy/organizations/organization.graph.ts';
 import type { ApplicationGrant as GrantRow } from '../oauth/application-grants.ts';
+import { MOST_SHOWN } from '../pages/most-shown.ts';
 
 const ApplicationGrant = builder.objectRef<GrantRow>('ApplicationGrant').implement({
   description: 'What a user has granted to an application, and not taken back.',
@@ -32,7 +33,11 @@ const ApplicationGrant = builder.objectRef<GrantRow>('ApplicationGrant').impleme
   }),
 });
 inOrganization(ApplicationGrant, 'application_grant');
-refersTo(ApplicationGrant, { applicationId: 'application', userId: 'user' });
+refersTo(ApplicationGrant, {
+  applicationId: 'application',
+  userId: 'user',
+  workspaceIds: { kind: 'workspace', atMost: MOST_SHOWN },
+});
 readable(ApplicationGrant, {
   kind: 'application_grant',
   below: Organization,
@@ -53,7 +58,7 @@ builder.mutationField('revokeApplicationGrant', (t) =>
   t.field({
     type: RevokeApplicationGrantPayload,
     description: 'Takes back what a user has granted to an application. Its tokens end within a second.',
-    authorize: { organization: 'application_grant:delete' },
+    authorize: { organization: 'application_grant:revoke' },
     args: { ...organizationArgs(), ...idArg('The grant.') },
     resolve: ({ organization }, { id }, { caller, services }) =>
       services.applicationGrants.revokeIn(caller, organization, id),
