@@ -30,6 +30,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'users' },
   { owner: 'notifications' },
   { owner: 'signInProviders' },
+  { owner: 'scimUsers' },
   // these depend on no other
   { owner: 'secrets' },
   { owner: 'apiTokens' },
