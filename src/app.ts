@@ -47,7 +47,7 @@ import { addRequestLog } from './http/request-log.ts';
 import { addRequestSpans } from './http/request-spans.ts';
 import { addUploadDiscovery, RESUMABLE_UPLOAD_HEADERS } from './http/resumable-uploads.ts';
 import { addSchemaDocuments } from './http/schema-documents.ts';
-import { addScimRoutes, SCIM_LINE } from './http/scim-routes.ts';
+import { addScimRoutes } from './http/scim-routes.ts';
 import { addSessionPages } from './http/session-pages.ts';
 import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
@@ -179,7 +179,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addScimRoutes(server, {
     services: open,
     limit,
-    buckets: services.budgets.buckets('scim', SCIM_LINE),
     onFault: faults.onFault,
   });
   addSchemaDocuments(server, { recipe: recipeSchema, workspace: workspaceSchema, ...customActionSchemas.jsonSchemas });

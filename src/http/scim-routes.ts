@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { CallerLimit } from '../access/caller-limit.ts';
-import type { BucketState, RateLine } from '../access/throttle.ts';
-import type { CallerBuckets } from '../access/token-buckets.ts';
+import type { BucketState } from '../access/throttle.ts';
 import type { Services } from '../graphql/context.ts';
 import { type Directory, hasVersion } from '../identity/scim/directory.ts';
 import { listResponse, providerConfig, resourceTypes, schemas } from '../identity/scim/scim-documents.ts';
@@ -23,14 +22,10 @@ interface ScimRouteOptions {
   services: Pick<Services, 'activity' | 'scimGroups' | 'scimTokens' | 'scimUsers'>;
   /** That of callers who are not known. */
   limit: CallerLimit;
-  /** Those of tokens. */
-  buckets: CallerBuckets;
   onFault: (error: unknown, request: FastifyRequest) => void;
 }
 
 export const SCIM_PREFIX = '/scim/v2/';
-/** How many requests of a token at once, and how many per second after that. */
-export const SCIM_LINE: RateLine = { rps: 25, burst: 250 };
 
 const MEDIA_TYPE = 'application/scim+json; charset=utf-8';
 const ERROR = 'urn:ietf:params:scim:api:messages:2.0:Error';
@@ -129,7 +124,7 @@ class ScimRoutes {
 
   /** Finds the directory by its token, within the limits of its address and of the token. */
   async admit(request: ForOrganization): Promise<void> {
-    const { limit, services, buckets } = this.#options;
+    const { limit, services } = this.#options;
     const { caller, params, headers } = request;
     const token = BEARER.exec(headers.authorization ?? '')?.[1] ?? '';
     const key = `${params.org} ${token}`;
@@ -143,7 +138,7 @@ class ScimRoutes {
     }
     this.#trusted.set(key, true);
     if (guess) limit.giveBack(caller);
-    demandRoom(await buckets.take(`scim:${found.id}`, 1, SCIM_LINE));
+    demandRoom(await scimTokens.take(found));
     caller.scimTokenId = found.id;
     request.directory = { caller, token: found };
   }
@@ -158,7 +153,9 @@ class ScimRoutes {
     const { scimUsers, scimGroups } = this.#options.services;
     const directory = directoryOf(request);
     const { total, startIndex, rows } =
-      kind === 'Users' ? await usersIn(scimUsers, directory, query, base) : await groupsIn(scimGroups, directory, query, base);
+      kind === 'Users'
+        ? await usersIn(scimUsers, directory, query, base)
+        : await groupsIn(scimGroups, directory, query, base);
     const resources = rows.map((row) => projected(row, query));
     return reply.type(MEDIA_TYPE).send(JSON.stringify(listResponse(resources, total, startIndex)));
   }
@@ -219,7 +216,8 @@ class ScimRoutes {
   refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const shown = callerErrorOfAny(error);
     const { status, detail, scimType, code, headers } = refusalOf(shown) ?? INTERNAL;
-    if (status >= 500 && !(shown instanceof ScimError || shown instanceof ApiError)) this.#options.onFault(error, request);
+    if (status >= 500 && !(shown instanceof ScimError || shown instanceof ApiError))
+      this.#options.onFault(error, request);
     this.#record(request as ForOrganization, status, code);
     const body = { schemas: [ERROR], status: String(status), ...(scimType && { scimType }), detail };
     return reply.code(status).headers(headers).type(MEDIA_TYPE).send(JSON.stringify(body));
@@ -318,7 +316,13 @@ function refusalOf(error: unknown): Refusal | null {
   const { statusCode, code } = error as { statusCode?: number; code?: string };
   if (statusCode === undefined || statusCode < 400 || statusCode >= 500 || !code?.startsWith('FST_')) return null;
   const scimType = statusCode === 400 ? 'invalidSyntax' : null;
-  return { ...INTERNAL, status: statusCode, detail: DETAILS[statusCode] ?? 'The request is malformed.', scimType, code: codeOf(statusCode) };
+  return {
+    ...INTERNAL,
+    status: statusCode,
+    detail: DETAILS[statusCode] ?? 'The request is malformed.',
+    scimType,
+    code: codeOf(statusCode),
+  };
 }
 
 const DETAILS: Readonly<Record<number, string>> = {

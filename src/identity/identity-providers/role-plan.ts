@@ -80,7 +80,8 @@ async function known(
   for (const row of rows) grants.set(row.userId, [...(grants.get(row.userId) ?? []), row]);
   const own = rows.filter(({ identityProviderId }) => identityProviderId === id);
   const places = new Set([...own.map(({ workspaceId }) => workspaceId), ...[...wanted.values()].flatMap(keysOf)]);
-  const roles = places.size === 0 ? { live: new Set<string>(), of: NO_ROLES } : await rolesIn(db, orgId, userIds, places);
+  const roles =
+    places.size === 0 ? { live: new Set<string>(), of: NO_ROLES } : await rolesIn(db, orgId, userIds, places);
   return { providerId: id, wanted, grants, roles };
 }
 

@@ -12,7 +12,7 @@ import { holdAddress, settleAddress } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import { domainOfEmail } from '../identity-providers/domain-name.ts';
 import { freeUsername } from '../identity-providers/profile.ts';
-import { demandAuthority, type Directory } from './directory.ts';
+import { type Directory, demandAuthority } from './directory.ts';
 import { badRequest, ScimError } from './scim-error.ts';
 import { isAddress, type UserFields } from './scim-fields.ts';
 

@@ -6,7 +6,7 @@ import { lockOrganization } from '../../tenancy/organizations/membership.ts';
 import { mappingsOf } from '../identity-providers/identity-provider.source.ts';
 import { applyRoles } from '../identity-providers/role-changes.ts';
 import { planRolesOfMany, type RolePlan } from '../identity-providers/role-plan.ts';
-import { demandAuthority, type Directory } from './directory.ts';
+import { type Directory, demandAuthority } from './directory.ts';
 import { directoryGroups } from './directory-groups.ts';
 
 /**
@@ -61,11 +61,14 @@ async function applyTo(
   tx: Tx,
   access: Access,
   directory: Directory,
-  { provider, userId, plans }: { provider: Parameters<typeof applyRoles>[2]['provider']; userId: string; plans: RolePlan[] },
+  {
+    provider,
+    userId,
+    plans,
+  }: { provider: Parameters<typeof applyRoles>[2]['provider']; userId: string; plans: RolePlan[] },
 ): Promise<void> {
   for (const { before, after } of plans)
-    if (before !== after)
-      for (const role of [before, after]) demandAuthority(directory, role);
+    if (before !== after) for (const role of [before, after]) demandAuthority(directory, role);
   const changes = await applyRoles(tx, access, { provider, userId, plans, isTold: true });
   if (changes.some(({ kept }) => kept === 'last_owner'))
     throw conflict(

@@ -19,7 +19,13 @@ const READ_ONLY = new Set(['id', 'meta', 'schemas']);
 
 /** A whole resource. @param id of the group that it replaces */
 export function wholeGroup(body: unknown, id: string | null = null): GroupChange {
-  const change = { displayName: '', externalId: null, isWhole: true, added: new Set<string>(), removed: new Set<string>() };
+  const change = {
+    displayName: '',
+    externalId: null,
+    isWhole: true,
+    added: new Set<string>(),
+    removed: new Set<string>(),
+  };
   assignAll(change, 'replace', body, id);
   if (change.displayName === '') throw badRequest('invalidValue', "A group has a 'displayName'.");
   return change;

@@ -1,10 +1,10 @@
+import type { Access } from '../../access/access.ts';
 import type { Changes } from '../../data/changes.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
-import type { Access } from '../../access/access.ts';
 import { newId } from '../../kernel/ids.ts';
-import { demandVersion, type Directory, versionOf } from './directory.ts';
+import { type Directory, demandVersion, versionOf } from './directory.ts';
 import { applyGroups, lockPlaces } from './directory-roles.ts';
 import { ScimError } from './scim-error.ts';
 import { type GroupChange, patchedGroup, wholeGroup } from './scim-group-fields.ts';
@@ -183,7 +183,10 @@ async function writeMembers(
   if (strangers.length > 0)
     throw new ScimError(
       400,
-      `The directory has no such users: ${strangers.slice(0, NAMED).map((name) => name.slice(0, 80)).join(', ')}.`,
+      `The directory has no such users: ${strangers
+        .slice(0, NAMED)
+        .map((name) => name.slice(0, 80))
+        .join(', ')}.`,
       'invalidValue',
     );
   const gone = await tx.query<{ id: string }>(statement`delete from scim_group_members where group_id = ${id}

@@ -56,7 +56,8 @@ function readPath(text: string): Path {
   if (head.startsWith('urn:')) return { attribute: OF_EXTENSION, filter: null };
   const tail = open < 0 ? '' : text.slice(close + 1).toLowerCase();
   const isWhole = open < 0 || (close > open && /^(?:\.[a-z$][\w$-]*)?$/.test(tail));
-  if (!isWhole || !(open < 0 ? ATTRIBUTE : NAME).test(head)) throw badRequest('invalidPath', 'The path cannot be read.');
+  if (!isWhole || !(open < 0 ? ATTRIBUTE : NAME).test(head))
+    throw badRequest('invalidPath', 'The path cannot be read.');
   return {
     attribute: `${head}${tail}`,
     filter: open < 0 ? null : parseFilter(text.slice(open + 1, close), `${head}.`),

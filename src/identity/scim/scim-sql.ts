@@ -103,5 +103,7 @@ export function orderBy(sortBy: string | null, sortOrder: string | null, attribu
   if (!known || known.as === 'member')
     throw badRequest('invalidValue', `The service does not sort by '${key.slice(0, 80)}'.`);
   const direction = sortOrder?.toLowerCase() === 'descending' ? 'desc' : 'asc';
-  return `${known.as === 'text' ? `lower(${known.sql})` : known.sql} ${direction} nulls last, ${id}`;
+  const sql =
+    { text: `lower(${known.sql}) collate "C"`, key: `${known.sql} collate "C"` }[known.as as string] ?? known.sql;
+  return `${sql} ${direction} nulls last, ${id}`;
 }

@@ -1,6 +1,8 @@
-import { randomToken, tokenHash } from '../../access/random-token.ts';
 import { rolesWith } from '../../access/permissions.ts';
+import { randomToken, tokenHash } from '../../access/random-token.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import type { BucketState, RateLine } from '../../access/throttle.ts';
+import type { CallerBuckets } from '../../access/token-buckets.ts';
 import type { Config } from '../../config.ts';
 import { columnsOf } from '../../data/paging.ts';
 import { createRow, deleteRow } from '../../data/plain-changes.ts';
@@ -44,6 +46,8 @@ const tokens = {
 
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 365;
+/** How many requests of a token at once, and how many per second after that. */
+const LINE: RateLine = { rps: 25, burst: 250 };
 /** More than anybody rotates between. */
 const MOST = 20;
 const FORM = /^scim_[\w-]{43}$/;
@@ -68,9 +72,11 @@ interface ScimTokenDeps extends ServiceDeps {
 export class ScimTokens implements ContentOwner {
   readonly reads: Reads<ScimToken, OrganizationPlace>;
   readonly #deps: ScimTokenDeps;
+  readonly #requests: CallerBuckets;
 
   constructor(deps: ScimTokenDeps) {
     this.#deps = deps;
+    this.#requests = deps.budgets.buckets('scim', LINE);
     this.reads = new Reads(deps, tokens);
   }
 
@@ -113,7 +119,9 @@ export class ScimTokens implements ContentOwner {
 
   /** The tokens that a member made go with the member. */
   async memberRemoved(tx: Tx, { orgId, userId }: RemovedMember): Promise<void> {
-    tx.write(statement`delete from scim_tokens where org_id = ${orgId} and created_by = coalesce(${userId}, created_by)`);
+    tx.write(
+      statement`delete from scim_tokens where org_id = ${orgId} and created_by = coalesce(${userId}, created_by)`,
+    );
   }
 
   /** Where the directory of an organization sends its requests. */
@@ -124,6 +132,11 @@ export class ScimTokens implements ContentOwner {
   /** Whether a text has the form of a token: all else costs no statement. */
   isToken(text: string): boolean {
     return FORM.test(text);
+  }
+
+  /** Takes a request from what a token may send. */
+  take({ id }: LivingScimToken): BucketState | Promise<BucketState> {
+    return this.#requests.take(id, 1, LINE);
   }
 
   /** Looks a token up, each time: a revoked one is refused at once on all nodes. `null` for none of this organization. */

@@ -11,7 +11,7 @@ import type { Role } from '../../kernel/roles.ts';
 import { joinOrganization } from '../../tenancy/organizations/membership.ts';
 import type { EndedRole, OrganizationMemberService } from '../../tenancy/organizations/organization-member.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
-import { demandAuthority, demandVersion, type Directory, versionOf } from './directory.ts';
+import { type Directory, demandAuthority, demandVersion, versionOf } from './directory.ts';
 import { accountFor, type DirectoryAccount, fullNameOf } from './directory-accounts.ts';
 import { applyGroups, lockPlaces } from './directory-roles.ts';
 import { ScimError } from './scim-error.ts';
@@ -65,9 +65,7 @@ const COLUMNS = [
 /** The people in the directories of organizations: members, with an account (docs/decisions/0068). */
 export class ScimUsers {
   /** What is personal goes with the account. */
-  readonly retention = [
-    `delete from scim_users s using users u where u.id = s.user_id and u.purged_at is not null`,
-  ];
+  readonly retention = [`delete from scim_users s using users u where u.id = s.user_id and u.purged_at is not null`];
   readonly #deps: ScimDeps;
 
   constructor(deps: ScimDeps) {
@@ -209,7 +207,9 @@ export class ScimUsers {
     const { access } = this.#deps;
     for (const { role } of saved) demandAuthority(directory, role);
     const role = saved.find(({ workspaceId }) => workspaceId === null)?.role ?? 'member';
-    const roles = new Map(saved.flatMap((ended) => (ended.workspaceId === null ? [] : [[ended.workspaceId, ended.role]])));
+    const roles = new Map(
+      saved.flatMap((ended) => (ended.workspaceId === null ? [] : [[ended.workspaceId, ended.role]])),
+    );
     const isLive = statement`t.org_id = ${orgId} and t.deleted_at is null and t.id = any(${[...roles.keys()]}::text[])`;
     const live = await tx.lockAll('workspaces', isLive, 'no key update');
     await joinOrganization(tx, access, { orgId, userId, role, addedBy: null, isUnasked: true });

@@ -44,23 +44,25 @@ export async function newToken(who: Person, orgId = who.orgId): Promise<{ token:
 }
 
 /** A client of a directory. */
-export const clientOf = (app: TestApp, base: string, token: string): Company['scim'] => async (method, path, body, headers = {}) => {
-  const answer = await app.server.inject({
-    method,
-    url: `${base}${path}`,
-    headers: {
-      authorization: `Bearer ${token}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/scim+json' }),
-      ...headers,
-    },
-    ...(body === undefined ? {} : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
-  });
-  return {
-    status: answer.statusCode,
-    body: answer.body === '' ? null : answer.json(),
-    headers: answer.headers,
+export const clientOf =
+  (app: TestApp, base: string, token: string): Company['scim'] =>
+  async (method, path, body, headers = {}) => {
+    const answer = await app.server.inject({
+      method,
+      url: `${base}${path}`,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/scim+json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    return {
+      status: answer.statusCode,
+      body: answer.body === '' ? null : answer.json(),
+      headers: answer.headers,
+    };
   };
-};
 
 /** @param fields of its identity provider */
 export async function company(app: TestApp, fields: object = {}): Promise<Company> {

@@ -1,7 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { addToWorkspace, caller, eventsOf, type Person, register, signIn } from '../../support/person.ts';
-import { accountOf, clientOf, type Company, company, entraUser, newToken, patch, provision, rolesOf, unique, USER } from './directories.ts';
+import {
+  accountOf,
+  type Company,
+  clientOf,
+  company,
+  entraUser,
+  newToken,
+  patch,
+  provision,
+  rolesOf,
+  USER,
+  unique,
+} from './directories.ts';
 
 let app: TestApp;
 let firm: Company;
@@ -78,7 +90,10 @@ test('creates a member with an account, as the resource says', async () => {
 
 describe('somebody who leaves', () => {
   test.each([
-    ['is deactivated', (id: string) => firm.scim('PATCH', `/Users/${id}`, patch({ op: 'Replace', path: 'active', value: 'False' }))],
+    [
+      'is deactivated',
+      (id: string) => firm.scim('PATCH', `/Users/${id}`, patch({ op: 'Replace', path: 'active', value: 'False' })),
+    ],
     ['is deleted', (id: string) => firm.scim('DELETE', `/Users/${id}`)],
   ])('%s: sessions, tokens and grants in the organization end, and the account stays elsewhere', async (_, leave) => {
     const { id, person } = await working();
@@ -123,7 +138,11 @@ describe('somebody who leaves', () => {
     await firm.scim('PATCH', `/Users/${id}`, patch({ op: 'replace', value: { active: false } }));
     const away = await firm.scim('GET', `/Users/${id}`);
     expect([away.status, away.body.active]).toEqual([200, false]);
-    const { status, body } = await firm.scim('PATCH', `/Users/${id}`, patch({ op: 'replace', value: { active: true } }));
+    const { status, body } = await firm.scim(
+      'PATCH',
+      `/Users/${id}`,
+      patch({ op: 'replace', value: { active: true } }),
+    );
     expect([status, body.active]).toEqual([200, true]);
     expect(await rolesOf(app, orgId, person.userId)).toEqual({ organization: 'editor', workspaces: ['editor'] });
     expect((await person.call('GET', '/v1/auth/me')).status).toBe(401);
@@ -134,7 +153,11 @@ describe('somebody who leaves', () => {
     const { id, person } = await working();
     await firm.scim('PATCH', `/Users/${id}`, patch({ op: 'replace', path: 'active', value: false }));
     await db().user.update({ where: { id: person.userId }, data: { email: `x${unique()}@elsewhere.test` } });
-    const { status, body } = await firm.scim('PATCH', `/Users/${id}`, patch({ op: 'replace', path: 'active', value: true }));
+    const { status, body } = await firm.scim(
+      'PATCH',
+      `/Users/${id}`,
+      patch({ op: 'replace', path: 'active', value: true }),
+    );
     expect([status, body.detail]).toEqual([409, expect.stringContaining('another address')]);
     expect(await rolesOf(app, firm.owner.orgId, person.userId)).toEqual({ organization: null, workspaces: [] });
   });
