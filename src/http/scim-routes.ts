@@ -36,7 +36,6 @@ const TRUST_MS = 600_000;
 const BEARER = /^bearer +([\w-]{1,128})$/i;
 
 type ForOrganization = FastifyRequest<{ Params: { org: string; id?: string } }>;
-type Answer = Promise<FastifyReply>;
 
 /** Serves SCIM 2.0 (RFC 7643, RFC 7644) to the directories of organizations: `/scim/v2/{org}` (docs/decisions/0068). */
 export function addScimRoutes(server: FastifyInstance, options: ScimRouteOptions): void {
@@ -104,9 +103,8 @@ function acceptScim(scope: FastifyInstance): void {
     ['application/scim+json', 'application/json'],
     { parseAs: 'string' },
     (_request, body, done) => {
-      if (body === '') return done(null, undefined);
       try {
-        done(null, JSON.parse(body as string));
+        done(null, body === '' ? undefined : JSON.parse(body as string));
       } catch {
         done(badRequest('invalidSyntax', 'The body is no JSON.'));
       }
@@ -147,7 +145,7 @@ class ScimRoutes {
     return this.#options.services.scimTokens.baseUrl(params.org);
   }
 
-  async list(request: ForOrganization, reply: FastifyReply, kind: Kind): Answer {
+  async list(request: ForOrganization, reply: FastifyReply, kind: Kind): Promise<FastifyReply> {
     const query = queryOf(request);
     const base = this.baseOf(request);
     const { scimUsers, scimGroups } = this.#options.services;
@@ -160,21 +158,26 @@ class ScimRoutes {
     return reply.type(MEDIA_TYPE).send(JSON.stringify(listResponse(resources, total, startIndex)));
   }
 
-  async get(request: ForOrganization, reply: FastifyReply, kind: Kind): Answer {
+  async get(request: ForOrganization, reply: FastifyReply, kind: Kind): Promise<FastifyReply> {
     const resource = await this.#read(request, kind, request.params.id!);
     if (hasVersion(request.headers['if-none-match'], resource.meta.version))
       return reply.code(304).header('etag', resource.meta.version).send();
     return this.#send(request, reply, resource);
   }
 
-  async create(request: ForOrganization, reply: FastifyReply, kind: Kind): Answer {
+  async create(request: ForOrganization, reply: FastifyReply, kind: Kind): Promise<FastifyReply> {
     request.caller.request.successStatus = 201;
     const id = await this.#serviceOf(kind).create(directoryOf(request), request.body);
     const resource = await this.#read(request, kind, id);
     return this.#send(request, reply.code(201).header('location', resource.meta.location), resource);
   }
 
-  async change(request: ForOrganization, reply: FastifyReply, kind: Kind, how: 'replace' | 'patch'): Answer {
+  async change(
+    request: ForOrganization,
+    reply: FastifyReply,
+    kind: Kind,
+    how: 'replace' | 'patch',
+  ): Promise<FastifyReply> {
     const { id = '' } = request.params;
     // a group may have thousands of members: a PATCH is not answered with all of them
     const isSilent = kind === 'Groups' && how === 'patch';
@@ -184,7 +187,7 @@ class ScimRoutes {
     return this.#send(request, reply, await this.#read(request, kind, id));
   }
 
-  async delete(request: ForOrganization, reply: FastifyReply, kind: Kind): Answer {
+  async delete(request: ForOrganization, reply: FastifyReply, kind: Kind): Promise<FastifyReply> {
     request.caller.request.successStatus = 204;
     await this.#serviceOf(kind).delete(directoryOf(request), request.params.id!, request.headers['if-match']);
     return reply.code(204).send();
@@ -272,7 +275,7 @@ function demandRoom({ allowed, retryAfter }: BucketState): void {
   if (!allowed) throw rateLimited(retryAfter);
 }
 
-interface Refusal {
+interface ScimRefusal {
   status: number;
   detail: string;
   scimType: string | null;
@@ -280,7 +283,7 @@ interface Refusal {
   headers: Record<string, string>;
 }
 
-const INTERNAL: Refusal = {
+const INTERNAL: ScimRefusal = {
   status: 500,
   detail: errorCatalogue.INTERNAL_SERVER_ERROR.message,
   scimType: null,
@@ -299,7 +302,7 @@ const CODES: Readonly<Record<number, ErrorCode>> = {
 };
 const codeOf = (status: number): ErrorCode => CODES[status] ?? 'INVALID_REQUEST';
 
-function refusalOf(error: unknown): Refusal | null {
+function refusalOf(error: unknown): ScimRefusal | null {
   if (error instanceof ScimError) {
     const { status, message: detail, scimType } = error;
     const headers: Record<string, string> = status === 401 ? { 'www-authenticate': 'Bearer realm="scim"' } : {};

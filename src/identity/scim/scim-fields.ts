@@ -1,7 +1,7 @@
 import { checkConstraints, isUnstorable } from '../../kernel/constraints.ts';
 import { badRequest } from './scim-error.ts';
-import type { Filter } from './scim-filter.ts';
-import { fieldsOf, OF_EXTENSION, type Operation } from './scim-patch.ts';
+import type { ScimFilter } from './scim-filter.ts';
+import { fieldsOf, OF_EXTENSION, type PatchOperation } from './scim-patch.ts';
 
 /** What a directory says of somebody, as far as the service keeps it. */
 export interface UserFields {
@@ -60,23 +60,26 @@ const NOTHING = {
 };
 
 /** Somebody's fields after the operations of a PATCH. */
-export function patchedUser(before: UserFields, operations: readonly Operation[], id: string): UserFields {
+export function patchedUser(before: UserFields, operations: readonly PatchOperation[], id: string): UserFields {
   const fields = { ...before };
   for (const operation of operations) apply(fields, operation, id);
   return fields;
 }
 
-function apply(fields: UserFields, { op, path, value }: Operation, id: string): void {
-  if (path === null) return assignAll(fields, value, id);
+function apply(fields: UserFields, { op, path, value }: PatchOperation, id: string): void {
+  if (path === null) {
+    assignAll(fields, value, id);
+    return;
+  }
   const { attribute, filter } = path;
   const top = attribute.split('.', 1)[0]!;
   if (READ_ONLY.has(top)) throw badRequest('mutability', `'${top}' cannot be changed.`);
   if (attribute === OF_EXTENSION || DROPPED.has(attribute) || DROPPED.has(top)) return;
   // `[type eq "home"]`: of the addresses the service keeps one, which is that of work
   if (filter !== null && (top !== 'emails' || !isOfWork(filter))) return;
-  if (op === 'remove') return clear(fields, attribute);
-  if (attribute === 'name') return assignAll(fields, { name: value }, id);
-  assign(fields, attribute, value);
+  if (op === 'remove') clear(fields, attribute);
+  else if (attribute === 'name') assignAll(fields, { name: value }, id);
+  else assign(fields, attribute, value);
 }
 
 /** Assigns the attributes of an object. Directories also write `name.givenName` as one name. */
@@ -152,7 +155,7 @@ export const isAddress = (text: string): boolean =>
   checkConstraints(text, { format: 'email', maxLength: MAX_NAME }).length === 0;
 
 /** Whether a filter of addresses is true of the one that is kept: `{type: "work", primary: true}`. */
-function isOfWork(filter: Filter): boolean {
+function isOfWork(filter: ScimFilter): boolean {
   if (filter.kind === 'not') return !isOfWork(filter.part);
   if (filter.kind !== 'compare')
     return filter.kind === 'and' ? filter.parts.every(isOfWork) : filter.parts.some(isOfWork);

@@ -6,9 +6,9 @@ export type FilterValue = string | number | boolean | null;
 export type Operator = (typeof operators)[number];
 
 /** A filter. Attributes are in lower case, those of an attribute with the name of it: `emails.value`. */
-export type Filter =
-  | { kind: 'and' | 'or'; parts: Filter[] }
-  | { kind: 'not'; part: Filter }
+export type ScimFilter =
+  | { kind: 'and' | 'or'; parts: ScimFilter[] }
+  | { kind: 'not'; part: ScimFilter }
   | { kind: 'compare'; attribute: string; operator: Operator; value: FilterValue };
 
 const operators = ['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le', 'pr'] as const;
@@ -29,7 +29,7 @@ const invalid = (detail: string) => badRequest('invalidFilter', detail);
 export const attributeKey = (name: string): string => name.toLowerCase().replace(CORE, '');
 
 /** Reads a filter of RFC 7644, 3.4.2.2. @throws ScimError `invalidFilter` */
-export function parseFilter(text: string, within = ''): Filter {
+export function parseFilter(text: string, within = ''): ScimFilter {
   return new Parser(tokensOf(text)).whole(within);
 }
 
@@ -56,23 +56,23 @@ class Parser {
     this.#tokens = tokens;
   }
 
-  whole(within: string): Filter {
+  whole(within: string): ScimFilter {
     const filter = this.#or(within);
     if (this.#at < this.#tokens.length) throw invalid(`The filter ends too early, before '${this.#shown()}'.`);
     return filter;
   }
 
-  #or(within: string): Filter {
+  #or(within: string): ScimFilter {
     return this.#joined('or', () => this.#joined('and', () => this.#factor(within)));
   }
 
-  #joined(kind: 'and' | 'or', next: () => Filter): Filter {
+  #joined(kind: 'and' | 'or', next: () => ScimFilter): ScimFilter {
     const parts = [next()];
     while (this.#takes(kind)) parts.push(next());
     return parts.length === 1 ? parts[0]! : { kind, parts };
   }
 
-  #factor(within: string): Filter {
+  #factor(within: string): ScimFilter {
     if (this.#takes('not')) {
       if (this.#tokens[this.#at] !== '(') throw invalid("'not' is followed by '('.");
       return { kind: 'not', part: this.#factor(within) };
@@ -81,7 +81,7 @@ class Parser {
     return this.#comparison(within);
   }
 
-  #nested(end: string, within: string): Filter {
+  #nested(end: string, within: string): ScimFilter {
     if (++this.#depth > MAX_DEPTH) throw invalid(`A filter is nested at most ${MAX_DEPTH} times.`);
     const filter = this.#or(within);
     if (!this.#takes(end)) throw invalid(`The filter lacks '${end}'.`);
@@ -89,7 +89,7 @@ class Parser {
     return filter;
   }
 
-  #comparison(within: string): Filter {
+  #comparison(within: string): ScimFilter {
     if (++this.#comparisons > MAX_COMPARISONS) throw invalid(`A filter has at most ${MAX_COMPARISONS} comparisons.`);
     const name = attributeKey(this.#next('the name of an attribute'));
     if (!ATTRIBUTE.test(name)) throw invalid('A comparison begins with the name of an attribute.');
@@ -99,7 +99,7 @@ class Parser {
     const operator = operators.find((known) => known === word);
     if (!operator) throw invalid(`An operator is one of ${operators.join(', ')}.`);
     if (operator === 'pr') return { kind: 'compare', attribute, operator, value: null };
-    return { kind: 'compare', attribute, operator, value: valueOf(this.#next('a value')) };
+    return { kind: 'compare', attribute, operator, value: readValue(this.#next('a value')) };
   }
 
   #next(what: string): string {
@@ -120,7 +120,7 @@ class Parser {
   }
 }
 
-function valueOf(token: string): FilterValue {
+function readValue(token: string): FilterValue {
   const word = token.toLowerCase();
   if (word === 'true' || word === 'false') return word === 'true';
   if (word === 'null') return null;

@@ -1,6 +1,7 @@
 import { badRequest } from './scim-error.ts';
 import { textOf } from './scim-fields.ts';
-import { fieldsOf, namedMembers, OF_EXTENSION, type Operation } from './scim-patch.ts';
+import type { ScimFilter } from './scim-filter.ts';
+import { fieldsOf, namedMembers, OF_EXTENSION, type PatchOperation } from './scim-patch.ts';
 
 /** A group after a request, and what the request does with its members. */
 export interface GroupChange {
@@ -34,7 +35,7 @@ export function wholeGroup(body: unknown, id: string | null = null): GroupChange
 /** A group after the operations of a PATCH. */
 export function patchedGroup(
   { displayName, externalId }: Pick<GroupChange, 'displayName' | 'externalId'>,
-  operations: readonly Operation[],
+  operations: readonly PatchOperation[],
   id: string,
 ): GroupChange {
   const change = { displayName, externalId, isWhole: false, added: new Set<string>(), removed: new Set<string>() };
@@ -42,24 +43,27 @@ export function patchedGroup(
   return change;
 }
 
-function apply(change: GroupChange, { op, path, value }: Operation, id: string): void {
-  if (path === null) return assignAll(change, op, value, id);
+function apply(change: GroupChange, { op, path, value }: PatchOperation, id: string): void {
+  if (path === null) {
+    assignAll(change, op, value, id);
+    return;
+  }
   const { attribute, filter } = path;
   if (READ_ONLY.has(attribute)) throw badRequest('mutability', `'${attribute}' cannot be changed.`);
-  if (attribute === OF_EXTENSION) return;
-  if (attribute === 'members') {
-    // Entra ID removes by a list of values, others by a filter, and all by neither
-    if (filter !== null) {
-      if (op !== 'remove') throw badRequest('mutability', 'A member is added or removed, not changed.');
-      return move(change, 'remove', namedMembers(filter));
-    }
-    return value === undefined && op === 'remove' ? move(change, 'replace', []) : move(change, op, membersOf(value));
-  }
   if (op === 'remove' && attribute === 'displayname') throw badRequest('mutability', "'displayName' is required.");
-  assign(change, attribute, op === 'remove' ? null : value);
+  if (attribute === 'members') moveAt(change, op, filter, value);
+  else if (attribute !== OF_EXTENSION) assign(change, attribute, op === 'remove' ? null : value);
 }
 
-function assignAll(change: GroupChange, op: Operation['op'], value: unknown, id: string | null): void {
+/** Entra ID removes by a list of values, others by a filter, and all by neither. */
+function moveAt(change: GroupChange, op: PatchOperation['op'], filter: ScimFilter | null, value: unknown): void {
+  if (filter !== null && op !== 'remove') throw badRequest('mutability', 'A member is added or removed, not changed.');
+  if (filter !== null) move(change, 'remove', namedMembers(filter));
+  else if (value === undefined && op === 'remove') move(change, 'replace', []);
+  else move(change, op, membersOf(value));
+}
+
+function assignAll(change: GroupChange, op: PatchOperation['op'], value: unknown, id: string | null): void {
   for (const [name, field] of fieldsOf(value)) {
     // Okta sends the identifier along
     if (name === 'id' && id !== null && field !== id) throw badRequest('mutability', "'id' cannot be changed.");
@@ -77,7 +81,7 @@ function assign(change: GroupChange, attribute: string, value: unknown): void {
   } else throw badRequest('invalidPath', `A group has no '${attribute.slice(0, 80)}'.`);
 }
 
-function move(change: GroupChange, op: Operation['op'], ids: readonly string[]): void {
+function move(change: GroupChange, op: PatchOperation['op'], ids: readonly string[]): void {
   if (op === 'replace') {
     change.isWhole = true;
     change.added.clear();

@@ -11,7 +11,7 @@ import { type GroupChange, patchedGroup, wholeGroup } from './scim-group-fields.
 import { readList, type ScimPage } from './scim-list.ts';
 import { readOperations } from './scim-patch.ts';
 import { isAsked, type ScimQuery } from './scim-query.ts';
-import { GROUP_COLUMNS, GROUPS, type GroupRow, groupAttributes, MEMBERS_OF_GROUP } from './scim-resources.ts';
+import { GROUP_COLUMNS, GROUPS, groupAttributes, MEMBERS_OF_GROUP, type ScimGroupRow } from './scim-resources.ts';
 import { folded } from './scim-sql.ts';
 
 interface ScimGroupDeps {
@@ -37,16 +37,16 @@ export class ScimGroups {
     this.#deps = deps;
   }
 
-  list({ token: { orgId } }: Directory, query: ScimQuery): Promise<ScimPage<GroupRow>> {
+  list({ token: { orgId } }: Directory, query: ScimQuery): Promise<ScimPage<ScimGroupRow>> {
     const most = isAsked(query, 'members') ? MOST_WHOLE : MOST;
     const source = { from: GROUPS, columns: columnsFor(query), attributes: groupAttributes, most };
-    return readList<GroupRow>(this.#deps.sql, source, orgId, query);
+    return readList<ScimGroupRow>(this.#deps.sql, source, orgId, query);
   }
 
   /** @throws ScimError 404 */
-  async get({ token: { orgId } }: Directory, id: string, query: ScimQuery): Promise<GroupRow> {
+  async get({ token: { orgId } }: Directory, id: string, query: ScimQuery): Promise<ScimGroupRow> {
     const text = `select ${columnsFor(query)} from ${GROUPS} where s.org_id = $1 and s.id = $2`;
-    const [row] = await this.#deps.sql.read<GroupRow>(text, [orgId, id]);
+    const [row] = await this.#deps.sql.read<ScimGroupRow>(text, [orgId, id]);
     if (!row) throw notThere(id);
     return row;
   }
@@ -103,9 +103,9 @@ export class ScimGroups {
     });
   }
 
-  async #stored(tx: Tx, orgId: string, id: string, ifMatch: string | undefined): Promise<GroupRow> {
+  async #stored(tx: Tx, orgId: string, id: string, ifMatch: string | undefined): Promise<ScimGroupRow> {
     const text = `select ${GROUP_COLUMNS} from ${GROUPS} where s.org_id = $1 and s.id = $2`;
-    const [row] = await tx.query<GroupRow>({ text, values: [orgId, id] });
+    const [row] = await tx.query<ScimGroupRow>({ text, values: [orgId, id] });
     if (!row) throw notThere(id);
     demandVersion(ifMatch, versionOf(row));
     return row;
@@ -115,7 +115,7 @@ export class ScimGroups {
     directory: Directory,
     id: string,
     ifMatch: string | undefined,
-    read: (before: GroupRow) => GroupChange,
+    read: (before: ScimGroupRow) => GroupChange,
   ): Promise<void> {
     const { orgId } = directory.token;
     return this.#run(directory, async (tx) => {

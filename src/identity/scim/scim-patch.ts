@@ -1,20 +1,20 @@
 import { badRequest } from './scim-error.ts';
-import { attributeKey, type Filter, parseFilter } from './scim-filter.ts';
+import { attributeKey, parseFilter, type ScimFilter } from './scim-filter.ts';
 
 /** One operation of a PATCH. */
-export interface Operation {
+export interface PatchOperation {
   op: 'add' | 'replace' | 'remove';
   /** `null`: the value is an object with the attributes. */
-  path: Path | null;
+  path: PatchPath | null;
   value: unknown;
 }
 
 /** What an operation names: `emails[type eq "work"].value`. */
-export interface Path {
+export interface PatchPath {
   /** In lower case, with what is below it: `name.givenname`, `emails.value`. */
   attribute: string;
   /** Attributes in it begin with that of the path: `emails.type`. */
-  filter: Filter | null;
+  filter: ScimFilter | null;
 }
 
 const MAX_OPERATIONS = 1_000;
@@ -26,7 +26,7 @@ const ATTRIBUTE = /^[a-z][\w$-]*(?:\.[a-z$][\w$-]*)?$/;
 export const OF_EXTENSION = 'urn:';
 
 /** The operations of a PATCH, as directories write them: in any case. @throws ScimError */
-export function readOperations(body: unknown): Operation[] {
+export function readOperations(body: unknown): PatchOperation[] {
   const list = fieldsOf(body).get('operations');
   if (!Array.isArray(list) || list.length === 0)
     throw badRequest('invalidSyntax', "A PATCH has 'Operations', a list that is not empty.");
@@ -34,7 +34,7 @@ export function readOperations(body: unknown): Operation[] {
   return list.map(readOperation);
 }
 
-function readOperation(given: unknown): Operation {
+function readOperation(given: unknown): PatchOperation {
   const fields = fieldsOf(given);
   const op = String(fields.get('op')).toLowerCase();
   if (op !== 'add' && op !== 'replace' && op !== 'remove')
@@ -49,7 +49,7 @@ function readOperation(given: unknown): Operation {
   return { op, path: readPath(path), value };
 }
 
-function readPath(text: string): Path {
+function readPath(text: string): PatchPath {
   const open = text.indexOf('[');
   const close = text.lastIndexOf(']');
   const head = attributeKey(open < 0 ? text : text.slice(0, open));
@@ -74,7 +74,7 @@ export function fieldsOf(value: unknown): Map<string, unknown> {
 }
 
 /** The identifiers that a filter of members names: `value eq "…"`, joined by `or`. @throws ScimError `invalidFilter` */
-export function namedMembers(filter: Filter): string[] {
+export function namedMembers(filter: ScimFilter): string[] {
   if (filter.kind === 'or') return filter.parts.flatMap(namedMembers);
   if (filter.kind === 'compare' && filter.attribute === 'members.value' && filter.operator === 'eq')
     return [String(filter.value)];

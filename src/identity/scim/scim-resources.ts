@@ -6,7 +6,7 @@ export const USER_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User';
 export const GROUP_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:Group';
 
 /** A row of somebody in the directory. */
-export interface UserRow extends Omit<UserFields, 'active'> {
+export interface ScimUserRow extends Omit<UserFields, 'active'> {
   id: string;
   userId: string | null;
   active: boolean;
@@ -17,7 +17,7 @@ export interface UserRow extends Omit<UserFields, 'active'> {
 }
 
 /** A row of a group. */
-export interface GroupRow {
+export interface ScimGroupRow {
   id: string;
   displayName: string;
   externalId: string | null;
@@ -101,7 +101,7 @@ const given = (fields: Readonly<Record<string, unknown>>): Record<string, unknow
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
 
 /** A user as the directory sees it. @param base the address of the directory */
-export function userResource(row: UserRow, base: string): Record<string, unknown> {
+export function userResource(row: ScimUserRow, base: string): Record<string, unknown> {
   const { formattedName, givenName, familyName, email, groups } = row;
   const name = given({ formatted: formattedName, givenName, familyName });
   return given({
@@ -119,7 +119,7 @@ export function userResource(row: UserRow, base: string): Record<string, unknown
 }
 
 /** A group as the directory sees it. */
-export function groupResource(row: GroupRow, base: string): Record<string, unknown> {
+export function groupResource(row: ScimGroupRow, base: string): Record<string, unknown> {
   return given({
     schemas: [GROUP_SCHEMA],
     id: row.id,
@@ -130,7 +130,7 @@ export function groupResource(row: GroupRow, base: string): Record<string, unkno
   });
 }
 
-const metaOf = (row: UserRow | GroupRow, resourceType: string, location: string) => ({
+const metaOf = (row: ScimUserRow | ScimGroupRow, resourceType: string, location: string) => ({
   resourceType,
   created: row.createdAt.toISOString(),
   lastModified: row.updatedAt.toISOString(),

@@ -1,6 +1,6 @@
 import { isUnstorable } from '../../kernel/constraints.ts';
 import { badRequest } from './scim-error.ts';
-import { attributeKey, type Filter, type FilterValue, type Operator, parseFilter } from './scim-filter.ts';
+import { attributeKey, type FilterValue, type Operator, parseFilter, type ScimFilter } from './scim-filter.ts';
 
 /**
  * How an attribute is compared. `text`: without regard to case; `key`: the same, of a column that is kept so; `exact`;
@@ -26,14 +26,14 @@ export function conditionOf(text: string, attributes: Attributes, values: unknow
   return sqlOf(parseFilter(text), attributes, values);
 }
 
-function sqlOf(filter: Filter, attributes: Attributes, values: unknown[]): string {
+function sqlOf(filter: ScimFilter, attributes: Attributes, values: unknown[]): string {
   if (filter.kind === 'not') return `not ${sqlOf(filter.part, attributes, values)}`;
   if (filter.kind === 'compare') return `coalesce(${comparison(filter, attributes, values)}, false)`;
   return `(${filter.parts.map((part) => sqlOf(part, attributes, values)).join(` ${filter.kind} `)})`;
 }
 
 function comparison(
-  { attribute, operator, value }: Extract<Filter, { kind: 'compare' }>,
+  { attribute, operator, value }: Extract<ScimFilter, { kind: 'compare' }>,
   attributes: Attributes,
   values: unknown[],
 ): string {

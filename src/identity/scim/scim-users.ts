@@ -19,7 +19,7 @@ import { patchedUser, type UserFields, wholeUser } from './scim-fields.ts';
 import { readList, type ScimPage } from './scim-list.ts';
 import { readOperations } from './scim-patch.ts';
 import { isAsked, type ScimQuery } from './scim-query.ts';
-import { GROUPS_OF_USER, USER_COLUMNS, USERS, type UserRow, userAttributes } from './scim-resources.ts';
+import { GROUPS_OF_USER, type ScimUserRow, USER_COLUMNS, USERS, userAttributes } from './scim-resources.ts';
 import { folded } from './scim-sql.ts';
 
 export interface ScimDeps {
@@ -32,7 +32,7 @@ export interface ScimDeps {
 }
 
 /** What a change needs of somebody beyond what is shown. */
-interface Stored extends UserRow {
+interface Stored extends ScimUserRow {
   accountEmail: string | null;
   savedRoles: EndedRole[] | null;
   /** The role in the organization; `null` for who is no member. */
@@ -72,16 +72,16 @@ export class ScimUsers {
     this.#deps = deps;
   }
 
-  list({ token: { orgId } }: Directory, query: ScimQuery): Promise<ScimPage<UserRow>> {
+  list({ token: { orgId } }: Directory, query: ScimQuery): Promise<ScimPage<ScimUserRow>> {
     const columns = columnsFor(query);
     const source = { from: USERS, columns, attributes: userAttributes, most: MOST };
-    return readList<UserRow>(this.#deps.sql, source, orgId, query);
+    return readList<ScimUserRow>(this.#deps.sql, source, orgId, query);
   }
 
   /** @throws ScimError 404 */
-  async get({ token: { orgId } }: Directory, id: string, query: ScimQuery): Promise<UserRow> {
+  async get({ token: { orgId } }: Directory, id: string, query: ScimQuery): Promise<ScimUserRow> {
     const text = `select ${columnsFor(query)} from ${USERS} where s.org_id = $1 and s.id = $2`;
-    const [row] = await this.#deps.sql.read<UserRow>(text, [orgId, id]);
+    const [row] = await this.#deps.sql.read<ScimUserRow>(text, [orgId, id]);
     if (!row) throw notThere(id);
     return row;
   }
@@ -255,7 +255,7 @@ export class ScimUsers {
 const columnsFor = (query: ScimQuery): string =>
   isAsked(query, 'groups', false) ? `${USER_COLUMNS}, ${GROUPS_OF_USER}` : USER_COLUMNS;
 
-const fieldsOf = ({ userName, externalId, displayName, formattedName, givenName, familyName, email }: UserRow) => ({
+const fieldsOf = ({ userName, externalId, displayName, formattedName, givenName, familyName, email }: ScimUserRow) => ({
   userName,
   externalId,
   displayName,
