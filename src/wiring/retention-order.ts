@@ -35,6 +35,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'secrets' },
   { owner: 'apiTokens' },
   { owner: 'applicationGrants' },
+  { owner: 'scimTokens' },
   { owner: 'sessions' },
   { owner: 'emailProofs' },
   { owner: 'auth' },

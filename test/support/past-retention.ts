@@ -121,6 +121,13 @@ export const agingRows: readonly AgingRow[] = [
       select ${PROVIDED}, :key, :key, id, 'created' from made`,
   },
   {
+    rule: /from scim_tokens where/,
+    table: 'scim_tokens',
+    age: '30 days',
+    make: `insert into scim_tokens (id, org_id, name, prefix, token_hash, expires_at)
+      values (:key, :org_id, :key, :key, :key, :time)`,
+  },
+  {
     rule: /from scim_users s using users/,
     table: 'scim_users',
     age: '30 days',

@@ -70,6 +70,7 @@ interface ScimTokenDeps extends ServiceDeps {
 
 /** The tokens of directories. */
 export class ScimTokens implements ContentOwner {
+  readonly retention = [`delete from scim_tokens where expires_at < now() - interval '30 days'`];
   readonly reads: Reads<ScimToken, OrganizationPlace>;
   readonly #deps: ScimTokenDeps;
   readonly #requests: CallerBuckets;
