@@ -132,7 +132,8 @@ export const agingRows: readonly AgingRow[] = [
     table: 'scim_users',
     age: '30 days',
     make: `with made as (${USER}, deactivated_at) values ('usr' || :key, :key, :key, :key, :key, :time) returning id)
-      insert into scim_users (org_id, user_id, id, user_name, user_name_key) select :org_id, id, :key, :key, :key from made`,
+      insert into scim_users (org_id, user_id, id, user_name, user_name_key)
+      select :org_id, id, :key, :key, :key from made`,
   },
   {
     rule: /from oauth_grants where/,

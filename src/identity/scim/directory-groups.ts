@@ -16,7 +16,8 @@ export async function directoryGroups(
   if (names.length === 0) return new Map();
   const rows = await db.query<{ userId: string; groups: string[] }>(statement`
     select s.user_id as "userId", coalesce(array_agg(n.name) filter (where n.name is not null), '{}') as groups
-    from scim_users s left join scim_group_members m on m.scim_user_id = s.id left join scim_groups g on g.id = m.group_id
+    from scim_users s left join scim_group_members m on m.scim_user_id = s.id
+    left join scim_groups g on g.id = m.group_id
     left join lateral (values (g.display_name), (g.external_id)) n(name) on true
     where s.org_id = ${provider.orgId} and s.user_id = any(${userIds}::text[]) and exists (
       select from scim_groups x where x.org_id = s.org_id

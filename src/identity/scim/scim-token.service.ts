@@ -140,7 +140,9 @@ export class ScimTokens implements ContentOwner {
     return this.#requests.take(id, 1, LINE);
   }
 
-  /** Looks a token up, each time: a revoked one is refused at once on all nodes. `null` for none of this organization. */
+  /**
+   * Looks a token up, each time: a revoked one is refused at once on all nodes. `null` for none of this organization.
+   */
   async living(token: string, orgId: string): Promise<LivingScimToken | null> {
     const { sql } = this.#deps;
     const [found] = await sql.read<LivingScimToken & { isUseNews: boolean }>(LIVING, [tokenHash(token), orgId]);

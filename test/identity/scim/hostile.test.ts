@@ -415,7 +415,7 @@ describe('what is no request', () => {
   });
 });
 
-test('nobody makes themselves more than a member: roles, passwords and fields of the service are not assigned', async () => {
+test('nobody makes themselves more than a member: no roles, no passwords, no fields of the service', async () => {
   const userName = `m${unique()}@${firm.domain}`;
   const { status, body } = await firm.scim('POST', '/Users', {
     ...entraUser(userName),

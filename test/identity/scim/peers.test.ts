@@ -111,7 +111,7 @@ describe('Entra ID', () => {
     }
   });
 
-  test('a user: created, matched, patched in capitals and with filters on what is not there, disabled, deleted', async () => {
+  test('a user: created, matched, patched in capitals and at what is not there, disabled, deleted', async () => {
     const userName = `Test_User_${unique()}@${firm.domain}`;
     const made = await firm.scim('POST', '/Users', { ...entraUser(userName), emails: [], name: {} });
     expect([made.status, made.body.emails, made.body.name]).toEqual([201, undefined, undefined]);
