@@ -255,7 +255,15 @@ export class ScimUsers {
 const columnsFor = (query: ScimQuery): string =>
   isAsked(query, 'groups', false) ? `${USER_COLUMNS}, ${GROUPS_OF_USER}` : USER_COLUMNS;
 
-const fieldsOf = ({ userName, externalId, displayName, formattedName, givenName, familyName, email }: ScimUserRow) => ({
+const fieldsOf = ({
+  userName,
+  externalId,
+  displayName,
+  formattedName,
+  givenName,
+  familyName,
+  email,
+}: Omit<UserFields, 'active'>) => ({
   userName,
   externalId,
   displayName,
@@ -265,7 +273,7 @@ const fieldsOf = ({ userName, externalId, displayName, formattedName, givenName,
   email,
 });
 
-const columnsOf = ({ active: _, ...columns }: UserFields) => ({ ...columns, userNameKey: folded(columns.userName) });
+const columnsOf = (fields: UserFields) => ({ ...fieldsOf(fields), userNameKey: folded(fields.userName) });
 
 /** @throws ScimError 404 */
 async function stored(tx: Tx, orgId: string, id: string): Promise<Stored> {

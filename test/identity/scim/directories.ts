@@ -5,10 +5,32 @@ import { type Person, register } from '../../support/person.ts';
 
 export const unique = () => randomBytes(6).toString('hex');
 
+/** What answers have: resources, lists and errors. */
+interface ScimBody {
+  schemas: string[];
+  id: string;
+  userName: string;
+  displayName: string;
+  externalId: string;
+  active: boolean;
+  emails: unknown;
+  name: unknown;
+  groups: unknown;
+  roles: unknown;
+  role: unknown;
+  members: { value: string }[];
+  meta: { version: string; location: string };
+  totalResults: number;
+  itemsPerPage: number;
+  Resources: { id: string; userName: string }[];
+  status: string;
+  scimType: string;
+  detail: string;
+}
+
 export interface Answered {
   status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: answers of every kind are looked at
-  body: any;
+  body: ScimBody;
   headers: Record<string, unknown>;
 }
 
@@ -23,7 +45,7 @@ export interface Company {
   tokenId: string;
   base: string;
   /** A request by SCIM. */
-  scim(method: Method, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answered>;
+  scim: (method: Method, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answered>;
 }
 
 export const USER = 'urn:ietf:params:scim:schemas:core:2.0:User';
@@ -59,7 +81,7 @@ export const clientOf =
     });
     return {
       status: answer.statusCode,
-      body: answer.body === '' ? null : answer.json(),
+      body: (answer.body === '' ? null : answer.json()) as ScimBody,
       headers: answer.headers,
     };
   };

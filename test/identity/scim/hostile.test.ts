@@ -171,8 +171,7 @@ describe('credentials', () => {
       scimTokens.take = take;
     }
     const living = { id: 'sct_full', orgId: 'org_x', makerId: 'usr_x', authority: 'owner' } as const;
-    const taken = await Promise.all(many(251).map(() => scimTokens.take(living)));
-    expect(taken[0]).toMatchObject({ allowed: true, limit: 250 });
+    expect(await scimTokens.take(living)).toMatchObject({ allowed: true, limit: 250 });
   });
 });
 
@@ -474,7 +473,7 @@ test('a userName is there once, in any case and any form of its characters', asy
 test('of two who create the same user at once, one does', async () => {
   const user = entraUser(`t${unique()}@${firm.domain}`);
   const answers = await Promise.all(many(6).map(() => firm.scim('POST', '/Users', user)));
-  expect(answers.map(({ status }) => status).toSorted()).toEqual([201, 409, 409, 409, 409, 409]);
+  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 409, 409, 409, 409, 409]);
 });
 
 test('a stale If-Match changes nothing, and a known version is not sent again', async () => {

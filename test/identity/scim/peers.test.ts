@@ -117,9 +117,9 @@ describe('Entra ID', () => {
     expect([made.status, made.body.emails, made.body.name]).toEqual([201, undefined, undefined]);
     const one = `/Users/${made.body.id}`;
     const match = await firm.scim('GET', `/Users?filter=userName%20eq%20${quoted(userName.toUpperCase())}`);
-    expect(match.body.Resources[0].id).toBe(made.body.id);
+    expect(match.body.Resources[0]?.id).toBe(made.body.id);
     const byId = await firm.scim('GET', `/Users?filter=externalId%20eq%20${quoted(made.body.externalId)}`);
-    expect(byId.body.Resources[0].id).toBe(made.body.id);
+    expect(byId.body.Resources[0]?.id).toBe(made.body.id);
     const multi = await firm.scim(
       'PATCH',
       one,
