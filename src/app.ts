@@ -47,6 +47,7 @@ import { addRequestLog } from './http/request-log.ts';
 import { addRequestSpans } from './http/request-spans.ts';
 import { addUploadDiscovery, RESUMABLE_UPLOAD_HEADERS } from './http/resumable-uploads.ts';
 import { addSchemaDocuments } from './http/schema-documents.ts';
+import { addScimRoutes } from './http/scim-routes.ts';
 import { addSessionPages } from './http/session-pages.ts';
 import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
@@ -175,6 +176,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     maxUploadBytes: config.maxUploadBytes,
   });
   addSsoRoutes(server, open, acceptFields);
+  addScimRoutes(server, {
+    services: open,
+    limit,
+    onFault: faults.onFault,
+  });
   addSchemaDocuments(server, { recipe: recipeSchema, workspace: workspaceSchema, ...customActionSchemas.jsonSchemas });
   addAsyncApi(server, asyncApi(TITLE));
   addDocPages(server);

@@ -357,7 +357,21 @@ export const resources = {
     may: { read: sensitive('admin'), revoke: sensitive('admin') },
   },
 
+  scim_token: {
+    prefix: 'sct',
+    in: 'organization',
+    may: {
+      read: sensitive('admin'),
+      // whoever has it makes members, and ends memberships
+      create: minting('admin'),
+      delete: sensitive('admin'),
+    },
+    events: ['created', 'deleted'],
+  },
+
   // internal to the service
+  scim_user: { prefix: 'scu', in: 'organization' },
+  scim_group: { prefix: 'scg', in: 'organization' },
   session: { prefix: 'ses', in: 'nowhere' },
   identity_link: { prefix: 'idl', in: 'organization' },
   identity_provider_test: { prefix: 'idt', in: 'organization' },

@@ -59,6 +59,7 @@ import '../tenancy/workspaces/workspace.graph.ts';
 import '../tenancy/workspaces/workspace-member.graph.ts';
 import '../identity/applications/application-grant.graph.ts';
 import '../identity/applications/application.graph.ts';
+import '../identity/scim/scim-token.graph.ts';
 // adds to all types above
 import '../insight/activity/resource-activity.graph.ts';
 import { builder } from '../graphql/builder.ts';

@@ -456,6 +456,15 @@ const special: Record<string, HeldReads> = {
         orderBy: { id: 'asc' },
       }),
   },
+  'scimTokens.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () =>
+      app.database.prisma.scimToken.findMany({
+        where: { orgId: org() },
+        omit: { tokenHash: true },
+        orderBy: { id: 'asc' },
+      }),
+  },
   'identityProviders.reads': {
     place: () => ({ orgId: org() }),
     rows: () => rows.identityProviders({ orgId: org() }),

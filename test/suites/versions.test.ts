@@ -48,6 +48,7 @@ const withoutVersion: Record<string, string> = {
   importWorkspace: 'makes something, in a workspace that stays as it is',
   importEntities: 'is about many, each of which is found by what it is',
   createApplication: 'makes something',
+  createScimToken: 'makes something',
   initiateSso: 'makes something',
   login: 'about the session or the sign-in of the account',
   joinPresence: 'who is present is no resource with a version',
