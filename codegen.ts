@@ -9,6 +9,7 @@ import { codegen } from '@graphql-codegen/core';
 import * as documents from '@graphql-codegen/typed-document-node';
 import * as operations from '@graphql-codegen/typescript-operations';
 import {
+  buildSchema,
   concatAST,
   type DocumentNode,
   type GraphQLSchema,
@@ -122,7 +123,8 @@ async function generated({ from, schema, asTexts = false }: Target): Promise<str
   const text = await codegen({
     filename: 'documents.ts',
     schema: parse(printSchema(schema)),
-    schemaAst: schema,
+    // made of the text: enums are then what is sent, and not the values that the service has for them
+    schemaAst: buildSchema(printSchema(schema)),
     documents: sources,
     config: {
       scalars: {

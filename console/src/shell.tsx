@@ -93,7 +93,15 @@ function Account({ me, unread }: { me: ShellQuery['me']; unread: number }) {
   return (
     <nav aria-label={t.account.title} className="account">
       <Link to="/notifications" className="badge" aria-label={t.notifications.unread(unread)}>
-        <span aria-hidden="true">🔔</span>
+        <svg viewBox="0 0 20 20" width="18" height="18" aria-hidden="true">
+          <path
+            d="M10 2a5 5 0 0 0-5 5v3l-2 4h14l-2-4V7a5 5 0 0 0-5-5Zm-2 13a2 2 0 0 0 4 0"
+            fill="none"
+            stroke="currentColor"
+            strokeWidth="1.6"
+            strokeLinejoin="round"
+          />
+        </svg>
         {unread > 0 && <span className="count">{unread}</span>}
       </Link>
       <details>

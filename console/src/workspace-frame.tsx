@@ -8,14 +8,14 @@ import { t } from './texts/en';
 export function WorkspaceFrame(): ReactNode {
   return (
     <PlaceProvider>
-      <LiveProvider>
+      <LiveOfPlace>
         <div className="frame">
           <Sections />
           <main id="main" tabIndex={-1}>
             <Outlet />
           </main>
         </div>
-      </LiveProvider>
+      </LiveOfPlace>
     </PlaceProvider>
   );
 }
@@ -49,4 +49,10 @@ function Sections() {
       ))}
     </nav>
   );
+}
+
+/** Another workspace has other streams, and no position in those of the one before. */
+function LiveOfPlace({ children }: { children: ReactNode }) {
+  const { workspaceId } = usePlace();
+  return <LiveProvider key={workspaceId}>{children}</LiveProvider>;
 }

@@ -50,8 +50,16 @@ export function addConsolePages(server: FastifyInstance): void {
   const read = new Map<string, Asset>();
   let page: string | undefined;
   const config = { isPublic: true };
+  const sendPage = (below: string, reply: FastifyReply) => {
+    if (names.size === 0) return reply.callNotFound();
+    page ??= readFileSync(path.join(folder, 'index.html'), 'utf8');
+    const way = '../'.repeat(below.split('/').length - 1) || './';
+    const text = page.replaceAll('"./assets/', `"${way}assets/`);
+    return reply.headers(pageHeaders).type('text/html; charset=utf-8').send(text);
+  };
   server.get('/console', { config }, (request, reply) => {
-    const [, query] = request.url.split('?', 2);
+    const [asked = '', query] = request.url.split('?', 2);
+    if (asked.endsWith('/')) return sendPage('', reply);
     return reply.redirect(query === undefined ? 'console/' : `console/?${query}`, 308);
   });
   server.get<{ Params: { name: string } }>('/console/assets/:name', { config }, (request, reply) => {
@@ -62,14 +70,11 @@ export function addConsolePages(server: FastifyInstance): void {
     read.set(name, asset);
     return send(asset, request, reply);
   });
-  server.get<{ Params: { '*': string } }>('/console/*', { config }, (request, reply) => {
-    const below = request.params['*'];
+  server.get('/console/*', { config }, (request, reply) => {
+    const [asked = ''] = request.url.split('?', 1);
+    const below = asked.slice('/console/'.length);
     // an address of the page has no ending: what has one is a file that is not there
-    if (names.size === 0 || below.startsWith('assets/') || /\.[^/]*$/.test(below)) return reply.callNotFound();
-    page ??= readFileSync(path.join(folder, 'index.html'), 'utf8');
-    const depth = below.split('/').length - 1;
-    const text = page.replaceAll('"./assets/', `"${'../'.repeat(depth) || './'}assets/`);
-    return reply.headers(pageHeaders).type('text/html; charset=utf-8').send(text);
+    return below.startsWith('assets/') || /\.[^/]*$/.test(below) ? reply.callNotFound() : sendPage(below, reply);
   });
 }
 

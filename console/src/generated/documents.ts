@@ -398,22 +398,22 @@ export type SecretVersionState =
 /** What a series counts. */
 export type SeriesMetric =
   /** Number of failed operations. */
-  | 'errors'
+  | 'ERRORS'
   /** Number of runs that began. */
-  | 'executions'
+  | 'EXECUTIONS'
   /** Average duration of an operation in milliseconds. */
-  | 'latency'
+  | 'LATENCY'
   /** Number of operations. */
-  | 'requests'
+  | 'REQUESTS'
   /** Model tokens that runs used, counted at the time when the run began. */
-  | 'tokens';
+  | 'TOKENS';
 
 /** The spans of a series, in its time zone. */
 export type SeriesStep =
   /** Days. */
-  | 'day'
+  | 'DAY'
   /** Hours. */
-  | 'hour';
+  | 'HOUR';
 
 /** The action to call, and its parameters. */
 export type TestToolInstanceInput = {
@@ -665,17 +665,19 @@ export type SignOutMutation = { readonly logout: { readonly sessionId: string } 
 export type WorkspaceEventsSubscriptionVariables = Exact<{
   orgId: string;
   workspaceId: string;
+  after?: string | null | undefined;
 }>;
 
 
-export type WorkspaceEventsSubscription = { readonly workspaceEvents: { readonly id: string, readonly type: string, readonly resourceType: string, readonly resourceId: string, readonly timestamp: string, readonly data: Record<string, unknown>, readonly actor: { readonly principalId: string | null, readonly username: string | null } } };
+export type WorkspaceEventsSubscription = { readonly workspaceEvents: { readonly id: string, readonly cursor: string, readonly type: string, readonly resourceType: string, readonly resourceId: string, readonly timestamp: string, readonly data: Record<string, unknown>, readonly actor: { readonly principalId: string | null, readonly username: string | null } } };
 
 export type OrganizationEventsSubscriptionVariables = Exact<{
   orgId: string;
+  after?: string | null | undefined;
 }>;
 
 
-export type OrganizationEventsSubscription = { readonly organizationEvents: { readonly id: string, readonly type: string, readonly resourceType: string, readonly resourceId: string } };
+export type OrganizationEventsSubscription = { readonly organizationEvents: { readonly id: string, readonly cursor: string, readonly data: Record<string, unknown>, readonly type: string, readonly resourceType: string, readonly resourceId: string } };
 
 export type NotificationChangesSubscriptionVariables = Exact<{ [key: string]: never; }>;
 
@@ -689,7 +691,7 @@ export type ActivityRowFragment = { readonly id: string, readonly action: string
     | { readonly id: string }
     | { readonly name: string, readonly id: string }
     | { readonly name: string, readonly id: string }
-    | { readonly id: string }
+    | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
     | { readonly id: string }
     | { readonly id: string }
     | { readonly name: string, readonly id: string }
@@ -746,7 +748,7 @@ export type RecentActivityQuery = { readonly workspaceActivity: { readonly nodes
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly name: string, readonly id: string }
-        | { readonly id: string }
+        | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
@@ -827,7 +829,7 @@ export type WorkspaceActivityQuery = { readonly workspaceActivity: { readonly no
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly name: string, readonly id: string }
-        | { readonly id: string }
+        | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
@@ -861,7 +863,15 @@ export type EnvironmentsQueryVariables = Exact<{
 }>;
 
 
-export type EnvironmentsQuery = { readonly environments: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly slug: string, readonly description: string | null, readonly status: EnvironmentStatus, readonly isDefault: boolean, readonly resourceVersion: number, readonly deployed: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly number: number, readonly action: DeploymentAction, readonly deployedAt: string, readonly appId: string, readonly environmentId: string, readonly app: { readonly id: string, readonly name: string } | null, readonly release: { readonly id: string, readonly version: string, readonly number: number } | null, readonly previousRelease: { readonly id: string, readonly version: string } | null, readonly deployedByUser: { readonly id: string, readonly username: string } | null }> } }>, readonly pageInfo: { readonly hasNextPage: boolean } } };
+export type EnvironmentsQuery = { readonly environments: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly slug: string, readonly description: string | null, readonly status: EnvironmentStatus, readonly isDefault: boolean, readonly resourceVersion: number, readonly deployed: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly number: number, readonly action: DeploymentAction, readonly deployedAt: string, readonly appId: string, readonly environmentId: string, readonly app: { readonly id: string, readonly name: string } | null, readonly release: { readonly id: string, readonly version: string, readonly number: number } | null, readonly previousRelease: { readonly id: string, readonly version: string } | null }> } }>, readonly pageInfo: { readonly hasNextPage: boolean } } };
+
+export type EnvironmentNamesQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+}>;
+
+
+export type EnvironmentNamesQuery = { readonly environments: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> } };
 
 export type EnvironmentNowQueryVariables = Exact<{
   orgId: string;
@@ -1018,7 +1028,7 @@ export type SecretUsesQuery = { readonly workspaceActivity: { readonly nodes: Re
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly name: string, readonly id: string }
-        | { readonly id: string }
+        | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
@@ -1436,6 +1446,16 @@ export const ActivityRowFragmentDoc = new TypedDocumentString(`
     ... on Release {
       version
     }
+    ... on Deployment {
+      app {
+        id
+        name
+      }
+      environment {
+        id
+        name
+      }
+    }
     ... on Invitation {
       email
     }
@@ -1522,7 +1542,7 @@ export const ShellDocument = new TypedDocumentString(`
     username
     email
     timezone
-    organizations(first: 100) {
+    organizations(first: 50) {
       nodes {
         id
         name
@@ -1553,9 +1573,15 @@ export const SignOutDocument = new TypedDocumentString(`
 }
     `) as unknown as TypedDocumentString<SignOutMutation, SignOutMutationVariables>;
 export const WorkspaceEventsDocument = new TypedDocumentString(`
-    subscription WorkspaceEvents($orgId: ID!, $workspaceId: ID!) {
-  workspaceEvents(orgId: $orgId, workspaceId: $workspaceId, join: true) {
+    subscription WorkspaceEvents($orgId: ID!, $workspaceId: ID!, $after: String) {
+  workspaceEvents(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    after: $after
+    join: true
+  ) {
     id
+    cursor
     type
     resourceType
     resourceId
@@ -1569,9 +1595,11 @@ export const WorkspaceEventsDocument = new TypedDocumentString(`
 }
     `) as unknown as TypedDocumentString<WorkspaceEventsSubscription, WorkspaceEventsSubscriptionVariables>;
 export const OrganizationEventsDocument = new TypedDocumentString(`
-    subscription OrganizationEvents($orgId: ID!) {
-  organizationEvents(orgId: $orgId) {
+    subscription OrganizationEvents($orgId: ID!, $after: String) {
+  organizationEvents(orgId: $orgId, after: $after) {
     id
+    cursor
+    data
     type
     resourceType
     resourceId
@@ -1658,7 +1686,7 @@ export const HomeSecretsDocument = new TypedDocumentString(`
     `) as unknown as TypedDocumentString<HomeSecretsQuery, HomeSecretsQueryVariables>;
 export const RecentActivityDocument = new TypedDocumentString(`
     query RecentActivity($orgId: ID!, $workspaceId: ID!) {
-  workspaceActivity(orgId: $orgId, workspaceId: $workspaceId, first: 12) {
+  workspaceActivity(orgId: $orgId, workspaceId: $workspaceId, first: 100) {
     nodes {
       ...ActivityRow
     }
@@ -1711,6 +1739,16 @@ export const RecentActivityDocument = new TypedDocumentString(`
     }
     ... on Release {
       version
+    }
+    ... on Deployment {
+      app {
+        id
+        name
+      }
+      environment {
+        id
+        name
+      }
     }
     ... on Invitation {
       email
@@ -1844,6 +1882,16 @@ export const WorkspaceActivityDocument = new TypedDocumentString(`
     ... on Release {
       version
     }
+    ... on Deployment {
+      app {
+        id
+        name
+      }
+      environment {
+        id
+        name
+      }
+    }
     ... on Invitation {
       email
     }
@@ -1857,7 +1905,7 @@ export const WorkspaceActivityDocument = new TypedDocumentString(`
 }`) as unknown as TypedDocumentString<WorkspaceActivityQuery, WorkspaceActivityQueryVariables>;
 export const EnvironmentsDocument = new TypedDocumentString(`
     query Environments($orgId: ID!, $workspaceId: ID!) {
-  environments(orgId: $orgId, workspaceId: $workspaceId, first: 50) {
+  environments(orgId: $orgId, workspaceId: $workspaceId, first: 20) {
     nodes {
       id
       name
@@ -1866,7 +1914,7 @@ export const EnvironmentsDocument = new TypedDocumentString(`
       status
       isDefault
       resourceVersion
-      deployed(first: 100) {
+      deployed(first: 40) {
         nodes {
           id
           number
@@ -1887,10 +1935,6 @@ export const EnvironmentsDocument = new TypedDocumentString(`
             id
             version
           }
-          deployedByUser {
-            id
-            username
-          }
         }
       }
     }
@@ -1900,6 +1944,16 @@ export const EnvironmentsDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<EnvironmentsQuery, EnvironmentsQueryVariables>;
+export const EnvironmentNamesDocument = new TypedDocumentString(`
+    query EnvironmentNames($orgId: ID!, $workspaceId: ID!) {
+  environments(orgId: $orgId, workspaceId: $workspaceId, first: 200) {
+    nodes {
+      id
+      name
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<EnvironmentNamesQuery, EnvironmentNamesQueryVariables>;
 export const EnvironmentNowDocument = new TypedDocumentString(`
     query EnvironmentNow($orgId: ID!, $workspaceId: ID!, $id: ID!) {
   environment(orgId: $orgId, workspaceId: $workspaceId, id: $id) {
@@ -2220,6 +2274,16 @@ export const SecretUsesDocument = new TypedDocumentString(`
     }
     ... on Release {
       version
+    }
+    ... on Deployment {
+      app {
+        id
+        name
+      }
+      environment {
+        id
+        name
+      }
     }
     ... on Invitation {
       email

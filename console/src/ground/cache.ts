@@ -61,6 +61,8 @@ export const cache = (): Exchange =>
 function applyEvent(store: Cache, { type, resourceType, resourceId }: CachedEvent): void {
   // the stream cannot go on where it was: anything that was read may be old
   if (type === 'resync') readAgain(store, null);
+  // what streams say of themselves is about nothing that was read
+  if (type === 'connected' || type === 'heartbeat' || type.startsWith('stream.')) return;
   const kind = kinds[resourceType];
   if (!kind) return;
   if (store.resolve({ __typename: kind.type, id: resourceId }, 'id'))

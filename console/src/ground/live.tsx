@@ -4,22 +4,48 @@ import {
   WorkspaceEventsDocument,
   type WorkspaceEventsSubscription,
 } from '../generated/documents';
+import { consolePath, goToSignIn } from './address';
 import { useStream } from './answers';
 import { usePlace } from './place';
+import { streamState, useStreamTurn } from './stream-state';
 
 export type LiveEvent = WorkspaceEventsSubscription['workspaceEvents'];
 type Listener = (event: LiveEvent) => void;
 
 const LiveContext = createContext<{ listen: (listener: Listener) => () => void } | null>(null);
 
-/** Follows the workspace and its organization as long as a view of it is open. */
+const FINAL = ['membership_revoked', 'workspace_deleted', 'organization_deleted'];
+
+/** What the last event of a stream asks for: to begin again, to sign in, or to leave a place that is gone. */
+function follow({ type, data }: { type: string; data: Record<string, unknown> }): void {
+  if (type !== 'stream.closing') return;
+  const { reason } = data;
+  if (reason === 'token_revoked') goToSignIn();
+  else if (FINAL.includes(String(reason))) location.assign(consolePath);
+  else setTimeout(() => streamState.begin(), 1_000);
+}
+
+/** Follows the workspace and its organization as long as a view of it is open. Nothing is lost while a stream is away. */
 export function LiveProvider({ children }: { children: ReactNode }) {
   const { orgId, workspaceId } = usePlace();
   const listeners = useRef(new Set<Listener>());
-  useStream(WorkspaceEventsDocument, { orgId, workspaceId }, ({ workspaceEvents }) => {
-    for (const listener of listeners.current) listener(workspaceEvents);
+  const reached = useRef<{ workspace: string | null; organization: string | null }>({
+    workspace: null,
+    organization: null,
   });
-  useStream(OrganizationEventsDocument, { orgId });
+  const turn = useStreamTurn();
+  // read when streams begin again, and only then
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a turn is a new beginning
+  const after = useMemo(() => ({ ...reached.current }), [turn, orgId, workspaceId]);
+  useStream(WorkspaceEventsDocument, { orgId, workspaceId, after: after.workspace }, ({ workspaceEvents: event }) => {
+    reached.current.workspace = event.cursor;
+    follow(event);
+    for (const listener of listeners.current) listener(event);
+  });
+  useStream(OrganizationEventsDocument, { orgId, after: after.organization }, ({ organizationEvents: event }) => {
+    reached.current.organization = event.cursor;
+    follow(event);
+  });
   const live = useMemo(
     () => ({
       listen: (listener: Listener) => {

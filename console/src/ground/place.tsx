@@ -1,4 +1,4 @@
-import { createContext, type ReactNode, use, useEffect, useState } from 'react';
+import { createContext, type ReactNode, use, useEffect, useRef, useState } from 'react';
 import { MyRoleDocument, PlaceDocument, type PlaceQuery } from '../generated/documents';
 import type { Role } from '../generated/permissions';
 import { t } from '../texts/en';
@@ -45,7 +45,11 @@ const askForMembers = (orgId: string, workspaceId: string, after: string | null)
 
 export function PlaceProvider({ children }: { children: ReactNode }) {
   const { org: orgId = '', ws: workspaceId = '' } = useNames();
-  const { data, error } = useAnswer(PlaceDocument, { orgId, workspaceId });
+  const { data: latest, error } = useAnswer(PlaceDocument, { orgId, workspaceId }, { isFresh: false });
+  // while it is read again, the views stay with what was read before
+  const kept = useRef<PlaceQuery | undefined>(undefined);
+  if (latest) kept.current = latest;
+  const data = kept.current?.workspace.id === workspaceId ? kept.current : undefined;
   const [member, setMember] = useState<{ key: string; role: Role | null } | null>(null);
   const key = `${orgId} ${workspaceId} ${data?.me.id ?? ''}`;
   const organizationRole = data?.organization.role;

@@ -3,13 +3,20 @@ import { useSyncExternalStore } from 'react';
 export type StreamState = 'starting' | 'live' | 'away';
 
 let state: StreamState = 'starting';
+let turn = 0;
 const listeners = new Set<() => void>();
 
 /** Whether what others do arrives at once. */
 export const streamState = {
   set(next: StreamState) {
     if (next === state) return;
+    if (next === 'live' && state === 'away') turn += 1;
     state = next;
+    for (const listener of listeners) listener();
+  },
+  /** Streams begin again, where they were. */
+  begin() {
+    turn += 1;
     for (const listener of listeners) listener();
   },
 };
@@ -20,3 +27,6 @@ const subscribe = (listener: () => void) => {
 };
 
 export const useStreamState = (): StreamState => useSyncExternalStore(subscribe, () => state);
+
+/** How often streams had to begin again. */
+export const useStreamTurn = (): number => useSyncExternalStore(subscribe, () => turn);

@@ -17,11 +17,17 @@ export const formatted = (at: string | number, options: Intl.DateTimeFormatOptio
     timeZone: zone,
   }).format(new Date(at));
 
-export const Time = ({ at }: { at: string }) => (
-  <time dateTime={at} title={`${formatted(at, { dateStyle: 'full', timeStyle: 'long' })}`}>
-    {formatted(at)}
-  </time>
-);
+const day = { year: 'numeric', month: 'numeric', day: 'numeric' } as const;
+
+/** A time in the time zone of the reader: of today the hour, else the day too. All of it is in the title. */
+export function Time({ at }: { at: string }) {
+  const isToday = formatted(at, day) === formatted(Date.now(), day);
+  return (
+    <time dateTime={at} title={formatted(at, { dateStyle: 'full', timeStyle: 'long' })}>
+      {formatted(at, { ...(!isToday && { dateStyle: 'medium' }), timeStyle: isToday ? 'medium' : 'short' })}
+    </time>
+  );
+}
 
 const numbers = new Intl.NumberFormat(navigator.language);
 export const count = (value: number): string => numbers.format(value);

@@ -1,11 +1,20 @@
 import type { ActivityRowFragment } from '../generated/documents';
 import { t } from '../texts/en';
 
-type Named = { id?: string; name?: string; version?: string; email?: string; username?: string };
+type Named = {
+  app?: { name: string } | null;
+  environment?: { name: string } | null;
+  id?: string;
+  name?: string;
+  version?: string;
+  email?: string;
+  username?: string;
+};
 
 /** What a record is about, in words: the name of the thing, if it is still there. */
 export function subjectOf({ resourceType, resource, resourceId }: ActivityRowFragment): string {
-  const { name, version, email, username }: Named = resource ?? {};
+  const { name, version, email, username, app, environment }: Named = resource ?? {};
+  if (environment) return `${app?.name ?? ''} → ${environment.name}`;
   const word = resourceType ? resourceType.replaceAll('_', ' ') : '';
   return `${word} ${name ?? version ?? email ?? username ?? resourceId ?? ''}`.trim();
 }

@@ -13,13 +13,13 @@ type Filter = 'span' | 'app' | 'compare';
 
 const HOUR = 3_600_000;
 const spans = {
-  day: { step: 'hour', length: 24 * HOUR },
-  week: { step: 'hour', length: 7 * 24 * HOUR },
-  month: { step: 'day', length: 30 * 24 * HOUR },
-  quarter: { step: 'day', length: 90 * 24 * HOUR },
+  day: { step: 'HOUR', length: 24 * HOUR },
+  week: { step: 'HOUR', length: 7 * 24 * HOUR },
+  month: { step: 'DAY', length: 30 * 24 * HOUR },
+  quarter: { step: 'DAY', length: 90 * 24 * HOUR },
 } as const;
 type Span = keyof typeof spans;
-const metrics = ['requests', 'errors', 'latency', 'executions', 'tokens'] as const satisfies SeriesMetric[];
+const metrics = ['REQUESTS', 'ERRORS', 'LATENCY', 'EXECUTIONS', 'TOKENS'] as const satisfies SeriesMetric[];
 
 /** Numbers over time, of a workspace or one of its apps, beside those of the span before. */
 export function Analytics(): ReactNode {
@@ -127,7 +127,7 @@ function Metric({
         <h2 className="grow">{label}</h2>
         <a
           href={`data:text/csv;charset=utf-8,${encodeURIComponent(csv())}`}
-          download={`${metric}.csv`}
+          download={`${metric.toLowerCase()}.csv`}
           aria-label={t.analytics.csvOf(label)}
         >
           CSV
@@ -153,7 +153,7 @@ function Metric({
             <tbody>
               {times.map((time, index) => (
                 <tr key={time}>
-                  <th scope="row">{step === 'day' ? formatted(time, { dateStyle: 'medium' }) : <Time at={time} />}</th>
+                  <th scope="row">{step === 'DAY' ? formatted(time, { dateStyle: 'medium' }) : <Time at={time} />}</th>
                   {lines.map((line) => (
                     <td key={line.label}>{count(line.values[index] ?? 0)}</td>
                   ))}

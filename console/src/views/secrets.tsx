@@ -2,7 +2,7 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import {
   CreateSecretDocument,
-  EnvironmentsDocument,
+  EnvironmentNamesDocument,
   type SecretCellFragment,
   SecretsDocument,
 } from '../generated/documents';
@@ -46,7 +46,7 @@ export function Secrets(): ReactNode {
   const [isCreating, setCreating] = useState<string | null>(null);
   const [isPasting, setPasting] = useState(false);
   const list = usePages(SecretsDocument, { orgId, workspaceId }, ({ secrets }) => secrets, { all: AT_ONCE });
-  const { data } = useAnswer(EnvironmentsDocument, { orgId, workspaceId });
+  const { data } = useAnswer(EnvironmentNamesDocument, { orgId, workspaceId });
   if (!may('secret:read')) return <Empty title={t.secrets.forbidden} />;
   const columns: Column[] = [
     { id: 'workspace', label: t.secrets.workspace },
@@ -195,8 +195,9 @@ function Cell({
     );
   const { id, vaultVersion, isExpired, needsRotation, status } = secret;
   return (
-    <button type="button" className="plain cell" aria-label={t.secrets.open(name, where)} onClick={() => onOpen(id)}>
-      <span>••••</span> <small className="quiet">v{vaultVersion}</small>{' '}
+    <button type="button" className="plain cell" onClick={() => onOpen(id)}>
+      <span className="unseen">{t.secrets.open(name, where)}</span>
+      <span aria-hidden="true">••••</span> <small className="quiet">v{vaultVersion}</small>{' '}
       {status === 'disabled' && <span className="tag warn">{t.secrets.disabled}</span>}
       {isExpired && <span className="tag bad">{t.secrets.expired}</span>}
       {needsRotation && <span className="tag warn">{t.secrets.needsRotation}</span>}
