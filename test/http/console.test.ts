@@ -8,8 +8,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
+import { slowness } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
 import { type Story, tellStory } from './console-story.ts';
+
+/** How long a browser may take for one step. */
+const PATIENCE_MS = 20_000 * slowness();
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
@@ -154,7 +158,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
       contexts.set(person, context);
     }
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(PATIENCE_MS);
     if (options) await page.setViewportSize(options);
     page.on('console', (message) => message.type() === 'error' && faults.push(message.text()));
     page.on('pageerror', (error) => faults.push(error.message));
@@ -191,6 +195,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
   it('leads to the page to sign in, comes back, and keeps no token', async () => {
     const context = await browser.newContext();
     const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
     const url = `${homeOf(ann)}/environments`;
     await page.goto(url);
     await page.fill('#email', ann.email);
@@ -201,7 +206,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
     await page.getByRole('heading', { name: 'Environments' }).waitFor();
     expect(await page.evaluate('JSON.stringify([{...localStorage}, {...sessionStorage}])')).not.toMatch(/eyJ|Bearer/);
     expect(await page.evaluate('document.cookie')).toBe('');
-    await page.getByText(ann.username, { exact: true }).click();
+    await page.locator('summary', { hasText: ann.username }).click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.waitForURL(/\/account\/sign-in\?return_to=/);
     await page.goto(url);
@@ -407,6 +412,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
     await new Promise<void>((listening) => proxy.listen(0, '127.0.0.1', listening));
     const base = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/base`;
     const page = await browser.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
     await page.goto(`${base}/console/o/org_1/w/ws_1/activity?action=create`);
     await page.waitForURL(/\/base\/account\/sign-in/);
     const to = new URL(page.url()).searchParams.get('return_to');

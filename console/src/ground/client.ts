@@ -2,6 +2,7 @@ import { createClient as createSocket } from 'graphql-ws';
 import { Client, type CombinedError, fetchExchange, mapExchange, subscriptionExchange } from 'urql';
 import { goToSignIn, serviceUrl } from './address';
 import { cache } from './cache';
+import { repeatOvertaken } from './repeat-overtaken';
 import { streamState } from './stream-state';
 
 const url = new URL('graphql', serviceUrl).href;
@@ -54,6 +55,7 @@ export const client = new Client({
   exchanges: [
     mapExchange({ onError: (error) => void (isSignedOut(error) && goToSignIn()) }),
     cache(),
+    repeatOvertaken,
     fetchExchange,
     subscriptionExchange({
       forwardSubscription: ({ query, variables }) => ({

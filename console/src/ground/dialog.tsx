@@ -21,6 +21,8 @@ export function Dialog({
     const dialog = element.current;
     const opener = document.activeElement;
     dialog?.showModal();
+    // a dialog begins at what is to be filled in, not at the button that closes it
+    dialog?.querySelector<HTMLElement>('input, select, textarea')?.focus();
     return () => {
       dialog?.close();
       if (opener instanceof HTMLElement) opener.focus();
