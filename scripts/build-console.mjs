@@ -1,5 +1,5 @@
-// Bundles `console/` to what the service has at `/console/`: hashed files, each beside the same compressed, and the page
-// that loads them. Fails when a browser would have to load too much.
+// Bundles `console/` to what the service has at `/console/`: hashed files, each beside the same compressed, and the
+// page that loads them. Fails when a browser would have to load too much.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

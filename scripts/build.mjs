@@ -37,8 +37,8 @@ const built = {
 export const isBuilt = () => isCurrent(built);
 
 /**
- * Runs the generators, renders the documentation, bundles the console, compiles `src` and `rest` to `dist`, bundles the service and checks
- * its data files, unless nothing changed.
+ * Runs the generators, renders the documentation, bundles the console, compiles `src` and `rest` to `dist`,
+ * bundles the service and checks its data files, unless nothing changed.
  * @param {import('./stamp.mjs').OnStep} [onStep]
  * @returns {boolean} whether it built
  */

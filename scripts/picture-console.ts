@@ -68,10 +68,6 @@ try {
       await page.setViewportSize({ width, height: 860 });
       page.on('console', (message) => message.type() === 'error' && console.error(message.text()));
       page.on('pageerror', (error) => console.error(error.message));
-      page.on('response', async (r) => {
-        if (r.status() >= 400)
-          console.error(r.status(), r.request().postData()?.slice(0, 60), (await r.text()).slice(0, 300));
-      });
       for (const [view, at] of Object.entries(views)) {
         await page.goto(`${url}${at}`);
         await page.getByRole('heading', { level: 1 }).waitFor();

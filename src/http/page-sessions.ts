@@ -42,7 +42,7 @@ export class PageSessions {
 
   /**
    * The same for a call of the API: only of a page of this origin, with the header that no other page can send. A
-   * WebSocket cannot send that header; its `Origin`, which a browser always sends and no page can change, stands for it.
+   * WebSocket cannot send that header: its `Origin`, which a browser always sends and no page can change, has to do.
    */
   cookieOfCall(request: Pick<FastifyRequest, 'headers' | 'url'>): string | null {
     const { headers, url } = request;

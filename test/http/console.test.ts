@@ -90,8 +90,9 @@ describe('a socket with the cookie of a browser', () => {
     new Promise((resolve, reject) => {
       const socket = new WebSocket(`${app.url.replace('http', 'ws')}/graphql`, 'graphql-transport-ws', { headers });
       socket.on('open', () => socket.send('{"type":"connection_init"}'));
-      socket.on('message', (data) => {
-        resolve(String(data).includes('connection_ack') ? 'acknowledged' : String(data));
+      socket.on('message', (data: Buffer) => {
+        const text = data.toString();
+        resolve(text.includes('connection_ack') ? 'acknowledged' : text);
         socket.close();
       });
       socket.on('close', (code) => resolve(String(code)));

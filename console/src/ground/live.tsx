@@ -25,7 +25,7 @@ function follow({ type, data }: { type: string; data: Record<string, unknown> })
   else setTimeout(() => streamState.begin(), 1_000);
 }
 
-/** Follows the workspace and its organization as long as a view of it is open. Nothing is lost while a stream is away. */
+/** Follows the workspace and its organization while a view of it is open. */
 export function LiveProvider({ children }: { children: ReactNode }) {
   const { orgId, workspaceId } = usePlace();
   const listeners = useRef(new Set<Listener>());

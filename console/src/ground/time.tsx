@@ -35,5 +35,6 @@ export const count = (value: number): string => numbers.format(value);
 export function bytes(value: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   const power = Math.min(units.length - 1, value > 0 ? Math.floor(Math.log2(value) / 10) : 0);
-  return `${new Intl.NumberFormat(navigator.language, { maximumFractionDigits: 1 }).format(value / 1024 ** power)} ${units[power]}`;
+  const number = new Intl.NumberFormat(navigator.language, { maximumFractionDigits: 1 });
+  return `${number.format(value / 1024 ** power)} ${units[power]}`;
 }
