@@ -689,6 +689,7 @@ export type ActivityRowFragment = { readonly id: string, readonly action: string
     | { readonly id: string }
     | { readonly name: string, readonly id: string }
     | { readonly id: string }
+    | { readonly id: string }
     | { readonly name: string, readonly id: string }
     | { readonly name: string, readonly id: string }
     | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
@@ -745,6 +746,7 @@ export type RecentActivityQuery = { readonly workspaceActivity: { readonly nodes
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly name: string, readonly id: string }
@@ -826,6 +828,7 @@ export type WorkspaceActivityQuery = { readonly workspaceActivity: { readonly no
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly name: string, readonly id: string }
@@ -1025,6 +1028,7 @@ export type SecretUsesQuery = { readonly workspaceActivity: { readonly nodes: Re
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly name: string, readonly id: string }

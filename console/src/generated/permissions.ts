@@ -138,4 +138,6 @@ export const permissions = {
   'application:create': {"from":"admin"},
   'application:update': {"from":"admin"},
   'application:delete': {"from":"admin"},
+  'application_grant:read': {"from":"admin"},
+  'application_grant:revoke': {"from":"admin"},
 } as const satisfies Record<string, { from?: Role; ownFrom?: Role; organizationFrom?: Role }>;
