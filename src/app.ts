@@ -31,6 +31,7 @@ import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
 import { cutOffSlowReaders, cutOffSlowSenders, endUnusedConnections, UPLOAD_TIMEOUT_MS } from './http/connections.ts';
 import { addConsistency, CONSISTENCY_HEADER } from './http/consistency.ts';
+import { addConsolePages } from './http/console-pages.ts';
 import { addDocPages } from './http/doc-pages.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
@@ -184,6 +185,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addSchemaDocuments(server, { recipe: recipeSchema, workspace: workspaceSchema, ...customActionSchemas.jsonSchemas });
   addAsyncApi(server, asyncApi(TITLE));
   addDocPages(server);
+  addConsolePages(server);
   addStartPage(server, {
     ...TITLE,
     publicUrl: config.publicUrl,
