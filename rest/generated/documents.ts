@@ -1383,12 +1383,12 @@ export type RecipeCategoryName =
   /** For a first app. */
   | 'starter';
 
-/** Which deliveries are sent again. At least one field. */
+/** Which deliveries are sent again. */
 export type RedeliverWebhookDeliveriesInput = {
   /** Only those that have failed. */
   readonly onlyFailed?: boolean | null | undefined;
   /** Only those made from this time on. */
-  readonly since?: string | null | undefined;
+  readonly since: string;
   /** Only those made before this time. */
   readonly until?: string | null | undefined;
 };

@@ -114,6 +114,9 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     // no route makes a version of a recipe alone
     await makeId(app, world, 'organization_recipe_id');
     ids.organization_recipe_version_id = await versionOf(app, ids.organization_recipe_id!);
+    // no route makes a delivery of an event
+    await makeId(app, world, 'webhook_id');
+    ids.webhook_delivery_id = await deliveryOf(app, world);
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));
@@ -310,6 +313,26 @@ async function versionOf(app: TestApp, organizationRecipeId: string): Promise<st
   const orderBy = { number: 'desc' } as const;
   const where = { organizationRecipeId };
   const { id } = await app.database.prisma.organizationRecipeVersion.findFirstOrThrow({ where, orderBy });
+  return id;
+}
+
+/** Something that was sent to the webhook of a world. */
+async function deliveryOf(app: TestApp, { ids, marker }: World): Promise<string> {
+  const { id } = await app.database.prisma.webhookDelivery.create({
+    data: {
+      id: newId('webhook_delivery'),
+      orgId: ids.org_id!,
+      webhookId: ids.webhook_id!,
+      eventId: newId('event'),
+      eventType: 'secret.destroyed',
+      resourceType: 'secret',
+      resourceId: ids.secret_id!,
+      body: JSON.stringify({ workspace_id: null, data: { of: marker } }),
+      status: 'delivered',
+      tries: 1,
+      finishedAt: new Date(),
+    },
+  });
   return id;
 }
 

@@ -30,7 +30,7 @@ export interface DeliveryArgs extends PageArgs {
 
 /** Which deliveries are sent again. */
 export interface Redelivery {
-  since?: Date | null;
+  since: Date;
   until?: Date | null;
   onlyFailed?: boolean | null;
 }
@@ -56,7 +56,7 @@ const AGAIN = `update webhook_deliveries d set status = 'pending', tries = 0, du
 const ONE = AGAIN.replace('$2', 'c.id = $2');
 const MANY = AGAIN.replace(
   '$2',
-  `c.created_at >= coalesce($2::timestamptz, '-infinity') and c.created_at < coalesce($3::timestamptz, 'infinity')
+  `c.created_at >= $2::timestamptz and c.created_at < coalesce($3::timestamptz, 'infinity')
     and ($4::bool is not true or c.status = 'failed')`,
 );
 
@@ -116,10 +116,8 @@ export class WebhookDeliveries {
     webhookId: string,
     { since, until, onlyFailed }: Redelivery,
   ): Promise<number> {
-    if (since && until && until < since) throw invalidInput(['input', 'until'], 'the end is before the start');
-    if (!since && !until && !onlyFailed)
-      throw invalidInput(['input'], 'say from when on, until when, or that only failed ones are meant');
-    const values = [webhookId, since ?? null, until ?? null, onlyFailed ?? null];
+    if (until && until < since) throw invalidInput(['input', 'until'], 'the end is before the start');
+    const values = [webhookId, since, until ?? null, onlyFailed ?? null];
     return this.#again(caller, { orgId, webhookId }, { text: MANY, values });
   }
 

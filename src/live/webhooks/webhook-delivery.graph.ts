@@ -113,9 +113,9 @@ builder.queryField('webhookDeliveries', (t) =>
 );
 
 const RedeliverInput = builder.inputType('RedeliverWebhookDeliveriesInput', {
-  description: 'Which deliveries are sent again. At least one field.',
+  description: 'Which deliveries are sent again.',
   fields: (t) => ({
-    since: t.field({ type: 'DateTime', description: 'Only those made from this time on.' }),
+    since: t.field({ type: 'DateTime', required: true, description: 'Only those made from this time on.' }),
     until: t.field({ type: 'DateTime', description: 'Only those made before this time.' }),
     onlyFailed: t.boolean({ description: 'Only those that have failed.' }),
   }),

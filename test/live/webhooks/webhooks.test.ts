@@ -213,7 +213,9 @@ test('eight tries, then it has failed; one, all failed and a span are sent again
   const one = `${at}/deliveries/${failed!.webhook_delivery_id}/redeliver`;
   expect((await ann.call<Delivery>('POST', one)).body).toMatchObject({ status: 'pending', tries: 0 });
   await done(deliveries, 1);
-  expect((await ann.call('POST', `${at}/redeliver`, { only_failed: true })).body).toEqual({ count: 0 });
+  expect(
+    (await ann.call('POST', `${at}/redeliver`, { since: '2020-01-01T00:00:00Z', only_failed: true })).body,
+  ).toEqual({ count: 0 });
   expect((await ann.call('POST', `${at}/redeliver`, { since: '2020-01-01T00:00:00Z' })).body).toEqual({ count: 1 });
   await inbox.has(10);
   expect(new Set(inbox.got.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
@@ -256,14 +258,14 @@ test('receives nothing of other workspaces, nothing personal and nothing that it
   const made = { ...admin, orgId: ann.orgId, workspaceId: ann.workspaceId, home: ann.home };
   const all = ['thread.*', 'workspace_member.*', 'presence.*'];
   const { id, at, deliveries } = await hook(made, inbox.url, { event_types: all });
-  const { body: elsewhere } = await ann.call<{ workspace_id: string }>('POST', `/v1/workspaces`, {
+  const { body: elsewhere } = await ann.call<{ workspace_id: string }>('POST', `/v1/orgs/${ann.orgId}/workspaces`, {
     organization_id: ann.orgId,
     name: 'Elsewhere',
   });
   const other = { ...ann, home: `/v1/orgs/${ann.orgId}/workspaces/${elsewhere.workspace_id}` };
   await thread(other);
   // a change of a role makes a notification, which is for its user alone
-  await ann.call('PUT', `${ann.home}/members/${bob.userId}`, { role: 'viewer' });
+  expect((await ann.call('PATCH', `${ann.home}/members/${bob.userId}`, { role: 'viewer' })).status).toBe(200);
   await thread(ann);
   const got = await inbox.has(2);
   expect(got.map(({ body }) => JSON.parse(body)).map((event) => [event.type, event.workspace_id])).toEqual([
@@ -272,7 +274,9 @@ test('receives nothing of other workspaces, nothing personal and nothing that it
   ]);
   // who is no administrator any more has no webhook that goes on
   await done(deliveries, 2);
-  await ann.call('PUT', `/v1/orgs/${ann.orgId}/members/${admin.userId}`, { role: 'member' });
+  expect((await ann.call('PATCH', `/v1/orgs/${ann.orgId}/members/${admin.userId}`, { role: 'member' })).status).toBe(
+    200,
+  );
   await thread(ann);
   const disabled = await waitUntil(async () => {
     const { body } = await ann.call<{ is_enabled: boolean; disabled_reason: string }>('GET', at);
@@ -315,7 +319,6 @@ test('five days of failures disable it', async () => {
 
 test('headers come from the vault, by users who may reveal them, and no answer shows them', async () => {
   const ann = await register(app);
-  const admin = await colleague(app, ann, 'admin');
   const inbox = await receiver(({ headers }, response) => response.end(`you sent ${headers['x-key']}`));
   const value = { 'X-Key': 'a value that nobody sees' };
   const { body: secret } = await ann.call<{ secret_id: string }>('POST', `/v1/orgs/${ann.orgId}/secrets`, {
@@ -329,21 +332,20 @@ test('headers come from the vault, by users who may reveal them, and no answer s
   expect(got!.headers['x-key']).toBe(value['X-Key']);
   const [delivery] = await done(deliveries, 1);
   expect(delivery!.attempts[0]!.answer).toBe('you sent [redacted]');
-  const destroyed = await ann.call('DELETE', `/v1/orgs/${ann.orgId}/secrets/${secret.secret_id}/destroy`);
+  const destroyed = await ann.call('DELETE', `/v1/orgs/${ann.orgId}/secrets/${secret.secret_id}?permanent=true`);
   expect(destroyed).toMatchObject({ status: 409, body: { details: { reason: 'in_use' } } });
   // a token that may not reveal it leads it nowhere else
-  const { body: token } = await ann.call<{ access_token: string }>('POST', `/v1/orgs/${ann.orgId}/api-tokens`, {
+  const { body: token } = await ann.call<{ plaintext_token: string }>('POST', `/v1/orgs/${ann.orgId}/api-tokens`, {
     name: 'no reveal',
     scopes: ['webhook:read', 'webhook:update', 'thread:read'],
   });
-  const headers = { authorization: `Bearer ${token.access_token}` };
+  const headers = { authorization: `Bearer ${token.plaintext_token}` };
   const payload = { url: `${inbox.url}/elsewhere` };
   const refused = await app.server.inject({ method: 'PATCH', url: at, headers, payload });
   expect([refused.statusCode, refused.json().details]).toEqual([403, { required_permission: 'secret:reveal' }]);
   expect((await app.server.inject({ method: 'PATCH', url: at, headers, payload: { name: 'Mine' } })).statusCode).toBe(
     200,
   );
-  expect(admin.orgId).not.toBe('');
 });
 
 test('refuses what is not called, what does not come, and what its maker may not read', async () => {
@@ -365,14 +367,14 @@ test('refuses what is not called, what does not come, and what its maker may not
   expect(await placeOf({ headers_ref: 'secret://none' })).toEqual(['body.headers_ref']);
   expect((await create({ workspace_id: 'ws_01ARZ3NDEKTSV4RRFFQ69G5FAV' })).status).toBe(404);
   for (const url of hostileUrls) expect([url, await placeOf({ url })]).toEqual([url, ['body.url']]);
-  const { body: token } = await ann.call<{ access_token: string }>('POST', `/v1/orgs/${ann.orgId}/api-tokens`, {
+  const { body: token } = await ann.call<{ plaintext_token: string }>('POST', `/v1/orgs/${ann.orgId}/api-tokens`, {
     name: 'no threads',
     scopes: ['webhook:create', 'sync:subscribe'],
   });
   const refused = await app.server.inject({
     method: 'POST',
     url: hooksOf(ann),
-    headers: { authorization: `Bearer ${token.access_token}` },
+    headers: { authorization: `Bearer ${token.plaintext_token}` },
     payload: {
       name: 'Hook',
       url: 'https://hooks.example.test/in',
