@@ -317,14 +317,14 @@ async function versionOf(app: TestApp, organizationRecipeId: string): Promise<st
 }
 
 /** Something that was sent to the webhook of a world. */
-async function deliveryOf(app: TestApp, { ids, marker }: World): Promise<string> {
+export async function deliveryOf(app: TestApp, { ids, marker }: World): Promise<string> {
   const { id } = await app.database.prisma.webhookDelivery.create({
     data: {
       id: newId('webhook_delivery'),
       orgId: ids.org_id!,
       webhookId: ids.webhook_id!,
       eventId: newId('event'),
-      eventType: 'secret.destroyed',
+      eventType: 'secret.expiring',
       resourceType: 'secret',
       resourceId: ids.secret_id!,
       body: JSON.stringify({ workspace_id: null, data: { of: marker } }),

@@ -50,7 +50,8 @@ export function excerptOf(answer: OutboundResponse, secrets: readonly string[]):
 export function retryAfterOf(header: string | null, now = Date.now()): number | null {
   if (header === null) return null;
   const text = header.trim();
-  const seconds = /^\d{1,9}$/.test(text) ? Number(text) : Math.ceil((Date.parse(text) - now) / 1_000);
+  const date = text.endsWith(' GMT') ? Date.parse(text) : Number.NaN;
+  const seconds = /^\d{1,9}$/.test(text) ? Number(text) : Math.ceil((date - now) / 1_000);
   return Number.isFinite(seconds) ? Math.min(MAX_RETRY_AFTER, Math.max(0, seconds)) : null;
 }
 

@@ -1,7 +1,8 @@
 import type { Access } from '../../access/access.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { isRefusal } from '../../kernel/errors.ts';
+import { ApiError } from '../../kernel/errors.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
+import { isLiveOrganization, isLiveWorkspace } from '../../tenancy/views.ts';
 
 /** The account that a webhook acts for, as it is now. */
 export interface CallingWebhook {
@@ -19,33 +20,38 @@ export const CALLER_COLUMNS = `w.org_id as "orgId", w.workspace_id as "workspace
   u.username, u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified"`;
 export const CALLER_JOIN = 'left join users u on u.id = w.acts_for';
 
+/** Whether a webhook `w` is in use: those of a deleted place wait until it is restored or gone. */
+export const IN_USE = `w.is_enabled and ${isLiveOrganization('w.org_id')}
+  and (w.workspace_id is null or ${isLiveWorkspace('w.workspace_id')})`;
+
 /**
- * The caller whose rights a webhook has: those of the user who decided last what goes where.
- * `null` if the account may not follow the events of its place any more.
+ * The caller whose rights a webhook has: those of the user who decided last what goes where. `no access` if the account
+ * may not follow the events of its place any more; `deleted` if the place was deleted at this moment.
  */
-export async function callerOf(access: Access, actor: CallingWebhook): Promise<Caller | null> {
-  if (!actor.isActive) return null;
+export async function callerOf(access: Access, webhook: CallingWebhook): Promise<Caller | 'no access' | 'deleted'> {
+  if (!webhook.isActive) return 'no access';
   const caller: Caller = {
     ...systemCaller('webhooks'),
     principal: {
       type: 'user',
-      userId: actor.actsFor,
-      username: actor.username ?? '',
+      userId: webhook.actsFor,
+      username: webhook.username ?? '',
       isPlatformAdmin: false,
-      isVerified: actor.isVerified === true,
+      isVerified: webhook.isVerified === true,
       sessionId: '',
-      orgId: actor.orgId,
+      orgId: webhook.orgId,
       token: null,
     },
   };
   try {
     // who may not change webhooks any more has none that goes on
-    await access.requireOrganization(caller, actor.orgId, 'webhook:read');
-    if (actor.workspaceId !== null)
-      await access.requireWorkspace(caller, actor.orgId, actor.workspaceId, 'sync:subscribe');
+    await access.requireOrganization(caller, webhook.orgId, 'webhook:read');
+    if (webhook.workspaceId !== null)
+      await access.requireWorkspace(caller, webhook.orgId, webhook.workspaceId, 'sync:subscribe');
     return caller;
   } catch (error) {
-    if (isRefusal(error)) return null;
+    if (error instanceof ApiError && error.code === 'RESOURCE_NOT_FOUND') return 'deleted';
+    if (error instanceof ApiError && error.code === 'FORBIDDEN') return 'no access';
     throw error;
   }
 }

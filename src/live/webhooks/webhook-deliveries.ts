@@ -174,7 +174,7 @@ async function lockEnabled(tx: Tx, { orgId, webhookId: id }: WebhookPlace): Prom
 }
 
 function record(tx: Tx, { orgId, webhookId }: WebhookPlace, metadata: Record<string, unknown>): void {
-  tx.audit({ action: 'execute', resourceType: 'webhook', resourceId: webhookId, orgId, metadata });
+  tx.audit({ action: 'update', resourceType: 'webhook', resourceId: webhookId, orgId, metadata });
 }
 
 const testEvent = (caller: Caller, place: { orgId: string; workspaceId: string | null; webhookId: string }) => ({

@@ -2,6 +2,7 @@ import type { Sql } from '../../data/sql.ts';
 import { apart } from '../../kernel/spans.ts';
 import { every } from '../../platform/every.ts';
 import { SendSlots } from './send-slots.ts';
+import { IN_USE } from './webhook-caller.ts';
 import type { WebhookFanOut } from './webhook-fan-out.ts';
 import { WebhookLine } from './webhook-line.ts';
 import type { WebhookQueue } from './webhook-queue.ts';
@@ -26,7 +27,7 @@ const LOOK = `select w.id, w.org_id as "orgId",
         and e.xid < pg_snapshot_xmin(pg_current_snapshot())) end
       or w.position_xid >= pg_snapshot_xmax(pg_current_snapshot()) as "hasEvents",
     exists (select from webhook_deliveries d where d.webhook_id = w.id and d.due_at <= now()) as "hasDue"
-  from webhooks w where w.is_enabled`;
+  from webhooks w where ${IN_USE}`;
 
 interface WebhookWork {
   id: string;

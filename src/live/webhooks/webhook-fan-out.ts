@@ -9,7 +9,7 @@ import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Audience } from '../events/audience.ts';
 import { typeFilterOf } from '../events/type-filter.ts';
 import { bodyOf } from './webhook-body.ts';
-import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf } from './webhook-caller.ts';
+import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf, IN_USE } from './webhook-caller.ts';
 import type { WebhookDisabling } from './webhook-disabling.ts';
 
 const BATCH = 500;
@@ -25,7 +25,7 @@ interface FannedWebhook extends CallingWebhook {
 
 const WEBHOOK = `select w.id, w.event_types as "eventTypes", w.position_xid::text as xid, w.position_seq::text as seq,
     w.position_xid >= pg_snapshot_xmax(pg_current_snapshot()) as "isAhead", ${CALLER_COLUMNS}
-  from webhooks w ${CALLER_JOIN} where w.id = $1 and w.is_enabled`;
+  from webhooks w ${CALLER_JOIN} where w.id = $1 and ${IN_USE}`;
 
 /** In the order of commits, and only of transactions older than every running one: see `EventTail`. */
 const eventsOf = (place: string): string => `select ${EVENT_COLUMNS} from events e
@@ -83,10 +83,8 @@ export class WebhookFanOut {
     const [webhook] = await sql.read<FannedWebhook>(WEBHOOK, [webhookId]);
     if (!webhook) return OVER;
     const caller = await callerOf(access, webhook);
-    if (!caller) {
-      await disabling.disable(webhookId, 'no_access');
-      return OVER;
-    }
+    if (caller === 'no access') await disabling.disable(webhookId, 'no_access');
+    if (typeof caller === 'string') return OVER;
     if (webhook.isAhead) {
       await this.#beginAgain(webhook);
       return OVER;

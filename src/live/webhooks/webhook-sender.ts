@@ -6,17 +6,15 @@ import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { type AttemptResult, excerptOf, retryAfterOf } from './webhook-attempts.ts';
-import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf } from './webhook-caller.ts';
+import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf, IN_USE } from './webhook-caller.ts';
 import type { WebhookDisabling } from './webhook-disabling.ts';
 import type { TakenDelivery } from './webhook-queue.ts';
 import { livingKeys, signatureHeaders } from './webhook-signing.ts';
 
 /** The whole time of an attempt. */
 const ATTEMPT_TIMEOUT_MS = 15_000;
-/** How long what a webhook sends with each message is kept in memory. */
+/** How long what a webhook sends with each message is kept in memory: a secret that is disabled ends within a second. */
 const FRESH_MS = 1_000;
-/** The value of headers is opened, and its use counted, at most so often. */
-const HEADERS_FRESH_MS = 30_000;
 const RESERVED = /^(webhook-|content-type$|content-encoding$|accept)/;
 
 interface WebhookRow extends CallingWebhook {
@@ -25,7 +23,7 @@ interface WebhookRow extends CallingWebhook {
 }
 
 const WEBHOOK = `select w.url, w.headers_ref as "headersRef", ${CALLER_COLUMNS}
-  from webhooks w ${CALLER_JOIN} where w.id = $1 and w.is_enabled`;
+  from webhooks w ${CALLER_JOIN} where w.id = $1 and ${IN_USE}`;
 
 /** What is needed to send something to a webhook. */
 export interface MessageTarget {
@@ -46,16 +44,16 @@ interface SenderDeps {
   onFault: (error: unknown, what: string) => void;
 }
 
-interface Kept<T> {
-  value: T;
+interface KeptTarget {
+  value: MessageTarget;
+  /** Time from `performance.now()`. */
   until: number;
 }
 
 /** Sends single messages to webhooks. */
 export class WebhookSender {
   readonly #deps: SenderDeps;
-  readonly #destinations = new Map<string, Kept<MessageTarget>>();
-  readonly #headers = new Map<string, Kept<Record<string, string>>>();
+  readonly #destinations = new Map<string, KeptTarget>();
 
   constructor(deps: SenderDeps) {
     this.#deps = deps;
@@ -69,10 +67,9 @@ export class WebhookSender {
     this.#destinations.delete(webhookId);
     const [webhook] = await sql.read<WebhookRow>(WEBHOOK, [webhookId]);
     if (!webhook) return null;
-    if (!(await callerOf(access, webhook))) {
-      await disabling.disable(webhookId, 'no_access');
-      return null;
-    }
+    const caller = await callerOf(access, webhook);
+    if (caller === 'no access') await disabling.disable(webhookId, 'no_access');
+    if (typeof caller === 'string') return null;
     const stored = await credentials.open(sql, webhook.orgId, { webhookId });
     const destination = {
       url: webhook.url,
@@ -85,8 +82,7 @@ export class WebhookSender {
 
   /** Forgets what is older than it may be. */
   forget(): void {
-    for (const kept of [this.#destinations, this.#headers] as Map<string, Kept<unknown>>[])
-      for (const [key, { until }] of kept) if (until <= performance.now()) kept.delete(key);
+    for (const [id, { until }] of this.#destinations) if (until <= performance.now()) this.#destinations.delete(id);
   }
 
   /** Makes one attempt. */
@@ -135,18 +131,12 @@ export class WebhookSender {
   /** The entries of the secret that a webhook names; `null` if it is gone, disabled, expired or no headers. */
   async #headersOf({ orgId, headersRef }: WebhookRow): Promise<Record<string, string> | null> {
     if (headersRef === null) return {};
-    const key = `${orgId} ${headersRef}`;
-    const known = this.#headers.get(key);
-    if (known && known.until > performance.now()) return known.value;
-    this.#headers.delete(key);
     try {
       const value = await this.#deps.vault.open(systemCaller('webhooks'), orgId, headersRef);
       const headers = Object.fromEntries(
         Object.entries(value).map(([name, text]) => [name.toLowerCase(), typeof text === 'string' ? text : '']),
       );
-      if (Object.entries(headers).some(([name, text]) => text === '' || RESERVED.test(name))) return null;
-      this.#headers.set(key, { value: headers, until: performance.now() + HEADERS_FRESH_MS });
-      return headers;
+      return Object.entries(headers).some(([name, text]) => text === '' || RESERVED.test(name)) ? null : headers;
     } catch (error) {
       this.#deps.onFault(error, 'the headers of a webhook could not be opened');
       return null;

@@ -130,7 +130,7 @@ export class WebhookService {
     const before = await this.reads.get(noCache, place, id);
     this.#demandInput(before.workspaceId, input);
     const isSteered = STEERS.some((field) => input[field] !== undefined) || input.isEnabled === true;
-    const shown = isSteered ? await this.#demandRights(caller, orgId, after(before, input)) : null;
+    const shown = isSteered ? await this.#demandRights(caller, orgId, await this.#whatFollows(before, input)) : null;
     const webhook = await this.#deps.changes.run(caller, async (tx) => {
       const held = await tx.lock('webhooks', { id, orgId }, 'no key update', () => notFound('webhook', id));
       await tx.expectVersion({ table: 'webhooks', key: { id, orgId } });
@@ -139,7 +139,8 @@ export class WebhookService {
       if (isSteered && String(eventTypes) !== String(after(before, input).eventTypes)) throw changedMeanwhile(id);
       if (isSteered && headersRef !== null)
         ensureSame(await this.#deps.vault.ensureReference(tx, orgId, headersRef, HEADERS), shown);
-      recordChange(tx, 'update', 'webhook', held, { fields: Object.keys(input) });
+      // the resource is the organization's, whatever events it receives
+      recordChange(tx, 'update', 'webhook', { id, orgId }, { fields: Object.keys(input) });
       return tx.change('webhooks', { id, orgId }, setOf(input, isSteered ? caller : null), () =>
         notFound('webhook', id),
       );
@@ -169,6 +170,16 @@ export class WebhookService {
   /** Deletes it with its log. What is under way may still arrive. @throws RESOURCE_NOT_FOUND */
   async delete(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<Deleted<OrganizationPlace>> {
     return deleteRow(this.#deps, caller, webhooks, { id, ...place });
+  }
+
+  /** What goes to a changed webhook: also what waits already, and what its log can send again. */
+  async #whatFollows(webhook: Webhook, input: ChangedWebhook): Promise<DeliveryTerms> {
+    const { eventTypes, ...terms } = after(webhook, input);
+    const logged = await this.#deps.sql.read<{ type: string }>(
+      `select distinct d.event_type as type from webhook_deliveries d where d.org_id = $1 and d.webhook_id = $2`,
+      [webhook.orgId, webhook.id],
+    );
+    return { ...terms, eventTypes: [...eventTypes, ...webhook.eventTypes, ...logged.map(({ type }) => type)] };
   }
 
   /** @throws InputError */

@@ -337,7 +337,7 @@ test('headers come from the vault, by users who may reveal them, and no answer s
   // a token that may not reveal it leads it nowhere else
   const { body: token } = await ann.call<{ plaintext_token: string }>('POST', `/v1/orgs/${ann.orgId}/api-tokens`, {
     name: 'no reveal',
-    scopes: ['webhook:read', 'webhook:update', 'thread:read'],
+    scopes: ['webhook:read', 'webhook:update', 'thread:read', 'secret:read'],
   });
   const headers = { authorization: `Bearer ${token.plaintext_token}` };
   const payload = { url: `${inbox.url}/elsewhere` };
