@@ -49,7 +49,7 @@ export function createLive(ground: Ground, vaultGroup: VaultGroup, tail: EventTa
 }
 
 function createWebhooks(
-  { config, deps, open: { onFault }, closed: { outbound } }: Ground,
+  { deps, open: { onFault }, closed: { outbound } }: Ground,
   { closed: { vault, credentials }, open: { secretReads } }: VaultGroup,
 ) {
   const { sql, changes, access } = deps;
@@ -59,7 +59,6 @@ function createWebhooks(
     fanOut: new WebhookFanOut({ sql, changes, access, audience: new Audience(access, sql), disabling }),
     queue: new WebhookQueue({ sql, changes, leaseSeconds: LEASE_SECONDS }),
     sender: new WebhookSender({ sql, access, vault, credentials, outbound, disabling, onFault }),
-    pollMs: config.eventPollMs,
     leaseSeconds: LEASE_SECONDS,
     onFault,
   });

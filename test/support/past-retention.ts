@@ -131,8 +131,8 @@ export const agingRows: readonly AgingRow[] = [
     rule: /from webhook_deliveries where/,
     table: 'webhook_deliveries',
     age: '7 days',
-    make: `insert into webhook_deliveries (id, org_id, webhook_id, event_id, event_type, resource_type, resource_id, body,
-        status, created_at)
+    make: `insert into webhook_deliveries (id, org_id, webhook_id, event_id, event_type, resource_type, resource_id,
+        body, status, created_at)
       values (:key, :org_id, :webhook_id, :key, 'secret.destroyed', 'secret', :key, '{}', 'failed', :time)`,
   },
   {

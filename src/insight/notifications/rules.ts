@@ -349,7 +349,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
         `The webhook ${quoted(facts.name)} of '${named.organization}' was disabled: ` +
         (data?.reason === 'failing'
           ? 'nothing could be delivered for five days. Mend its receiver, and enable it: it goes on where it was.'
-          : 'the user whom it acts for has no access any more. Who sets its URL or its types takes that place.'),
+          : 'the user whom it acts for no longer has access. The administrator who enables it takes that place.'),
       link: (of) => [`/v1/orgs/${of.orgId}/webhooks/${of.resourceId}`, 'Open webhook'],
       page: 'webhook',
       holds: `exists (select from webhooks w where w.id = ${RESOURCE} and not w.is_enabled

@@ -150,10 +150,10 @@ builder.mutationFields((t) => ({
   redeliverWebhookDeliveries: t.field({
     type: Redelivered,
     description:
-      'Sends deliveries that are over again, with all their tries: those of a time span, those that have failed, or ' +
+      'Sends deliveries that are over again, with all their tries: of a time span, only the failed, or ' +
       'both. At most 10,000 at once, the oldest first.',
     authorize: { organization: 'webhook:update' },
-    args: { ...target(), ...inputArg(RedeliverInput, 'Which ones.') },
+    args: { ...target(), ...inputArg(RedeliverInput, 'The deliveries.') },
     resolve: async ({ organization }, { id, input }, { caller, services }) => ({
       count: await services.webhookDeliveries.redeliverMany(caller, organization, id, input),
     }),

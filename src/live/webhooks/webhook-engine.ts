@@ -13,6 +13,10 @@ const RENEWALS = 4;
 /** Looking takes at most this part of the time. */
 const LOOKING = 0.05;
 const MIN_PAUSE_MS = 25;
+/** How often a node looks by itself: for what other nodes have committed, and for tries that are due. */
+const POLL_MS = 250;
+/** The same while there are no webhooks. */
+const IDLE_MS = 1_000;
 const STOP_MS = 5_000;
 /** Webhooks whose events become deliveries at the same time. */
 const FANNED_AT_ONCE = 4;
@@ -41,7 +45,6 @@ export interface WebhookEngineDeps {
   fanOut: WebhookFanOut;
   queue: WebhookQueue;
   sender: WebhookSender;
-  pollMs: number;
   leaseSeconds: number;
   onFault: (error: unknown, what: string) => void;
 }
@@ -66,6 +69,8 @@ export class WebhookEngine {
   #pauseMs = MIN_PAUSE_MS;
   /** Whether the last look found a webhook: without one, a commit is no reason to look. */
   #hasWebhooks = false;
+  /** Time from `performance.now()`. */
+  #lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(deps: WebhookEngineDeps) {
     this.#deps = deps;
@@ -73,10 +78,12 @@ export class WebhookEngine {
 
   /** Begins to look for work, here and when other nodes have made some. */
   start(): void {
-    const { pollMs, leaseSeconds, onFault, queue, sender } = this.#deps;
+    const { leaseSeconds, onFault, queue, sender } = this.#deps;
     this.#endPolling = every(
-      pollMs,
-      () => this.#lookNow(),
+      POLL_MS,
+      async () => {
+        if (this.#hasWebhooks || performance.now() - this.#lookedAt > IDLE_MS) await this.#lookNow();
+      },
       (error) => onFault(error, 'webhooks could not be read'),
       0,
     );
@@ -126,6 +133,7 @@ export class WebhookEngine {
     this.#timer = null;
     this.#isWanted = false;
     const startedAt = performance.now();
+    this.#lookedAt = startedAt;
     try {
       const found = await this.#deps.sql.read<WebhookWork>(LOOK, []);
       this.#hasWebhooks = found.length > 0;

@@ -41,8 +41,8 @@ const EVENTS = {
  * A delivery waits while there is an earlier one about its resource: in the queue, or before it among these. A
  * statement after the lock of the webhook: what ended meanwhile is over.
  */
-const INSERT = `insert into webhook_deliveries (id, org_id, webhook_id, event_id, event_type, resource_type, resource_id,
-    body, due_at)
+const INSERT = `insert into webhook_deliveries (id, org_id, webhook_id, event_id, event_type, resource_type,
+    resource_id, body, due_at)
   select r.id, r.org_id, $1, r.event_id, r.event_type, r.resource_type, r.resource_id, r.body,
     case when r.nth = 1 and not exists (select from webhook_deliveries p
       where p.webhook_id = $1 and p.status = 'pending' and p.resource_id = r.resource_id) then now() end

@@ -13,7 +13,7 @@ import { livingKeys, signatureHeaders } from './webhook-signing.ts';
 
 /** The whole time of an attempt. */
 const ATTEMPT_TIMEOUT_MS = 15_000;
-/** How long what a webhook sends with each message is kept in memory: a secret that is disabled ends within a second. */
+/** How long what goes with each message is kept in memory: a secret that is disabled ends within a second. */
 const FRESH_MS = 1_000;
 const RESERVED = /^(webhook-|content-type$|content-encoding$|accept)/;
 

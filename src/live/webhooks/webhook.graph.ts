@@ -14,7 +14,7 @@ import { MAX_TYPES } from './webhook.words.ts';
 
 const DisabledReason = wordEnum('WebhookDisabledReason', 'Why the service disabled a webhook.', {
   failing: 'Nothing could be delivered for five days.',
-  no_access: 'The user whom it acts for has no access to the events of its place any more.',
+  no_access: 'The user whom it acts for no longer has access to the events of its place.',
 });
 
 /** A webhook. */
@@ -26,7 +26,7 @@ export const Webhook = builder.objectRef<WebhookRow>('Webhook').implement({
   fields: (t) => ({
     workspaceId: t.exposeID('workspaceId', {
       nullable: true,
-      description: 'The workspace whose events it receives. `null`: those of the organization itself.',
+      description: 'The workspace whose events it receives. `null`: events of the organization itself.',
     }),
     name: t.exposeString('name', { description: 'A label; names may repeat.' }),
     description: t.exposeString('description', { nullable: true, description: 'Free text.' }),
@@ -100,7 +100,7 @@ const CreateWebhookInput = builder.inputType('CreateWebhookInput', {
     eventTypes: t.stringList({ required: true, constraints: types, description: TYPES }),
     workspaceId: t.id({
       constraints: bounds.id,
-      description: 'The workspace whose events it receives. Without it, those of the organization itself.',
+      description: 'The workspace whose events it receives. Without it, events of the organization itself.',
     }),
     ...optional(t),
   }),
@@ -108,8 +108,8 @@ const CreateWebhookInput = builder.inputType('CreateWebhookInput', {
 
 const UpdateWebhookInput = builder.inputType('UpdateWebhookInput', {
   description:
-    'The fields to change. Omitted fields stay as they are; `null` clears a field. Who sets the URL, the types or the ' +
-    'headers, or enables it, is whom it acts for from then on.',
+    'The fields to change. Omitted fields stay as they are; `null` clears a field. Who sets the URL, the types or ' +
+    'the headers, or enables it, is whom it acts for from then on.',
   fields: (t) => ({
     name: t.string({ constraints: bounds.keptName, description: 'A label; names may repeat.' }),
     url: t.string({ constraints: { ...url, notNull: true }, description: URL }),

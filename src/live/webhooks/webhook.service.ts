@@ -117,6 +117,7 @@ export class WebhookService {
       recordChange(tx, 'create', 'webhook', { id, orgId });
       return row;
     });
+    this.#deps.wake();
     return { webhook, secret };
   }
 

@@ -15,7 +15,6 @@ export const PATIENCE_DAYS = 5;
 export const OVERLAP_HOURS = 24;
 
 export const deliveryStatuses = ['pending', 'delivered', 'failed'] as const;
-export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
 /** The type of what a test sends. It is no event, so nobody selects it. */
 export const TEST_TYPE = 'webhook.test';
@@ -27,7 +26,7 @@ const selectedWord = (name: string): ResourceWord | undefined =>
 const typesOf = (name: string, word: ResourceWord): readonly string[] =>
   name.endsWith('.*') ? (declarationOf(word).events ?? []).map((event) => `${word}.${event}`) : [name];
 
-/** What is wrong with a selected type for a webhook of a workspace, or of an organization itself; `null` for nothing. */
+/** What is wrong with a type for a webhook of a workspace, or of an organization itself; `null` for nothing. */
 export function typeProblem(name: string, isOfWorkspace: boolean): string | null {
   if (!isEventName(name))
     return `there is no event called ${JSON.stringify(name)}: name a type like 'thread.created', or 'thread.*'`;
@@ -35,7 +34,7 @@ export function typeProblem(name: string, isOfWorkspace: boolean): string | null
   if (word === 'notification') return 'notifications are for one user each, and no webhook receives them';
   const channel = isOfWorkspace ? 'workspace' : 'organization';
   if (typesOf(name, word).some((type) => isOn(channel, word, type))) return null;
-  return `events of ${word} are not among those of ${isOfWorkspace ? 'a workspace' : 'an organization itself'}`;
+  return `${isOfWorkspace ? 'a workspace' : 'an organization itself'} has no events of ${word}`;
 }
 
 /** The resources that types are about. */

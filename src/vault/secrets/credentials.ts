@@ -10,8 +10,8 @@ import { lockRootKey } from './root-key-lock.ts';
 export type CredentialOwner = { toolInstanceId: string } | { connectionId: string } | { webhookId: string };
 
 /**
- * What tool instances, connections and webhooks keep secret, such as the tokens of a provider: one sealed object each. They are
- * no secrets of the users: nobody lists, reveals or refers to them (docs/decisions/0012).
+ * What tool instances, connections and webhooks keep secret, such as the tokens of a provider: one sealed object each.
+ * They are no secrets of the users: nobody lists, reveals or refers to them (docs/decisions/0012).
  */
 export class Credentials {
   readonly #rootKeys: RootKeys;
