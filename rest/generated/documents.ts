@@ -735,7 +735,7 @@ export type CreateWebhookInput = {
   readonly name: string;
   /** Where events are sent, by POST: https, and http only where the operator allows it. */
   readonly url: string;
-  /** The workspace whose events it receives. Without it, those of the organization itself. */
+  /** The workspace whose events it receives. Without it, events of the organization itself. */
   readonly workspaceId?: string | null | undefined;
 };
 
@@ -2467,7 +2467,7 @@ export type WebhookDeliveryStatus =
 export type WebhookDisabledReason =
   /** Nothing could be delivered for five days. */
   | 'failing'
-  /** The user whom it acts for has no access to the events of its place any more. */
+  /** The user whom it acts for no longer has access to the events of its place. */
   | 'no_access';
 
 /** How much a workspace may use a model. Omitted limits do not apply. */

@@ -15,14 +15,14 @@ export interface CallingWebhook {
   isVerified: boolean | null;
 }
 
-/** The account `u` of a webhook `w`, for a statement. */
-export const CALLER_COLUMNS = `w.org_id as "orgId", w.workspace_id as "workspaceId", w.acts_for as "actsFor",
+/** The account `u` of a webhook `h`, for a statement. */
+export const CALLER_COLUMNS = `h.org_id as "orgId", h.workspace_id as "workspaceId", h.acts_for as "actsFor",
   u.username, u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified"`;
-export const CALLER_JOIN = 'left join users u on u.id = w.acts_for';
+export const CALLER_JOIN = 'left join users u on u.id = h.acts_for';
 
-/** Whether a webhook `w` is in use: those of a deleted place wait until it is restored or gone. */
-export const IN_USE = `w.is_enabled and ${isLiveOrganization('w.org_id')}
-  and (w.workspace_id is null or ${isLiveWorkspace('w.workspace_id')})`;
+/** Whether a webhook `h` is in use: those of a deleted place wait until it is restored or gone. */
+export const IN_USE = `h.is_enabled and ${isLiveOrganization('h.org_id')}
+  and (h.workspace_id is null or ${isLiveWorkspace('h.workspace_id')})`;
 
 /**
  * The caller whose rights a webhook has: those of the user who decided last what goes where. `no access` if the account

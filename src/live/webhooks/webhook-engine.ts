@@ -22,16 +22,16 @@ const STOP_MS = 5_000;
 const FANNED_AT_ONCE = 4;
 
 /** Webhooks that have events which are no deliveries yet, or deliveries that are due. */
-const LOOK = `select w.id, w.org_id as "orgId",
-    case when w.workspace_id is null then exists (select from events e where e.org_id = w.org_id
-        and e.workspace_id is null and (e.xid, e.seq) > (w.position_xid, w.position_seq)
+const LOOK = `select h.id, h.org_id as "orgId",
+    case when h.workspace_id is null then exists (select from events e where e.org_id = h.org_id
+        and e.workspace_id is null and (e.xid, e.seq) > (h.position_xid, h.position_seq)
         and e.xid < pg_snapshot_xmin(pg_current_snapshot()))
-      else exists (select from events e where e.org_id = w.org_id
-        and e.workspace_id = w.workspace_id and (e.xid, e.seq) > (w.position_xid, w.position_seq)
+      else exists (select from events e where e.org_id = h.org_id
+        and e.workspace_id = h.workspace_id and (e.xid, e.seq) > (h.position_xid, h.position_seq)
         and e.xid < pg_snapshot_xmin(pg_current_snapshot())) end
-      or w.position_xid >= pg_snapshot_xmax(pg_current_snapshot()) as "hasEvents",
-    exists (select from webhook_deliveries d where d.webhook_id = w.id and d.due_at <= now()) as "hasDue"
-  from webhooks w where ${IN_USE}`;
+      or h.position_xid >= pg_snapshot_xmax(pg_current_snapshot()) as "hasEvents",
+    exists (select from webhook_deliveries d where d.webhook_id = h.id and d.due_at <= now()) as "hasDue"
+  from webhooks h where ${IN_USE}`;
 
 interface WebhookWork {
   id: string;

@@ -23,9 +23,9 @@ interface FannedWebhook extends CallingWebhook {
   isAhead: boolean;
 }
 
-const WEBHOOK = `select w.id, w.event_types as "eventTypes", w.position_xid::text as xid, w.position_seq::text as seq,
-    w.position_xid >= pg_snapshot_xmax(pg_current_snapshot()) as "isAhead", ${CALLER_COLUMNS}
-  from webhooks w ${CALLER_JOIN} where w.id = $1 and ${IN_USE}`;
+const WEBHOOK = `select h.id, h.event_types as "eventTypes", h.position_xid::text as xid, h.position_seq::text as seq,
+    h.position_xid >= pg_snapshot_xmax(pg_current_snapshot()) as "isAhead", ${CALLER_COLUMNS}
+  from webhooks h ${CALLER_JOIN} where h.id = $1 and ${IN_USE}`;
 
 /** In the order of commits, and only of transactions older than every running one: see `EventTail`. */
 const eventsOf = (place: string): string => `select ${EVENT_COLUMNS} from events e

@@ -22,8 +22,8 @@ interface WebhookRow extends CallingWebhook {
   headersRef: string | null;
 }
 
-const WEBHOOK = `select w.url, w.headers_ref as "headersRef", ${CALLER_COLUMNS}
-  from webhooks w ${CALLER_JOIN} where w.id = $1 and ${IN_USE}`;
+const WEBHOOK = `select h.url, h.headers_ref as "headersRef", ${CALLER_COLUMNS}
+  from webhooks h ${CALLER_JOIN} where h.id = $1 and ${IN_USE}`;
 
 /** What is needed to send something to a webhook. */
 export interface MessageTarget {

@@ -718,8 +718,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sends deliveries that are over again, with all their tries: those of a time span, those that have failed, or both
-         * @description Sends deliveries that are over again, with all their tries: those of a time span, those that have failed, or both. At most 10,000 at once, the oldest first.
+         * Sends deliveries that are over again, with all their tries: of a time span, only the failed, or both
+         * @description Sends deliveries that are over again, with all their tries: of a time span, only the failed, or both. At most 10,000 at once, the oldest first.
          */
         post: operations["RedeliverWebhookDeliveries"];
         delete?: never;
@@ -4584,7 +4584,7 @@ export interface components {
             webhook_id: string;
             /** @description The organization. */
             org_id: string;
-            /** @description The workspace whose events it receives. `null`: those of the organization itself. */
+            /** @description The workspace whose events it receives. `null`: events of the organization itself. */
             workspace_id: string | null;
             /** @description A label; names may repeat. */
             name: string;
@@ -4636,7 +4636,7 @@ export interface components {
             url: string;
             /** @description What it receives: exact types like `thread.created`, or `thread.*` for all events of a resource. */
             event_types: string[];
-            /** @description The workspace whose events it receives. Without it, those of the organization itself. */
+            /** @description The workspace whose events it receives. Without it, events of the organization itself. */
             workspace_id?: string | null;
             /** @description Free text. */
             description?: string | null;
