@@ -44,8 +44,9 @@ export class SendSlots {
     const left = this.#ofOrganization.get(orgId)! - 1;
     if (left > 0) this.#ofOrganization.set(orgId, left);
     else this.#ofOrganization.delete(orgId);
-    // those that get none go to the end of the line
-    for (const owner of [...this.#waiting]) {
+    // those that get none go to the end of the line, and have had their turn
+    const waiting = Array.from(this.#waiting);
+    for (const owner of waiting) {
       if (this.#total >= LIMITS.total) return;
       this.#waiting.delete(owner);
       owner.step();

@@ -96,11 +96,7 @@ export class WebhookDeliveries {
     webhookId: string,
     id: string,
   ): Promise<WebhookDelivery> {
-    await this.#again(caller, { orgId, webhookId }, { text: ONE, values: [webhookId, id] }, async (tx) => {
-      const found = await tx.query(statement`select from webhook_deliveries
-        where org_id = ${orgId} and webhook_id = ${webhookId} and id = ${id}`);
-      if (found.length === 0) throw notFound('webhook_delivery', id);
-    });
+    await this.#again(caller, { orgId, webhookId }, { text: ONE, values: [webhookId, id] }, id);
     const delivery = await this.reads.findInTenant(noCache, orgId, id);
     if (!delivery) throw notFound('webhook_delivery', id);
     return delivery;
@@ -149,15 +145,15 @@ export class WebhookDeliveries {
     caller: Caller,
     place: WebhookPlace,
     { text, values }: { text: string; values: unknown[] },
-    demand?: (tx: Tx) => Promise<void>,
+    deliveryId?: string,
   ): Promise<number> {
     const count = await this.#deps.changes.run(caller, async (tx) => {
       await lockEnabled(tx, place);
-      await demand?.(tx);
+      if (deliveryId !== undefined) await demandDelivery(tx, place, deliveryId);
       const again = await tx.query<{ resourceId: string }>({ text, values });
       const resources = [...new Set(again.map(({ resourceId }) => resourceId))];
       if (resources.length > 0) await tx.query({ text: FIRST, values: [place.webhookId, resources] });
-      record(tx, place, { redelivered: again.length });
+      record(tx, place, { redelivered: again.length }, deliveryId);
       return again.length;
     });
     this.#deps.wake();
@@ -173,8 +169,24 @@ async function lockEnabled(tx: Tx, { orgId, webhookId: id }: WebhookPlace): Prom
   return webhook;
 }
 
-function record(tx: Tx, { orgId, webhookId }: WebhookPlace, metadata: Record<string, unknown>): void {
-  tx.audit({ action: 'update', resourceType: 'webhook', resourceId: webhookId, orgId, metadata });
+/** @throws RESOURCE_NOT_FOUND */
+async function demandDelivery(tx: Tx, { orgId, webhookId }: WebhookPlace, id: string): Promise<void> {
+  const found = await tx.query(statement`select from webhook_deliveries
+    where org_id = ${orgId} and webhook_id = ${webhookId} and id = ${id}`);
+  if (found.length === 0) throw notFound('webhook_delivery', id);
+}
+
+function record(
+  tx: Tx,
+  { orgId, webhookId }: WebhookPlace,
+  metadata: Record<string, unknown>,
+  deliveryId?: string,
+): void {
+  const about =
+    deliveryId === undefined
+      ? ({ resourceType: 'webhook', resourceId: webhookId } as const)
+      : ({ resourceType: 'webhook_delivery', resourceId: deliveryId } as const);
+  tx.audit({ action: 'update', ...about, orgId, metadata });
 }
 
 const testEvent = (caller: Caller, place: { orgId: string; workspaceId: string | null; webhookId: string }) => ({

@@ -139,6 +139,7 @@ builder.mutationFields((t) => ({
     type: WebhookDelivery,
     description: 'Sends a delivery that is over again, with all its tries.',
     authorize: { organization: 'webhook:update' },
+    activity: { action: 'update', resourceType: 'webhook_delivery' },
     args: {
       ...organizationArgs(),
       webhookId: t.arg.id({ required: true, constraints: bounds.id, description: 'The webhook.' }),

@@ -88,7 +88,7 @@ export class WebhookLine implements SlotOwner {
     this.#isOver = true;
     await this.#taking;
     const left = this.#taken.splice(0).map(({ id }) => id);
-    await Promise.all([...this.#running]);
+    await Promise.all(this.#running);
     this.#record();
     await this.#recording;
     await this.#giveBack(left);
