@@ -5,8 +5,9 @@
 // `writes`: only changes; `files`: only uploads and downloads; `uploads`: only the memory of large ones; `streams`:
 // only event streams; `traces`: only what traces cost a request; `live` (also `npm run bench -- live`): only the stream
 // of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`;
-// `search`: only queries; `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS`
-// records; `nodes`: only a node of 1, 2 and 4 processes; `reads`: without growth, hostile documents and streams.
+// `webhooks`: only what is sent to receivers; `search`: only queries; `activity`: only activity; `analytics`: only what
+// it costs, both also with `BENCH_RECORDS` records; `nodes`: only a node of 1, 2 and 4 processes; `reads`: without
+// growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -37,6 +38,7 @@ import { secrets } from './cases/secrets.ts';
 import { type StreamServers, streams } from './cases/streams.ts';
 import { tokens } from './cases/tokens.ts';
 import { TRACED, traces } from './cases/traces.ts';
+import { webhooks } from './cases/webhooks.ts';
 import { growth, SMALL, workspaces } from './cases/workspaces.ts';
 import { writes } from './cases/writes.ts';
 import type { Rounds } from './load.ts';
@@ -70,6 +72,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     const product = await started('product', PRODUCT);
     const url = env.DATABASE_URL!;
     if (only === 'hostile') return await hostility(product, await register(product));
+    if (only === 'webhooks') return await sent(env);
     if (only === 'analytics') return await analytics(product, url, rounds);
     if (only === 'bombs') return await bombs(product, await register(product), rounds);
     if (only === 'uploads') return await freshUploads(env, product);
@@ -139,6 +142,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await writes([pg, product], product, account, rounds);
     await files([pg, product], product, account, rounds);
     await freshUploads(env, product);
+    await sent(env);
     await growth(product, account, url, large, rounds);
     await grownActivity(env);
     await hostility(product, account);
@@ -146,6 +150,16 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await streamed();
   } finally {
     for (const server of running) await server.stop();
+  }
+}
+
+/** A service that may call this machine. */
+async function sent(env: Record<string, string>): Promise<void> {
+  const product = await ServerProcess.start('product', PRODUCT, { ...env, OUTBOUND_ALLOW: '127.0.0.1' });
+  try {
+    await webhooks(product, await register(product), env.DATABASE_URL!);
+  } finally {
+    await product.stop();
   }
 }
 

@@ -247,6 +247,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   closeInQuiet(server);
   await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
+  services.webhookEngine.start();
   const endStoreCheck = storeCheck.follow();
   const endKeyWatch = followSigningKeys(keys, database, (error) => logFault(error, 'a rotation was not noted'));
   const endLagWatch = every(
@@ -257,7 +258,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const stop = async (): Promise<void> => {
     services.tail.close();
     // jobs first: a call that is cut off in the middle may have changed something at its target
-    await Promise.all([jobs.stop(), endLagWatch(), endStoreCheck(), endKeyWatch()]);
+    await Promise.all([jobs.stop(), services.webhookEngine.stop(), endLagWatch(), endStoreCheck(), endKeyWatch()]);
     await services.textExtraction.close();
     await services.samlChecks.close();
     await outbound.close();

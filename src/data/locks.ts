@@ -48,6 +48,7 @@ const lockOrder = [
   'identity_provider_tests',
   'sso_states',
   'sso_codes',
+  'webhooks',
   'root_keys',
   'model_entitlements',
   'provider_accounts',

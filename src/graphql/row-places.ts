@@ -43,6 +43,8 @@ export const inside = {
     id,
   }: OrganizationPlace & Identified): Checked<OrganizationPlace & { organizationRecipeId: string }> =>
     markChecked({ orgId, organizationRecipeId: id }),
+  webhook: ({ orgId, id }: OrganizationPlace & Identified): Checked<OrganizationPlace & { webhookId: string }> =>
+    markChecked({ orgId, webhookId: id }),
   toolInstance: ({
     orgId,
     workspaceId,

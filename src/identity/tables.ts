@@ -31,7 +31,7 @@ export const tables: GroupTables = {
       tenancy: 'members are shown with their names, join while the account is locked, and invite while it is active',
       'tenancy (writes)': 'where a user starts, and which organization manages the account',
       knowledge: 'a link works while the account of its maker is active',
-      live: 'who is present is shown with a name',
+      live: 'who is present is shown with a name, and a webhook sends nothing for an account that is not active',
       insight: 'who gets a mail, in which language and where',
     },
     sessions: {

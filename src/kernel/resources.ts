@@ -369,9 +369,24 @@ export const resources = {
     events: ['created', 'deleted'],
   },
 
+  // whoever decides where it sends, or sees what it sent, reads events
+  webhook: {
+    prefix: 'whk',
+    in: 'organization',
+    may: {
+      read: sensitive('admin'),
+      create: sensitive('admin'),
+      update: sensitive('admin'),
+      delete: sensitive('admin'),
+    },
+    events: [...editable, 'disabled'],
+  },
+
   // internal to the service
   scim_user: { prefix: 'scu', in: 'organization' },
   scim_group: { prefix: 'scg', in: 'organization' },
+  // a delivery is read with its webhook
+  webhook_delivery: { prefix: 'whd', in: 'organization' },
   session: { prefix: 'ses', in: 'nowhere' },
   identity_link: { prefix: 'idl', in: 'organization' },
   identity_provider_test: { prefix: 'idt', in: 'organization' },

@@ -1,7 +1,7 @@
 import type { GroupTables } from '../data/lent-tables.ts';
 
-/** Who is present on a stream. Events are of the ground. */
+/** Who is present on a stream, and where events are sent to. Events are of the ground. */
 export const tables: GroupTables = {
-  owns: ['presences'],
-  lends: {},
+  owns: ['presences', 'webhooks', 'webhook_deliveries'],
+  lends: { webhooks: { insight: 'whether a notification of a disabled webhook is still true' } },
 };

@@ -42,6 +42,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'oauthStates' },
   { owner: 'executions' },
   { owner: 'events' },
+  { owner: 'webhookDeliveries' },
   { owner: 'activity' },
   { owner: 'storedAnswers' },
 ];

@@ -60,6 +60,8 @@ import '../tenancy/workspaces/workspace-member.graph.ts';
 import '../identity/applications/application-grant.graph.ts';
 import '../identity/applications/application.graph.ts';
 import '../identity/scim/scim-token.graph.ts';
+import '../live/webhooks/webhook.graph.ts';
+import '../live/webhooks/webhook-delivery.graph.ts';
 // adds to all types above
 import '../insight/activity/resource-activity.graph.ts';
 import { builder } from '../graphql/builder.ts';

@@ -57,6 +57,7 @@ export function createServices(process: ProcessDeps) {
     onCommit: () =>
       apart(() => {
         tail.nudge();
+        live.closed.webhookEngine.committed();
         wakeUps?.send();
       }),
   });
@@ -69,7 +70,7 @@ export function createServices(process: ProcessDeps) {
   const delivery = createDelivery(ground, vault);
   const pipelines = createPipelines(ground, vault);
   const insight = createInsight(ground, { mail, pages, unsubscribeLinks });
-  const live = createLive(ground, tail, redis);
+  const live = createLive(ground, vault, tail, redis);
   const groups = { tenancy, vault, identity, tools, knowledge, models, delivery, pipelines, insight, live };
   refuseSameNames([ground, ...Object.values(groups)].flatMap(({ open, closed }) => [open, closed]));
   const open = {

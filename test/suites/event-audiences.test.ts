@@ -50,6 +50,7 @@ const readFrom: Partial<Record<ResourceWord, Role | null>> = {
   identity_provider: null,
   application: null,
   scim_token: null,
+  webhook: null,
   invitation: null,
   api_token: null,
   model: null,

@@ -65,6 +65,7 @@ const runs: Run[] = mutations.flatMap((mutation) =>
 /** Emitted by the service alone, in the background. */
 const byItself: readonly EventType[] = [
   'action.fired',
+  'webhook.disabled',
   'artifact.indexed',
   'artifact.index_failed',
   'artifact.expired',

@@ -447,6 +447,24 @@ const special: Record<string, HeldReads> = {
         orderBy: { id: 'asc' },
       }),
   },
+  'webhooks.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () =>
+      app.database.prisma.webhook.findMany({
+        where: { orgId: org() },
+        omit: { positionSeq: true },
+        orderBy: { id: 'asc' },
+      }),
+  },
+  'webhookDeliveries.reads': {
+    place: () => ({ orgId: org(), webhookId: ids.webhook_id! }),
+    rows: () =>
+      app.database.prisma.webhookDelivery.findMany({
+        where: { orgId: org(), webhookId: ids.webhook_id! },
+        omit: { place: true },
+        orderBy: { id: 'asc' },
+      }),
+  },
   'applications.reads': {
     place: () => ({ orgId: org() }),
     rows: () =>

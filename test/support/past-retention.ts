@@ -143,6 +143,14 @@ export const agingRows: readonly AgingRow[] = [
       values (:key, :org_id, :application_id, :user_id, :time)`,
   },
   {
+    rule: /from webhook_deliveries where/,
+    table: 'webhook_deliveries',
+    age: '7 days',
+    make: `insert into webhook_deliveries (id, org_id, webhook_id, event_id, event_type, resource_type, resource_id,
+        body, status, created_at)
+      values (:key, :org_id, :webhook_id, :key, 'secret.destroyed', 'secret', :key, '{}', 'failed', :time)`,
+  },
+  {
     rule: /from oauth_records where/,
     table: 'oauth_records',
     keyColumn: 'id_hash',

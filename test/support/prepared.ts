@@ -7,7 +7,7 @@ import { operationAt } from './operations.ts';
 import { platformAdmin, register, signIn } from './person.ts';
 import { expectOk, type Parts } from './requests.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
-import { findKey, makeOne, type World } from './world.ts';
+import { deliveryOf, findKey, makeOne, type World } from './world.ts';
 
 /** Where providers send their answers: the `PUBLIC_URL` of an app whose changes are prepared here. */
 export const PUBLIC_URL = 'http://service.test';
@@ -88,6 +88,10 @@ export const prepared: Record<string, Prepare> = {
   'POST /v1/orgs/{org_id}/api-tokens/refresh': async (app, world, parts) => {
     const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/api-tokens'));
     inBody(parts, { refresh_token: made.refresh_token_plaintext });
+  },
+  'POST /v1/orgs/{org_id}/webhooks/{webhook_id}/redeliver': async (app, world, parts) => {
+    await deliveryOf(app, { ...world, ids: { ...world.ids, webhook_id: parts.params.webhook_id! } });
+    parts.body = { since: '2020-01-01T00:00:00Z' };
   },
   'POST /v1/orgs/{org_id}/secrets/{secret_id}/restore': async (app, world, parts) => {
     const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/secrets'));

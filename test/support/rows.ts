@@ -197,9 +197,17 @@ export async function databaseChecksums(pool: pg.Pool): Promise<Record<string, s
 export const changedTables = (before: Record<string, string>, after: Record<string, string>): string[] =>
   Object.keys({ ...before, ...after }).filter((table) => before[table] !== after[table]);
 
-const checksumOf = ({ name }: Table, condition: string): string =>
-  `select '${name}' as name, count(*) || ' ' || md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as sum
-    from ${name} t where ${condition}`;
+/** What the service itself changes at any moment, while nobody asks for anything. */
+const moving: Readonly<Record<string, string>> = {
+  webhooks: '{position_xid,position_seq,failing_since}',
+  webhook_deliveries: '{status,tries,attempts,due_at,finished_at}',
+};
+
+const checksumOf = ({ name }: Table, condition: string): string => {
+  const row = name in moving ? `(to_jsonb(t) - '${moving[name]}'::text[])::text` : 't::text';
+  return `select '${name}' as name, count(*) || ' ' || md5(coalesce(string_agg(${row}, E'\\n' order by ${row}), ''))
+    as sum from ${name} t where ${condition}`;
+};
 
 async function summed(pool: pg.Pool, sums: readonly string[], values: unknown[] = []): Promise<Record<string, string>> {
   const { rows } = await pool.query<{ name: string; sum: string }>(sums.join(' union all '), values);

@@ -45,6 +45,13 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'RefreshApiTokenInput.refreshToken': () => 'nobody-was-given-this-token',
   'CreateApplicationInput.redirectUris': ({ marker, next }) => [`https://app.example.test/${marker}/${next()}`],
   'UpdateApplicationInput.redirectUris': ({ marker, next }) => [`https://app.example.test/${marker}/${next()}`],
+  // nobody is there, and nothing is sent
+  '*.url': ({ marker, next }) => `https://hooks.example.test/${marker}/${next()}`,
+  '*.eventTypes': () => ['secret.expiring'],
+  'CreateWebhookInput.headersRef': () => absent,
+  'UpdateWebhookInput.headersRef': () => absent,
+  'CreateWebhookInput.isEnabled': () => true,
+  'UpdateWebhookInput.isEnabled': () => true,
   'CreateApiTokenInput.scopes': () => ['read'],
   'CreateApiTokenInput.permissions': () => ['workspace:read'],
   'CreateApiTokenInput.workspaceIds': ({ ids }) => [ids.workspace_id],

@@ -13,8 +13,16 @@ export interface Snapshot {
 /** Rows that came, and rows that went; one that was changed did both. */
 export type Changed = Record<string, { gone: Row[]; written: Row[] }>;
 
-/** Columns that tell nothing of what was done: where a row stands in the outbox, and how long it took. */
-const unspoken: Record<string, readonly string[]> = { events: ['seq', 'xid'], activity: ['duration_ms', 'xid'] };
+/**
+ * Columns that tell nothing of what was done: where a row stands in the outbox, how long it took, and what webhooks come
+ * to by themselves.
+ */
+const unspoken: Record<string, readonly string[]> = {
+  events: ['seq', 'xid'],
+  activity: ['duration_ms', 'xid'],
+  webhooks: ['position_xid', 'position_seq', 'failing_since'],
+  webhook_deliveries: ['status', 'tries', 'attempts', 'due_at', 'finished_at', 'place'],
+};
 
 /** Counters are spread over slots at random. */
 const summed: Record<string, string> = {
@@ -92,6 +100,7 @@ const RANDOM: readonly [RegExp, string][] = [
   [/"(pat|app|rft)_[0-9A-Za-z]{8}"/g, '"$1 <prefix>"'],
   [/\b(?:aps|scim)_[\w-]{43}(?![\w-])/g, '<secret>'],
   [/"scim_[\w-]{5}"/g, '"scim <prefix>"'],
+  [/\bwhsec_[A-Za-z0-9+/]{43}=/g, 'whsec <secret>'],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '<access token>'],
   [/\$argon2[^"]*/g, '<password hash>'],
   [/"[0-9a-f]{64}"/g, '"<hash>"'],

@@ -117,6 +117,9 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     ids.organization_recipe_version_id = await versionOf(app, ids.organization_recipe_id!);
     await makeId(app, world, 'application_id');
     ids.application_grant_id = await grantIn(app, world);
+    // no route makes a delivery of an event
+    await makeId(app, world, 'webhook_id');
+    ids.webhook_delivery_id = await deliveryOf(app, world);
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));
@@ -319,6 +322,25 @@ async function versionOf(app: TestApp, organizationRecipeId: string): Promise<st
 /** What the owner has granted to the application of the world. */
 export const grantIn = (app: TestApp, { ids, accounts }: World): Promise<string> =>
   makeGrant(app, { orgId: ids.org_id!, applicationId: ids.application_id!, userId: accounts.owner.userId });
+/** Something that was sent to the webhook of a world. */
+export async function deliveryOf(app: TestApp, { ids, marker }: World): Promise<string> {
+  const { id } = await app.database.prisma.webhookDelivery.create({
+    data: {
+      id: newId('webhook_delivery'),
+      orgId: ids.org_id!,
+      webhookId: ids.webhook_id!,
+      eventId: newId('event'),
+      eventType: 'secret.expiring',
+      resourceType: 'secret',
+      resourceId: ids.secret_id!,
+      body: JSON.stringify({ workspace_id: null, data: { of: marker } }),
+      status: 'delivered',
+      tries: 1,
+      finishedAt: new Date(),
+    },
+  });
+  return id;
+}
 
 /** A test sign-in that waits for its provider. */
 async function startedTest(app: TestApp, { ids, accounts }: World): Promise<string> {

@@ -54,6 +54,7 @@ export async function seed(
   if (tables.has('tool_instances')) await seedConnections(ann, org, ids);
   if (tables.has('augmentations')) await seedPipelines(ann, org, ids, tables);
   if (tables.has('organization_recipes')) await seedRecipes(ann, org, ids);
+  if (tables.has('webhooks')) await seedWebhooks(ann, org, ids);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
   // before what ann is told
   if (tables.has('notification_schedules'))
@@ -280,6 +281,13 @@ async function seedTools(ann: Client, org: string, ids: Json): Promise<void> {
   await ann.must('PUT', `${org}/tools/${String(ids.tool_id)}`, {
     config_schema: [...config_schema, { name: 'queue' }],
   });
+}
+
+/** One whose test finds nobody. */
+async function seedWebhooks(ann: Client, org: string, ids: Json): Promise<void> {
+  const hook = { name: 'Hook', url: 'https://hooks.example.test/in', event_types: ['secret.destroyed'] };
+  ids.webhook_id = text((await ann.post(`${org}/webhooks`, hook)).webhook as Json, 'webhook_id');
+  await ann.post(`${org}/webhooks/${String(ids.webhook_id)}/test`);
 }
 
 /** What the seed has sealed for a tool instance and for its connection. */

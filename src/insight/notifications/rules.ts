@@ -337,6 +337,26 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
     },
   ],
   [
+    'webhook.disabled',
+    {
+      to: 'organization administrators',
+      category: 'system',
+      source: 'system',
+      isMailed: true,
+      tone: ['action_required', 'high'],
+      title: () => 'A webhook was disabled',
+      message: ({ facts, data }) =>
+        `The webhook ${quoted(facts.name)} of '${named.organization}' was disabled: ` +
+        (data?.reason === 'failing'
+          ? 'nothing could be delivered for five days. Mend its receiver, and enable it: it goes on where it was.'
+          : 'the user whom it acts for no longer has access. The administrator who enables it takes that place.'),
+      link: (of) => [`/v1/orgs/${of.orgId}/webhooks/${of.resourceId}`, 'Open webhook'],
+      page: 'webhook',
+      holds: `exists (select from webhooks w where w.id = ${RESOURCE} and not w.is_enabled
+        and w.disabled_reason is not null)`,
+    },
+  ],
+  [
     'model.updated',
     {
       to: 'organization administrators',

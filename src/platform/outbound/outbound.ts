@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import { activeSpan, type TraceSpan, within } from '../../kernel/spans.ts';
 import type { Logger } from '../logger.ts';
@@ -99,6 +100,22 @@ export class Outbound {
   /** How many calls wait until others have ended. */
   get waiting(): number {
     return this.#slots.waiting;
+  }
+
+  /**
+   * Why no call to a URL could be made, as far as the URL itself says so: what its name means is found for each call.
+   * `null` if a call may be tried.
+   */
+  refusalOf(url: string): OutboundError | null {
+    try {
+      const target = targetOf(parseUrl(url));
+      if (isIP(target.host) !== 0) this.#rules.check(target, [target.host]);
+      else if (!this.#rules.lists(target) && !this.#rules.opensRanges) this.#rules.checkPublic(target);
+      return null;
+    } catch (error) {
+      if (error instanceof OutboundError) return error;
+      throw error;
+    }
   }
 
   /**

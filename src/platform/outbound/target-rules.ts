@@ -44,9 +44,24 @@ export class TargetRules {
     const others = addresses.filter((address) => !this.#opens(target, address));
     if (!others.every(isPublic)) throw new OutboundError('blocked_address');
     if (others.length === 0) return true;
+    this.checkPublic(target);
+    return false;
+  }
+
+  /**
+   * Checks what holds for all targets that the operator does not open, whatever their addresses are. A name may have
+   * addresses that are opened by their range, so only a call knows of those.
+   * @throws OutboundError blocked_address, insecure_url or blocked_port
+   */
+  checkPublic(target: OutboundTarget): void {
+    if (NEVER_NAMES.has(target.host)) throw new OutboundError('blocked_address');
     if (!target.isSecure) throw new OutboundError('insecure_url');
     if (!PUBLIC_PORTS.has(target.port)) throw new OutboundError('blocked_port');
-    return false;
+  }
+
+  /** Whether the operator opens some range of addresses, which a name may lead to. */
+  get opensRanges(): boolean {
+    return this.#ranges.length > 0;
   }
 
   /** Whether the operator opens an address to the target, with every IPv4 address in it that is not public anyway. */

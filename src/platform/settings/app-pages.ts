@@ -14,6 +14,7 @@ const placeholders = {
   provider_account: ['org_id', 'provider_account_id'],
   models: ['org_id', 'logical_model_id'],
   identity_provider: ['org_id', 'identity_provider_id'],
+  webhook: ['org_id', 'webhook_id'],
   account: [],
 } as const satisfies Record<string, readonly string[]>;
 
@@ -36,6 +37,7 @@ const defaults: AppPages = {
   provider_account: '/orgs/{org_id}/provider-accounts/{provider_account_id}',
   models: '/orgs/{org_id}/models',
   identity_provider: '/orgs/{org_id}/identity-providers/{identity_provider_id}',
+  webhook: '/orgs/{org_id}/webhooks/{webhook_id}',
   account: '/account',
 };
 

@@ -7,11 +7,11 @@ import { attempt, newDataKey, openValue, type SecretValue, sealValue, unwrapKey,
 import { lockRootKey } from './root-key-lock.ts';
 
 /** What a credential belongs to, and goes with. */
-export type CredentialOwner = { toolInstanceId: string } | { connectionId: string };
+export type CredentialOwner = { toolInstanceId: string } | { connectionId: string } | { webhookId: string };
 
 /**
- * What tool instances and connections keep secret, such as the tokens of a provider: one sealed object each. They are
- * no secrets of the users: nobody lists, reveals or refers to them (docs/decisions/0012).
+ * What tool instances, connections and webhooks keep secret, such as the tokens of a provider: one sealed object each.
+ * They are no secrets of the users: nobody lists, reveals or refers to them (docs/decisions/0012).
  */
 export class Credentials {
   readonly #rootKeys: RootKeys;

@@ -6,6 +6,7 @@ import { recipeCases } from './recipes.cases.ts';
 import { resourceCases } from './resources.cases.ts';
 import { runCases } from './runs.cases.ts';
 import { signInCases } from './sign-in.cases.ts';
+import { webhookCases } from './webhooks.cases.ts';
 
 /** THE place to add what a new field of an input does, in the file of its subject. */
 export const inputCases: Readonly<Record<string, InputCase>> = {
@@ -16,4 +17,5 @@ export const inputCases: Readonly<Record<string, InputCase>> = {
   ...resourceCases,
   ...runCases,
   ...signInCases,
+  ...webhookCases,
 };

@@ -1,0 +1,77 @@
+import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
+
+/** Seconds between two tries: eight tries take almost a day. */
+const WAITS = [5, 300, 1_800, 7_200, 18_000, 21_600, 36_000];
+/** Tries of a delivery. */
+export const MAX_TRIES = WAITS.length + 1;
+/** No receiver puts a try off for longer. */
+const MAX_RETRY_AFTER = 21_600;
+/** No try is later than this after the first one could be made. */
+const MAX_AGE_SECONDS = 86_400;
+/** What the log keeps of an answer. */
+const KEPT_ANSWER = 1_024;
+
+/** An attempt as the row of its delivery keeps it. */
+export interface StoredAttempt {
+  /** When it began, in ISO 8601. */
+  at: string;
+  status_code: number | null;
+  /** The code of the outbound error, or `headers`; `null` for an answer. */
+  error: string | null;
+  duration_ms: number;
+  answer: string | null;
+}
+
+/** How an attempt ended. */
+export interface AttemptResult {
+  attempt: StoredAttempt;
+  isDelivered: boolean;
+  /** Seconds that the receiver asks to wait; `null` if it does not say. */
+  retryAfter: number | null;
+}
+
+/** The beginning of an answer. A receiver may send back what it was sent: values that are secret are taken out. */
+export function excerptOf(answer: OutboundResponse, secrets: readonly string[]): string {
+  // longer than what is kept, so that a secret at its end is still whole; control characters fit no column and no log
+  const longest = Math.max(0, ...secrets.map(({ length }) => length));
+  const start = answer.body
+    .subarray(0, 4 * (KEPT_ANSWER + longest))
+    .toString('utf8')
+    .slice(0, KEPT_ANSWER + longest);
+  const known = secrets.filter((secret) => secret !== '').toSorted((a, b) => b.length - a.length);
+  const masked = known.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), start);
+  return masked
+    .slice(0, KEPT_ANSWER)
+    .replaceAll(/(?![\t\n])\p{Cc}/gu, '\uFFFD')
+    .toWellFormed();
+}
+
+/** The seconds of a `Retry-After`: a number, or a date. */
+export function retryAfterOf(header: string | null, now = Date.now()): number | null {
+  if (header === null) return null;
+  const text = header.trim();
+  const date = text.endsWith(' GMT') ? Date.parse(text) : Number.NaN;
+  const seconds = /^\d{1,9}$/.test(text) ? Number(text) : Math.ceil((date - now) / 1_000);
+  return Number.isFinite(seconds) ? Math.min(MAX_RETRY_AFTER, Math.max(0, seconds)) : null;
+}
+
+interface Tried {
+  /** Tries before this one. */
+  tries: number;
+  maxTries: number;
+  queuedAt: Date;
+}
+
+/**
+ * Seconds until the next try of a delivery that failed; `null` if this was the last one.
+ */
+export function waitAfter(
+  { tries, maxTries, queuedAt }: Tried,
+  retryAfter: number | null,
+  now = Date.now(),
+): number | null {
+  if (tries + 1 >= maxTries) return null;
+  const wait = Math.max(WAITS[Math.min(tries, WAITS.length - 1)]!, retryAfter ?? 0);
+  const left = MAX_AGE_SECONDS - (now - queuedAt.getTime()) / 1_000;
+  return left <= 0 ? null : Math.min(wait, left);
+}

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { SendSlots, type SlotOwner } from '../../../src/live/webhooks/send-slots.ts';
+import { excerptOf, MAX_TRIES, retryAfterOf, waitAfter } from '../../../src/live/webhooks/webhook-attempts.ts';
+import { OutboundResponse } from '../../../src/platform/outbound/outbound-response.ts';
+
+const answer = (text: string) =>
+  new OutboundResponse({ status: 200, headers: new Headers(), body: Buffer.from(text), url: 'https://a.example/' });
+
+test('an excerpt has no secret, not even one that its end cuts, and nothing that a column cannot hold', () => {
+  const secret = 'a-secret-value';
+  expect(excerptOf(answer(`${secret} and ${secret}`), [secret])).toBe('[redacted] and [redacted]');
+  const cut = excerptOf(answer('x'.repeat(1_020) + secret), [secret]);
+  expect(cut).toBe(`${'x'.repeat(1_020)}[red`);
+  // of two, one in the other
+  expect(excerptOf(answer('abcdef'), ['abc', 'abcdef'])).toBe('[redacted]');
+  expect(excerptOf(answer('a\u0000b\u001b[31m\nc\ud83d'), [''])).toBe('a\uFFFDb\uFFFD[31m\nc\uFFFD');
+  expect(excerptOf(answer('é'.repeat(5_000)), [])).toBe('é'.repeat(1_024));
+});
+
+test('honours Retry-After, up to six hours', () => {
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  const of = (header: string | null) => retryAfterOf(header, now);
+  expect([of(null), of(''), of('soon'), of('-1'), of('1e3')]).toEqual([null, null, null, null, null]);
+  expect([of('0'), of('90'), of('999999999')]).toEqual([0, 90, 21_600]);
+  expect([of('Thu, 01 Jan 2026 00:01:00 GMT'), of('Wed, 31 Dec 2025 00:00:00 GMT')]).toEqual([60, 0]);
+});
+
+test('eight tries in a day, none of them later', () => {
+  const queuedAt = new Date('2026-01-01T00:00:00Z');
+  let now = queuedAt.getTime();
+  const waits: (number | null)[] = [];
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const wait = waitAfter({ tries, maxTries: MAX_TRIES, queuedAt }, null, now);
+    waits.push(wait);
+    now += (wait ?? 0) * 1_000;
+  }
+  expect(waits).toEqual([5, 300, 1_800, 7_200, 18_000, 21_600, 36_000, null]);
+  expect(now - queuedAt.getTime()).toBeLessThan(86_400_000);
+  const first = { tries: 0, maxTries: MAX_TRIES, queuedAt };
+  expect(waitAfter(first, 60, queuedAt.getTime())).toBe(60);
+  expect(waitAfter(first, 21_600, queuedAt.getTime() + 80_000_000)).toBe(6_400);
+  expect(waitAfter(first, null, queuedAt.getTime() + 86_400_000)).toBeNull();
+  expect(waitAfter({ ...first, maxTries: 1 }, null, queuedAt.getTime())).toBeNull();
+});
+
+test('slow receivers have half of the room, an organization a third, and who waits has the next turn', () => {
+  const slots = new SendSlots();
+  const stepped: string[] = [];
+  const owner = (orgId: string, isSlow = false): SlotOwner => ({
+    orgId,
+    isSlow,
+    isFailing: false,
+    step: () => stepped.push(orgId),
+  });
+  const releases = [];
+  for (let n = 0; n < 60; n++) releases.push(slots.take(owner(`slow ${n}`, true)));
+  expect(releases.filter(Boolean)).toHaveLength(48);
+  const own = [];
+  for (let n = 0; n < 40; n++) own.push(slots.take(owner('one')));
+  expect(own.filter(Boolean)).toHaveLength(32);
+  expect(slots.take(owner('other'))).not.toBeNull();
+  stepped.length = 0;
+  releases[0]!();
+  // the first that waited, and all that may have found room: each tries once
+  expect(stepped.slice(0, 2)).toEqual(['slow 48', 'slow 49']);
+});
