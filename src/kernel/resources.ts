@@ -271,8 +271,8 @@ export const resources = {
   tool: {
     prefix: 'tool',
     in: 'organization',
-    may: { read: 'viewer', create: 'admin', update: 'admin' },
-    events: ['created', 'updated'],
+    may: { read: 'viewer', create: 'admin', update: 'admin', delete: 'admin' },
+    events: editable,
   },
   tool_instance: {
     prefix: 'ti',

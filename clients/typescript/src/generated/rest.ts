@@ -838,7 +838,11 @@ export interface paths {
          */
         put: operations["UpdateTool"];
         post?: never;
-        delete?: never;
+        /**
+         * Deletes a tool of the organization
+         * @description Deletes a tool of the organization. Its slug is free again. While tool instances use the tool, it fails with `RESOURCE_CONFLICT`, `in_use`. A built-in tool cannot be deleted.
+         */
+        delete: operations["DeleteTool"];
         options?: never;
         head?: never;
         patch?: never;
@@ -3963,7 +3967,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{instance_id}/token": {
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/token": {
         parameters: {
             query?: never;
             header?: never;
@@ -3973,8 +3977,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Shows the credential of the connection of a tool instance for the workspace
-         * @description Shows the credential of the connection of a tool instance for the workspace. An access token that ends within five minutes is refreshed first. The permission is part of no read or write scope: a token must name it. Each time is recorded before the credential leaves. At most 120 times a minute for each user.
+         * The path variable is named as in the spec's deletion of the connection
+         * @description The path variable is named as in the spec's deletion of the connection.
          */
         post: operations["IssueWorkspaceConnectionToken"];
         delete?: never;
@@ -5779,7 +5783,7 @@ export interface components {
             /** @description Free text. */
             version?: string;
             /**
-             * @description The status can change between `active` and `beta`, then to `deprecated`, then to `disabled`. A disabled tool gets no new instances.
+             * @description The status can change between `active` and `beta`, then to `deprecated`. Any status can change to `disabled` and back. A disabled tool gets no new instances, and its instances do not run.
              * @enum {string}
              */
             status?: "active" | "beta" | "deprecated" | "disabled";
@@ -12906,6 +12910,51 @@ export interface operations {
             409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    DeleteTool: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description One or more `ETag` values of earlier answers, or `*`. Nothing changes unless one of them matches. */
+                "if-match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The tool. */
+                tool_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success without a body. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
@@ -25730,7 +25779,7 @@ export interface operations {
                 /** @description The workspace. */
                 workspace_id: string;
                 /** @description The tool instance. */
-                instance_id: string;
+                tool_instance_id: string;
             };
             cookie?: never;
         };
