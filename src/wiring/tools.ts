@@ -34,7 +34,7 @@ export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound
   const refresh = new ConnectionRefresh({ sql, changes, credentials, vault, provider, onFault });
   const refusals = new ConnectionRefusals({ sql, changes, credentials });
   const connections = new ConnectionCredentials({ sql, credentials, refresh, refusals });
-  const confirmations = new Confirmations(sql, sealFor('tool confirmation'));
+  const confirmations = new Confirmations(sealFor('tool confirmation'));
   const limits = new ActionLimits(deps.budgets);
   const toolInstances = new ToolInstanceService({
     ...deps,

@@ -121,7 +121,8 @@ export class ConnectionCredentials {
     if (after?.secret === credential.secret) {
       const { status, lastError } = after.found;
       if (status === 'needs_reauth') throw new ConnectionUnusable(status, lastError);
-      return this.#told(use, credential, answer);
+      // it may be in trouble, or have refreshed it a moment ago: that says nothing of the connection
+      return answer;
     }
     const renewed = await this.credentialFor(use);
     return renewed ? this.#told(use, renewed, await call(renewed)) : answer;
@@ -136,7 +137,7 @@ export class ConnectionCredentials {
     const { refusals } = this.#deps;
     const isAccepted = answer.status >= 200 && answer.status < 300;
     if (answer.status === 401) await refusals.refused({ orgId, ...credential });
-    else if (isAccepted && credential.status === 'needs_reauth') await refusals.accepted({ orgId, ...credential });
+    else if (isAccepted && isRefused(credential)) await refusals.accepted({ orgId, ...credential });
     return answer;
   }
 
@@ -158,6 +159,8 @@ export class ConnectionCredentials {
 
 const isLiving = ({ expiresAt }: StoredConnection, ms = LOOK_AHEAD_MS): boolean =>
   expiresAt === null || expiresAt.getTime() > Date.now() + ms;
+
+const isRefused = ({ status }: UsableCredential): boolean => status === 'needs_reauth' || status === 'error';
 
 const usable = ({ found, secret }: { found: StoredConnection; secret: string }): UsableCredential => ({
   connectionId: found.id,

@@ -31,15 +31,20 @@ export class ConnectionRefusals {
     this.#deps = deps;
   }
 
-  /** The provider answered 401, also to an access token that had just been refreshed. */
+  /** The provider answered 401 to a key, or to an access token that had just been refreshed. */
   async refused(sent: SentCredential): Promise<void> {
     await this.#change(sent, async (tx, connection) => {
-      if (connection.status === 'needs_reauth' || connection.status === 'pending') return;
-      const what = sent.authType === 'api_key' ? 'API key' : 'access token';
-      const lastError = `The provider answered 401: it does not accept the ${what}.`;
-      const status = 'needs_reauth';
+      if (connection.status !== 'connected') return;
+      const isKey = sent.authType === 'api_key';
+      const lastError = `The provider answered 401: it does not accept the ${isKey ? 'API key' : 'access token'}.`;
+      // the authorization server still vouches for a token: nobody can do more about that than the provider
+      const status = isKey ? 'needs_reauth' : 'error';
       tx.update('connections', { id: connection.id }, { status, lastError });
       showInInstance(tx, connection, status);
+      if (!isKey) {
+        emitChange(tx, 'updated', 'connection', connection, { status });
+        return;
+      }
       const target = await findTarget(tx, connection.orgId, connection.toolInstanceId);
       if (!target) return;
       emitChange(
@@ -60,7 +65,7 @@ export class ConnectionRefusals {
   /** The provider accepted a credential that it had refused. */
   async accepted(sent: SentCredential): Promise<void> {
     await this.#change(sent, async (tx, connection) => {
-      if (connection.status !== 'needs_reauth') return;
+      if (connection.status !== 'needs_reauth' && connection.status !== 'error') return;
       const status = 'connected';
       tx.update('connections', { id: connection.id }, { status, lastError: null });
       showInInstance(tx, connection, status);

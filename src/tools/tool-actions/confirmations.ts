@@ -1,6 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
 import { randomToken, tokenHash } from '../../access/random-token.ts';
-import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { invalidInput } from '../../kernel/errors.ts';
@@ -32,11 +31,9 @@ export interface IssuedConfirmation {
  */
 export class Confirmations implements Owner {
   readonly retention = [`delete from tool_confirmations where expires_at < now() - interval '1 day'`];
-  readonly #sql: Sql;
   readonly #seal: Seal;
 
-  constructor(sql: Sql, seal: Seal) {
-    this.#sql = sql;
+  constructor(seal: Seal) {
     this.#seal = seal;
   }
 
@@ -58,20 +55,20 @@ export class Confirmations implements Owner {
   }
 
   /**
-   * Uses up a confirmation. The first try of its caller ends it, whether or not the call is the same.
-   * @throws InputError, the same for one that is unknown, used, expired, somebody else's or for another call
+   * Uses up a confirmation. The first try of its caller ends it, whether or not the call is the same: commit it.
+   * @returns whether it is for this call. It is not if it is unknown, used, expired, or somebody else's
    */
   async consume(
+    tx: Tx,
     token: string,
     { orgId, toolInstanceId, userId, tokenId }: ConfirmationOf,
     call: unknown,
-  ): Promise<void> {
-    const { text, values } = statement`
+  ): Promise<boolean> {
+    const [found] = await tx.query<{ digest: string; isOpen: boolean }>(statement`
       delete from tool_confirmations where hash = ${tokenHash(token)} and org_id = ${orgId}
         and tool_instance_id = ${toolInstanceId} and user_id = ${userId} and token_id is not distinct from ${tokenId}
-      returning digest, expires_at > now() as "isOpen"`;
-    const [found] = await this.#sql.change<{ digest: string; isOpen: boolean }>(text, values);
-    if (!found?.isOpen || !isSame(found.digest, this.#digest(call))) throw unconfirmed();
+      returning digest, expires_at > now() as "isOpen"`);
+    return found?.isOpen === true && isSame(found.digest, this.#digest(call));
   }
 
   /** Arguments may be secret, so a plain hash of them could be guessed. */
@@ -83,7 +80,8 @@ export class Confirmations implements Owner {
 const isSame = (a: string, b: string): boolean =>
   a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 
-const unconfirmed = () =>
+/** The same for whatever is wrong with a confirmation. */
+export const unconfirmed = () =>
   invalidInput(
     ['input', 'confirmation'],
     'the confirmation is unknown, was used, has expired or is for another call: ask for a new one',

@@ -20,7 +20,7 @@ import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
 import { checkedArguments, PARAMETERS } from './action-arguments.ts';
 import { type ActionCalls, type CallEnd, type CalledAction, demandKept, mendable } from './action-calls.ts';
 import type { ActionLimits } from './action-limits.ts';
-import type { Confirmations, IssuedConfirmation } from './confirmations.ts';
+import { type Confirmations, type IssuedConfirmation, unconfirmed } from './confirmations.ts';
 import { MASK, Redactor, textsIn } from './redactor.ts';
 import { hiddenValues, type ShownRequest, shownRequest } from './shown-request.ts';
 
@@ -84,8 +84,8 @@ export class ToolActions {
     if (prepared.action.requires_confirmation === true) {
       const call = await this.#callToConfirm(prepared);
       if (!input.confirmation) return this.#asking(prepared, call);
-      await this.#deps.confirmations.consume(input.confirmation, confirmerOf(prepared), call.digested);
-    }
+      await this.#begin(prepared, { token: input.confirmation, call: call.digested });
+    } else await this.#begin(prepared, null);
     const end = await mendable(prepared.instance, () => this.#deps.calls.make(caller, prepared));
     await this.#record(prepared, end);
     return { ...this.#about(prepared), ...end };
@@ -112,6 +112,21 @@ export class ToolActions {
       credentials: placedSecrets(tool, secrets),
     };
     return { caller, instance, tool, action, namespaceId, parts };
+  }
+
+  /**
+   * From here on the call may have been made: neither its confirmation nor its `Idempotency-Key` makes it again, even
+   * if the process ends before the provider has answered.
+   */
+  async #begin(prepared: Prepared, confirmed: { token: string; call: unknown } | null): Promise<void> {
+    const { changes, confirmations } = this.#deps;
+    const { caller } = prepared;
+    if (!confirmed && !caller.request.idempotencyId) return;
+    const isConfirmed = await changes.run(
+      caller,
+      async (tx) => !confirmed || confirmations.consume(tx, confirmed.token, confirmerOf(prepared), confirmed.call),
+    );
+    if (!isConfirmed) throw unconfirmed();
   }
 
   /** The answer to a dry run. */

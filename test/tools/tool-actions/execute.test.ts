@@ -435,6 +435,30 @@ describe('an action that needs confirmation', () => {
   });
 });
 
+test('a key of an idempotent request is used up before the provider is called, and repeats the answer', async () => {
+  const instance = await instanceWith({ method: 'POST' });
+  const marks: unknown[] = [];
+  answers = [
+    async (_request, response) => {
+      const { rows } = await app.database.pool.query('select committed_at is not null as marked from idempotency_keys');
+      marks.push(...rows);
+      response.end('{}');
+    },
+  ];
+  const again = () =>
+    app.server.inject({
+      method: 'POST',
+      url: urlOf(instance),
+      headers: { ...ann.headers, 'idempotency-key': 'once' },
+      payload: { action: 'run' },
+    });
+  const [first, second] = [await again(), await again()];
+  expect(first.json()).toMatchObject({ success: true, code: 'ok' });
+  expect([second.headers['idempotent-replayed'], second.body]).toEqual(['true', first.body]);
+  expect(marks).toEqual([{ marked: true }]);
+  expect(target.requests).toHaveLength(1);
+});
+
 test('a dry run shows the request with masks and sends nothing, also of an inactive instance', async () => {
   const instance = await instanceWith(
     { method: 'POST', url_template: '{{hook}}/x', body_template: 'text {{word}}', parameters: [{ name: 'word' }] },
