@@ -6,6 +6,7 @@ import { startOAuthServer } from './oauth-server.ts';
 import { operationAt } from './operations.ts';
 import { platformAdmin, register, signIn } from './person.ts';
 import { expectOk, type Parts } from './requests.ts';
+import { startTarget } from './target-server.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
 import { findKey, makeOne, type World } from './world.ts';
 
@@ -166,9 +167,9 @@ export const prepared: Record<string, Prepare> = {
     );
   },
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/test': async (app, world, parts) => {
-    const server = keepOpen(await startOAuthServer());
-    // whatever it answers, the call is counted
-    const actions = [{ name: 'ping', method: 'GET', url_template: server.url, is_read_only: true }];
+    const server = keepOpen(await startTarget((_request, response) => response.end('{}')));
+    const url_template = `http://127.0.0.1:${server.port}/`;
+    const actions = [{ name: 'ping', method: 'GET', url_template, is_read_only: true }];
     await app.database.pool.query(
       'update tools set action_schemas = $2 where id = (select tool_id from tool_instances where id = $1)',
       [world.ids.instance_id, JSON.stringify(actions)],

@@ -51,7 +51,7 @@ export class ConnectionTokens {
    * `instance_inactive`, `tool_disabled`, `needs_reauth`, `token_expired`; RATE_LIMIT_EXCEEDED
    */
   async issue(caller: Caller, place: CallPlace, instanceId: string): Promise<ConnectionToken> {
-    const { toolInstances, sql, changes } = this.#deps;
+    const { toolInstances, sql, changes, access } = this.#deps;
     const instance = await toolInstances.reads.get(noCache, place, instanceId);
     const { orgId, workspaceId } = instance;
     const namespaceId = namespaceOf(place, instance);
@@ -62,6 +62,9 @@ export class ConnectionTokens {
     const found = await this.#fresh({ orgId, toolInstanceId: instanceId, namespaceId });
     const connection = found && (await findRow(sql, 'connections', { id: found.connectionId, orgId }));
     if (!found || !connection) throw notFound('connection', instanceId);
+    // a token for a namespace may have actions run with the connection of the workspace, and not take it out
+    const { namespaceId: of } = connection;
+    await access.requireWorkspace(caller, orgId, workspaceId, 'connection:use', { namespaceId: of });
     await changes.run(caller, async (tx) => {
       tx.audit({
         action: 'reveal',

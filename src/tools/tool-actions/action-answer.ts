@@ -3,7 +3,6 @@ import { overloadOf } from '../../kernel/json-shape.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import { plainLine } from '../connections/token-answer.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
-import { withTexts } from './json-values.ts';
 import { differenceFrom } from './output-check.ts';
 import type { Redactor } from './redactor.ts';
 import { valueAt } from './result-path.ts';
@@ -92,7 +91,7 @@ function jsonResult(action: ToolAction, json: unknown, path: string, redactor: R
   const found = valueAt(json, path);
   if (found === undefined) return { ...nothing, fault: `it has nothing at '${path}'` };
   const difference = action.output_schema === undefined ? null : differenceFrom(action.output_schema, found);
-  const result = withTexts(found, (text) => redactor.clean(text));
+  const result = redactor.cleanJson(found);
   const written = JSON.stringify(result);
   const shown: Result =
     Buffer.byteLength(written) > MAX_SHOWN_BYTES

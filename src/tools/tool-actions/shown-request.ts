@@ -1,6 +1,7 @@
 import type { OutboundRequest } from '../../platform/outbound/outbound.ts';
 import { type ActionRequestParts, requestFor, UnusableAction } from '../tool-instances/action-request.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
+import { namesIn } from '../tools/placeholders.ts';
 import { parametersIn } from './action-arguments.ts';
 import { MASK, type Redactor } from './redactor.ts';
 
@@ -49,8 +50,8 @@ function masked(parts: ActionRequestParts): ActionRequestParts {
  * @throws UnusableAction if no request can be made
  */
 export function shownRequest(parts: ActionRequestParts, redactor: Redactor): ShownRequest {
-  const real = requestFor(parts);
-  const { method = 'GET', url, headers, body } = maskedRequest(parts) ?? { ...real, url: MASK };
+  requestFor(parts);
+  const { method = 'GET', url, headers, body } = maskedRequest(parts) ?? { ...withRealUrl(parts), url: MASK };
   return {
     method,
     url: redactor.clean(String(url)),
@@ -59,6 +60,19 @@ export function shownRequest(parts: ActionRequestParts, redactor: Redactor): Sho
     ),
     body: body === undefined ? null : redactor.clean(String(body)).slice(0, MAX_BODY),
   };
+}
+
+/** The same with what the address is made of as it is: without it there would be no request. */
+function withRealUrl(parts: ActionRequestParts): OutboundRequest {
+  const template = typeof parts.action.url_template === 'string' ? parts.action.url_template : '';
+  const hidden = masked(parts);
+  const real = (values: Readonly<Record<string, unknown>>) =>
+    Object.fromEntries(namesIn(template).flatMap((name) => (Object.hasOwn(values, name) ? [[name, values[name]]] : [])));
+  return requestFor({
+    ...hidden,
+    parameters: { ...hidden.parameters, ...real(parts.parameters) },
+    secrets: { ...hidden.secrets, ...real(parts.secrets) },
+  });
 }
 
 function maskedRequest(parts: ActionRequestParts): OutboundRequest | null {

@@ -103,6 +103,31 @@ test('nobody gets it without the permission, which neither read nor write scopes
   expect(records.filter(({ success }) => success)).toHaveLength(2);
 });
 
+test('a token for a namespace gets the connection of the namespace, and not that of the workspace', async () => {
+  const { id } = await connectedOne();
+  const { body: namespace } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, {
+    name: 'Theirs',
+    slug: 'theirs',
+  });
+  const home = `${ann.home}/namespaces/${namespace.namespace_id}/connections`;
+  const { headers } = await issueToken(app, ann, {
+    permissions: ['connection:use'],
+    namespace_ids: [namespace.namespace_id],
+  });
+  const byToken = async (url: string) => (await app.server.inject({ method: 'POST', url, headers })).statusCode;
+  expect([await byToken(urlOf(id)), await byToken(`${home}/${id}/token`)]).toEqual([403, 403]);
+  // whoever is not confined to it may
+  expect((await ann.call('POST', `${home}/${id}/token`)).status).toBe(200);
+  await ann.call('POST', home, { tool_instance_id: id, api_key: 'key-of-namespace' });
+  expect(await byToken(`${home}/${id}/token`)).toBe(200);
+  expect((await ann.call<Json>('POST', `${home}/${id}/token`)).body).toMatchObject({
+    access_token: 'key-of-namespace',
+    auth_type: 'api_key',
+    token_type: null,
+    expires_at: null,
+  });
+});
+
 test('there is none without a connection, of an inactive instance, or after the provider ended it', async () => {
   const unconnected = await makeInstanceAt(server, ann);
   expect(await taken(unconnected)).toMatchObject({ status: 404, body: { details: { resource_type: 'connection' } } });

@@ -267,8 +267,13 @@ describe('answers', () => {
         expect(shown).not.toContain(JSON.stringify(text).slice(1, -1));
       expect(shown).not.toContain('live');
     }
-    const { url } = { url: target.requests[0]!.path };
-    expect(new URL(url, 'http://target').searchParams.get('key')).toBe(`Key ${SECRET}`);
+    // too many to look for: then no text is shown
+    const many = await instanceWith({ parameters: [{ name: 'pins', type: 'array', sensitive: true }] });
+    const pins = Array.from({ length: 40 }, (_, at) => `secret ${at}`);
+    answers = [reply(200, '{"a":"secret 39"}')];
+    expect((await run(many, { parameters: { pins } })).result).toEqual({ '********': '********' });
+    const { path } = target.requests[0]!;
+    expect(new URL(path, 'http://target').searchParams.get('key')).toBe(`Key ${SECRET}`);
   });
 });
 
