@@ -35,8 +35,8 @@ const BATCH = 200;
 const AT_ONCE = 16;
 
 /**
- * Why a connection is refreshed. `due`: its time has come; `expired`: somebody needs it; `kept`: somebody takes it along;
- * `refused`: by a provider.
+ * Why a connection is refreshed. `due`: its time has come; `expired`: somebody needs it; `kept`: somebody takes it
+ * along; `refused`: by a provider.
  */
 export type RefreshReason = 'due' | 'expired' | 'kept' | 'refused';
 

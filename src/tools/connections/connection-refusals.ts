@@ -13,7 +13,7 @@ import { findTarget } from './connection-target.ts';
 import { credentialIn } from './stored-credential.ts';
 
 /** A credential that was sent, and the connection that it is of. */
-interface SentCredential {
+interface KnownCredential {
   orgId: string;
   connectionId: string;
   authType: AuthType;
@@ -32,7 +32,7 @@ export class ConnectionRefusals {
   }
 
   /** The provider answered 401 to a key, or to an access token that had just been refreshed. */
-  async refused(sent: SentCredential): Promise<void> {
+  async refused(sent: KnownCredential): Promise<void> {
     await this.#change(sent, async (tx, connection) => {
       if (connection.status !== 'connected') return;
       const isKey = sent.authType === 'api_key';
@@ -63,7 +63,7 @@ export class ConnectionRefusals {
   }
 
   /** The provider accepted a credential that it had refused. */
-  async accepted(sent: SentCredential): Promise<void> {
+  async accepted(sent: KnownCredential): Promise<void> {
     await this.#change(sent, async (tx, connection) => {
       if (connection.status !== 'needs_reauth' && connection.status !== 'error') return;
       const status = 'connected';
@@ -75,7 +75,7 @@ export class ConnectionRefusals {
 
   /** Changes a connection, unless its credential was replaced since it was sent. */
   async #change(
-    { orgId, connectionId, secret }: SentCredential,
+    { orgId, connectionId, secret }: KnownCredential,
     work: (tx: Tx, connection: Connection) => Promise<void>,
   ): Promise<void> {
     const { sql, changes, credentials } = this.#deps;

@@ -33,17 +33,29 @@ export interface ShownAnswer {
 }
 
 /** Headers that matter to whoever reads an answer; cookies and the like are the provider's and the service's. */
-const HEADER =
-  /^(?:content-(?:type|language|range)|date|etag|last-modified|link|location|retry-after|x-request-id|x-total-count|(?:x-)?ratelimit-[a-z-]+)$/;
+const HEADERS: ReadonlySet<string> = new Set([
+  'content-language',
+  'content-range',
+  'content-type',
+  'date',
+  'etag',
+  'last-modified',
+  'link',
+  'location',
+  'retry-after',
+  'x-request-id',
+  'x-total-count',
+]);
+const RATE_LIMIT_HEADER = /^(?:x-)?ratelimit-[a-z-]+$/;
 
 const headersOf = (headers: Headers, redactor: Redactor): Record<string, string> =>
   Object.fromEntries(
     [...headers]
-      .filter(([name]) => HEADER.test(name))
+      .filter(([name]) => HEADERS.has(name) || RATE_LIMIT_HEADER.test(name))
       .map(([name, value]) => [name, redactor.clean(value).slice(0, MAX_HEADER)]),
   );
 
-type Result = Pick<ShownAnswer, 'format' | 'result' | 'truncated' | 'fault'>;
+type ResultPart = Pick<ShownAnswer, 'format' | 'result' | 'truncated' | 'fault'>;
 
 /** What is shown of an answer. Secrets are removed before anything is cut: half a secret is one, too. */
 export function shownAnswer(action: ToolAction, answer: OutboundResponse, redactor: Redactor): ShownAnswer {
@@ -58,9 +70,9 @@ export function shownAnswer(action: ToolAction, answer: OutboundResponse, redact
   return { ...common, ...nothing, excerpt: text === '' ? null : text };
 }
 
-const nothing: Result = { format: 'none', result: null, truncated: false, fault: null };
+const nothing: ResultPart = { format: 'none', result: null, truncated: false, fault: null };
 
-function resultOf(action: ToolAction, answer: OutboundResponse, redactor: Redactor): Result {
+function resultOf(action: ToolAction, answer: OutboundResponse, redactor: Redactor): ResultPart {
   const { body, status } = answer;
   const path = typeof action.response_result_path === 'string' ? action.response_result_path : '';
   const type = (action.output_schema as { type?: unknown } | undefined)?.type;
@@ -87,27 +99,27 @@ function parsed(text: string): unknown {
   }
 }
 
-function jsonResult(action: ToolAction, json: unknown, path: string, redactor: Redactor): Result {
+function jsonResult(action: ToolAction, json: unknown, path: string, redactor: Redactor): ResultPart {
   const found = valueAt(json, path);
   if (found === undefined) return { ...nothing, fault: `it has nothing at '${path}'` };
   const difference = action.output_schema === undefined ? null : differenceFrom(action.output_schema, found);
   const result = redactor.cleanJson(found);
   const written = JSON.stringify(result);
-  const shown: Result =
+  const shown: ResultPart =
     Buffer.byteLength(written) > MAX_SHOWN_BYTES
       ? { format: 'text', result: cut(written), truncated: true, fault: null }
       : { format: 'json', result, truncated: false, fault: null };
   return { ...shown, fault: difference === null ? null : redactor.clean(difference) };
 }
 
-function textResult(text: string, redactor: Redactor): Omit<Result, 'fault'> {
+function textResult(text: string, redactor: Redactor): Omit<ResultPart, 'fault'> {
   const cleaned = redactor.clean(text);
   const result = cut(cleaned);
   return { format: 'text', result, truncated: result.length < cleaned.length };
 }
 
 /** Bytes cannot be cleaned: those that have a secret are not shown. */
-function bytesResult(body: Buffer, redactor: Redactor): Omit<Result, 'fault'> {
+function bytesResult(body: Buffer, redactor: Redactor): Omit<ResultPart, 'fault'> {
   const raw = body.toString('latin1');
   if (redactor.clean(raw) !== raw) return { format: 'none', result: null, truncated: true };
   const shown = body.subarray(0, (MAX_SHOWN_BYTES / 4) * 3);

@@ -141,9 +141,9 @@ function outcomeOf({ name }: ToolRow, { fault, ...shown }: ShownAnswer) {
 /** Errors that say something to the caller; the others are the caller's fault, or bugs. */
 function failureOf(error: unknown): { code: string; message: string } {
   const outbound = OutboundError.in(error);
-  const told = outbound ?? (error instanceof ConnectionUnusable ? error : null);
-  if (!told) throw error;
-  return { code: told.code, message: told.message };
+  const known = outbound ?? (error instanceof ConnectionUnusable ? error : null);
+  if (!known) throw error;
+  return { code: known.code, message: known.message };
 }
 
 /** @throws UnusableAction for a tool that needs credentials, if the instance keeps none and has no connection */

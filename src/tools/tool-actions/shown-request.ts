@@ -66,8 +66,9 @@ export function shownRequest(parts: ActionRequestParts, redactor: Redactor): Sho
 function withRealUrl(parts: ActionRequestParts): OutboundRequest {
   const template = typeof parts.action.url_template === 'string' ? parts.action.url_template : '';
   const hidden = masked(parts);
+  const names = new Set(namesIn(template));
   const real = (values: Readonly<Record<string, unknown>>) =>
-    Object.fromEntries(namesIn(template).flatMap((name) => (Object.hasOwn(values, name) ? [[name, values[name]]] : [])));
+    Object.fromEntries(Object.entries(values).filter(([name]) => names.has(name)));
   return requestFor({
     ...hidden,
     parameters: { ...hidden.parameters, ...real(parts.parameters) },

@@ -195,7 +195,9 @@ export class ToolActions {
     };
   }
 
-  /** Counts and tells an execution. What was done stays done while the database is away: then only the record follows. */
+  /**
+   * Counts and tells an execution. What was done stays done while the database is away: then only the record follows.
+   */
   async #record(prepared: Prepared, end: CallEnd): Promise<void> {
     const { changes, activity, onFault } = this.#deps;
     const { caller, instance, action } = prepared;

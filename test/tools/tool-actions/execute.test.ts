@@ -153,12 +153,13 @@ describe('an action', () => {
     ]);
     expect(inspect([records, event], { depth: 9 })).not.toMatch(/unmistakable|no such thing/);
     const counted = await ann.ask<{ toolInstance: Json }>(
-      `{ toolInstance(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", id: "${id}") { usageCount actionCounts } }`,
+      `{ toolInstance(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", id: "${id}") {
+        usageCount actionCounts } }`,
     );
     expect(counted.data?.toolInstance).toEqual({ usageCount: 2, actionCounts: { run: { executed: 1, failed: 1 } } });
   });
 
-  test('that is unknown, or with arguments it does not accept, is refused at the place, and nothing is sent', async () => {
+  test('that is unknown, or with arguments that it does not accept, is refused at the place', async () => {
     const instance = await instanceWith({
       url_template: '{{base_url}}/{{path}}',
       parameters: [
@@ -395,7 +396,7 @@ describe('an action that needs confirmation', () => {
     expect(stored.rows).toEqual([]);
   });
 
-  test('is not confirmed for other arguments, by another caller, for another instance, too late or after a change', async () => {
+  test('is confirmed for no other arguments, caller or instance, not too late and not after a change', async () => {
     const instance = await keyed(drop);
     const other = await keyed(drop);
     const bob = await colleague(app, ann, 'admin');

@@ -257,7 +257,7 @@ describe('a change', () => {
     expect(answers).toEqual(['moved', 'moved', 'moved', 'moved', no, no, 'moved', 'moved', no]);
   });
 
-  test('that deletes a tool frees its slug, and is refused while an instance uses it, and for a built-in tool', async () => {
+  test('that deletes a tool frees its slug, and is refused while it is used and for a built-in one', async () => {
     const owner = await register(app);
     const tool = await newTool(owner);
     const instance = { tool_id: tool.tool_id, name: 'Ours', configuration: {} };
