@@ -34,6 +34,8 @@ export interface ActivityEntry extends Place {
   /** Model tokens that it used: `input`, `output`, `total`. */
   tokenUsage?: Readonly<Record<string, number>>;
   metadata?: Record<string, unknown>;
+  /** Whether what was asked has succeeded, where an answer alone does not say. Default: by the status. */
+  success?: boolean;
   /** The root field of a GraphQL operation: all of them have one path. */
   field?: string;
 }
@@ -111,7 +113,7 @@ export function activityRow(caller: AnyCaller, entry: ActivityEntry, outcome?: A
     resource_id: recordable(entry.resourceId),
     action: entry.action,
     status_code: statusCode,
-    success: outcome?.success ?? statusCode < 400,
+    success: outcome?.success ?? entry.success ?? statusCode < 400,
     error_code: outcome?.errorCode ?? null,
     duration_ms: Math.round(performance.now() - request.startedAt),
     execution_id: recordable(entry.executionId),

@@ -23,6 +23,8 @@ const others: Readonly<Partial<Record<ResourceWord, string | null>>> = {
   recipe: null,
   sync: null,
   presence: MEMBER,
+  // by the instance whose action it is
+  tool_action: rowOf('tool_instances'),
   analytics: null,
   activity: null,
   session: null,

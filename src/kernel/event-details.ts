@@ -44,6 +44,12 @@ const related = {
   target_entity_id: text('The target of the relation.'),
   relation_type: text('The kind of the relation.'),
 };
+const called = {
+  action: text('The name of the action.'),
+  code: text('How it ended: as in the answer to the caller.'),
+  status: orNull(number('The status that the provider answered; `null` if it did not answer.')),
+  duration_ms: number('How long the call took.'),
+};
 const member = { role: optional(text('The role of the member now.')) };
 const someone = { user_id: text('The user.'), username: text('Name of the user.') };
 
@@ -78,6 +84,8 @@ export const eventDetails = {
   'provider_account.degraded': { status: text('The state of the account.') },
   'connection.updated': { status: optional(text('The state of the connection, if that is what changed.')) },
   'connection.needs_reauth': { tool_instance_id: text('The instance whose connection it is.') },
+  'tool_action.executed': called,
+  'tool_action.failed': called,
   'entity.related': related,
   'entity.unrelated': related,
   'entity.imported': {

@@ -271,8 +271,8 @@ export const resources = {
   tool: {
     prefix: 'tool',
     in: 'organization',
-    may: { read: 'viewer', create: 'admin', update: 'admin' },
-    events: ['created', 'updated'],
+    may: { read: 'viewer', create: 'admin', update: 'admin', delete: 'admin' },
+    events: editable,
   },
   tool_instance: {
     prefix: 'ti',
@@ -286,11 +286,18 @@ export const resources = {
     },
     events: [...editable, 'toggled', 'upgraded'],
   },
-  // a member may connect the instances that the member created
+  // an execution of an action of a tool instance, by whose identifier it is known
+  tool_action: { in: 'workspace', readWith: 'tool_instance:read', events: ['executed', 'failed'] },
+  // a member may connect the instances that the member created; who takes the credential out may do all it can
   connection: {
     prefix: 'conn',
     in: 'workspace',
-    may: { read: 'viewer', create: ownOr('member', 'editor'), delete: ownOr('member', 'editor') },
+    may: {
+      read: 'viewer',
+      create: ownOr('member', 'editor'),
+      delete: ownOr('member', 'editor'),
+      use: sensitive('admin'),
+    },
     events: [...editable, 'needs_reauth'],
   },
   // an entity belongs to an app and to a namespace of the same workspace

@@ -40,6 +40,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'emailProofs' },
   { owner: 'auth' },
   { owner: 'oauthStates' },
+  { owner: 'toolConfirmations' },
   { owner: 'executions' },
   { owner: 'events' },
   { owner: 'webhookDeliveries' },

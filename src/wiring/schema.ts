@@ -49,6 +49,7 @@ import '../tenancy/storage-limits/storage-limit.graph.ts';
 import '../knowledge/threads/thread.graph.ts';
 import '../identity/sso/single-logout.graph.ts';
 import '../identity/sso/sso.graph.ts';
+import '../tools/tool-actions/tool-action.graph.ts';
 import '../tools/tool-instances/tool-instance.graph.ts';
 import '../tools/tools/tool.graph.ts';
 import '../identity/api-tokens/api-token.graph.ts';

@@ -3,11 +3,17 @@ import { stepsOfApp } from '../pipelines/views.ts';
 import { ConnectionService } from '../tools/connections/connection.service.ts';
 import { ConnectionCredentials } from '../tools/connections/connection-credentials.ts';
 import { ConnectionRefresh } from '../tools/connections/connection-refresh.ts';
+import { ConnectionRefusals } from '../tools/connections/connection-refusals.ts';
 import { ConnectionRemoval } from '../tools/connections/connection-removal.ts';
 import { ConnectionRequirementsReader } from '../tools/connections/connection-requirements.ts';
+import { ConnectionTokens } from '../tools/connections/connection-tokens.ts';
 import { OAuthProvider } from '../tools/connections/oauth-provider.ts';
 import { OAuthStates } from '../tools/connections/oauth-states.ts';
 import { Revocations } from '../tools/connections/revocations.ts';
+import { ActionCalls } from '../tools/tool-actions/action-calls.ts';
+import { ActionLimits } from '../tools/tool-actions/action-limits.ts';
+import { Confirmations } from '../tools/tool-actions/confirmations.ts';
+import { ToolActions } from '../tools/tool-actions/tool-actions.ts';
 import { InstanceRemoval } from '../tools/tool-instances/instance-removal.ts';
 import { ToolInstanceService } from '../tools/tool-instances/tool-instance.service.ts';
 import { ToolInstanceTest } from '../tools/tool-instances/tool-instance.test-call.ts';
@@ -26,7 +32,10 @@ export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound
   const revocations = new Revocations({ credentials, vault, provider, seal: sealFor('revocation') });
   const removal = new ConnectionRemoval({ changes, revocations });
   const refresh = new ConnectionRefresh({ sql, changes, credentials, vault, provider, onFault });
-  const connections = new ConnectionCredentials({ sql, credentials, refresh });
+  const refusals = new ConnectionRefusals({ sql, changes, credentials });
+  const connections = new ConnectionCredentials({ sql, credentials, refresh, refusals });
+  const confirmations = new Confirmations(sealFor('tool confirmation'));
+  const limits = new ActionLimits(deps.budgets);
   const toolInstances = new ToolInstanceService({
     ...deps,
     vault,
@@ -40,11 +49,23 @@ export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound
       tools: new ToolService(deps),
       toolInstances,
       toolInstanceTests: new ToolInstanceTest({ ...deps, toolInstances, credentials, outbound, connections, activity }),
+      toolActions: new ToolActions({
+        ...deps,
+        toolInstances,
+        credentials,
+        confirmations,
+        limits,
+        calls: new ActionCalls({ outbound, connections, limits }),
+        activity,
+        onFault,
+      }),
       connections: new ConnectionService({ ...deps, credentials, vault, provider, removal, publicUrl, states }),
+      connectionTokens: new ConnectionTokens({ ...deps, toolInstances, connections }),
       connectionRequirements: new ConnectionRequirementsReader(sql, stepsOfApp),
     },
     closed: {
       oauthStates: states,
+      toolConfirmations: confirmations,
       connectionCredentials: connections,
       connectionRefresh: refresh,
       connectionRemoval: removal,

@@ -43,8 +43,12 @@ const withoutRecord = [
   'POST /v1/auth/sso/initiate',
 ];
 
-/** It gives an address, which says itself what it is for. */
-const withoutRows = 'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/uploads';
+/** They give an address, which says itself what it is for, or what is there: that leaves only a record. */
+const withoutRows: readonly string[] = [
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/token',
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections/{instance_id}/token',
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/uploads',
+];
 
 let keysDir: string;
 let databases: TestDatabase[];
@@ -183,7 +187,7 @@ describe.each(mutations.map((operation) => [routeOf(operation), operation] as co
     const cameIn = { method: 'POST', path: '/graphql', status_code: 200 };
     const byGraphQL = comparable(left(other, records, cameIn), known, now);
     const changed = Object.keys(byRest.rows).filter((table) => table !== 'activity');
-    expect(changed.length > 0, 'it changes something').toBe(title !== withoutRows);
+    expect(changed.length > 0, 'it changes something').toBe(!withoutRows.includes(title));
     expect(Object.keys(byGraphQL.rows)).toEqual(Object.keys(byRest.rows));
     for (const [table, { gone, written: came }] of Object.entries(byRest.rows)) {
       expectAlike(byGraphQL.rows[table]!.gone, gone, `rows of ${table} that went`);

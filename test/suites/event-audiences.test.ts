@@ -65,6 +65,7 @@ const readFrom: Partial<Record<ResourceWord, Role | null>> = {
 const readBy: Partial<Record<ResourceWord, string>> = {
   deployment: 'environment:read',
   presence: 'sync:subscribe',
+  tool_action: 'tool_instance:read',
 };
 
 /** What a token may read that may read some things only. */

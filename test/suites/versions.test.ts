@@ -37,6 +37,8 @@ const withoutVersion: Record<string, string> = {
   createUpload: 'makes something',
   createWorkspaceConnection: 'makes something, or replaces the key of what it cannot name',
   finishUpload: 'makes something',
+  executeNamespaceToolAction: 'changes nothing but what is counted',
+  executeToolAction: 'changes nothing but what is counted',
   exchangeConnection: 'the state names what was started',
   forgotPassword: 'about the session or the sign-in of the account',
   initiateNamespaceConnection: 'makes something; the connection that is there stays as it is',
@@ -55,6 +57,8 @@ const withoutVersion: Record<string, string> = {
   redeliverWebhookDeliveries: 'is about many, which have no versions',
   initiateSso: 'makes something',
   login: 'about the session or the sign-in of the account',
+  issueNamespaceConnectionToken: 'changes nothing',
+  issueWorkspaceConnectionToken: 'changes nothing',
   joinPresence: 'who is present is no resource with a version',
   leavePresence: 'who is present is no resource with a version',
   linkIdentity: 'makes something',
@@ -227,6 +231,8 @@ const before: Record<string, () => Promise<Ids>> = {
     const instance_id = findKey(await ask('POST', `${W}/tool-instances`), ['instance_id'])!;
     return { instance_id, tool_instance_id: instance_id };
   },
+  // the world's has instances
+  [`DELETE ${O}/tools/{tool_id}`]: async () => ({ tool_id: findKey(await ask('POST', `${O}/tools`), ['tool_id'])! }),
   [`DELETE ${O}/model-catalog/{logical_model_id}`]: async () => ({
     logical_model_id: findKey(await ask('POST', `${O}/model-catalog`), ['logical_model_id'])!,
   }),

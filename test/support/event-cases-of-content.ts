@@ -49,6 +49,27 @@ const withStep = ({ owner, world: { ids } }: Scene, step: object) =>
     stages: [{ name: 'Say', steps: [{ name: 'Ask', step_type: 'tool', ...step }] }],
   });
 
+/** Runs an action that sends nothing, or one whose provider cannot be reached. */
+const executing: readonly EventCase[] = [
+  usual('of an action that sends nothing', ['tool_action.executed']),
+  {
+    when: 'of an action whose target is not called',
+    emits: ['tool_action.failed'],
+    prepare: async (scene) => {
+      const { owner, parts } = scene;
+      const { tool_id } = await called(owner, 'POST', `/v1/orgs/${owner.orgId}/tools`, {
+        name: 'Inside',
+        slug: `inside-${unique()}`,
+        description: 'Leads inside.',
+        action_schemas: [{ name: 'get', url_template: 'https://10.0.0.1/' }],
+      });
+      const made = await called(owner, 'POST', `${owner.home}/tool-instances`, { tool_id, name: 'Inside' });
+      parts.params.instance_id = String(made.instance_id);
+      parts.body = { action: 'get' };
+    },
+  },
+];
+
 /** Requests of mutations of what a workspace or an organization contains. */
 export const casesOfContent: Record<string, readonly EventCase[]> = {
   createArtifact: [
@@ -257,6 +278,8 @@ export const casesOfContent: Record<string, readonly EventCase[]> = {
   ],
   initiateNamespaceConnection: initiating('namespaces/{namespace_id}/connections'),
   initiateWorkspaceConnection: initiating('connections/api-key'),
+  executeToolAction: executing,
+  executeNamespaceToolAction: executing,
   createNamespaceConnection: replacing,
   createWorkspaceConnection: replacing,
   deleteLogicalModel: [

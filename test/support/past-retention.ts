@@ -212,6 +212,14 @@ export const agingRows: readonly AgingRow[] = [
     make: 'insert into login_failures (key, window_start) values (:key, :time)',
   },
   {
+    rule: /from tool_confirmations/,
+    table: 'tool_confirmations',
+    keyColumn: 'hash',
+    age: '1 day',
+    make: `insert into tool_confirmations (hash, org_id, tool_instance_id, user_id, digest, expires_at)
+      select :key, org_id, id, :user_id, 'old', :time from tool_instances where org_id = :org_id limit 1`,
+  },
+  {
     rule: /from oauth_states/,
     table: 'oauth_states',
     keyColumn: 'hash',

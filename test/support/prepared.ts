@@ -6,6 +6,7 @@ import { startOAuthServer } from './oauth-server.ts';
 import { operationAt } from './operations.ts';
 import { platformAdmin, register, signIn } from './person.ts';
 import { expectOk, type Parts } from './requests.ts';
+import { startTarget } from './target-server.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
 import { deliveryOf, findKey, makeOne, type World } from './world.ts';
 
@@ -40,6 +41,20 @@ const inBody = (parts: Parts, fields: object) => {
 const asUser = (parts: Parts, token: string) => {
   parts.headers.authorization = `Bearer ${token}`;
 };
+
+/** Names an instance that is active: that of the world may have been switched off. */
+const activeInstance: Prepare = async (app, world, { params }) => {
+  params.instance_id = await makeMarkedInstance(app, world);
+};
+
+/** Connects an active instance with a key, at a path of its workspace. */
+async function withKey(app: TestApp, world: World, { params }: Parts, path: string): Promise<void> {
+  const tool_instance_id = await makeMarkedInstance(app, world);
+  params['tool_instance_id' in params ? 'tool_instance_id' : 'instance_id'] = tool_instance_id;
+  const url = `/v1/orgs/${params.org_id}/workspaces/${params.workspace_id}${path}`;
+  const payload = { tool_instance_id, api_key: `key of ${world.marker}` };
+  await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload });
+}
 
 /** What a change needs to succeed that its types do not tell. THE place to add one when a new operation fails. */
 export const prepared: Record<string, Prepare> = {
@@ -156,9 +171,9 @@ export const prepared: Record<string, Prepare> = {
     );
   },
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/test': async (app, world, parts) => {
-    const server = keepOpen(await startOAuthServer());
-    // whatever it answers, the call is counted
-    const actions = [{ name: 'ping', method: 'GET', url_template: server.url, is_read_only: true }];
+    const server = keepOpen(await startTarget((_request, response) => response.end('{}')));
+    const url_template = `http://127.0.0.1:${server.port}/`;
+    const actions = [{ name: 'ping', method: 'GET', url_template, is_read_only: true }];
     await app.database.pool.query(
       'update tools set action_schemas = $2 where id = (select tool_id from tool_instances where id = $1)',
       [world.ids.instance_id, JSON.stringify(actions)],
@@ -202,6 +217,16 @@ export const prepared: Record<string, Prepare> = {
     // it is good for a minute: on a busy machine its turn comes later
     await app.database.pool.query(`update sso_codes set expires_at = expires_at + interval '1 hour'`);
   },
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/token': async (app, world, parts) =>
+    withKey(app, world, parts, '/connections/api-key'),
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections/{instance_id}/token': async (
+    app,
+    world,
+    parts,
+  ) => withKey(app, world, parts, `/namespaces/${parts.params.namespace_id}/connections`),
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/execute': activeInstance,
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/tool-instances/{instance_id}/execute':
+    activeInstance,
   'DELETE /v1/orgs/{org_id}': async (app, world, parts) => {
     parts.params.org_id = findKey(await makeOne(app, world, operationAt('POST', '/v1/orgs')), ['org_id', 'id'])!;
   },

@@ -94,6 +94,10 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   '*.actionDefaults': ({ marker }) => ({ get: { id: marker } }),
   '*.mcpParameterOverrides': ({ marker }) => ({ get: { id: { description: marker } } }),
   'TestToolInstanceInput.action': () => 'get',
+  'ExecuteToolActionInput.action': () => 'get',
+  'ExecuteToolActionInput.parameters': ({ marker }) => ({ id: marker }),
+  'ExecuteToolActionInput.dryRun': () => absent,
+  'ExecuteToolActionInput.confirmation': () => absent,
   'TestToolInstanceInput.parameters': ({ marker }) => ({ id: marker }),
   '*.clientSecretVaultId': () => 'external:client',
   // a provider has the configuration of its protocol alone; a domain is claimed once

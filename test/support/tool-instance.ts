@@ -36,6 +36,7 @@ export function makeTool(maker: Maker, service: object = UNCALLED, name = 'Mail'
     connection_service_name: `${name.toLowerCase()}er`,
     supports_connection: true,
     credential_schema: isOAuth ? [service, KEY] : [service],
+    action_schemas: [{ name: 'get', parameters: [{ name: 'id' }] }],
   };
   return made(maker, `/v1/orgs/${maker.orgId}/tools`, tool, 'tool_id');
 }

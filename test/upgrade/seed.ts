@@ -52,6 +52,10 @@ export async function seed(
   if (tables.has('entities')) await seedGraph(ann, org, ids, tables);
   if (tables.has('artifacts')) await seedArtifacts(ann, org, ids);
   if (tables.has('tool_instances')) await seedConnections(ann, org, ids);
+  if (tables.has('tool_confirmations'))
+    await ann.post(`${org}/workspaces/${ids.workspace_id}/tool-instances/${ids.instance_id}/execute`, {
+      action: 'drop',
+    });
   if (tables.has('augmentations')) await seedPipelines(ann, org, ids, tables);
   if (tables.has('organization_recipes')) await seedRecipes(ann, org, ids);
   if (tables.has('webhooks')) await seedWebhooks(ann, org, ids);
@@ -308,6 +312,7 @@ async function seedConnections(ann: Client, org: string, ids: Json): Promise<voi
     config_schema: [{ name: 'region' }, { name: 'token', widget: 'password' }],
     credential_schema: [service, { name: 'api_key', type: 'secret', required: false }],
     supports_connection: true,
+    action_schemas: [{ name: 'drop', is_destructive: true }],
   });
   const home = `${org}/workspaces/${String(ids.workspace_id)}`;
   const instance = await ann.post(`${home}/tool-instances`, {

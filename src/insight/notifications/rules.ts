@@ -271,7 +271,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       title: () => 'A connection must be authorized again',
       message: ({ facts, data }) =>
         `The connection of ${quoted(facts.name)} (${String(data?.tool_instance_id)}) to ${oneLine(facts.of ?? '')} ` +
-        'must be authorized again: the provider no longer accepts its refresh token. ' +
+        'must be authorized again: the provider no longer accepts its credential. ' +
         'Open the tool instance and connect it.',
       link: (of) => [`${path(of)}/tool-instances/${String(of.data?.tool_instance_id)}`, 'Open tool instance'],
       page: 'tool_instance',

@@ -1,7 +1,8 @@
 import type { Sql } from '../../data/sql.ts';
 import { statement } from '../../data/writes.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
-import { type ConnectionRefresh, LOOK_AHEAD_MS } from './connection-refresh.ts';
+import { type ConnectionRefresh, KEPT_MS, LOOK_AHEAD_MS } from './connection-refresh.ts';
+import type { ConnectionRefusals } from './connection-refusals.ts';
 import type { AuthType } from './connection-state.ts';
 import { credentialIn } from './stored-credential.ts';
 
@@ -18,6 +19,15 @@ export interface UsableCredential {
   authType: AuthType;
   /** The API key or the access token. */
   secret: string;
+  /** Of the connection. */
+  status: string;
+}
+
+interface CredentialDeps {
+  sql: Sql;
+  credentials: Credentials;
+  refresh: ConnectionRefresh;
+  refusals: ConnectionRefusals;
 }
 
 /** A connection exists and has no usable credential now. Code and message are fit for the caller. */
@@ -48,10 +58,16 @@ interface StoredConnection {
  * The credentials of connections, for the service's own calls. They are never among what resolvers see.
  */
 export class ConnectionCredentials {
-  readonly #deps: { sql: Sql; credentials: Credentials; refresh: ConnectionRefresh };
+  readonly #deps: CredentialDeps;
 
-  constructor(deps: { sql: Sql; credentials: Credentials; refresh: ConnectionRefresh }) {
+  constructor(deps: CredentialDeps) {
     this.#deps = deps;
+  }
+
+  /** What kind of credential an instance would be called with; `null` if it has no connection. Nothing is refreshed. */
+  async kindOf(use: CredentialUse): Promise<AuthType | null> {
+    const first = await this.#find(use);
+    return first?.found.authType ?? null;
   }
 
   /**
@@ -74,8 +90,20 @@ export class ConnectionCredentials {
   }
 
   /**
+   * The credential of an instance for somebody who keeps it for a while: an access token that ends within five minutes
+   * is refreshed first. If the provider gives no other, it is used until it ends.
+   * @returns as {@link credentialFor} @throws ConnectionUnusable
+   */
+  async freshFor(use: CredentialUse): Promise<UsableCredential | null> {
+    const first = await this.#find(use);
+    if (first && !isLiving(first.found, KEPT_MS))
+      await this.#deps.refresh.refresh(first.found.id, first.secret, 'kept');
+    return this.credentialFor(use);
+  }
+
+  /**
    * Calls a provider with the credential of an instance. If it answers 401, the access token is refreshed and the call
-   * made once more.
+   * made once more. The connection shows whether the provider accepts its credential.
    * @returns the last answer; `null` if there is no credential
    * @throws ConnectionUnusable, also if the provider accepts neither the access token nor the refresh token any more;
    * and what `call` throws
@@ -87,16 +115,30 @@ export class ConnectionCredentials {
     const credential = await this.credentialFor(use);
     if (!credential) return null;
     const answer = await call(credential);
-    if (answer.status !== 401 || credential.authType !== 'oauth2') return answer;
+    if (answer.status !== 401 || credential.authType !== 'oauth2') return this.#told(use, credential, answer);
     await this.#deps.refresh.refresh(credential.connectionId, credential.secret, 'refused');
     const after = await this.#find(use);
     if (after?.secret === credential.secret) {
       const { status, lastError } = after.found;
       if (status === 'needs_reauth') throw new ConnectionUnusable(status, lastError);
+      // it may be in trouble, or have refreshed it a moment ago: that says nothing of the connection
       return answer;
     }
     const renewed = await this.credentialFor(use);
-    return renewed ? call(renewed) : answer;
+    return renewed ? this.#told(use, renewed, await call(renewed)) : answer;
+  }
+
+  /** An answer, of which the connection has been told what it means for its credential. */
+  async #told<Answer extends { status: number }>(
+    { orgId }: CredentialUse,
+    credential: UsableCredential,
+    answer: Answer,
+  ): Promise<Answer> {
+    const { refusals } = this.#deps;
+    const isAccepted = answer.status >= 200 && answer.status < 300;
+    if (answer.status === 401) await refusals.refused({ orgId, ...credential });
+    else if (isAccepted && isRefused(credential)) await refusals.accepted({ orgId, ...credential });
+    return answer;
   }
 
   async #find({ orgId, toolInstanceId, namespaceId }: CredentialUse) {
@@ -115,11 +157,14 @@ export class ConnectionCredentials {
   }
 }
 
-const isLiving = ({ expiresAt }: StoredConnection): boolean =>
-  expiresAt === null || expiresAt.getTime() > Date.now() + LOOK_AHEAD_MS;
+const isLiving = ({ expiresAt }: StoredConnection, ms = LOOK_AHEAD_MS): boolean =>
+  expiresAt === null || expiresAt.getTime() > Date.now() + ms;
+
+const isRefused = ({ status }: UsableCredential): boolean => status === 'needs_reauth' || status === 'error';
 
 const usable = ({ found, secret }: { found: StoredConnection; secret: string }): UsableCredential => ({
   connectionId: found.id,
   authType: found.authType,
   secret,
+  status: found.status,
 });

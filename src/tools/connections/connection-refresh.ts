@@ -34,8 +34,11 @@ const DELETED_PLACE_MS = 3_600_000;
 const BATCH = 200;
 const AT_ONCE = 16;
 
-/** Why a connection is refreshed. `due`: its time has come; `expired`: somebody needs it; `refused`: by a provider. */
-export type RefreshReason = 'due' | 'expired' | 'refused';
+/**
+ * Why a connection is refreshed. `due`: its time has come; `expired`: somebody needs it; `kept`: somebody takes it
+ * along; `refused`: by a provider.
+ */
+export type RefreshReason = 'due' | 'expired' | 'kept' | 'refused';
 
 interface Claim {
   id: string;
@@ -293,11 +296,15 @@ function waitOf(connection: Connection, reason: RefreshReason, now: number): 'se
   // a dead refresh token stays dead; a provider in trouble is left alone until the next try
   if (status === 'needs_reauth' || status === 'pending' || (refreshFailures > 0 && isEarly)) return 'settled';
   if (reason === 'expired') return expiresAt === null || expiresAt.getTime() > now + LOOK_AHEAD_MS ? 'settled' : null;
+  if (reason === 'kept' && (expiresAt === null || expiresAt.getTime() > now + KEPT_MS)) return 'settled';
   return lastRefreshedAt && now - lastRefreshedAt.getTime() < FORCED_EVERY_MS ? 'settled' : null;
 }
 
 /** An access token that ends within this time counts as ended: a call with it takes some time. */
 export const LOOK_AHEAD_MS = 10_000;
+
+/** Whoever takes an access token along gets one that lives for longer than this, if the provider gives such. */
+export const KEPT_MS = 300_000;
 
 /** Nothing is asked on behalf of a workspace or an organization that was deleted. */
 async function isDeleted(tx: Tx, { workspaceId }: Connection): Promise<boolean> {

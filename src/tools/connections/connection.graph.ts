@@ -19,6 +19,7 @@ import type {
   ConnectionRequirement as RequirementRow,
   ConnectionRequirements as RequirementsRow,
 } from './connection-requirements.ts';
+import type { ConnectionToken as ConnectionTokenRow } from './connection-tokens.ts';
 import { missingScopes } from './missing-scopes.ts';
 
 export const ToolAuthorization = builder.objectRef<ConnectionRow>('ToolAuthorization').implement({
@@ -237,7 +238,50 @@ const DeleteNamespaceConnectionPayload = deletePayload('DeleteNamespaceConnectio
   message: 'Connection deleted successfully',
 });
 
+const ConnectionToken = builder.objectRef<ConnectionTokenRow>('ConnectionToken').implement({
+  description: 'The credential of a connection, for whoever runs steps.',
+  fields: (t) => ({
+    accessToken: t.exposeString('accessToken', { description: 'The access token, or the API key.' }),
+    tokenType: t.exposeString('tokenType', {
+      nullable: true,
+      description: '`bearer`. `null` for an API key, which goes where the tool says.',
+    }),
+    authType: t.expose('authType', { type: ConnectionAuthType, description: 'What kind of credential it is.' }),
+    expiresAt: t.expose('expiresAt', optionalTime('Expiry time of the access token. `null` if it does not expire.')),
+    scopes: t.exposeStringList('scopes', { description: 'The scopes that the provider granted.' }),
+    status: t.expose('status', { type: ConnectionStatusEnum, description: 'The status of the connection.' }),
+    connectionId: t.exposeID('connectionId', { description: 'The connection.' }),
+    toolInstanceId: t.exposeID('toolInstanceId', { description: 'The tool instance.' }),
+  }),
+});
+refersTo(ConnectionToken, { connectionId: 'connection', toolInstanceId: 'tool_instance' });
+
+const ISSUE =
+  'An access token that ends within five minutes is refreshed first. The permission is part of no read or write ' +
+  'scope: a token must name it. Each time is recorded before the credential leaves. At most 120 times a minute for ' +
+  'each user.';
+
 builder.mutationFields((t) => ({
+  issueWorkspaceConnectionToken: t.field({
+    type: ConnectionToken,
+    description: `Shows the credential of the connection of a tool instance for the workspace. ${ISSUE}`,
+    authorize: { workspace: 'connection:use' },
+    activity: { action: 'reveal', resourceType: 'connection' },
+    args: { ...workspaceArgs(), ...ofInstance() },
+    resolve: ({ workspace }, { toolInstanceId }, { caller, services }) =>
+      services.connectionTokens.issue(caller, workspace, toolInstanceId),
+  }),
+  issueNamespaceConnectionToken: t.field({
+    type: ConnectionToken,
+    description:
+      'Shows the credential that a tool instance uses in a namespace: of its own connection, or of the connection ' +
+      `of the workspace. ${ISSUE}`,
+    authorize: { workspace: 'connection:use', in: 'namespace' },
+    activity: { action: 'reveal', resourceType: 'connection' },
+    args: { ...namespaceArgs(), ...ofInstance() },
+    resolve: ({ namespace }, { toolInstanceId }, { caller, services }) =>
+      services.connectionTokens.issue(caller, namespace, toolInstanceId),
+  }),
   initiateNamespaceConnection: t.field({
     type: InitiatedToolAuthorization,
     description: `Starts the authorization of a tool instance for a namespace. ${INITIATE}`,

@@ -96,6 +96,10 @@ const needed = (name: string) => new UnusableAction('schema_mismatch', `The acti
 /** A part of a path: slashes of a value stay, all that would end the path does not. */
 const inPath = (value: string): string => encodeURIComponent(value).replaceAll('%2F', '/');
 
+/** How many parts of a path lead upwards or nowhere once a URL is made of it. */
+const dotSegments = (path: string): number =>
+  path.split(/[/\\]/).filter((part) => /^(?:\.|%2e){1,2}$/i.test(part)).length;
+
 function urlOf(parts: ActionRequestParts): URL {
   const template = textOf(parts.action.url_template);
   const [path] = template.split('?', 1) as [string];
@@ -111,6 +115,9 @@ function urlOf(parts: ActionRequestParts): URL {
     });
   const pairs = resolvedPairs(query, lookUp, (value) => encodeURIComponent(plainText(value)));
   const url = parsed(`${write(lookUp)}${pairs === '' ? '' : `?${pairs}`}`);
+  const withoutValues = write((name) => (Object.hasOwn(parts.parameters, name) ? 'x' : lookUp(name)));
+  if (dotSegments(write(lookUp)) > dotSegments(withoutValues))
+    throw new UnusableAction('schema_mismatch', 'A value must not lead out of the path of the action.');
   const withoutParameters = write((name) => namedValue(name, { ...parts, parameters: {} }));
   const hasSecrets = parts.credentials.length > 0 || Object.keys(parts.secrets).length > 0;
   const isFixed = URL.canParse(withoutParameters) && new URL(withoutParameters).origin === url.origin;

@@ -104,6 +104,10 @@ export const ToolInstance = builder.objectRef<ToolInstanceRow>('ToolInstance').i
     }),
     isActive: t.exposeBoolean('isActive', { description: 'Whether it may be used.' }),
     usageCount: t.exposeInt('usageCount', { description: 'How many calls were made with it.' }),
+    actionCounts: t.expose('actionCounts', {
+      type: 'JSONObject',
+      description: 'By the name of an action: how often it was `executed`, and how often it `failed`.',
+    }),
     lastUsedAt: t.expose('lastUsedAt', optionalTime('When the last call was made with it.')),
     mcpDescriptionOverride: t.exposeString('mcpDescriptionOverride', {
       nullable: true,

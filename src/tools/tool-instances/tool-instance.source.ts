@@ -18,14 +18,20 @@ const columns = {
       'id orgId workspaceId namespaceId toolId name description configuration credentialRefs customActionParameters',
       'actionDefaults authConfig customActions authMode connectionStatus clientId clientSecretVaultId callbackUrl',
       'scopesOverride isActive mcpDescriptionOverride mcpActionFilter mcpActionDescriptions mcpMaxCallsPerTurn',
-      'mcpRequiresConfirmation mcpParameterOverrides schemaVersion metadata usageCount lastUsedAt createdBy createdAt',
-      'updatedAt resourceVersion',
+      'mcpRequiresConfirmation mcpParameterOverrides schemaVersion metadata usageCount actionCounts lastUsedAt',
+      'createdBy createdAt updatedAt resourceVersion',
     ),
   ),
   toolVersion: 'tool.resource_version',
 };
 
-type JsonColumn = 'configuration' | 'credentialRefs' | 'authConfig' | 'metadata';
+type JsonColumn = 'configuration' | 'credentialRefs' | 'authConfig' | 'metadata' | 'actionCounts';
+
+/** How often an action was executed, and how often it failed. */
+export interface ActionCount {
+  executed: number;
+  failed: number;
+}
 
 /** The columns of an instance, as they are read. */
 export interface StoredInstance extends Omit<InstanceRow, keyof ActionChanges | JsonColumn>, ActionChanges {
@@ -33,6 +39,7 @@ export interface StoredInstance extends Omit<InstanceRow, keyof ActionChanges | 
   credentialRefs: Record<string, string>;
   authConfig: Record<string, unknown>;
   metadata: Record<string, unknown>;
+  actionCounts: Record<string, ActionCount>;
   /** The `resource_version` of the tool. */
   toolVersion: number;
 }

@@ -12,14 +12,21 @@ import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
-import { foreignNames } from '../tools/placeholders.ts';
-import { type KeyPlacement, keyFieldsOf } from '../tools/tool-shapes.ts';
-import { type ActionRequestParts, type PlacedCredential, requestFor, UnusableAction } from './action-request.ts';
+import { type ActionRequestParts, requestFor, UnusableAction } from './action-request.ts';
 import { checkConfiguration, faultOf, fieldsOf } from './configuration.ts';
 import type { ToolAction } from './effective-actions.ts';
 import { SafePatterns } from './safe-pattern.ts';
+import {
+  asPlaceholder,
+  demandCredentials,
+  meaningOf,
+  placedSecrets,
+  type SentCredential,
+  sentBy,
+} from './sent-credential.ts';
 import type { ToolInstanceService } from './tool-instance.service.ts';
 import type { ToolInstance } from './tool-instance.source.ts';
+import { within } from './within.ts';
 
 /** Limit of the whole call (defaults §4), unless the action has a shorter one. */
 const TIMEOUT_MS = 10_000;
@@ -53,14 +60,6 @@ interface TestDeps extends ServiceDeps {
   connections: ConnectionCredentials;
   activity: ActivityRecorder;
 }
-
-/** What goes into a request beside what the instance keeps itself. */
-interface SentCredential {
-  credentials: readonly PlacedCredential[];
-  secrets?: Readonly<Record<string, string>>;
-}
-
-const BEARER: KeyPlacement = { in: 'header', name: 'Authorization', prefix: 'Bearer ' };
 
 /**
  * Tests of tool instances: a real call to the provider. Whatever goes wrong with the provider, the configuration or the
@@ -128,7 +127,7 @@ export class ToolInstanceTest {
       parameters: parametersOf(action, instance, input.parameters ?? {}),
       configuration: instance.configuration,
       secrets: secrets ?? {},
-      credentials: placed(tool, secrets ?? {}),
+      credentials: placedSecrets(tool, secrets ?? {}),
     };
     if (typeof action.url_template !== 'string') return nothingToCall(details);
     const send = ({ credentials, secrets: more }: SentCredential) => {
@@ -175,14 +174,8 @@ export class ToolInstanceTest {
         timeoutMs: Math.max(1, endsAt - performance.now()),
       });
     if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
-    const called = this.#deps.connections.call({ orgId, toolInstanceId: id, namespaceId }, ({ authType, secret }) =>
-      ask(
-        authType === 'oauth2'
-          ? { credentials: [{ value: secret, placement: BEARER }] }
-          : (asPlaceholder(tool, parts.action, secret) ?? {
-              credentials: [{ value: secret, placement: placementOf(tool) }],
-            }),
-      ),
+    const called = this.#deps.connections.call({ orgId, toolInstanceId: id, namespaceId }, (credential) =>
+      ask(sentBy(tool, parts.action, credential)),
     );
     const answer = await within(limit, called);
     if (answer) return answer;
@@ -223,23 +216,6 @@ function chosen(
 const timeLimitOf = ({ timeout_seconds: seconds }: ToolAction): number =>
   typeof seconds === 'number' && seconds > 0 ? Math.min(TIMEOUT_MS, seconds * 1_000) : TIMEOUT_MS;
 
-/**
- * What work gives, if that is in time. A refresh of the connection that takes longer goes on: stopping it could lose
- * the new tokens, and whoever needs them next finds them.
- * @throws OutboundError `timeout`
- */
-async function within<Value>(ms: number, work: Promise<Value>): Promise<Value> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new OutboundError('timeout')), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 const listOf = (value: unknown): ToolAction[] => (Array.isArray(value) ? (value as ToolAction[]) : []);
 
 const isReadOnly = (action: ToolAction): boolean => {
@@ -273,31 +249,6 @@ function parametersOf(action: ToolAction, { configuration }: ToolInstance, given
     values[name] = value;
   }
   return values;
-}
-
-/** The stored credentials that go into every request. */
-const placed = (tool: ToolRow, secrets: Readonly<Record<string, unknown>>): PlacedCredential[] =>
-  keyFieldsOf(tool.credentialSchema as object[]).flatMap(({ name, placement }) => {
-    const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
-    return placement && typeof value === 'string' ? [{ placement, value }] : [];
-  });
-
-/** The key of a connection where the action names it, in place of a header; `null` if it does not. */
-function asPlaceholder({ credentialSchema }: ToolRow, action: ToolAction, key: string): SentCredential | null {
-  const used = foreignNames(action);
-  const field = keyFieldsOf(credentialSchema as object[]).find(({ name, placement }) => !placement && used.has(name));
-  return field ? { credentials: [], secrets: { [field.name]: key } } : null;
-}
-
-const placementOf = (tool: ToolRow): KeyPlacement =>
-  keyFieldsOf(tool.credentialSchema as object[]).find(({ placement }) => placement)?.placement ?? BEARER;
-
-/** @throws UnusableAction for a tool that needs credentials, of which the instance has none */
-function demandCredentials(tool: ToolRow, { authMode, hasCredentials }: ToolInstance): void {
-  const fields = tool.credentialSchema as { required?: boolean | null }[];
-  const isNeeded = authMode !== 'none' && fields.some(({ required }) => required !== false);
-  if (isNeeded && !hasCredentials)
-    throw new UnusableAction('no_credentials', `${tool.name} needs credentials, and the instance has none.`);
 }
 
 const inactive = (): ToolTestResult => ({
@@ -352,15 +303,6 @@ function isJson(answer: OutboundResponse): boolean {
     if (OutboundError.in(error)) return false;
     throw error;
   }
-}
-
-function meaningOf(status: number): string {
-  if (status === 401) return 'it does not accept the credentials';
-  if (status === 403) return 'the credentials do not allow this';
-  if (status === 404) return 'it does not have this address';
-  if (status === 429) return 'it received too many requests';
-  if (status >= 500) return 'its server failed';
-  return status >= 300 && status < 400 ? 'it redirects elsewhere' : 'it does not accept the request';
 }
 
 /** Errors that say something to the caller; all others are bugs. */

@@ -2,6 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { inOrganization, tracked } from '../../graphql/common-fields.ts';
 import { bounds, inputArg } from '../../graphql/inputs.ts';
 import { Node } from '../../graphql/node.ts';
+import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { readable } from '../../graphql/resource.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
@@ -151,6 +152,8 @@ builder.queryFields((t) => ({
   }),
 }));
 
+const DeleteToolPayload = deletePayload('DeleteTool', { noun: 'tool', in: ['orgId'] });
+
 const target = () => ({ ...organizationArgs(), ...idArg('The tool.') });
 
 builder.mutationFields((t) => ({
@@ -172,5 +175,15 @@ builder.mutationFields((t) => ({
     args: { ...target(), ...inputArg(UpdateToolInput), ...versionArg() },
     resolve: ({ organization }, { id, input }, { caller, services }) =>
       services.tools.update(caller, organization, id, input),
+  }),
+  deleteTool: t.field({
+    type: DeleteToolPayload,
+    description:
+      'Deletes a tool of the organization. Its slug is free again. While tool instances use the tool, it fails with ' +
+      '`RESOURCE_CONFLICT`, `in_use`. A built-in tool cannot be deleted.',
+    authorize: { organization: 'tool:delete' },
+    emits: ['tool.deleted'],
+    args: { ...target(), ...versionArg() },
+    resolve: ({ organization }, { id }, { caller, services }) => services.tools.delete(caller, organization, id),
   }),
 }));

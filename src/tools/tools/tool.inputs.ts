@@ -115,8 +115,8 @@ export const UpdateToolInput = builder.inputType('UpdateToolInput', {
       type: ToolStatus,
       constraints: { notNull: true },
       description:
-        'The status can change between `active` and `beta`, then to `deprecated`, then to `disabled`. A disabled ' +
-        'tool gets no new instances.',
+        'The status can change between `active` and `beta`, then to `deprecated`. Any status can change to ' +
+        '`disabled` and back. A disabled tool gets no new instances, and its instances do not run.',
     }),
     iconUrl: t.string(common().iconUrl),
     documentationUrl: t.string(common().documentationUrl),

@@ -6,10 +6,12 @@ import type { Words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { type CallerContext, noCache, type RequestCache } from '../../data/request-cache.ts';
+import { MAX_USERS } from '../../data/row-users.ts';
 import type { Tx } from '../../data/tx.ts';
+import { statement } from '../../data/writes.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, InputError, invalidInput, notFound, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { entryNames, foreignNames, strayPlaceholders } from './placeholders.ts';
@@ -45,7 +47,7 @@ const moves: Readonly<Record<string, readonly string[]>> = {
   active: ['beta', 'deprecated', 'disabled'],
   beta: ['active', 'deprecated', 'disabled'],
   deprecated: ['disabled'],
-  disabled: [],
+  disabled: ['active', 'beta', 'deprecated'],
 };
 
 /** The catalogue of an organization: its own tools, and the built-in ones, which nobody changes. */
@@ -160,6 +162,28 @@ export class ToolService {
     return this.reads.get(noCache, place, id);
   }
 
+  /**
+   * Deletes a tool that no instance uses. Its slug is free again.
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `builtin_tool`, or `in_use` with `references`
+   */
+  async delete(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<Deleted<OrganizationPlace>> {
+    const { orgId } = place;
+    const { isBuiltin } = await this.reads.get(noCache, place, id);
+    if (isBuiltin) throw builtIn(id);
+    return this.#deps.changes.run(caller, async (tx) => {
+      // whoever makes an instance locks its tool first
+      await tx.lock('tools', { id, orgId }, 'update', () => notFound('tool', id));
+      await tx.expectVersion({ table: 'tools', key: { id } });
+      const instances = await tx.query<{ id: string; workspaceId: string }>(statement`
+        select t.id, t.workspace_id as "workspaceId" from tool_instances t
+        where t.org_id = ${orgId} and t.tool_id = ${id} order by t.id desc limit ${MAX_USERS}`);
+      if (instances.length > 0) throw inUse(id, instances);
+      tx.remove('tools', { id, orgId }, () => notFound('tool', id));
+      recordChange(tx, 'delete', 'tool', { id, orgId });
+      return { orgId, id };
+    });
+  }
+
   /** Runs a change that gives a tool a slug. @throws RESOURCE_ALREADY_EXISTS with the tool that has it */
   async #unique<T>(orgId: string, id: string, slug: string, work: () => Promise<T>): Promise<T> {
     const taken = async () => {
@@ -232,6 +256,15 @@ export function insertTool(
 
 const builtIn = (id: string) =>
   conflict('tool', id, 'builtin_tool', `The tool '${id}' is built in: it is the same in every organization.`);
+
+const inUse = (id: string, instances: readonly { id: string; workspaceId: string }[]) =>
+  conflict('tool', id, 'in_use', 'Tool instances use the tool: delete them first.', {
+    references: instances.map(({ id: resource_id, workspaceId: workspace_id }) => ({
+      resource_type: 'tool_instance',
+      resource_id,
+      workspace_id,
+    })),
+  });
 
 type Described = Record<Exclude<Lists, 'mcpFunctions'>, object[]>;
 

@@ -46,7 +46,14 @@ async function callable({ app, world, closeLater }: Lab) {
   const id = await makeMarkedInstance(app, world);
   const url_template = `http://127.0.0.1:${server.port}/{{word}}`;
   const parameters = [{ name: 'word', default: 'usual' }];
-  const actions = ['one', 'two'].map((name) => ({ name, method: 'GET', url_template, parameters, is_read_only: true }));
+  const actions = ['one', 'two', 'asking'].map((name) => ({
+    name,
+    method: 'GET',
+    url_template,
+    parameters,
+    is_read_only: true,
+    requires_confirmation: name === 'asking',
+  }));
   await app.database.pool.query(
     `update tools set action_schemas = $2, credential_schema = '[]', supports_connection = false
       where id = (select tool_id from tool_instances where id = $1)`,
@@ -56,7 +63,7 @@ async function callable({ app, world, closeLater }: Lab) {
     (await mutateOk(app, 'testToolInstance', { orgId, workspaceId, id, input }, accessToken)) as {
       details: Record<string, unknown>;
     };
-  return { server, test };
+  return { server, id, test };
 }
 
 /** An instance of a tool that lets its instances have actions of their own, made or changed so that it has one. */
@@ -74,6 +81,59 @@ const hasCustomAction =
     const read = isChanged ? await mutateOk(app, 'updateToolInstance', given, accessToken) : made;
     expect(read).toMatchObject({ customActions });
   };
+
+/** An instance that is connected with a key, in its workspace or in a namespace. */
+const connectedBy =
+  (mutation: string, isInNamespace: boolean) =>
+  async ({ app, world }: Lab) => {
+    const { org_id: orgId, workspace_id: workspaceId, namespace_id: namespaceId } = world.ids;
+    const toolInstanceId = await makeMarkedInstance(app, world);
+    const place = { orgId, workspaceId, ...(isInNamespace && { namespaceId }) };
+    const input = { toolInstanceId, apiKey: 'a key of theirs' };
+    await mutateOk(app, mutation, { ...place, input }, world.accounts.owner.accessToken);
+    return { given: { ...place, toolInstanceId } };
+  };
+
+/** The fields of an execution, of an instance whose actions call a server that tells what it was asked. */
+const executed = (mutation: string, isInNamespace: boolean): InputCase => {
+  const lab = async (given: Lab) => {
+    const { server, id } = await callable(given);
+    const { org_id: orgId, workspace_id: workspaceId, namespace_id: namespaceId } = given.world.ids;
+    const { accessToken } = given.world.accounts.owner;
+    const place = { orgId, workspaceId, ...(isInNamespace && { namespaceId }), id };
+    const run = async (input: object) =>
+      (await mutateOk(given.app, mutation, { ...place, input }, accessToken)) as Record<string, unknown>;
+    return { server, run };
+  };
+  return {
+    prepare: async ({ app, world }) => ({
+      given: { id: await makeMarkedInstance(app, world), input: { action: 'get' } },
+    }),
+    effects: {
+      'input.action': async (given) => {
+        const { run } = await lab(given);
+        for (const action of ['one', 'two']) expect(await run({ action })).toMatchObject({ action });
+      },
+      'input.parameters': async (given) => {
+        const { server, run } = await lab(given);
+        await run({ action: 'one', parameters: { word: 'unusual' } });
+        expect(server.requests.map(({ path }) => path)).toEqual(['/unusual']);
+      },
+      'input.dryRun': async (given) => {
+        const { server, run } = await lab(given);
+        expect(await run({ action: 'one', dryRun: true })).toMatchObject({ code: 'dry_run' });
+        expect(server.requests).toEqual([]);
+      },
+      'input.confirmation': async (given) => {
+        const { server, run } = await lab(given);
+        const { confirmation } = await run({ action: 'asking' });
+        expect(server.requests).toEqual([]);
+        expect(await run({ action: 'asking', confirmation })).toMatchObject({ code: 'ok' });
+        expect(server.requests).toHaveLength(1);
+      },
+    },
+  };
+};
 
 /** Fields of an instance that only make sense together with its tool. */
 const instanceVariant = { 'input.mcpActionFilter': ['get'], 'input.customActions': leftOut };
@@ -122,6 +182,10 @@ export const connectionCases: Readonly<Record<string, InputCase>> = {
       },
     },
   },
+  issueWorkspaceConnectionToken: { prepare: connectedBy('createWorkspaceConnection', false) },
+  issueNamespaceConnectionToken: { prepare: connectedBy('createNamespaceConnection', true) },
+  executeToolAction: executed('executeToolAction', false),
+  executeNamespaceToolAction: executed('executeNamespaceToolAction', true),
   upgradeToolInstance: {
     prepare: async ({ app, world }) => {
       await app.database.pool.query(

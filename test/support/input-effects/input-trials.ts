@@ -73,6 +73,8 @@ export async function readAgain(app: TestApp, result: unknown, token: string): P
   const { __typename: name, id, accessToken } = result as { __typename?: string; id?: string; accessToken?: string };
   const type = schema.getType(name ?? '');
   if (!isObjectType(type)) return result;
+  // the token of a connection is for its provider
+  const isSignIn = accessToken !== undefined && name !== 'ConnectionToken';
   if (isNode(type)) {
     const document = `query ($id: ID!) { node(id: $id) { ... on ${type.name} ${plainSelection(type)} } }`;
     const answer = await ask(app, 'node', document, { id }, token);
@@ -81,7 +83,7 @@ export async function readAgain(app: TestApp, result: unknown, token: string): P
   }
   const fields = await Promise.all(
     Object.entries(result).map(
-      async ([key, value]) => [key, await readAgain(app, value, accessToken ?? token)] as const,
+      async ([key, value]) => [key, await readAgain(app, value, isSignIn ? accessToken! : token)] as const,
     ),
   );
   return Object.fromEntries(fields);

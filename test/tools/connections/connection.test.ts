@@ -289,6 +289,7 @@ describe('API keys', () => {
     expect(await credentials.credentialFor({ ...use, namespaceId })).toEqual({
       connectionId: made.body.connection_id,
       authType: 'api_key',
+      status: 'connected',
       secret: 'sk-second',
     });
     expect(await credentials.credentialFor({ ...use, namespaceId: null })).toMatchObject({ secret: 'sk-first' });

@@ -83,8 +83,14 @@ describe('an API that answers 401', () => {
       });
       expect([server.grants.refresh_token, refusing.requests.length - seen]).toEqual([1, calls]);
     }
-    // the authorization server still vouches for it
-    expect(await rowOf(app, connectionId)).toMatchObject({ status: 'connected', lastError: null });
+    // the authorization server still vouches for it: nobody is asked to authorize again
+    expect(await rowOf(app, connectionId)).toMatchObject({
+      status: 'error',
+      lastError: 'The provider answered 401: it does not accept the access token.',
+    });
+    expect(await shownBy(app, id)).toBe('error');
+    const told = (await eventsOf(app, connectionId)).filter((type) => type !== 'connection.created');
+    expect(told).toEqual(['connection.updated', 'connection.updated']);
   });
 
   test('while the refresh token is dead too: it must be authorized again', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ToolFragment } from '../../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
-import { type Person, register } from '../../support/person.ts';
+import { colleague, eventsOf, type Person, register } from '../../support/person.ts';
 import { logQueries } from '../../support/query-log.ts';
 import type { RestBody } from '../../support/rest-body.ts';
 
@@ -243,7 +243,7 @@ describe('a change', () => {
     expect(Object.keys(after.schema_changelog as object)).toEqual(['2', '3', '4', '5']);
   });
 
-  test('of the status goes forward: active and beta and back, deprecated, disabled', async () => {
+  test('of the status goes forward: active and beta and back, deprecated; and to disabled and back', async () => {
     const owner = await register(app);
     const tool = await newTool(owner);
     const move = async (status: string) => {
@@ -254,7 +254,39 @@ describe('a change', () => {
     const answers: unknown[] = [];
     for (const status of moves) answers.push(await move(status));
     const no = 'invalid_status';
-    expect(answers).toEqual(['moved', 'moved', 'moved', 'moved', no, no, 'moved', no, no]);
+    expect(answers).toEqual(['moved', 'moved', 'moved', 'moved', no, no, 'moved', 'moved', no]);
+  });
+
+  test('that deletes a tool frees its slug, and is refused while it is used and for a built-in one', async () => {
+    const owner = await register(app);
+    const tool = await newTool(owner);
+    const instance = { tool_id: tool.tool_id, name: 'Ours', configuration: {} };
+    const made = await owner.call<{ instance_id: string }>('POST', `${owner.home}/tool-instances`, instance);
+    const { instance_id: resource_id } = made.body;
+    expect(await owner.call('DELETE', tool.url)).toMatchObject({
+      status: 409,
+      body: {
+        details: {
+          resource_type: 'tool',
+          resource_id: tool.tool_id,
+          reason: 'in_use',
+          references: [{ resource_type: 'tool_instance', resource_id, workspace_id: owner.workspaceId }],
+        },
+      },
+    });
+    await owner.call('DELETE', `${owner.home}/tool-instances/${resource_id}`);
+    const editor = await colleague(app, owner, 'editor');
+    expect((await editor.call('DELETE', tool.url)).status).toBe(403);
+    expect((await owner.call('DELETE', tool.url)).status).toBe(204);
+    expect((await owner.call('GET', tool.url)).status).toBe(404);
+    expect((await owner.call('DELETE', tool.url)).status).toBe(404);
+    expect((await eventsOf(app, String(tool.tool_id))).at(-1)).toBe('tool.deleted');
+    expect((await newTool(owner, { slug: tool.slug })).slug).toBe(tool.slug);
+    const github = (await owner.call<Tool>('GET', `${toolsOf(owner)}/slug/github`)).body;
+    expect(await owner.call('DELETE', `${toolsOf(owner)}/${github.tool_id}`)).toMatchObject({
+      status: 409,
+      body: { details: { reason: 'builtin_tool' } },
+    });
   });
 
   test('of a built-in tool is refused, and so is one of another organization or below a foreign address', async () => {

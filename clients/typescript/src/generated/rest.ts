@@ -886,7 +886,11 @@ export interface paths {
          */
         put: operations["UpdateTool"];
         post?: never;
-        delete?: never;
+        /**
+         * Deletes a tool of the organization
+         * @description Deletes a tool of the organization. Its slug is free again. While tool instances use the tool, it fails with `RESOURCE_CONFLICT`, `in_use`. A built-in tool cannot be deleted.
+         */
+        delete: operations["DeleteTool"];
         options?: never;
         head?: never;
         patch?: never;
@@ -3971,6 +3975,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/execute": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Runs an action of a tool instance with the connection of its workspace
+         * @description Runs an action of a tool instance with the connection of its workspace. Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the provider does is a result. An action that needs confirmation first answers what it would send, and a `confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.
+         */
+        post: operations["ExecuteToolAction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/tool-instances/{instance_id}/execute": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Runs an action of a tool instance with the connection of a namespace, or that of its workspace if the namespace has none
+         * @description Runs an action of a tool instance with the connection of a namespace, or that of its workspace if the namespace has none. Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the provider does is a result. An action that needs confirmation first answers what it would send, and a `confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.
+         */
+        post: operations["ExecuteNamespaceToolAction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The path variable is named as in the spec's deletion of the connection
+         * @description The path variable is named as in the spec's deletion of the connection.
+         */
+        post: operations["IssueWorkspaceConnectionToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections/{instance_id}/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Shows the credential that a tool instance uses in a namespace: of its own connection, or of the connection of the workspace
+         * @description Shows the credential that a tool instance uses in a namespace: of its own connection, or of the connection of the workspace. An access token that ends within five minutes is refreshed first. The permission is part of no read or write scope: a token must name it. Each time is recorded before the credential leaves. At most 120 times a minute for each user.
+         */
+        post: operations["IssueNamespaceConnectionToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -5790,7 +5874,7 @@ export interface components {
             /** @description Free text. */
             version?: string;
             /**
-             * @description The status can change between `active` and `beta`, then to `deprecated`, then to `disabled`. A disabled tool gets no new instances.
+             * @description The status can change between `active` and `beta`, then to `deprecated`. Any status can change to `disabled` and back. A disabled tool gets no new instances, and its instances do not run.
              * @enum {string}
              */
             status?: "active" | "beta" | "deprecated" | "disabled";
@@ -9694,6 +9778,115 @@ export interface components {
             /** @description Free text. */
             description?: string | null;
         };
+        /** @description The action to run, and its parameters. */
+        ExecuteToolActionInput: {
+            /** @description The name of an action of the instance. */
+            action: string;
+            /** @description Values of its parameters. Other names are refused. */
+            parameters?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Shows the request and sends nothing. Default false. */
+            dry_run?: boolean | null;
+            /** @description The `confirmation` of the first answer, for an action that needs one. */
+            confirmation?: string | null;
+        };
+        /** @description How an action ended. No credential is in it. */
+        ToolActionResult: {
+            /** @description The instance. */
+            tool_instance_id: string;
+            /** @description The name of the action. */
+            action: string;
+            /** @description Whether the provider answered with a success that the action promises, or nothing had to be sent. */
+            success: boolean;
+            /** @description For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, `schema_mismatch`, `needs_reauth`, `expired`, `timeout`, `network`, `blocked_address`, …. */
+            code: string;
+            /** @description A sentence for people. */
+            message: string;
+            /** @description What would be sent. `null` if it was sent, or if the action sends nothing. */
+            request: {
+                /** @description The HTTP method. */
+                method: string;
+                /** @description The whole address. */
+                url: string;
+                /** @description The headers. */
+                headers: {
+                    [key: string]: string;
+                };
+                /** @description The body. `null` if there is none. */
+                body: string | null;
+            } | null;
+            /** @description Send it with the same call to run an action that needs confirmation. It works once, for five minutes, for the same caller. `null` if nothing has to be confirmed. */
+            confirmation: string | null;
+            /**
+             * Format: date-time
+             * @description When the confirmation expires.
+             */
+            confirmation_expires_at: string | null;
+            /**
+             * Format: int32
+             * @description The status that the provider answered.
+             */
+            status: number | null;
+            /** @description The headers of the answer that matter. */
+            headers: {
+                [key: string]: string;
+            };
+            /**
+             * @description How the result is written.
+             * @enum {string}
+             */
+            format: "json" | "text" | "base64" | "none";
+            /** @description What the action gives: the value at the result path of the answer. At most 256 KiB. */
+            result: unknown;
+            /** @description Whether the result is cut, or left out. */
+            truncated: boolean;
+            /**
+             * Format: int32
+             * @description The size of the body of the answer.
+             */
+            size_bytes: number;
+            /** @description The beginning of the body of a refusal. `null` if the provider did not refuse, or said nothing. */
+            excerpt: string | null;
+            /**
+             * Format: int32
+             * @description How often the request was sent.
+             */
+            attempts: number;
+            /**
+             * Format: int32
+             * @description Time of the call in milliseconds, with all attempts.
+             */
+            duration_ms: number;
+        };
+        /** @description The credential of a connection, for whoever runs steps. */
+        ConnectionToken: {
+            /** @description The access token, or the API key. */
+            access_token: string;
+            /** @description `bearer`. `null` for an API key, which goes where the tool says. */
+            token_type: string | null;
+            /**
+             * @description What kind of credential it is.
+             * @enum {string}
+             */
+            auth_type: "oauth2" | "api_key";
+            /**
+             * Format: date-time
+             * @description Expiry time of the access token. `null` if it does not expire.
+             */
+            expires_at: string | null;
+            /** @description The scopes that the provider granted. */
+            scopes: string[];
+            /**
+             * @description The status of the connection.
+             * @enum {string}
+             */
+            status: "not_connected" | "pending" | "connected" | "expired" | "needs_reauth" | "error" | "revoked";
+            /** @description The connection. */
+            connection_id: string;
+            /** @description The tool instance. */
+            tool_instance_id: string;
+        };
     };
     responses: {
         /** @description The request cannot be read. `details.reason` says why. */
@@ -13012,6 +13205,51 @@ export interface operations {
             409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
             413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    DeleteTool: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description One or more `ETag` values of earlier answers, or `*`. Nothing changes unless one of them matches. */
+                "if-match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The tool. */
+                tool_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success without a body. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
@@ -25700,6 +25938,218 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ExecuteToolAction: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The action to run, and its parameters. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExecuteToolActionInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolActionResult"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ExecuteNamespaceToolAction: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The namespace, or `default`. */
+                namespace_id: string;
+                /** @description The instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The action to run, and its parameters. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExecuteToolActionInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolActionResult"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    IssueWorkspaceConnectionToken: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The tool instance. */
+                tool_instance_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionToken"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    IssueNamespaceConnectionToken: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The namespace, or `default`. */
+                namespace_id: string;
+                /** @description The tool instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionToken"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];

@@ -1,0 +1,136 @@
+import { isUtf8 } from 'node:buffer';
+import { overloadOf } from '../../kernel/json-shape.ts';
+import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
+import { plainLine } from '../connections/token-answer.ts';
+import type { ToolAction } from '../tool-instances/effective-actions.ts';
+import { differenceFrom } from './output-check.ts';
+import type { Redactor } from './redactor.ts';
+import { valueAt } from './result-path.ts';
+
+/** Most bytes of an answer that are shown. */
+export const MAX_SHOWN_BYTES = 256 * 1024;
+const MAX_EXCERPT = 1_000;
+const MAX_HEADER = 1_000;
+/** What of an answer is taken apart: more costs the process too much, and is shown as a text. */
+const JSON_BOUNDS = { maxDepth: 64, maxValues: 60_000 };
+
+/** How a result is written. `none`: there is none. */
+export type ResultFormat = 'json' | 'text' | 'base64' | 'none';
+
+/** What a call gave, without any credential. */
+export interface ShownAnswer {
+  status: number;
+  headers: Record<string, string>;
+  format: ResultFormat;
+  result: unknown;
+  /** Whether the result is only the beginning. */
+  truncated: boolean;
+  sizeBytes: number;
+  /** The beginning of the body of a refusal. */
+  excerpt: string | null;
+  /** What is wrong with an answer that the provider calls a success; `null` if nothing is. */
+  fault: string | null;
+}
+
+/** Headers that matter to whoever reads an answer; cookies and the like are the provider's and the service's. */
+const HEADERS: ReadonlySet<string> = new Set([
+  'content-language',
+  'content-range',
+  'content-type',
+  'date',
+  'etag',
+  'last-modified',
+  'link',
+  'location',
+  'retry-after',
+  'x-request-id',
+  'x-total-count',
+]);
+const RATE_LIMIT_HEADER = /^(?:x-)?ratelimit-[a-z-]+$/;
+
+const headersOf = (headers: Headers, redactor: Redactor): Record<string, string> =>
+  Object.fromEntries(
+    [...headers]
+      .filter(([name]) => HEADERS.has(name) || RATE_LIMIT_HEADER.test(name))
+      .map(([name, value]) => [name, redactor.clean(value).slice(0, MAX_HEADER)]),
+  );
+
+type ResultPart = Pick<ShownAnswer, 'format' | 'result' | 'truncated' | 'fault'>;
+
+/** What is shown of an answer. Secrets are removed before anything is cut: half a secret is one, too. */
+export function shownAnswer(action: ToolAction, answer: OutboundResponse, redactor: Redactor): ShownAnswer {
+  const common = {
+    status: answer.status,
+    headers: headersOf(answer.headers, redactor),
+    sizeBytes: answer.body.length,
+    excerpt: null,
+  };
+  if (answer.isOk) return { ...common, ...resultOf(action, answer, redactor) };
+  const text = isUtf8(answer.body) ? plainLine(redactor.clean(answer.text()), MAX_EXCERPT) : '';
+  return { ...common, ...nothing, excerpt: text === '' ? null : text };
+}
+
+const nothing: ResultPart = { format: 'none', result: null, truncated: false, fault: null };
+
+function resultOf(action: ToolAction, answer: OutboundResponse, redactor: Redactor): ResultPart {
+  const { body, status } = answer;
+  const path = typeof action.response_result_path === 'string' ? action.response_result_path : '';
+  const type = (action.output_schema as { type?: unknown } | undefined)?.type;
+  const isJsonWanted = type === 'object' || type === 'array' || path !== '';
+  if (body.length === 0)
+    return { ...nothing, fault: isJsonWanted && action.method !== 'HEAD' && status !== 204 ? NOT_JSON : null };
+  const text = isUtf8(body) ? answer.text() : null;
+  const json = text === null ? undefined : parsed(text);
+  if (json !== undefined) return jsonResult(action, json, path, redactor);
+  return {
+    ...(text === null ? bytesResult(body, redactor) : textResult(text, redactor)),
+    fault: isJsonWanted ? NOT_JSON : null,
+  };
+}
+
+const NOT_JSON = 'it is not the JSON that the action promises';
+
+function parsed(text: string): unknown {
+  if (overloadOf(text, JSON_BOUNDS)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // no JSON: the text itself is the result
+  }
+}
+
+function jsonResult(action: ToolAction, json: unknown, path: string, redactor: Redactor): ResultPart {
+  const found = valueAt(json, path);
+  if (found === undefined) return { ...nothing, fault: `it has nothing at '${path}'` };
+  const difference = action.output_schema === undefined ? null : differenceFrom(action.output_schema, found);
+  const result = redactor.cleanJson(found);
+  const written = JSON.stringify(result);
+  const shown: ResultPart =
+    Buffer.byteLength(written) > MAX_SHOWN_BYTES
+      ? { format: 'text', result: cut(written), truncated: true, fault: null }
+      : { format: 'json', result, truncated: false, fault: null };
+  return { ...shown, fault: difference === null ? null : redactor.clean(difference) };
+}
+
+function textResult(text: string, redactor: Redactor): Omit<ResultPart, 'fault'> {
+  const cleaned = redactor.clean(text);
+  const result = cut(cleaned);
+  return { format: 'text', result, truncated: result.length < cleaned.length };
+}
+
+/** Bytes cannot be cleaned: those that have a secret are not shown. */
+function bytesResult(body: Buffer, redactor: Redactor): Omit<ResultPart, 'fault'> {
+  const raw = body.toString('latin1');
+  if (redactor.clean(raw) !== raw) return { format: 'none', result: null, truncated: true };
+  const shown = body.subarray(0, (MAX_SHOWN_BYTES / 4) * 3);
+  return { format: 'base64', result: shown.toString('base64'), truncated: shown.length < body.length };
+}
+
+/** The beginning of a text, at most so many bytes, and whole characters. */
+const cut = (text: string): string => {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= MAX_SHOWN_BYTES) return text;
+  let end = MAX_SHOWN_BYTES;
+  while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end--;
+  return bytes.subarray(0, end).toString();
+};

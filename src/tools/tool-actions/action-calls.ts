@@ -1,0 +1,165 @@
+import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { conflict, invalidInput } from '../../kernel/errors.ts';
+import type { Outbound } from '../../platform/outbound/outbound.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
+import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
+import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
+import { type ActionRequestParts, requestFor, UnusableAction } from '../tool-instances/action-request.ts';
+import type { ToolAction } from '../tool-instances/effective-actions.ts';
+import { demandCredentials, meaningOf, type SentCredential, sentBy } from '../tool-instances/sent-credential.ts';
+import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
+import { within } from '../tool-instances/within.ts';
+import { type ShownAnswer, shownAnswer } from './action-answer.ts';
+import { PARAMETERS } from './action-arguments.ts';
+import type { ActionLimits } from './action-limits.ts';
+import { limitsOf, retryAfterOf, withRetries } from './action-retries.ts';
+import { Redactor, textsIn } from './redactor.ts';
+import { hiddenValues } from './shown-request.ts';
+
+/** An action to call, with what its request is made of. */
+export interface CalledAction {
+  instance: ToolInstance;
+  tool: ToolRow;
+  action: ToolAction;
+  /** Whose connection is used. */
+  namespaceId: string | null;
+  parts: ActionRequestParts;
+}
+
+/** How a call ended. Nothing in it is a credential. */
+export interface CallEnd extends Omit<ShownAnswer, 'status' | 'fault'> {
+  success: boolean;
+  /** For programs. */
+  code: string;
+  /** A sentence for people. */
+  message: string;
+  status: number | null;
+  attempts: number;
+  durationMs: number;
+}
+
+interface CallDeps {
+  outbound: Outbound;
+  connections: ConnectionCredentials;
+  limits: ActionLimits;
+}
+
+const NOTHING: Pick<CallEnd, 'status' | 'headers' | 'format' | 'result' | 'truncated' | 'sizeBytes' | 'excerpt'> = {
+  status: null,
+  headers: {},
+  format: 'none',
+  result: null,
+  truncated: false,
+  sizeBytes: 0,
+  excerpt: null,
+};
+
+/** Calls providers for actions. Whatever a provider does is a result, without any credential in it. */
+export class ActionCalls {
+  readonly connections: ConnectionCredentials;
+  readonly #deps: CallDeps;
+
+  constructor(deps: CallDeps) {
+    this.#deps = deps;
+    this.connections = deps.connections;
+  }
+
+  /** @throws UnusableAction for arguments that make no request, and without a credential that the tool needs */
+  async make(caller: Caller, called: CalledAction): Promise<CallEnd> {
+    const { tool, action } = called;
+    if (typeof action.url_template !== 'string')
+      return end({ success: true, code: 'nothing_to_call', message: 'The action calls nothing outside.' });
+    const tries = { count: 0 };
+    const startedAt = performance.now();
+    const timed = () => ({ attempts: tries.count, durationMs: Math.round(performance.now() - startedAt) });
+    const used = new Set<string>();
+    try {
+      const answer = await this.#call(caller, called, used, tries);
+      const wait = answer.status === 429 ? retryAfterOf(answer) : null;
+      if (wait !== null) this.#deps.limits.pause(called, wait);
+      const redactor = new Redactor([...textsIn([called.parts.secrets, hiddenValues(called.parts)]), ...used]);
+      return { ...timed(), ...outcomeOf(tool, shownAnswer(action, answer, redactor)) };
+    } catch (error) {
+      return end({ success: false, ...failureOf(error), ...timed() });
+    }
+  }
+
+  /** Calls with what the instance keeps itself, or with its connection, or without credentials if it needs none. */
+  async #call(
+    caller: Caller,
+    called: CalledAction,
+    used: Set<string>,
+    tries: { count: number },
+  ): Promise<OutboundResponse> {
+    const { outbound, connections } = this.#deps;
+    const { instance, tool, action, namespaceId, parts } = called;
+    const { orgId, id: toolInstanceId } = instance;
+    const limits = limitsOf(action);
+    const endsAt = performance.now() + limits.wholeMs;
+    const ask = async ({ credentials, secrets }: SentCredential): Promise<OutboundResponse> => {
+      const request = requestFor({ ...parts, credentials, secrets: { ...parts.secrets, ...secrets } });
+      const call = async (timeoutMs: number) => {
+        tries.count++;
+        return outbound.request({ ...request, owner: orgId, traceId: caller.request.traceId, timeoutMs });
+      };
+      return withRetries({ method: request.method ?? 'GET', limits, endsAt, ask: call });
+    };
+    if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
+    const connected = connections.call({ orgId, toolInstanceId, namespaceId }, (credential) => {
+      used.add(credential.secret);
+      return ask(sentBy(tool, action, credential));
+    });
+    const answer = await within(limits.wholeMs, connected);
+    if (answer) return answer;
+    demandKept(called);
+    return ask({ credentials: [] });
+  }
+}
+
+const end = (given: Pick<CallEnd, 'success' | 'code' | 'message'> & Partial<CallEnd>): CallEnd => ({
+  ...NOTHING,
+  attempts: 0,
+  durationMs: 0,
+  ...given,
+});
+
+function outcomeOf({ name }: ToolRow, { fault, ...shown }: ShownAnswer) {
+  const { status } = shown;
+  if (status < 200 || status > 299)
+    return {
+      ...shown,
+      success: false,
+      code: `http_${status}`,
+      message: `${name} answered ${status}: ${meaningOf(status)}.`,
+    };
+  if (fault !== null)
+    return { ...shown, success: false, code: 'schema_mismatch', message: `${name} answered ${status}, but ${fault}.` };
+  return { ...shown, success: true, code: 'ok', message: `${name} answered ${status}.` };
+}
+
+/** Errors that say something to the caller; the others are the caller's fault, or bugs. */
+function failureOf(error: unknown): { code: string; message: string } {
+  const outbound = OutboundError.in(error);
+  const known = outbound ?? (error instanceof ConnectionUnusable ? error : null);
+  if (!known) throw error;
+  return { code: known.code, message: known.message };
+}
+
+/** @throws UnusableAction for a tool that needs credentials, if the instance keeps none and has no connection */
+export const demandKept = ({ instance: { authMode }, tool, parts }: CalledAction): void =>
+  demandCredentials(tool, { authMode, hasCredentials: Object.keys(parts.secrets).length > 0 });
+
+/**
+ * Does what needs a request.
+ * @throws InputError for arguments that make none; RESOURCE_CONFLICT `no_credentials`
+ */
+export async function mendable<Value>({ id }: ToolInstance, work: () => Value | Promise<Value>): Promise<Value> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof UnusableAction)) throw error;
+    if (error.code === 'no_credentials') throw conflict('tool_instance', id, error.code, error.message);
+    throw invalidInput(PARAMETERS, error.message);
+  }
+}

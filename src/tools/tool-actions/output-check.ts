@@ -1,0 +1,41 @@
+import { isRecord, typeMatches } from './json-values.ts';
+
+/** Enough to say what differs, and little enough for any answer. */
+const MAX_DEPTH = 32;
+const MAX_STEPS = 20_000;
+
+/**
+ * Where an answer differs from what its action promises: `items[3].id`, with what is wrong; `null` if nowhere. Of the
+ * JSON Schema, it checks `type`, `required`, `properties`, `items` and `enum`: expressions that strangers wrote are not
+ * run.
+ */
+export function differenceFrom(schema: unknown, value: unknown): string | null {
+  let steps = 0;
+  const check = (of: unknown, found: unknown, at: string, depth: number): string | null => {
+    if (!isRecord(of) || depth > MAX_DEPTH || ++steps > MAX_STEPS) return null;
+    const types = [of.type].flat().filter((type) => typeof type === 'string');
+    if (types.length > 0 && !types.some((type) => typeMatches(type, found)))
+      return `${at || 'the result'} is not of the type ${types.join(' or ').slice(0, 100)}`;
+    if (Array.isArray(of.enum) && !of.enum.some((one) => one === found))
+      return `${at || 'the result'} is none of the values of its enumeration`;
+    if (isRecord(found)) return ofProperties(of, found, at, depth);
+    if (!Array.isArray(found) || !isRecord(of.items)) return null;
+    for (const [index, item] of found.entries()) {
+      const fault = check(of.items, item, `${at}[${index}]`, depth + 1);
+      if (fault) return fault;
+    }
+    return null;
+  };
+  const ofProperties = (of: Record<string, unknown>, found: Record<string, unknown>, at: string, depth: number) => {
+    const required = Array.isArray(of.required) ? of.required : [];
+    const missing = required.find((name) => typeof name === 'string' && !Object.hasOwn(found, name)) as unknown;
+    const place = (name: string) => `${at}${at === '' ? '' : '.'}${name.slice(0, 100)}`;
+    if (typeof missing === 'string') return `${place(missing)} is missing`;
+    for (const [name, property] of Object.entries(isRecord(of.properties) ? of.properties : {})) {
+      const fault = Object.hasOwn(found, name) ? check(property, found[name], place(name), depth + 1) : null;
+      if (fault) return fault;
+    }
+    return null;
+  };
+  return check(schema, value, '', 0);
+}

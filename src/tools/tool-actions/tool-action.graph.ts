@@ -1,0 +1,133 @@
+import { builder } from '../../graphql/builder.ts';
+import { optionalTime } from '../../graphql/common-fields.ts';
+import { idArg, namespaceArgs, workspaceArgs } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
+import type { ResultFormat } from './action-answer.ts';
+import type { ShownRequest } from './shown-request.ts';
+import type { ToolActionResult as ResultRow } from './tool-actions.ts';
+
+const ExecuteToolActionInput = builder.inputType('ExecuteToolActionInput', {
+  description: 'The action to run, and its parameters.',
+  fields: (t) => ({
+    action: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 128 },
+      description: 'The name of an action of the instance.',
+    }),
+    parameters: t.field({
+      type: 'JSONObject',
+      constraints: { maxBytes: 256 * 1024, sensitive: true },
+      description: 'Values of its parameters. Other names are refused.',
+    }),
+    dryRun: t.boolean({ description: 'Shows the request and sends nothing. Default false.' }),
+    confirmation: t.string({
+      constraints: { minLength: 1, maxLength: 128, sensitive: true },
+      description: 'The `confirmation` of the first answer, for an action that needs one.',
+    }),
+  }),
+});
+
+const ToolResultFormat = wordEnum<ResultFormat>('ToolResultFormat', 'How the result of an action is written.', {
+  json: 'Any JSON.',
+  text: 'A text: of an answer that is no JSON, or the beginning of JSON that is too large.',
+  base64: 'A text in base64: of an answer that is no text.',
+  none: 'There is no result.',
+});
+
+const ToolActionRequest = builder.objectRef<ShownRequest>('ToolActionRequest').implement({
+  description: 'What an action sends, with a mask in place of everything that is secret.',
+  fields: (t) => ({
+    method: t.exposeString('method', { description: 'The HTTP method.' }),
+    url: t.exposeString('url', { description: 'The whole address.' }),
+    headers: t.expose('headers', { type: 'StringMap', description: 'The headers.' }),
+    body: t.exposeString('body', { nullable: true, description: 'The body. `null` if there is none.' }),
+  }),
+});
+
+const ToolActionResult = builder.objectRef<ResultRow>('ToolActionResult').implement({
+  description: 'How an action ended. No credential is in it.',
+  fields: (t) => ({
+    toolInstanceId: t.exposeID('toolInstanceId', { description: 'The instance.' }),
+    action: t.exposeString('action', { description: 'The name of the action.' }),
+    success: t.exposeBoolean('success', {
+      description: 'Whether the provider answered with a success that the action promises, or nothing had to be sent.',
+    }),
+    code: t.exposeString('code', {
+      description:
+        'For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, ' +
+        '`schema_mismatch`, `needs_reauth`, `expired`, `timeout`, `network`, `blocked_address`, ….',
+    }),
+    message: t.exposeString('message', { description: 'A sentence for people.' }),
+    request: t.field({
+      type: ToolActionRequest,
+      nullable: true,
+      authorize: 'inherited',
+      description: 'What would be sent. `null` if it was sent, or if the action sends nothing.',
+      resolve: ({ request }) => request,
+    }),
+    confirmation: t.exposeString('confirmation', {
+      nullable: true,
+      description:
+        'Send it with the same call to run an action that needs confirmation. It works once, for five minutes, for ' +
+        'the same caller. `null` if nothing has to be confirmed.',
+    }),
+    confirmationExpiresAt: t.expose('confirmationExpiresAt', optionalTime('When the confirmation expires.')),
+    status: t.exposeInt('status', { nullable: true, description: 'The status that the provider answered.' }),
+    headers: t.expose('headers', { type: 'StringMap', description: 'The headers of the answer that matter.' }),
+    format: t.expose('format', { type: ToolResultFormat, description: 'How the result is written.' }),
+    result: t.expose('result', {
+      type: 'JSON',
+      nullable: true,
+      description: 'What the action gives: the value at the result path of the answer. At most 256 KiB.',
+    }),
+    truncated: t.exposeBoolean('truncated', { description: 'Whether the result is cut, or left out.' }),
+    sizeBytes: t.exposeInt('sizeBytes', { description: 'The size of the body of the answer.' }),
+    excerpt: t.exposeString('excerpt', {
+      nullable: true,
+      description: 'The beginning of the body of a refusal. `null` if the provider did not refuse, or said nothing.',
+    }),
+    attempts: t.exposeInt('attempts', { description: 'How often the request was sent.' }),
+    durationMs: t.exposeInt('durationMs', { description: 'Time of the call in milliseconds, with all attempts.' }),
+  }),
+});
+refersTo(ToolActionResult, { toolInstanceId: 'tool_instance' });
+
+const inputOf = () =>
+  builder.args((t) => ({
+    input: t.field({
+      type: ExecuteToolActionInput,
+      required: true,
+      description: 'The action to run, and its parameters.',
+    }),
+  }));
+
+const EXECUTE =
+  'Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the ' +
+  'provider does is a result. An action that needs confirmation first answers what it would send, and a ' +
+  '`confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.';
+
+builder.mutationFields((t) => ({
+  executeToolAction: t.field({
+    type: ToolActionResult,
+    description: `Runs an action of a tool instance with the connection of its workspace. ${EXECUTE}`,
+    authorize: { workspace: 'tool_instance:execute' },
+    activity: { action: 'execute', resourceType: 'tool_instance', byResolver: true },
+    mayEmit: ['tool_action.executed', 'tool_action.failed'],
+    args: { ...workspaceArgs(), ...idArg('The instance.'), ...inputOf() },
+    resolve: ({ workspace }, { id, input }, { caller, services }) =>
+      services.toolActions.execute(caller, workspace, id, input),
+  }),
+  executeNamespaceToolAction: t.field({
+    type: ToolActionResult,
+    description:
+      'Runs an action of a tool instance with the connection of a namespace, or that of its workspace if the ' +
+      `namespace has none. ${EXECUTE}`,
+    authorize: { workspace: 'tool_instance:execute', in: 'namespace' },
+    activity: { action: 'execute', resourceType: 'tool_instance', byResolver: true },
+    mayEmit: ['tool_action.executed', 'tool_action.failed'],
+    args: { ...namespaceArgs(), ...idArg('The instance.'), ...inputOf() },
+    resolve: ({ namespace }, { id, input }, { caller, services }) =>
+      services.toolActions.execute(caller, namespace, id, input),
+  }),
+}));

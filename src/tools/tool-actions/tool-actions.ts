@@ -1,0 +1,291 @@
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import type { ActivityRecorder } from '../../data/activity.ts';
+import { findRow } from '../../data/find-row.ts';
+import { emitChange } from '../../data/record-change.ts';
+import { noCache } from '../../data/request-cache.ts';
+import { statement } from '../../data/writes.ts';
+import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { conflict, invalidInput } from '../../kernel/errors.ts';
+import { isDatabaseAway } from '../../platform/postgres/faults.ts';
+import type { Credentials } from '../../vault/secrets/credentials.ts';
+import { type CallPlace, namespaceOf } from '../connections/call-place.ts';
+import type { ActionRequestParts } from '../tool-instances/action-request.ts';
+import { checkConfiguration, fieldsOf } from '../tool-instances/configuration.ts';
+import type { ToolAction } from '../tool-instances/effective-actions.ts';
+import { demandRunnable } from '../tool-instances/runnable.ts';
+import { placedSecrets, sentBy } from '../tool-instances/sent-credential.ts';
+import type { ToolInstanceService } from '../tool-instances/tool-instance.service.ts';
+import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
+import { checkedArguments, PARAMETERS } from './action-arguments.ts';
+import { type ActionCalls, type CallEnd, type CalledAction, demandKept, mendable } from './action-calls.ts';
+import type { ActionLimits } from './action-limits.ts';
+import { type Confirmations, type IssuedConfirmation, unconfirmed } from './confirmations.ts';
+import { MASK, Redactor, textsIn } from './redactor.ts';
+import { hiddenValues, type ShownRequest, shownRequest } from './shown-request.ts';
+
+/** Which action to run, and with what. */
+export interface ExecuteInput {
+  action: string;
+  parameters?: object | null;
+  /** Shows the request and sends nothing. */
+  dryRun?: boolean | null;
+  /** Of an action that somebody must agree to. */
+  confirmation?: string | null;
+}
+
+/** How an execution ended. */
+export interface ToolActionResult extends CallEnd {
+  orgId: string;
+  toolInstanceId: string;
+  action: string;
+  /** What would be sent; `null` if it was sent. */
+  request: ShownRequest | null;
+  confirmation: string | null;
+  confirmationExpiresAt: Date | null;
+}
+
+interface ToolActionDeps extends ServiceDeps {
+  toolInstances: ToolInstanceService;
+  credentials: Credentials;
+  confirmations: Confirmations;
+  calls: ActionCalls;
+  limits: ActionLimits;
+  activity: ActivityRecorder;
+  onFault: (error: unknown, what: string) => void;
+}
+
+/** An action with all that its request is made of. */
+interface Prepared extends CalledAction {
+  caller: Caller;
+}
+
+/**
+ * Runs actions of tool instances. What a caller can mend is an error; whatever the provider does is a result. Each
+ * execution is recorded with how it ended, and without any value.
+ */
+export class ToolActions {
+  readonly #deps: ToolActionDeps;
+
+  constructor(deps: ToolActionDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Runs an action, or shows what it would send.
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `instance_inactive`, `tool_disabled`, `configuration_invalid`;
+   * InputError for arguments that the action does not accept, or a confirmation that is not of this call;
+   * RATE_LIMIT_EXCEEDED
+   */
+  async execute(caller: Caller, place: CallPlace, id: string, input: ExecuteInput): Promise<ToolActionResult> {
+    const prepared = await this.#prepared(caller, place, id, input);
+    await this.#deps.limits.demand(prepared);
+    if (input.dryRun) return this.#shown(prepared);
+    if (prepared.action.requires_confirmation === true) {
+      const call = await this.#callToConfirm(prepared);
+      if (!input.confirmation) return this.#asking(prepared, call);
+      await this.#begin(prepared, { token: input.confirmation, call: call.digested });
+    } else await this.#begin(prepared, null);
+    const end = await mendable(prepared.instance, () => this.#deps.calls.make(caller, prepared));
+    await this.#record(prepared, end);
+    return { ...this.#about(prepared), ...end };
+  }
+
+  async #prepared(caller: Caller, place: CallPlace, id: string, input: ExecuteInput): Promise<Prepared> {
+    const { toolInstances, sql, credentials } = this.#deps;
+    const instance = await toolInstances.reads.get(noCache, place, id);
+    const namespaceId = namespaceOf(place, instance);
+    const tool = await findRow(sql, 'tools', { id: instance.toolId });
+    if (!tool) throw new Error(`A foreign key says that the tool '${instance.toolId}' exists.`);
+    const action = instance.effectiveActionSchemas.find(({ name }) => name === input.action);
+    if (!action) throw invalidInput(['input', 'action'], 'the instance has no action of this name');
+    const given = (input.parameters ?? {}) as Record<string, unknown>;
+    const values = checkedArguments(action, instance.configuration, given, PARAMETERS);
+    if (!input.dryRun) demandRunnable(instance, tool);
+    demandConfiguration(instance, tool);
+    const secrets = (await credentials.open(sql, instance.orgId, { toolInstanceId: instance.id })) ?? {};
+    const parts: ActionRequestParts = {
+      action,
+      parameters: values,
+      configuration: instance.configuration,
+      secrets,
+      credentials: placedSecrets(tool, secrets),
+    };
+    return { caller, instance, tool, action, namespaceId, parts };
+  }
+
+  /**
+   * From here on the call may have been made: neither its confirmation nor its `Idempotency-Key` makes it again, even
+   * if the process ends before the provider has answered.
+   */
+  async #begin(prepared: Prepared, confirmed: { token: string; call: unknown } | null): Promise<void> {
+    const { changes, confirmations } = this.#deps;
+    const { caller } = prepared;
+    if (!confirmed && !caller.request.idempotencyId) return;
+    const isConfirmed = await changes.run(
+      caller,
+      async (tx) => !confirmed || confirmations.consume(tx, confirmed.token, confirmerOf(prepared), confirmed.call),
+    );
+    if (!isConfirmed) throw unconfirmed();
+  }
+
+  /** The answer to a dry run. */
+  async #shown(prepared: Prepared): Promise<ToolActionResult> {
+    const request = await this.#requestOf(prepared);
+    const end = endWithout('dry_run', 'The request is complete. It was not sent.');
+    this.#deps.activity.record(
+      prepared.caller,
+      { ...entryOf(prepared, end), metadata: { code: end.code, action: prepared.action.name } },
+      { statusCode: prepared.caller.request.successStatus },
+    );
+    return { ...this.#about(prepared), ...end, request };
+  }
+
+  async #callToConfirm(prepared: Prepared) {
+    const { instance, action, namespaceId, parts } = prepared;
+    const request = await this.#requestOf(prepared);
+    const digested = [instance.id, namespaceId, action.name, parts.parameters, request];
+    return { request, digested };
+  }
+
+  /** The answer to the first call of an action that somebody must agree to. */
+  async #asking(
+    prepared: Prepared,
+    { request, digested }: { request: ShownRequest | null; digested: unknown },
+  ): Promise<ToolActionResult> {
+    const { changes, confirmations } = this.#deps;
+    const end = endWithout(
+      'confirmation_required',
+      'Nothing was sent. To send it, make the same call again with the confirmation.',
+    );
+    const issued = await changes.run<IssuedConfirmation>(prepared.caller, async (tx) => {
+      tx.audit({ ...entryOf(prepared, end), metadata: { code: end.code, action: prepared.action.name } });
+      return confirmations.issue(tx, confirmerOf(prepared), digested);
+    });
+    const confirmation = { confirmation: issued.token, confirmationExpiresAt: issued.expiresAt };
+    return { ...this.#about(prepared), ...end, request, ...confirmation };
+  }
+
+  /** What would be sent, without asking any provider for a token. `null` for an action that sends nothing. */
+  async #requestOf(prepared: Prepared): Promise<ShownRequest | null> {
+    const { parts, tool, action, instance, namespaceId } = prepared;
+    if (typeof action.url_template !== 'string') return null;
+    const { orgId, id: toolInstanceId } = instance;
+    const authType =
+      parts.credentials.length > 0
+        ? null
+        : await this.#deps.calls.connections.kindOf({ orgId, toolInstanceId, namespaceId });
+    const sent = authType ? sentBy(tool, action, { authType, secret: MASK }) : { credentials: parts.credentials };
+    const redactor = new Redactor(textsIn([parts.secrets, hiddenValues(parts)]));
+    return mendable(instance, () => {
+      if (parts.credentials.length === 0 && !authType) demandKept(prepared);
+      return shownRequest({ ...parts, ...sent, secrets: { ...parts.secrets, ...sent.secrets } }, redactor);
+    });
+  }
+
+  #about({ instance, action }: Prepared) {
+    const { orgId, id: toolInstanceId } = instance;
+    return {
+      orgId,
+      toolInstanceId,
+      action: action.name,
+      request: null,
+      confirmation: null,
+      confirmationExpiresAt: null,
+    };
+  }
+
+  /**
+   * Counts and tells an execution. What was done stays done while the database is away: then only the record follows.
+   */
+  async #record(prepared: Prepared, end: CallEnd): Promise<void> {
+    const { changes, activity, onFault } = this.#deps;
+    const { caller, instance, action } = prepared;
+    const entry = entryOf(prepared, end);
+    try {
+      await changes.run(caller, async (tx) => {
+        tx.write(countOf(instance, action, end.success));
+        tx.audit(entry);
+        const { code, status, durationMs } = end;
+        const data = { action: action.name, code, status, duration_ms: durationMs };
+        emitChange(tx, end.success ? 'executed' : 'failed', 'tool_action', rowOf(prepared), data);
+      });
+    } catch (error) {
+      if (!isDatabaseAway(error)) throw error;
+      onFault(error, 'an executed action could not be counted');
+      activity.record(caller, entry, { statusCode: caller.request.successStatus, success: end.success });
+    }
+  }
+}
+
+const rowOf = ({ instance, namespaceId }: Prepared) => ({
+  id: instance.id,
+  orgId: instance.orgId,
+  workspaceId: instance.workspaceId,
+  namespaceId,
+});
+
+const entryOf = (prepared: Prepared, { code, success, status, durationMs, sizeBytes, attempts }: CallEnd) => {
+  const { id: resourceId, ...place } = rowOf(prepared);
+  return {
+    action: 'execute',
+    resourceType: 'tool_instance',
+    resourceId,
+    ...place,
+    success,
+    metadata: { code, action: prepared.action.name, status, duration_ms: durationMs, size_bytes: sizeBytes, attempts },
+  } as const;
+};
+
+const confirmerOf = ({ caller: { principal }, instance }: Prepared) => ({
+  orgId: instance.orgId,
+  toolInstanceId: instance.id,
+  userId: principal.userId,
+  tokenId: principal.token?.id ?? null,
+});
+
+/** Counters of more actions than any instance has at once are of names that are gone. */
+const MAX_COUNTED = 500;
+
+function countOf({ orgId, id }: ToolInstance, { name }: ToolAction, success: boolean) {
+  const [executed, failed] = success ? [1, 0] : [0, 1];
+  return statement`
+    update tool_instances set usage_count = usage_count + 1, last_used_at = now(),
+      action_counts = case
+        when action_counts ? ${name} or (select count(*) from jsonb_object_keys(action_counts)) < ${MAX_COUNTED}
+        then jsonb_set(action_counts, array[${name}::text], jsonb_build_object(
+          'executed', coalesce((action_counts -> ${name} ->> 'executed')::bigint, 0) + ${executed},
+          'failed', coalesce((action_counts -> ${name} ->> 'failed')::bigint, 0) + ${failed}))
+        else action_counts end
+    where org_id = ${orgId} and id = ${id}`;
+}
+
+/** How a call ends that was not made. */
+const endWithout = (code: string, message: string): CallEnd => ({
+  success: true,
+  code,
+  message,
+  status: null,
+  headers: {},
+  format: 'none',
+  result: null,
+  truncated: false,
+  sizeBytes: 0,
+  excerpt: null,
+  attempts: 0,
+  durationMs: 0,
+});
+
+/** @throws RESOURCE_CONFLICT if the stored configuration is not one that the tool, as it is now, accepts */
+function demandConfiguration({ id, configuration }: ToolInstance, tool: ToolRow): void {
+  const { issues } = checkConfiguration(fieldsOf(tool), configuration, configuration, []);
+  const fields = [...new Set(issues.map(({ path }) => String(path[0])))];
+  if (fields.length > 0)
+    throw conflict(
+      'tool_instance',
+      id,
+      'configuration_invalid',
+      `The configuration does not fit the tool: ${fields.join(', ')}.`,
+      { fields },
+    );
+}
