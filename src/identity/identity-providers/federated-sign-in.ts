@@ -15,6 +15,7 @@ import type { AnyCaller } from '../../kernel/caller.ts';
 import { type ApiError, forbidden, unauthenticated } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { asRole } from '../../kernel/roles.ts';
+import type { Seal } from '../../platform/keys/seal.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import { joinOrganization, lockOrganization } from '../../tenancy/organizations/membership.ts';
 import type { SignIn } from '../auth/auth.service.ts';
@@ -29,6 +30,7 @@ import { applyRoles, changeOf, feasible, type RoleChange } from './role-changes.
 import { planRoles, type RolePlan } from './role-plan.ts';
 import { admissionOf, type SignInAdmission } from './sign-in-admission.ts';
 import type { LinkReason } from './sign-in-admission.words.ts';
+import { resumeTokens } from './token-suspension.ts';
 
 interface FederatedSignInDeps {
   sql: Sql;
@@ -40,6 +42,8 @@ interface FederatedSignInDeps {
   mailBudgets: MailBudgets;
   activity: ActivityRecorder;
   config: Pick<Config, 'requireVerifiedEmail'>;
+  /** Seals the ID tokens of sessions. */
+  idTokens: Seal;
 }
 
 /** What would happen to somebody who signs in at a provider. */
@@ -106,10 +110,15 @@ export class FederatedSignIn {
     const { sessions } = this.#deps;
     return this.#admit(provider, identity, caller, async (tx, { userId, metadata }) => {
       const { orgId } = provider;
-      const pair = await sessions.open(tx, { userId, orgId }, originOf(provider, identity));
+      const origin = { ...identity, idToken: this.#sealed(provider.id, identity) };
+      const pair = await sessions.open(tx, { userId, orgId }, originOf(provider, origin));
       tx.audit({ action: 'login', resourceType: 'user', resourceId: userId, orgId, metadata });
       return { ...pair, userId, orgId };
     });
+  }
+
+  #sealed(providerId: string, { idToken }: VerifiedIdentity): Uint8Array<ArrayBuffer> | null {
+    return idToken === undefined ? null : this.#deps.idTokens.seal(idToken, providerId);
   }
 
   /**
@@ -127,6 +136,7 @@ export class FederatedSignIn {
         subject: identity.subject,
         sessionIndex: identity.sessionIndex ?? null,
         nameIdFormat: identity.nameIdFormat ?? null,
+        idToken: this.#sealed(id, identity),
         expiresAt: new Date(Date.now() + CODE_SECONDS * 1_000),
       });
       tx.audit({ action: 'update', resourceType: 'user', resourceId: userId, orgId, metadata });
@@ -178,6 +188,7 @@ export class FederatedSignIn {
             return { isHeld: true };
           }
           tx.write(statement`update users set last_login = now() where id = ${admitted.userId}`);
+          resumeTokens(tx, { orgId: provider.orgId, userId: admitted.userId });
           return { done: await finish(tx, admitted) };
         },
       );
@@ -345,15 +356,17 @@ const originOf = (
     subject,
     sessionIndex,
     nameIdFormat,
+    idToken,
   }: Pick<VerifiedIdentity, 'subject'> & {
     [Name in 'sessionIndex' | 'nameIdFormat']?: string | null;
-  },
+  } & Pick<SessionOrigin, 'idToken'>,
 ): SessionOrigin => ({
   method: protocol,
   identityProviderId: id,
   subject,
   sessionIndex: sessionIndex ?? null,
   nameIdFormat: nameIdFormat ?? null,
+  idToken,
 });
 
 async function mustFind(tx: Tx, id: string): Promise<ProviderRow> {

@@ -108,6 +108,11 @@ export const IdentityProvider = builder.objectRef<ProviderRow>('IdentityProvider
       description: 'Whether each sign-in updates name, picture and locale of accounts of the organization.',
     }),
     isActive: t.exposeBoolean('isActive', { description: 'Whether users may sign in with it.' }),
+    suspendsTokens: t.exposeBoolean('suspendsTokens', {
+      description:
+        'Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the ' +
+        'organization.',
+    }),
   }),
 });
 

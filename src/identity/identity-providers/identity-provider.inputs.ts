@@ -100,6 +100,9 @@ const text = {
   autoCreateUsers: 'Whether users without an account get one.',
   autoUpdateProfile: 'Whether each sign-in updates name, picture and locale of accounts of the organization.',
   isActive: 'Whether users may sign in with it. Switching it off ends the sessions that it made.',
+  suspendsTokens:
+    'Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the ' +
+    'organization, until they sign in at a provider of the organization again.',
 } as const;
 
 export const CreateIdentityProviderInput = builder.inputType('CreateIdentityProviderInput', {
@@ -120,6 +123,7 @@ export const CreateIdentityProviderInput = builder.inputType('CreateIdentityProv
     autoCreateUsers: t.boolean({ description: `${text.autoCreateUsers} Default true.` }),
     autoUpdateProfile: t.boolean({ description: `${text.autoUpdateProfile} Default true.` }),
     isActive: t.boolean({ description: `${text.isActive} Default true.` }),
+    suspendsTokens: t.boolean({ description: `${text.suspendsTokens} Default true.` }),
   }),
 });
 
@@ -152,5 +156,6 @@ export const UpdateIdentityProviderInput = builder.inputType('UpdateIdentityProv
     autoCreateUsers: t.boolean({ constraints: { notNull: true }, description: text.autoCreateUsers }),
     autoUpdateProfile: t.boolean({ constraints: { notNull: true }, description: text.autoUpdateProfile }),
     isActive: t.boolean({ constraints: { notNull: true }, description: text.isActive }),
+    suspendsTokens: t.boolean({ constraints: { notNull: true }, description: text.suspendsTokens }),
   }),
 });

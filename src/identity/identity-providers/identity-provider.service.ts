@@ -29,6 +29,7 @@ import {
   providers,
 } from './identity-provider.source.ts';
 import { columnsOfConfig, domainKeysOf, type ProviderConfig } from './provider-config.ts';
+import { lockUsersOf, suspendTokens } from './token-suspension.ts';
 
 type Optional<Row> = { [Key in keyof Row]?: Row[Key] | null | undefined };
 
@@ -44,6 +45,7 @@ interface UpdateIdentityProvider extends ProviderConfig {
   autoCreateUsers?: boolean | null | undefined;
   autoUpdateProfile?: boolean | null | undefined;
   isActive?: boolean | null | undefined;
+  suspendsTokens?: boolean | null | undefined;
 }
 
 interface CreateIdentityProvider extends UpdateIdentityProvider {
@@ -143,6 +145,7 @@ export class IdentityProviderService {
     const domains = input.verifiedDomains ? domainKeysOf(input.verifiedDomains) : null;
     await this.#unique({ id, orgId }, domains ?? [], () =>
       this.#deps.changes.run(caller, async (tx) => {
+        if (input.isActive === false) await lockUsersOf(tx, id);
         const before = await tx.lock('identity_providers', { id, orgId }, 'no key update', () =>
           notFound('identity_provider', id),
         );
@@ -154,8 +157,15 @@ export class IdentityProviderService {
         const authority = await this.#authorityAfter(tx, caller, before, set);
         tx.update('identity_providers', { id }, { ...set, ...authority });
         if (domains) await claim(tx, { id, orgId }, domains);
-        if (before.isActive && input.isActive === false) this.#endSessions(tx, id, 'identity_provider_disabled');
-        recordChange(tx, 'update', 'identity_provider', before, { fields: Object.keys(input) });
+        const isOff = before.isActive && input.isActive === false;
+        const ended = isOff
+          ? await this.#endSessions(
+              tx,
+              { ...before, suspendsTokens: input.suspendsTokens ?? before.suspendsTokens },
+              'identity_provider_disabled',
+            )
+          : {};
+        recordChange(tx, 'update', 'identity_provider', before, { fields: Object.keys(input), ...ended });
       }),
     );
     return this.reads.get(noCache, place, id);
@@ -167,11 +177,12 @@ export class IdentityProviderService {
   }
 
   async #delete(tx: Tx, { id, orgId }: ProviderKey): Promise<Deleted<OrganizationPlace>> {
-    const linked = statement`t.id in (select user_id from identity_links where identity_provider_id = ${id})`;
-    await tx.lockUnread('users', linked, 'no key update');
-    await tx.lock('identity_providers', { id, orgId }, 'update', () => notFound('identity_provider', id));
+    await lockUsersOf(tx, id);
+    const provider = await tx.lock('identity_providers', { id, orgId }, 'update', () =>
+      notFound('identity_provider', id),
+    );
     await tx.expectVersion({ table: 'identity_providers', key: { id } });
-    this.#endSessions(tx, id, 'identity_provider_deleted');
+    const ended = await this.#endSessions(tx, provider, 'identity_provider_deleted');
     const links = await tx.query<{ userId: string }>(
       statement`select user_id as "userId" from identity_links where identity_provider_id = ${id}`,
     );
@@ -180,13 +191,19 @@ export class IdentityProviderService {
       tx,
       links.map(({ userId }) => userId),
     );
-    recordChange(tx, 'delete', 'identity_provider', { id, orgId });
+    recordChange(tx, 'delete', 'identity_provider', { id, orgId }, ended);
     return { id, orgId };
   }
 
-  #endSessions(tx: Tx, id: string, reason: string): void {
+  /** Ends all that the provider has let in. @returns what the record of the change says of it */
+  async #endSessions(
+    tx: Tx,
+    { id, orgId, suspendsTokens }: Pick<ProviderRow, 'id' | 'orgId' | 'suspendsTokens'>,
+    reason: string,
+  ): Promise<{ tokens_suspended?: number }> {
     this.#deps.sessions.revokeOfProvider(tx, id, reason);
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
+    return suspendsTokens ? { tokens_suspended: await suspendTokens(tx, { identityProviderId: id, orgId }) } : {};
   }
 
   /** What an input sets, once all that it refers to is there. */
@@ -219,6 +236,7 @@ export class IdentityProviderService {
       autoCreateUsers: input.autoCreateUsers ?? undefined,
       autoUpdateProfile: input.autoUpdateProfile ?? undefined,
       isActive: input.isActive ?? undefined,
+      suspendsTokens: input.suspendsTokens ?? undefined,
     };
   }
 

@@ -389,6 +389,23 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
     },
   ],
   [
+    'organization.glass_broken',
+    {
+      to: 'listed',
+      category: 'security',
+      source: 'auth',
+      isMailed: true,
+      isOwnToo: true,
+      tone: ['warning', 'urgent'],
+      title: () => `An owner has opened ${inOrganization} with a password`,
+      message: ({ facts: { reason, expiresAt } }) =>
+        `${named.user} has opened ${inOrganization} with the password, although it demands single sign-on, until ` +
+        `${minuteOf(expiresAt!)} UTC. The reason given: ${oneLine(reason ?? '', 500)}`,
+      link: (of) => [path(of), 'Open organization'],
+      page: 'organization',
+    },
+  ],
+  [
     'identity_provider.certificate_ending',
     {
       to: 'organization administrators',
