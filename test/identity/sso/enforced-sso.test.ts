@@ -6,7 +6,16 @@ import { caller, changesOf, createUser, type Person, prove, register, signIn } f
 import { openEvents } from '../../support/sockets.ts';
 import { issueToken } from '../../support/tokens.ts';
 import { waitUntil } from '../../support/wait.ts';
-import { ask, newApplication, openConsent, peerOf, signedInBrowser, tokensOf } from '../oauth/oauth-browser.ts';
+import {
+  ask,
+  formIn,
+  newApplication,
+  openConsent,
+  peerOf,
+  signedInBrowser,
+  submit,
+  tokensOf,
+} from '../oauth/oauth-browser.ts';
 import {
   asOwner,
   atProvider,
@@ -58,11 +67,19 @@ const codes = ({ errors }: { errors?: { extensions: Record<string, unknown> }[] 
   });
 /** What was told to somebody of an organization. */
 const told = async (who: Person, orgId: string): Promise<string[]> => {
-  const { body } = await who.call<{ notifications: { title: string; org_id: string | null }[] }>(
-    'GET',
-    '/v1/notifications',
+  const { body } = await who.call<{ notifications: { title: string; scope_id: string }[] }>('GET', '/v1/notifications');
+  return body.notifications.filter(({ scope_id: of }) => of === orgId).map(({ title }) => title);
+};
+const unread = async (who: Person): Promise<number> =>
+  (await who.call<{ unread_count: number }>('GET', '/v1/notifications/unread-count')).body.unread_count;
+const setRole = async (userId: string, role: string): Promise<void> => {
+  const { errors } = await owner.ask(
+    `mutation ($orgId: ID!, $userId: ID!, $role: Role!) {
+      updateOrganizationMember(orgId: $orgId, userId: $userId, input: { role: $role }) { role }
+    }`,
+    { orgId: company.orgId, userId, role },
   );
-  return body.notifications.filter(({ org_id: of }) => of === orgId).map(({ title }) => title);
+  expect(errors).toBeUndefined();
 };
 
 let company: EnforcingCompany;
@@ -107,7 +124,11 @@ describe('an organization that demands single sign-on', () => {
       expect.objectContaining({
         action: 'update',
         userId: owner.userId,
-        metadata: { fields: ['ssoRequired'], sso_required: true, sso_required_domains: [] },
+        metadata: expect.objectContaining({
+          fields: ['ssoRequired'],
+          sso_required: true,
+          sso_required_domains: [],
+        }) as object,
       }),
     );
   });
@@ -152,19 +173,22 @@ describe('an organization that demands single sign-on', () => {
     ['the list of API tokens', (who) => who.call('GET', `/v1/orgs/${company.orgId}/api-tokens`)],
     ['own activity', (who) => who.call('GET', `/v1/orgs/${company.orgId}/users/${who.userId}/activity`)],
     ['secrets', (who) => who.call('GET', `/v1/orgs/${company.orgId}/secrets`)],
-    ['the list of users, in the default organization', (who) => who.call('GET', '/v1/users')],
-    ['a stream of events', (who) => who.call('GET', `${company.inside}/${company.owner.workspaceId}/events`)],
+    ['its users', (who) => who.call('GET', `/v1/users?workspace_id=${company.owner.workspaceId}`)],
   ])('%s is refused to a session of a password', async (_what, send) => {
     expect(await send(bob)).toMatchObject({ status: 403 });
   });
 
   test.each([
-    ['a node', () => `{ node(id: "${company.owner.workspaceId}") { id } }`],
     ['a mutation', () => `mutation { updateOrganization(id: "${company.orgId}", input: {name: "Bob's"}) { name } }`],
     ['its policy', () => `mutation { updateSignInPolicy(orgId: "${company.orgId}", input: {}) { orgId } }`],
     ['a look at its policy', () => `{ signInPolicy(orgId: "${company.orgId}") { ssoRequired } }`],
   ])('over GraphQL, %s is refused too', async (_what, query) => {
     expect(codes(await company.owner.ask(query()))).toEqual(['FORBIDDEN sso_required']);
+  });
+
+  test('a look for any object by its id finds none of its objects', async () => {
+    const { data } = await company.owner.ask<{ node: null }>(`{ node(id: "${company.owner.workspaceId}") { id } }`);
+    expect(data.node).toBeNull();
   });
 
   test('its workspaces are not in the list of own organizations', async () => {
@@ -176,21 +200,20 @@ describe('an organization that demands single sign-on', () => {
   });
 
   test('what it has told is not shown to a session of a password', async () => {
-    await owner.call('PUT', `/v1/orgs/${company.orgId}/members/${bob.userId}`, { role: 'admin' });
-    await app.jobsDone();
+    const before = await unread(bob);
+    await setRole(bob.userId, 'admin');
     expect(await told(bob, company.orgId)).toEqual([]);
-    expect((await bob.call<{ unread_count: number }>('GET', '/v1/notifications/unread-count')).body).toMatchObject({
-      unread_count: 0,
-    });
+    expect(await unread(bob)).toBe(before);
     await demand({ ssoRequired: false });
-    expect(await told(bob, company.orgId)).toEqual([expect.stringContaining('Your role in')]);
+    expect(await told(bob, company.orgId)).toContainEqual(expect.stringContaining('Your role in'));
+    expect(await unread(bob)).toBeGreaterThan(before);
     await demand();
-    await owner.call('PUT', `/v1/orgs/${company.orgId}/members/${bob.userId}`, { role: 'member' });
+    await setRole(bob.userId, 'member');
   });
 
   test('a stream that is open ends when single sign-on is demanded', async () => {
     await demand({ ssoRequired: false });
-    const url = `${app.url}${company.inside}/${company.owner.workspaceId}/events`;
+    const url = `${app.url}${company.inside}/${company.owner.workspaceId}/sync/stream`;
     const stream = await openEvents(url, { headers: company.owner.headers });
     await demand();
     await stream.ended;
@@ -213,7 +236,6 @@ describe('an organization that demands single sign-on', () => {
 
   test('a new session works in an organization that is open to it', async () => {
     const dora = await register(app, { name: 'dora' });
-    await company.owner.call('GET', '/v1/auth/me');
     expect((await owner.call('POST', `/v1/orgs/${company.orgId}/members`, { user_id: dora.userId })).status).toBe(201);
     await app.database.pool.query('update users set default_workspace_id = $2 where id = $1', [
       dora.userId,
@@ -307,21 +329,18 @@ describe('applications of an organization that demands single sign-on', () => {
 
   test('a device gets nothing from a session of a password', async () => {
     const begun = await client.initiateDeviceAuthorization(device, { scope: 'workspace:read' });
-    const page = await (await browser.send(`${app.url}/oauth/device`)).text();
-    const value = (name: string) => new RegExp(`name="${name}"[^>]* value="([^"]*)"`).exec(page)?.[1] ?? '';
-    const send = (form: Record<string, string>) =>
-      browser.send(`${app.url}/oauth/device`, {
-        method: 'POST',
-        body: new URLSearchParams(form),
-        headers: { origin: new URL(app.url).origin },
-      });
-    const answer = await send({ xsrf: value('xsrf'), form_token: value('form_token'), user_code: begun.user_code });
-    expect(answer.status).toBeLessThan(500);
+    const page = `${app.url}/oauth/device`;
+    const code = formIn(await (await browser.send(page)).text());
+    code.set('user_code', begun.user_code);
+    const confirm = formIn(await (await submit(app, browser, page, code)).text());
+    confirm.set('confirm', 'yes');
+    const confirmed = await submit(app, browser, page, confirm);
+    await openConsent(app, browser, new URL(confirmed.headers.get('location')!, app.url));
     await expect(
       client.genericGrantRequest(device, 'urn:ietf:params:oauth:grant-type:device_code', {
         device_code: begun.device_code,
       }),
-    ).rejects.toMatchObject({ error: expect.stringMatching(/authorization_pending|access_denied|slow_down/) });
+    ).rejects.toMatchObject({ error: 'access_denied' });
   });
 
   test('in a session of the provider all of it works', async () => {
@@ -367,9 +386,6 @@ describe('the rules themselves', () => {
 
   test('can be for the people of a proven domain alone', async () => {
     const other = await newCompany(app, server);
-    await app.database.pool.query(`update identity_provider_domains set state = 'claimed' where domain = $1`, [
-      other.domain,
-    ]);
     for (const domain of [other.domain, 'nobody.example.test', 'not a domain'])
       expect(codes(await setPolicy(owner, company.orgId, { ssoRequiredDomains: [domain] }))).toEqual([
         'VALIDATION_ERROR',
@@ -474,10 +490,9 @@ describe('owners can break the glass', () => {
     app.services.authentication.sessionsChanged();
     expect(await look(second, company)).toBe(SHUT_OUT);
     await opened();
-    const member = `/v1/orgs/${company.orgId}/members/${second.userId}`;
-    expect((await owner.call('PUT', member, { role: 'admin' })).status).toBe(200);
+    await setRole(second.userId, 'admin');
     expect(await look(second, company)).toBe(SHUT_OUT);
-    expect((await owner.call('PUT', member, { role: 'owner' })).status).toBe(200);
+    await setRole(second.userId, 'owner');
     await opened();
     await demand({ breakGlass: false });
     expect(await look(second, company)).toBe(SHUT_OUT);

@@ -28,7 +28,8 @@ const logoutClaims = z.object({
   sub: word.optional(),
   sid: word.optional(),
   events: z.record(z.string(), z.unknown()),
-  nonce: z.undefined(),
+  // an ID token has one: it must not be taken for a logout token
+  nonce: z.never().optional(),
 });
 
 /** Whose sessions an OpenID provider has ended. */
