@@ -409,6 +409,8 @@ export type CreateIdentityProviderInput = {
   readonly protocol: SsoProtocol;
   /** Only for the protocol `saml`. */
   readonly samlConfig?: SamlConfigInput | null | undefined;
+  /** Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. Default true. */
+  readonly suspendsTokens?: boolean | null | undefined;
   /** Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing accounts are linked only if their domain is proven (`startDomainProof`). */
   readonly verifiedDomains?: ReadonlyArray<string> | null | undefined;
 };
@@ -2019,6 +2021,8 @@ export type UpdateIdentityProviderInput = {
   readonly protocol?: SsoProtocol | null | undefined;
   /** Replaces the configuration; `null` removes it. */
   readonly samlConfig?: SamlConfigInput | null | undefined;
+  /** Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. */
+  readonly suspendsTokens?: boolean | null | undefined;
   /** Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing accounts are linked only if their domain is proven (`startDomainProof`). Replaces all; the proof of a domain that is left out ends. */
   readonly verifiedDomains?: ReadonlyArray<string> | null | undefined;
 };

@@ -259,8 +259,7 @@ export class Access {
 }
 
 /** Why somebody without a role is refused: no member, or one for whom no identity provider vouches. */
-const shutOut = ({ demand }: OrganizationAccess) =>
-  demand === '-' ? forbidden('organization:access') : ssoRequired();
+const shutOut = ({ demand }: OrganizationAccess) => (demand === '-' ? forbidden('organization:access') : ssoRequired());
 
 /** A token belongs to one organization. Users are checked as members instead. */
 const isForeign = ({ principal: { token } }: Caller, orgId: string): boolean => token !== null && token.orgId !== orgId;

@@ -165,10 +165,7 @@ export class Sessions {
    * decide
    * @returns whose they were, each user once
    */
-  async endOfSubject(
-    tx: Tx,
-    ended: EndedSubject,
-  ): Promise<{ userId: string; orgId: string | null }[]> {
+  async endOfSubject(tx: Tx, ended: EndedSubject): Promise<{ userId: string; orgId: string | null }[]> {
     const { identityProviderId: id, subject, sessionIndexes, isOfUnnamedToo = false } = ended;
     const isAll = sessionIndexes.length === 0;
     if (isAll && subject === null) throw new Error('a sign-out names neither a user nor a session');

@@ -103,6 +103,14 @@ export const IdentityProvider = builder.objectRef<ProviderRow>('IdentityProvider
       type: RoleEnum,
       description: 'The role of new users in the organization.',
     }),
+    defaultWorkspaceId: t.exposeID('defaultWorkspaceId', {
+      nullable: true,
+      description: 'The workspace that new users join, and start in. `null` for none.',
+    }),
+    defaultWorkspaceRole: t.expose('defaultWorkspaceRole', {
+      type: RoleEnum,
+      description: 'The role of new users in that workspace.',
+    }),
     autoCreateUsers: t.exposeBoolean('autoCreateUsers', { description: 'Whether users without an account get one.' }),
     autoUpdateProfile: t.exposeBoolean('autoUpdateProfile', {
       description: 'Whether each sign-in updates name, picture and locale of accounts of the organization.',
@@ -117,6 +125,7 @@ export const IdentityProvider = builder.objectRef<ProviderRow>('IdentityProvider
 });
 
 inOrganization(IdentityProvider, 'identity_provider');
+refersTo(IdentityProvider, { defaultWorkspaceId: 'workspace' });
 tracked(IdentityProvider);
 readable(IdentityProvider, {
   kind: 'identity_provider',

@@ -42,6 +42,8 @@ interface UpdateIdentityProvider extends ProviderConfig {
     | null;
   groupAttribute?: string | null | undefined;
   defaultRoleId?: Role | null | undefined;
+  defaultWorkspaceId?: string | null | undefined;
+  defaultWorkspaceRole?: Role | null | undefined;
   autoCreateUsers?: boolean | null | undefined;
   autoUpdateProfile?: boolean | null | undefined;
   isActive?: boolean | null | undefined;
@@ -77,6 +79,8 @@ const DECISIVE = [
   'groupMappings',
   'groupAttribute',
   'defaultRoleId',
+  'defaultWorkspaceId',
+  'defaultWorkspaceRole',
   'autoCreateUsers',
 ] as const;
 
@@ -112,7 +116,8 @@ export class IdentityProviderService {
         const { groupMappings = [], ...set } = await this.#columnsOf(tx, orgId, input, config);
         const defaultRoleId = set.defaultRoleId ?? 'member';
         const own = await ownRole(tx, caller, orgId);
-        refuseAbove(own, { defaultRoleId, groupMappings }, 'identity_provider:create');
+        const defaultWorkspaceRole = set.defaultWorkspaceRole ?? 'member';
+        refuseAbove(own, { defaultRoleId, defaultWorkspaceRole, groupMappings }, 'identity_provider:create');
         tx.insert('identity_providers', {
           ...set,
           id,
@@ -214,7 +219,14 @@ export class IdentityProviderService {
     config: Columns<'identity_providers'>,
   ): Promise<Columns<'identity_providers'> & { groupMappings?: GroupMapping[] | undefined }> {
     const { groupMappings } = input;
-    if (groupMappings) await ensureWorkspaces(tx, orgId, groupMappings);
+    const named = [
+      ...(groupMappings ?? []).map(({ workspaceId }, index) => ({
+        workspaceId,
+        path: ['input', 'groupMappings', index, 'workspaceId'],
+      })),
+      { workspaceId: input.defaultWorkspaceId, path: ['input', 'defaultWorkspaceId'] },
+    ];
+    await ensureWorkspaces(tx, orgId, named);
     // the last one, by the order of locks
     if (config.oidcClientSecretRef)
       await this.#deps.vault.ensureReference(tx, orgId, config.oidcClientSecretRef, [
@@ -233,6 +245,8 @@ export class IdentityProviderService {
       })),
       groupAttribute: input.groupAttribute ?? undefined,
       defaultRoleId: input.defaultRoleId ?? undefined,
+      defaultWorkspaceId: input.defaultWorkspaceId,
+      defaultWorkspaceRole: input.defaultWorkspaceRole ?? undefined,
       autoCreateUsers: input.autoCreateUsers ?? undefined,
       autoUpdateProfile: input.autoUpdateProfile ?? undefined,
       isActive: input.isActive ?? undefined,
@@ -252,7 +266,8 @@ export class IdentityProviderService {
     const own = await ownRole(tx, caller, before.orgId);
     const groupMappings = (set.groupMappings as readonly GroupMapping[] | undefined) ?? mappingsOf(before);
     const defaultRoleId = set.defaultRoleId ?? before.defaultRoleId;
-    refuseAbove(own, { defaultRoleId, groupMappings }, 'identity_provider:update');
+    const defaultWorkspaceRole = set.defaultWorkspaceRole ?? before.defaultWorkspaceRole;
+    refuseAbove(own, { defaultRoleId, defaultWorkspaceRole, groupMappings }, 'identity_provider:update');
     return { authority: own };
   }
 
@@ -282,36 +297,35 @@ async function ownRole(tx: Tx, { principal: { userId } }: Caller, orgId: string)
 /** Nobody grants a role above their own, nor changes who gets it. @throws FORBIDDEN */
 function refuseAbove(
   own: Role,
-  { defaultRoleId, groupMappings }: { defaultRoleId: string; groupMappings: readonly GroupMapping[] },
+  {
+    defaultRoleId,
+    defaultWorkspaceRole,
+    groupMappings,
+  }: { defaultRoleId: string; defaultWorkspaceRole: string; groupMappings: readonly GroupMapping[] },
   permission: Permission,
 ): void {
   const highest = groupMappings.reduce<Role>(
     (role, mapping) => higherRole(role, mapping.roleId)!,
-    asRole(defaultRoleId),
+    higherRole(asRole(defaultRoleId), asRole(defaultWorkspaceRole))!,
   );
   if (!atLeast(own, highest))
     throw forbidden(permission, `The provider grants the role '${highest}', which is above your own.`);
 }
 
-/** @throws InputError at each mapping whose workspace the organization does not have */
+/** @throws InputError at each workspace that the organization does not have */
 async function ensureWorkspaces(
   tx: Tx,
   orgId: string,
-  mappings: NonNullable<UpdateIdentityProvider['groupMappings']>,
+  given: readonly { workspaceId?: string | null | undefined; path: (string | number)[] }[],
 ): Promise<void> {
-  const wanted = [...new Set(mappings.flatMap(({ workspaceId }) => workspaceId ?? []))];
+  const wanted = [...new Set(given.flatMap(({ workspaceId }) => workspaceId ?? []))];
   if (wanted.length === 0) return;
   const found = await tx.query<{ id: string }>(statement`
     select id from workspaces where org_id = ${orgId} and id = any(${wanted}::text[]) and deleted_at is null`);
   const known = new Set(found.map(({ id }) => id));
-  const issues = mappings.flatMap(({ workspaceId }, index) =>
+  const issues = given.flatMap(({ workspaceId, path }) =>
     workspaceId && !known.has(workspaceId)
-      ? [
-          valueIssue(
-            ['input', 'groupMappings', index, 'workspaceId'],
-            `there is no workspace '${workspaceId}' in this organization`,
-          ),
-        ]
+      ? [valueIssue(path, `there is no workspace '${workspaceId}' in this organization`)]
       : [],
   );
   if (issues.length > 0) throw new InputError(issues);

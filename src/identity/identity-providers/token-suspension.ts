@@ -27,7 +27,10 @@ export async function lockUsersOf(tx: Tx, identityProviderId: string): Promise<v
  * Suspends the tokens of users whom no other provider of the organization knows.
  * @returns how many were alive
  */
-export async function suspendTokens(tx: Tx, { identityProviderId, orgId, userId = null }: ProviderUsers): Promise<number> {
+export async function suspendTokens(
+  tx: Tx,
+  { identityProviderId, orgId, userId = null }: ProviderUsers,
+): Promise<number> {
   const suspended = await tx.query(statement`
     update api_tokens t set suspended_at = now()
     where t.org_id = ${orgId} and t.suspended_at is null and (t.revoked_at is null or t.revoked_at > now())

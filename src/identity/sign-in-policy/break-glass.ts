@@ -1,11 +1,11 @@
 import type { Authentication } from '../../access/authentication.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { demandsSso } from '../../access/sso-demand.ts';
-import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { forbidden, invalidInput, unauthenticated } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
+import { ownersOf } from '../../tenancy/organizations/people-in-charge.ts';
 import type { CurrentPassword } from '../auth/current-password.ts';
 
 /** How long an owner is in. */
@@ -43,7 +43,9 @@ export class BreakGlass {
     const { sql, changes, currentPassword, authentication } = this.#deps;
     const { userId, sessionId } = sessionOf(caller, 'organization:access');
     if ((await sql.read(MAY_BREAK, [orgId, userId])).length === 0) throw refused();
-    await currentPassword.check(userId, password, () => invalidInput(['input', 'password'], 'this is not your password'));
+    await currentPassword.check(userId, password, () =>
+      invalidInput(['input', 'password'], 'this is not your password'),
+    );
     const until = new Date(Date.now() + MINUTES * 60_000);
     await changes.run(caller, async (tx) => {
       // whoever changes the policy or the role waits, and then closes what was opened
@@ -74,10 +76,3 @@ export class BreakGlass {
 }
 
 const refused = () => forbidden('organization:access');
-
-async function ownersOf(tx: Tx, orgId: string): Promise<string[]> {
-  const owners = await tx.query<{ userId: string }>(statement`
-    select m.user_id as "userId" from organization_members m join users u on u.id = m.user_id and u.is_active
-    where m.org_id = ${orgId} and m.role = 'owner' order by m.id`);
-  return owners.map(({ userId }) => userId);
-}

@@ -243,6 +243,21 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
     },
   ],
   [
+    'user.arrived',
+    {
+      to: 'listed',
+      category: 'member',
+      source: 'auth',
+      tone: ['info', 'low'],
+      title: () => `Somebody new has signed in to ${inOrganization}`,
+      message: ({ facts: { name } }) =>
+        `${named.user} has signed in to ${inOrganization} with the identity provider ${quoted(name)} for the first ` +
+        'time, and is a member now.',
+      link: (of) => [`/v1/orgs/${of.orgId}/members`, 'Open members'],
+      page: 'members',
+    },
+  ],
+  [
     'deployment.created',
     {
       ...aDeployment,

@@ -262,7 +262,9 @@ describe('an organization that demands single sign-on', () => {
 
   test('an API token works while a provider knows its user', async () => {
     await demand({ ssoRequired: false });
-    const [ofAnn, ofBob] = await Promise.all([ann, bob].map((who) => issueToken(app, { ...who, orgId: company.orgId })));
+    const [ofAnn, ofBob] = await Promise.all(
+      [ann, bob].map((who) => issueToken(app, { ...who, orgId: company.orgId })),
+    );
     await demand();
     expect(await look(withToken(ann, ofAnn!.plaintext_token), company)).toBe('200');
     expect(await look(withToken(bob, ofBob!.plaintext_token), company)).toBe(SHUT_OUT);

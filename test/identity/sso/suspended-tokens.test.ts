@@ -75,7 +75,10 @@ const recorded = async (): Promise<Record<string, unknown>> => {
 
 const ends: [string, () => Promise<unknown>][] = [
   ['a provider that is switched off', () => switchTo(false)],
-  ['a provider that is deleted', async () => expect((await company.owner.call('DELETE', company.url)).status).toBe(204)],
+  [
+    'a provider that is deleted',
+    async () => expect((await company.owner.call('DELETE', company.url)).status).toBe(204),
+  ],
   ['a link that is removed', () => unlink()],
 ];
 
@@ -156,4 +159,75 @@ test('an account that was never proven loses what it has granted to applications
   expect(await statusWith({ authorization })).toBe(401);
   const headers = { 'x-csrf': '1', origin: new URL(app.url).origin };
   expect((await browser.send(`${app.url}/v1/auth/me`, { headers })).status).toBe(401);
+});
+
+describe('who arrives at a provider', () => {
+  const SET = `mutation ($orgId: ID!, $id: ID!, $input: UpdateIdentityProviderInput!) {
+    updateIdentityProvider(orgId: $orgId, id: $id, input: $input) { defaultWorkspaceId defaultWorkspaceRole }
+  }`;
+  const set = (who: Person, input: object) =>
+    who.ask(SET, { orgId: company.orgId, id: company.idpId, input }) as Promise<{
+      data: { updateIdentityProvider: object } | null;
+      errors?: { extensions: { code: string } }[];
+    }>;
+  const titles = async (who: Person): Promise<string[]> =>
+    (await who.call<{ notifications: { title: string }[] }>('GET', '/v1/notifications')).body.notifications.map(
+      ({ title }) => title,
+    );
+  const arrived = expect.stringContaining('Somebody new has signed in to the organization') as string;
+
+  test('joins its workspace with the role it gives, starts there, and its owners are told', async () => {
+    const { owner } = company;
+    const { data } = await set(owner, { defaultWorkspaceId: owner.workspaceId, defaultWorkspaceRole: 'viewer' });
+    expect(data!.updateIdentityProvider).toEqual({
+      defaultWorkspaceId: owner.workspaceId,
+      defaultWorkspaceRole: 'viewer',
+    });
+    const before = (await titles(owner)).length;
+    const cleo = await atProvider(app, server, company, { sub: 'cleo' });
+    expect(cleo.workspaceId).toBe(owner.workspaceId);
+    expect((await cleo.call('GET', cleo.home)).status).toBe(200);
+    expect((await cleo.call('PUT', cleo.home, { name: 'mine' })).status).toBe(403);
+    const members = await owner.call<{ members: { user_id: string; role: string }[] }>('GET', `${owner.home}/members`);
+    expect(members.body.members).toContainEqual(expect.objectContaining({ user_id: cleo.userId, role: 'viewer' }));
+    const told = await titles(owner);
+    expect(told).toHaveLength(before + 1);
+    expect(told[0]).toEqual(arrived);
+    // who comes back has not arrived, and who does not want to know is not told
+    await atProvider(app, server, company, { sub: 'cleo' });
+    await owner.call('PUT', '/v1/notifications/preferences', { muted_categories: ['member'] });
+    await atProvider(app, server, company, { sub: 'dora' });
+    expect(await titles(owner)).toHaveLength(before + 1);
+  });
+
+  test('joins none that is of another organization, above the caller, or deleted meanwhile', async () => {
+    const { owner } = company;
+    const other = await register(app, { name: 'other' });
+    const admin = await createUser(app, owner, { name: 'admin', role: 'admin' });
+    const codes = (answer: { errors?: { extensions: { code: string } }[] }) =>
+      answer.errors?.map(({ extensions }) => extensions.code);
+    expect(codes(await set(owner, { defaultWorkspaceId: other.workspaceId }))).toEqual(['VALIDATION_ERROR']);
+    expect(codes(await set(admin, { defaultWorkspaceRole: 'owner' }))).toEqual(['FORBIDDEN']);
+    const made = await owner.call<{ ws_id: string }>('POST', company.inside, { name: 'Soon gone' });
+    expect(codes(await set(owner, { defaultWorkspaceId: made.body.ws_id }))).toBeUndefined();
+    expect((await owner.call('DELETE', `${company.inside}/${made.body.ws_id}`)).status).toBe(200);
+    const cleo = await atProvider(app, server, company, { sub: 'cleo' });
+    expect(cleo.workspaceId).toBeNull();
+    expect((await cleo.call('GET', company.inside)).body).toMatchObject({ total: 0 });
+  });
+
+  test('gets the role of its group where that is for the same workspace', async () => {
+    const { owner } = company;
+    const mapping = { group: 'Builders', roleId: 'admin', workspaceId: owner.workspaceId };
+    await set(owner, { defaultWorkspaceId: owner.workspaceId, groupMappings: [mapping] });
+    server.account = { sub: 'bo', email: `bo@${company.domain}`, email_verified: true, groups: ['Builders'] };
+    const browser = newBrowser(app);
+    const { pathname, search } = server.authorize(await browser.begin(`bo@${company.domain}`));
+    const answer = await browser.send('GET', `${pathname}${search}`);
+    expect(answer.statusCode, answer.body).toBe(200);
+    const { user } = answer.json<{ user: { user_id: string; default_workspace_id: string } }>();
+    expect(user.default_workspace_id).toBe(owner.workspaceId);
+    const members = await owner.call<{ members: object[] }>('GET', `${owner.home}/members`);
+    expect(members.body.members).toContainEqual(expect.objectContaining({ user_id: user.user_id, role: 'admin' }));
+  });
 });

@@ -4284,6 +4284,8 @@ export interface components {
             auto_update_profile?: boolean | null;
             /** @description Whether users may sign in with it. Switching it off ends the sessions that it made. Default true. */
             is_active?: boolean | null;
+            /** @description Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. Default true. */
+            suspends_tokens?: boolean | null;
         };
         /** @description How users sign in at a SAML 2.0 provider. It replaces the whole previous configuration. */
         SamlConfigInput: {
@@ -4361,6 +4363,8 @@ export interface components {
             auto_update_profile?: boolean;
             /** @description Whether users may sign in with it. Switching it off ends the sessions that it made. */
             is_active?: boolean;
+            /** @description Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. */
+            suspends_tokens?: boolean;
         };
         /** @description A program of an organization that signs people in and acts for them, within what they grant. */
         Application: {

@@ -76,8 +76,7 @@ export class OidcLogout {
     const { aud, events, sub = null, sid = null } = claims;
     if (![aud].flat().includes(provider.clientId)) throw new SsoRefusal('the logout token is for another audience');
     if (!isObject(events[EVENT])) throw new SsoRefusal('the token is not a logout token');
-    if (sub === null && sid === null)
-      throw new SsoRefusal('the logout token names neither a user nor a session');
+    if (sub === null && sid === null) throw new SsoRefusal('the logout token names neither a user nor a session');
     const { metadata, keys } = await this.#discovery.of(provider);
     if (claims.iss !== metadata.issuer) throw new SsoRefusal('the logout token is from another issuer');
     await keys.verifyLogout(token);

@@ -1,4 +1,11 @@
-import { type CompactJWSHeaderParameters, compactVerify, createLocalJWKSet, errors, type FlattenedJWSInput, type JWSHeaderParameters } from 'jose';
+import {
+  type CompactJWSHeaderParameters,
+  compactVerify,
+  createLocalJWKSet,
+  errors,
+  type FlattenedJWSInput,
+  type JWSHeaderParameters,
+} from 'jose';
 import { SsoRefusal } from '../sso-refusal.ts';
 
 /** With a key pair: the provider alone can sign. Neither `none` nor a secret that both know. */
