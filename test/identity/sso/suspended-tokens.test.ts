@@ -208,9 +208,13 @@ describe('who arrives at a provider', () => {
       answer.errors?.map(({ extensions }) => extensions.code);
     expect(codes(await set(owner, { defaultWorkspaceId: other.workspaceId }))).toEqual(['VALIDATION_ERROR']);
     expect(codes(await set(admin, { defaultWorkspaceRole: 'owner' }))).toEqual(['FORBIDDEN']);
-    const made = await owner.call<{ ws_id: string }>('POST', company.inside, { name: 'Soon gone' });
-    expect(codes(await set(owner, { defaultWorkspaceId: made.body.ws_id }))).toBeUndefined();
-    expect((await owner.call('DELETE', `${company.inside}/${made.body.ws_id}`)).status).toBe(200);
+    const made = await owner.call<{ workspace_id: string }>('POST', company.inside, {
+      organization_id: company.orgId,
+      name: 'Soon gone',
+    });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    expect(codes(await set(owner, { defaultWorkspaceId: made.body.workspace_id }))).toBeUndefined();
+    expect((await owner.call('DELETE', `${company.inside}/${made.body.workspace_id}`)).status).toBe(200);
     const cleo = await atProvider(app, server, company, { sub: 'cleo' });
     expect(cleo.workspaceId).toBeNull();
     expect((await cleo.call('GET', company.inside)).body).toMatchObject({ total: 0 });
