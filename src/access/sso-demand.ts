@@ -9,9 +9,12 @@
  * @param userId an expression
  */
 export const demandsSso = (organization: string, userId: string): string =>
-  `(${organization}.sso_required or ${organization}.sso_required_domains <> '{}' and exists (
-    select from users ssu where ssu.id = ${userId}
-      and lower(split_part(ssu.email, '@', -1)) = any(${organization}.sso_required_domains)))`;
+  `(${organization}.sso_required or ${isInDemandedDomain(organization, userId)})`;
+
+/** SQL: whether the address of a user is in a domain of which an organization demands single sign-on. */
+export const isInDemandedDomain = (organization: string, userId: string): string =>
+  `(${organization}.sso_required_domains <> '{}' and exists (select from users ssu where ssu.id = ${userId}
+    and lower(split_part(ssu.email, '@', -1)) = any(${organization}.sso_required_domains)))`;
 
 /** SQL: whether a provider is one of an organization, and switched on. Both are expressions. */
 export const vouchesFor = (providerId: string, orgId: string): string =>

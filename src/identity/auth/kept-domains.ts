@@ -1,11 +1,11 @@
-import { demandsSso } from '../../access/sso-demand.ts';
+import { isInDemandedDomain } from '../../access/sso-demand.ts';
 import type { QueryRunner } from '../../data/find-row.ts';
 import { invalidInput } from '../../kernel/errors.ts';
 import { domainOfEmail } from '../identity-providers/domain-name.ts';
 
 const DEMANDED = `select o.sso_required_domains as domains from organization_members m
   join organizations o on o.id = m.org_id and o.deleted_at is null
-  where m.user_id = $1 and not o.sso_required and ${demandsSso('o', 'm.user_id')}`;
+  where m.user_id = $1 and ${isInDemandedDomain('o', 'm.user_id')}`;
 
 /**
  * Demands that an address stays in a domain of which an organization of the user demands single sign-on: with another

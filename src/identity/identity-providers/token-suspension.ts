@@ -4,7 +4,7 @@ import { statement } from '../../data/writes.ts';
 /*
  * API tokens whose user came through an identity provider are suspended when that provider is switched off or deleted,
  * or when the link of the user is removed, until the user signs in at a provider of the organization again
- * (docs/decisions/0066). Call it while the rows of its users are locked: a new token locks them too, so none that is
+ * (docs/decisions/0067). Call it while the rows of its users are locked: a new token locks them too, so none that is
  * made meanwhile is missed.
  */
 

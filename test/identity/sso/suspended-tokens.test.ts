@@ -8,8 +8,8 @@ import { atProvider, type EnforcingCompany, newCompany } from './enforced.ts';
 import { type OpenIdServer, startOpenIdServer } from './openid-server.ts';
 
 /*
- * What ends with an identity provider, and with the link of a user: the sessions that it made, what was granted in them,
- * and the API tokens of its users, until they sign in again (docs/decisions/0066).
+ * What ends with an identity provider, and with the link of a user: the sessions that it made, what was granted in
+ * them, and the API tokens of its users, until they sign in again (docs/decisions/0067).
  */
 
 let app: TestApp;
