@@ -395,6 +395,10 @@ export type CreateIdentityProviderInput = {
   readonly autoUpdateProfile?: boolean | null | undefined;
   /** The role of new users in the organization. Never above the caller's own. Default `member`. */
   readonly defaultRoleId?: Role | null | undefined;
+  /** A workspace of the organization that new users join, and start in. `null` for none. */
+  readonly defaultWorkspaceId?: string | null | undefined;
+  /** The role of new users in that workspace. Never above the caller's own. Default `member`. */
+  readonly defaultWorkspaceRole?: Role | null | undefined;
   /** The claim or attribute that has the groups. Default `groups`. */
   readonly groupAttribute?: string | null | undefined;
   /** The highest of several roles for one place applies. Roles are applied at each sign-in. */
@@ -2007,6 +2011,10 @@ export type UpdateIdentityProviderInput = {
   readonly autoUpdateProfile?: boolean | null | undefined;
   /** The role of new users in the organization. Never above the caller's own. */
   readonly defaultRoleId?: Role | null | undefined;
+  /** A workspace of the organization that new users join, and start in. `null` for none. */
+  readonly defaultWorkspaceId?: string | null | undefined;
+  /** The role of new users in that workspace. Never above the caller's own. */
+  readonly defaultWorkspaceRole?: Role | null | undefined;
   /** The claim or attribute that has the groups. */
   readonly groupAttribute?: string | null | undefined;
   /** The highest of several roles for one place applies. Roles are applied at each sign-in. Replaces all. */

@@ -83,7 +83,7 @@ builder.mutationFields((t) => ({
     type: SignInPolicyType,
     description:
       'Changes how members of an organization have to sign in. It takes effect within a second. Refused to API ' +
-      'tokens, and when no owner could sign in any more.',
+      'tokens, and when no owner could still sign in.',
     authorize: { organization: 'identity_provider:update' },
     activity: { action: 'update', resourceType: 'organization' },
     emits: ['organization.updated'],
@@ -95,7 +95,7 @@ builder.mutationFields((t) => ({
     type: BrokenGlassType,
     description:
       'Opens an organization that demands single sign-on to the session of its owner, for an hour, by the password. ' +
-      'It is recorded, and all owners are told, also by mail.',
+      'It is recorded, and each owner gets a notification and a mail.',
     authorize: { session: 'organization:access' },
     activity: { action: 'update', resourceType: 'organization' },
     args: { ...organizationArgs(), ...inputArg(BreakGlassInput, 'Who is there, and why.') },

@@ -69,7 +69,7 @@ export class SignInPolicies {
   /**
    * Changes the given rules. No token may: a copied one would open the organization to passwords.
    * @throws FORBIDDEN for tokens; InputError for a domain that is not proven; RESOURCE_CONFLICT `nobody_left` if no
-   * owner could sign in any more
+   * owner could still sign in
    */
   async update(caller: Caller, place: Checked<OrganizationPlace>, input: UpdateSignInPolicy): Promise<SignInPolicy> {
     sessionOf(caller, 'identity_provider:update');
@@ -156,7 +156,7 @@ async function demandWayIn(tx: QueryRunner, orgId: string, rules: Rules): Promis
     'organization',
     orgId,
     'nobody_left',
-    'No owner could sign in any more: let an owner sign in at an identity provider that an owner has configured, or ' +
+    'No owner could still sign in: let an owner sign in at an identity provider that an owner has configured, or ' +
       'allow `breakGlass` for an owner with a password.',
   );
 }

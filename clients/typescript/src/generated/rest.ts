@@ -4278,6 +4278,13 @@ export interface components {
              * @enum {string|null}
              */
             default_role_id?: "owner" | "admin" | "editor" | "member" | "viewer" | null;
+            /** @description A workspace of the organization that new users join, and start in. `null` for none. */
+            default_workspace_id?: string | null;
+            /**
+             * @description The role of new users in that workspace. Never above the caller's own. Default `member`.
+             * @enum {string|null}
+             */
+            default_workspace_role?: "owner" | "admin" | "editor" | "member" | "viewer" | null;
             /** @description Whether users without an account get one. Default true. */
             auto_create_users?: boolean | null;
             /** @description Whether each sign-in updates name, picture and locale of accounts of the organization. Default true. */
@@ -4357,6 +4364,13 @@ export interface components {
              * @enum {string}
              */
             default_role_id?: "owner" | "admin" | "editor" | "member" | "viewer";
+            /** @description A workspace of the organization that new users join, and start in. `null` for none. */
+            default_workspace_id?: string | null;
+            /**
+             * @description The role of new users in that workspace. Never above the caller's own.
+             * @enum {string}
+             */
+            default_workspace_role?: "owner" | "admin" | "editor" | "member" | "viewer";
             /** @description Whether users without an account get one. */
             auto_create_users?: boolean;
             /** @description Whether each sign-in updates name, picture and locale of accounts of the organization. */
@@ -10812,7 +10826,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description The page of the identity provider, to open in a browser within five minutes: it ends the session there, and comes back. `null` for a session that no SAML provider with a `slo_url` has made. */
+                        /** @description The page of the identity provider, to open in a browser within five minutes: it ends the session there, and comes back if it is of SAML. `null` for a session that no provider with such a page has made. */
                         redirect_url: string | null;
                     };
                 };
