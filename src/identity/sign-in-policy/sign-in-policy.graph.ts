@@ -1,6 +1,7 @@
 import { builder } from '../../graphql/builder.ts';
 import { inputArg } from '../../graphql/inputs.ts';
 import { organizationArgs } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
 import type { BrokenGlass } from './break-glass.ts';
 import type { SignInPolicy } from './sign-in-policy.service.ts';
@@ -35,6 +36,9 @@ const BrokenGlassType = builder.objectRef<BrokenGlass>('BrokenGlass').implement(
     until: t.expose('until', { type: 'DateTime', description: 'When it is closed again.' }),
   }),
 });
+
+refersTo(SignInPolicyType, { orgId: 'organization' });
+refersTo(BrokenGlassType, { orgId: 'organization' });
 
 const domains = { maxItems: 100, item: { minLength: 1, maxLength: 253 }, notNull: true } as const satisfies Constraints;
 const kept = { notNull: true } as const satisfies Constraints;
