@@ -38,7 +38,6 @@ const BrokenGlassType = builder.objectRef<BrokenGlass>('BrokenGlass').implement(
 });
 
 refersTo(SignInPolicyType, { orgId: 'organization' });
-refersTo(BrokenGlassType, { orgId: 'organization' });
 
 const domains = { maxItems: 100, item: { minLength: 1, maxLength: 253 }, notNull: true } as const satisfies Constraints;
 const kept = { notNull: true } as const satisfies Constraints;
