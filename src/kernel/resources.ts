@@ -350,9 +350,14 @@ export const resources = {
     },
     events: editable,
   },
+  // users take back their own at /account
+  application_grant: {
+    prefix: 'gnt',
+    in: 'organization',
+    may: { read: sensitive('admin'), revoke: sensitive('admin') },
+  },
 
   // internal to the service
-  application_grant: { prefix: 'gnt', in: 'organization' },
   session: { prefix: 'ses', in: 'nowhere' },
   identity_link: { prefix: 'idl', in: 'organization' },
   identity_provider_test: { prefix: 'idt', in: 'organization' },
