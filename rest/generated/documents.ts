@@ -395,6 +395,10 @@ export type CreateIdentityProviderInput = {
   readonly autoUpdateProfile?: boolean | null | undefined;
   /** The role of new users in the organization. Never above the caller's own. Default `member`. */
   readonly defaultRoleId?: Role | null | undefined;
+  /** A workspace of the organization that new users join, and start in. `null` for none. */
+  readonly defaultWorkspaceId?: string | null | undefined;
+  /** The role of new users in that workspace. Never above the caller's own. Default `member`. */
+  readonly defaultWorkspaceRole?: Role | null | undefined;
   /** The claim or attribute that has the groups. Default `groups`. */
   readonly groupAttribute?: string | null | undefined;
   /** The highest of several roles for one place applies. Roles are applied at each sign-in. */
@@ -409,6 +413,8 @@ export type CreateIdentityProviderInput = {
   readonly protocol: SsoProtocol;
   /** Only for the protocol `saml`. */
   readonly samlConfig?: SamlConfigInput | null | undefined;
+  /** Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. Default true. */
+  readonly suspendsTokens?: boolean | null | undefined;
   /** Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing accounts are linked only if their domain is proven (`startDomainProof`). */
   readonly verifiedDomains?: ReadonlyArray<string> | null | undefined;
 };
@@ -2041,6 +2047,10 @@ export type UpdateIdentityProviderInput = {
   readonly autoUpdateProfile?: boolean | null | undefined;
   /** The role of new users in the organization. Never above the caller's own. */
   readonly defaultRoleId?: Role | null | undefined;
+  /** A workspace of the organization that new users join, and start in. `null` for none. */
+  readonly defaultWorkspaceId?: string | null | undefined;
+  /** The role of new users in that workspace. Never above the caller's own. */
+  readonly defaultWorkspaceRole?: Role | null | undefined;
   /** The claim or attribute that has the groups. */
   readonly groupAttribute?: string | null | undefined;
   /** The highest of several roles for one place applies. Roles are applied at each sign-in. Replaces all. */
@@ -2055,6 +2065,8 @@ export type UpdateIdentityProviderInput = {
   readonly protocol?: SsoProtocol | null | undefined;
   /** Replaces the configuration; `null` removes it. */
   readonly samlConfig?: SamlConfigInput | null | undefined;
+  /** Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. */
+  readonly suspendsTokens?: boolean | null | undefined;
   /** Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing accounts are linked only if their domain is proven (`startDomainProof`). Replaces all; the proof of a domain that is left out ends. */
   readonly verifiedDomains?: ReadonlyArray<string> | null | undefined;
 };

@@ -12,6 +12,7 @@ import { MembershipFacts, type OrganizationAccess, type WorkspaceAccess } from '
 import { granted, readPermissionOf } from './permissions.ts';
 import { PlaceParts } from './place-parts.ts';
 import { effectiveRole, grantIn, isFromOrganization } from './role-grants.ts';
+import { admitted, ssoRequired } from './sso-admission.ts';
 
 /**
  * Decides whether a caller may do something in a place, by what {@link MembershipFacts} reads live. Answers 403 for an
@@ -194,7 +195,11 @@ export class Access {
 
   #organization(caller: Caller, orgId: string): OrganizationAccess | Promise<OrganizationAccess> {
     if (this.#isUnproven(caller)) throw forbidden('account:verified', 'Confirm your e-mail address first.');
-    return this.facts.organization(caller.principal.userId, orgId);
+    const { principal } = caller;
+    const known = this.facts.organization(principal.userId, orgId);
+    return known instanceof Promise
+      ? known.then((access) => admitted(principal, orgId, access))
+      : admitted(principal, orgId, known);
   }
 
   #requireWorkspace(
@@ -204,7 +209,7 @@ export class Access {
     workspaceId: string,
     permission: Permission,
   ) {
-    if (!organization.role) throw forbidden('organization:access');
+    if (!organization.role) throw shutOut(organization);
     const { role } = organization;
     const workspace = this.facts.workspace(caller.principal.userId, orgId, workspaceId);
     if (organization.isUnused) return this.#useWorkspace(caller, role, { orgId, workspaceId, workspace }, permission);
@@ -215,12 +220,12 @@ export class Access {
 
   #requireOrganization(
     caller: Caller,
-    { role, isUnused }: OrganizationAccess,
+    access: OrganizationAccess,
     orgId: string,
     permission: Permission,
   ): Permit | Promise<Permit> {
-    const permit = this.#judge(role, permission);
-    return isUnused ? this.facts.use(caller.principal.userId, orgId).then(() => permit) : permit;
+    const permit = this.#judge(access, permission);
+    return access.isUnused ? this.facts.use(caller.principal.userId, orgId).then(() => permit) : permit;
   }
 
   async #useWorkspace(
@@ -238,8 +243,9 @@ export class Access {
     return permit;
   }
 
-  #judge(role: Role | null, permission: Permission): Permit {
-    if (!role) throw forbidden('organization:access');
+  #judge(access: OrganizationAccess, permission: Permission): Permit {
+    if (!access.role) throw shutOut(access);
+    const { role } = access;
     const grant = this.#grantOf(role, permission);
     if (grant === 'none') throw forbidden(permission);
     return { permission, grant, role };
@@ -251,6 +257,9 @@ export class Access {
     return granted(role, permission);
   }
 }
+
+/** Why somebody without a role is refused: no member, or one for whom no identity provider vouches. */
+const shutOut = ({ demand }: OrganizationAccess) => (demand === '-' ? forbidden('organization:access') : ssoRequired());
 
 /** A token belongs to one organization. Users are checked as members instead. */
 const isForeign = ({ principal: { token } }: Caller, orgId: string): boolean => token !== null && token.orgId !== orgId;

@@ -9,10 +9,16 @@ import { FreshCache } from './fresh-cache.ts';
 import { grantKey } from './grant-lookup.ts';
 import type { OAuthClaims, OAuthTokens } from './oauth-tokens.ts';
 import { tokenHash } from './random-token.ts';
+import { demandsSso, vouchesFor } from './sso-demand.ts';
 import { TokenLookup } from './token-lookup.ts';
 import type { TokenUses } from './token-uses.ts';
 
 type MaybePromise<T> = T | Promise<T>;
+
+interface SessionRow extends Omit<UserPrincipal, 'orgId' | 'type' | 'token' | 'brokenGlass'> {
+  glassOf: string | null;
+  glassUntil: Date | null;
+}
 
 interface SessionState {
   /** `null` when the session has ended or its user is inactive or gone. */
@@ -23,7 +29,14 @@ interface SessionState {
 const API_TOKEN = /^(?:pat|app)_/;
 
 const SESSION = `select s.id as "sessionId", u.id as "userId", u.username, u.is_platform_admin as "isPlatformAdmin",
-    u.is_verified as "isVerified"
+    u.is_verified as "isVerified", (select p.org_id from identity_providers p
+      where p.id = s.identity_provider_id and p.is_active) as "vouchedBy",
+    s.break_glass_org_id as "glassOf", s.break_glass_until as "glassUntil",
+    array(select m.org_id from organization_members m join organizations o on o.id = m.org_id
+      where m.user_id = s.user_id and ${demandsSso('o', 'm.user_id')}
+        and not ${vouchesFor('s.identity_provider_id', 'm.org_id')}
+        and not (m.org_id = s.break_glass_org_id and s.break_glass_until > now() and m.role = 'owner'
+          and o.sso_break_glass) is true) as "shutOutOf"
   from sessions s join users u on u.id = s.user_id
   where s.id = any($1) and s.revoked_at is null and s.expires_at > now() and u.is_active`;
 
@@ -277,13 +290,18 @@ export class Authentication {
   }
 
   async #readSessions(ids: readonly string[]): Promise<SessionState[]> {
-    const rows = await this.#sql.read<Omit<UserPrincipal, 'orgId' | 'type' | 'token'>>(SESSION, [ids]);
+    const rows = await this.#sql.read<SessionRow>(SESSION, [ids]);
     const found = new Map(rows.map((row) => [row.sessionId, row]));
     return ids.map((id) => {
       const row = found.get(id);
-      return { principal: row ? { ...row, type: 'user', token: null } : null };
+      return { principal: row ? principalOf(row) : null };
     });
   }
+}
+
+function principalOf({ glassOf, glassUntil, ...known }: SessionRow): Omit<UserPrincipal, 'orgId'> {
+  const brokenGlass = glassOf === null || glassUntil === null ? null : { orgId: glassOf, until: glassUntil.getTime() };
+  return { ...known, type: 'user', token: null, brokenGlass };
 }
 
 /** Property by property: on the way of each request, Node 20 takes microseconds for one after a spread. */
@@ -293,6 +311,9 @@ const inOrganization = (known: Omit<UserPrincipal, 'orgId'>, orgId: string | nul
   username: known.username,
   isVerified: known.isVerified,
   isPlatformAdmin: known.isPlatformAdmin,
+  vouchedBy: known.vouchedBy ?? null,
+  brokenGlass: known.brokenGlass ?? null,
+  shutOutOf: known.shutOutOf ?? [],
   sessionId: known.sessionId,
   orgId,
   token: null,

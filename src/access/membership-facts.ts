@@ -4,11 +4,14 @@ import { isUnstorable } from '../kernel/constraints.ts';
 import type { Role } from '../kernel/roles.ts';
 import { FreshCache } from './fresh-cache.ts';
 import type { KnownFacts } from './known-facts.ts';
+import { type SsoDemand, ssoDemand } from './sso-demand.ts';
 
 export interface OrganizationAccess {
   role: Role | null;
   /** The member has never used the organization. */
   isUnused: boolean;
+  /** Whether the organization demands single sign-on of the user. */
+  demand: SsoDemand;
 }
 
 export interface WorkspaceAccess {
@@ -18,9 +21,11 @@ export interface WorkspaceAccess {
   role: Role | null;
 }
 
-const ORGANIZATION_ROLE = `select m.role from organization_members m join organizations o on o.id = m.org_id
+const DEMAND = ssoDemand('o', 'm.user_id');
+const ORGANIZATION_FACTS = `select m.role || ' ' || ${DEMAND} from organization_members m
+  join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is null`;
-const ORGANIZATION_ACCESS = `select m.role, m.used_at is null as "isUnused"
+const ORGANIZATION_ACCESS = `select m.role, m.used_at is null as "isUnused", ${DEMAND} as demand
   from organization_members m join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is null`;
 const USE = `update organization_members set used_at = now() where org_id = $1 and user_id = $2 and used_at is null`;
@@ -34,7 +39,7 @@ const ROLES_SOMEWHERE = `array(select distinct m.role from workspace_members m
   where m.org_id = $1 and m.user_id = $2 and w.deleted_at is null)`;
 
 // the same queries for many keys at once, as for the rows of a list: one statement for all
-const ORGANIZATION_ROLE_OF_KEY = ORGANIZATION_ROLE.replace('$1', 'k.org_id').replace('$2', 'k.user_id');
+const ORGANIZATION_FACTS_OF_KEY = ORGANIZATION_FACTS.replace('$1', 'k.org_id').replace('$2', 'k.user_id');
 const ORGANIZATION_ACCESSES = `select r.*
   from unnest($1::text[], $2::text[]) with ordinality k(org_id, user_id, at)
   left join lateral (${ORGANIZATION_ACCESS.replace('$1', 'k.org_id').replace('$2', 'k.user_id')}) r on true
@@ -53,7 +58,7 @@ const CHANGED_FACTS = `select k.at::int - 1 as at, f.facts
   from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality
     k(org_id, workspace_id, user_id, known, at)
   left join lateral (${WORKSPACE_ROLE_OF_KEY}) r on true
-  cross join lateral (select concat_ws(' ', coalesce((${ORGANIZATION_ROLE_OF_KEY}), '-'), coalesce(r.role, '-'),
+  cross join lateral (select concat_ws(' ', coalesce((${ORGANIZATION_FACTS_OF_KEY}), '- -'), coalesce(r.role, '-'),
     coalesce(r.exists::text, '-')) as facts) f
   where f.facts is distinct from k.known`;
 
@@ -156,6 +161,11 @@ export class MembershipFacts {
     else this.#workspaces.dropAll(`${orgId} ${workspaceId} `);
   }
 
+  /** What an organization demands of its members changed on this node. */
+  demandsChanged(orgId: string): void {
+    this.#organizations.dropAll(`${orgId} `);
+  }
+
   /** An organization was deleted on this node: nobody is a member of anything in it. */
   organizationDeleted(orgId: string): void {
     this.#organizations.dropAll(`${orgId} `);
@@ -190,18 +200,18 @@ export class MembershipFacts {
   }
 }
 
-const NO_ORGANIZATION: OrganizationAccess = { role: null, isUnused: false };
+const NO_ORGANIZATION: OrganizationAccess = { role: null, isUnused: false, demand: '-' };
 
 /** The facts about a user without any role, in no workspace. */
-const NO_FACTS = '- - -';
+const NO_FACTS = '- - - -';
 
-/** Reads the facts that {@link CHANGED_FACTS} writes: `admin - true`. */
+/** Reads the facts that {@link CHANGED_FACTS} writes: `admin - - true`. */
 function accessOf(facts: string): { organization: OrganizationAccess; workspace: WorkspaceAccess } {
-  const [inOrganization, inWorkspace, exists] = facts.split(' ') as [string, string, string];
+  const [inOrganization, demand, inWorkspace, exists] = facts.split(' ') as [string, SsoDemand, string, string];
   const roleOf = (word: string) => (word === '-' ? null : (word as Role));
   return {
     // who reads events has asked for the stream, which is using the organization
-    organization: { role: roleOf(inOrganization), isUnused: false },
+    organization: { role: roleOf(inOrganization), isUnused: false, demand },
     workspace: { exists: exists === 'true', role: roleOf(inWorkspace) },
   };
 }

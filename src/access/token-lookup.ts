@@ -6,6 +6,7 @@ import type { TokenGrant } from '../kernel/token-grant.ts';
 import { FreshCache } from './fresh-cache.ts';
 import { isGrantKey, readGrants } from './grant-lookup.ts';
 import { expand } from './scopes.ts';
+import { isVouchedFor } from './sso-demand.ts';
 import type { TokenUses } from './token-uses.ts';
 
 /** What is read about a token, its user and its organization. */
@@ -32,6 +33,8 @@ interface TokenRow {
   userId: string;
   username: string;
   isVerified: boolean;
+  /** Its organization, if it demands single sign-on and the user has an identity there. */
+  vouchedBy: string | null;
   /** Milliseconds until it expires or its revocation takes effect, by the clock of the database; `null` for never. */
   leftMs: number | null;
 }
@@ -59,12 +62,14 @@ const TOKEN = `select t.token_hash as hash, t.id, t.token_type as type, t.family
     t.endpoint_paths as "endpointPaths", t.rate_limit_rps as "rateLimitRps",
     t.rate_limit_burst as "rateLimitBurst", t.root_family_id as "rootFamilyId", root.rps as "rootRps",
     root.burst as "rootBurst", u.id as "userId", u.username, u.is_verified as "isVerified",
+    case when (o.sso_required or o.sso_required_domains <> '{}')
+      and ${isVouchedFor('t.org_id', 't.created_by_user_id')} then t.org_id end as "vouchedBy",
     (extract(epoch from least(t.expires_at, t.revoked_at) - now()) * 1000)::float8 as "leftMs"
   from api_tokens t join users u on u.id = t.created_by_user_id and u.is_active
   join organizations o on o.id = t.org_id and o.deleted_at is null
   left join lateral (select r.rate_limit_rps as rps, r.rate_limit_burst as burst from api_tokens r
     where r.family_id = t.root_family_id order by r.id desc limit 1) root on true
-  where t.token_hash = any($1)`;
+  where t.token_hash = any($1) and t.suspended_at is null`;
 
 /** Finds the live token with a hash. Each node reads a token at most once a second. */
 export class TokenLookup {
@@ -134,9 +139,9 @@ export class TokenLookup {
 }
 
 function principalOf(row: TokenRow, hash: string): TokenPrincipal {
-  const { userId, username, isVerified, orgId } = row;
+  const { userId, username, isVerified, orgId, vouchedBy } = row;
   const type = row.type === 'app' ? 'app_token' : 'api_token';
-  return { type, userId, username, isVerified, isPlatformAdmin: false, orgId, token: grantOf(row, hash) };
+  return { type, userId, username, isVerified, isPlatformAdmin: false, vouchedBy, orgId, token: grantOf(row, hash) };
 }
 
 /** Of a row that was read without them: whoever forgets to ask for workspaces that are implied reaches none. */
@@ -149,7 +154,7 @@ const unknownWorkspaces = (row: Pick<TokenRow, 'workspaceId' | 'workspaceIds' | 
 export function grantOf(
   row: Omit<
     TokenRow,
-    'userId' | 'username' | 'isVerified' | 'leftMs' | 'rootRps' | 'rootBurst' | 'impliedWorkspaceIds'
+    'userId' | 'username' | 'isVerified' | 'vouchedBy' | 'leftMs' | 'rootRps' | 'rootBurst' | 'impliedWorkspaceIds'
   > &
     Partial<Pick<TokenRow, 'rootRps' | 'rootBurst' | 'impliedWorkspaceIds'>>,
   hash: string,

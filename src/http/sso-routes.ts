@@ -6,6 +6,9 @@ import { throwCallerError } from '../platform/postgres/faults.ts';
 /** Bytes of a form: a message of 1 MiB in base64, whose signs are encoded once more, and the rest. */
 const MAX_FORM = 2_097_152;
 
+/** Bytes of a form with a logout token, which names a user or a session and little else. */
+const MAX_LOGOUT_TOKEN = 65_536;
+
 type ForProvider = FastifyRequest<{ Params: { idp_id: string } }>;
 
 /**
@@ -15,7 +18,7 @@ type ForProvider = FastifyRequest<{ Params: { idp_id: string } }>;
  */
 export function addSsoRoutes(
   server: FastifyInstance,
-  { sso, singleLogout }: Pick<Services, 'sso' | 'singleLogout'>,
+  { sso, singleLogout, backchannelLogout }: Pick<Services, 'sso' | 'singleLogout' | 'backchannelLogout'>,
   acceptForms: (scope: FastifyInstance) => void,
 ): void {
   server.get<{ Params: { idp_id: string } }>('/v1/auth/sso/metadata/:idp_id', async (request, reply) =>
@@ -34,10 +37,27 @@ export function addSsoRoutes(
   );
   void server.register(async (scope) => {
     acceptForms(scope);
+    addBackchannelLogout(scope, backchannelLogout);
     scope.post<{ Params: { idp_id: string } }>(logout, { bodyLimit: MAX_FORM }, (request, reply) => {
       const fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
       return receive(request, reply, { fields });
     });
+  });
+}
+
+/** OpenID Connect Back-Channel Logout 1.0, section 2.8: 200, or 400 whatever is wrong. Neither may be kept. */
+function addBackchannelLogout(scope: FastifyInstance, backchannelLogout: Services['backchannelLogout']): void {
+  const path = '/v1/auth/sso/backchannel-logout/:idp_id';
+  scope.post<{ Params: { idp_id: string } }>(path, { bodyLimit: MAX_LOGOUT_TOKEN }, async (request, reply) => {
+    const [token, ...others] = request.body instanceof URLSearchParams ? request.body.getAll('logout_token') : [];
+    const isAccepted =
+      token !== undefined &&
+      others.length === 0 &&
+      (await backchannelLogout.receive(request.caller, request.params.idp_id, token).catch(throwCallerError));
+    reply.header('cache-control', 'no-store');
+    return isAccepted
+      ? reply.code(200).send()
+      : reply.code(400).send({ error: 'invalid_request', error_description: 'The logout token was not accepted.' });
   });
 }
 

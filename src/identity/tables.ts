@@ -48,7 +48,11 @@ export const tables: GroupTables = {
       'access (writes)': 'when it was last used',
       knowledge: 'a link works while the grant of its maker does',
     },
+    identity_providers: {
+      access: 'an organization may demand that one of its own vouches for a credential',
+    },
     identity_links: {
+      access: 'an organization may demand that a provider of its own knows the user of a token',
       tenancy: 'an invitation to who signs in by a provider',
     },
     identity_provider_domains: {

@@ -8,6 +8,11 @@ interface Known {
   username: string;
   isPlatformAdmin: boolean;
   isVerified: boolean;
+  /**
+   * The organization whose identity provider vouches for it: it made the session, or knows the user of the token.
+   * Without one, organizations that demand single sign-on are closed to it.
+   */
+  vouchedBy?: string | null;
 }
 
 /** A user who has signed in. */
@@ -18,6 +23,10 @@ export interface UserPrincipal extends Known {
   /** The organization that the session works in: the default context of `/v1/users` and `/v1/notifications`. */
   orgId: string | null;
   token: null;
+  /** The organization that its owner has opened with the password, and until when, in milliseconds. */
+  brokenGlass?: { orgId: string; until: number } | null;
+  /** Organizations of the user that demand single sign-on and did not get it, as they were a moment ago. */
+  shutOutOf?: readonly string[];
 }
 
 /**

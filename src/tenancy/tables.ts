@@ -15,6 +15,7 @@ export const tables: GroupTables = {
     organizations: {
       access: 'the gate asks whether it exists, with the role',
       identity: 'what works in it ends with it, and mails and records have its name',
+      'identity (writes)': 'whether its members have to sign in at its identity provider',
       tools: 'contents of deleted places are not shown and not refreshed',
       insight: 'names in notifications, counts, and what ends with it',
     },

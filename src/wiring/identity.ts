@@ -24,6 +24,10 @@ import { AuthorizationServer } from '../identity/oauth/authorization-server.ts';
 import { ScimGroups } from '../identity/scim/scim-groups.ts';
 import { ScimTokens } from '../identity/scim/scim-token.service.ts';
 import { ScimUsers } from '../identity/scim/scim-users.ts';
+import { BreakGlass } from '../identity/sign-in-policy/break-glass.ts';
+import { SignInPolicies } from '../identity/sign-in-policy/sign-in-policy.service.ts';
+import { BackchannelLogout } from '../identity/sso/backchannel-logout.ts';
+import { OidcLogout } from '../identity/sso/oidc/oidc-logout.ts';
 import { Refusals } from '../identity/sso/refusals.ts';
 import { LogoutProfile } from '../identity/sso/saml/logout-profile.ts';
 import { MessageChecks } from '../identity/sso/saml/message-checks.ts';
@@ -59,7 +63,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
   const { sessions, mail, mailBudgets, currentPassword } = signIn;
   const registration = new RegistrationService(signIn);
   const auth = new AuthService(signIn);
-  const emailChange = new EmailChange({ prisma, mail, mailBudgets, budgets, currentPassword });
+  const emailChange = new EmailChange({ prisma, sql: deps.sql, mail, mailBudgets, budgets, currentPassword });
   const single = createSingleSignOn(ground, signIn, { vault, auth });
   const applicationGrants = new ApplicationGrants({ ...deps, authentication });
   return {
@@ -78,6 +82,8 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
       apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: appSecret }),
       ...single.open,
       ownTokens: new OwnTokens({ ...deps, authentication }),
+      signInPolicies: new SignInPolicies({ ...deps, authentication }),
+      breakGlass: new BreakGlass({ ...deps, authentication, currentPassword }),
       browserSessions: new BrowserSessions({ ...deps, authentication, sessions, config }),
       applications: new ApplicationService({ ...deps, authentication }),
       applicationGrants,
@@ -111,12 +117,14 @@ function createSingleSignOn(
   { vault, auth }: { vault: VaultGroup['closed']['vault']; auth: AuthService },
 ) {
   const { sessions, authentication } = signIn;
-  const federatedSignIn = new FederatedSignIn(signIn);
+  const idTokens = sealFor('id tokens');
+  const federatedSignIn = new FederatedSignIn({ ...signIn, idTokens });
   const signInProviders = new IdentityProviders({ sql, vault });
   const samlChecks = new MessageChecks();
   const key = new ServiceKey(config);
   const saml = new ServiceProvider({ publicUrl, key, checks: samlChecks });
   const refusals = new Refusals({ config, logger, budgets });
+  const oidcLogout = new OidcLogout(outbound);
   const common = { sql, changes, refusals, publicUrl, identityProviders: signInProviders };
   return {
     open: {
@@ -128,7 +136,10 @@ function createSingleSignOn(
         sessions,
         authentication,
         auth,
+        oidc: oidcLogout,
+        idTokens,
       }),
+      backchannelLogout: new BackchannelLogout({ ...common, sessions, authentication, oidc: oidcLogout }),
     },
     closed: { federatedSignIn, signInProviders, samlChecks, saml },
   };

@@ -47,6 +47,7 @@ import '../vault/secrets/secret.graph.ts';
 import '../knowledge/sources/source.graph.ts';
 import '../tenancy/storage-limits/storage-limit.graph.ts';
 import '../knowledge/threads/thread.graph.ts';
+import '../identity/sign-in-policy/sign-in-policy.graph.ts';
 import '../identity/sso/single-logout.graph.ts';
 import '../identity/sso/sso.graph.ts';
 import '../tools/tool-actions/tool-action.graph.ts';

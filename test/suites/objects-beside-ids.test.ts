@@ -54,6 +54,7 @@ const alone: Record<string, string> = {
   'Notification.actionUrl': 'An address.',
   'Notification.resourcePath': 'An address.',
   'Notification.metadata': 'An object for REST; what it names depends on what happened.',
+  'BrokenGlass.orgId': 'It is open from the next request on.',
   'LogoutPayload.sessionId': 'Sessions are no resources.',
   'VerifyEmailPayload.userId': 'Whoever has the link need not be signed in.',
   'ResetPasswordPayload.userId': 'The same.',

@@ -51,6 +51,7 @@ const refused = [
   'Query.exportWorkspace',
   'Query.identityProvider',
   'Query.identityLink',
+  'Query.signInPolicy',
   'Query.identityProviderTest',
   'Query.workspaceDeletedArtifacts',
   'Query.deletedArtifacts',

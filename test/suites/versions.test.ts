@@ -22,6 +22,8 @@ import { createWorld, findKey, settled, type World } from '../support/world.ts';
 const withoutVersion: Record<string, string> = {
   updateWorkspaceStorage: 'sets one number, which has no version of its own',
   updateOrganizationStorage: 'the same',
+  updateSignInPolicy: 'sets rules, which have no version of their own',
+  breakGlass: 'about the session or the sign-in of the account',
   acceptInvitation: 'whoever is invited cannot read the invitation',
   addOrganizationMember: 'makes something',
   addWorkspaceMember: 'makes something',

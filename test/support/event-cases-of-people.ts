@@ -1,4 +1,5 @@
 import { openIdCompany } from '../identity/sso/companies.ts';
+import { setPolicy } from '../identity/sso/enforced.ts';
 import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import {
   ARCHIVED,
@@ -213,6 +214,16 @@ export const casesOfPeople: Record<string, readonly EventCase[]> = {
       prepare: async ({ app, world, owner, parts }) => {
         const { refresh_token_plaintext } = await issueToken(app, owner, { app_id: world.ids.app_id });
         give(parts, { refresh_token: refresh_token_plaintext });
+      },
+    },
+  ],
+  breakGlass: [
+    {
+      prepare: async ({ app, parts }) => {
+        const owner = await register(app);
+        await setPolicy(owner, owner.orgId, { ssoRequired: true });
+        actAs(parts, owner);
+        parts.body = { orgId: owner.orgId, input: { password: owner.password, reason: 'the provider is down' } };
       },
     },
   ],

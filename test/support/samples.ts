@@ -37,6 +37,9 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   '*.inviteToken': () => absent,
   // room for what is made after it, and less than the settings allow
   'UpdateStorageInput.limitBytes': () => 100_000_000,
+  // who asks would be shut out
+  'UpdateSignInPolicyInput.ssoRequired': () => false,
+  'UpdateSignInPolicyInput.ssoRequiredDomains': () => [],
   // GraphQL: a file that was received; REST: any content
   'UploadArtifactInput.file': ({ ids }) => ids.received_upload ?? 'the content of a file',
   'LoginInput.username': ({ username }) => username,

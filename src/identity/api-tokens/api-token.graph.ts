@@ -85,6 +85,14 @@ export const ApiToken = builder.objectRef<ApiTokenRow>('ApiToken').implement({
           'its grace period, which may be in the future.',
       ),
     ),
+    suspendedAt: t.expose(
+      'suspendedAt',
+      optionalTime(
+        'Since when the service refuses the token because the identity provider of its user was switched off or ' +
+          'deleted, or knows the user no more. `null` again once the user has signed in at a provider of the ' +
+          'organization.',
+      ),
+    ),
     revokedReason: t.expose('revokedReason', {
       type: RevokedReason,
       nullable: true,

@@ -42,7 +42,8 @@ export async function lockForMinting(tx: Tx, caller: Caller, maker: TokenMaker):
   });
   await demandLiveSession(tx, caller);
   if (!askingTokenId) return;
-  const alive = statement`t.id = ${askingTokenId} and (t.revoked_at is null or t.revoked_at > clock_timestamp())
+  const alive = statement`t.id = ${askingTokenId} and t.suspended_at is null
+    and (t.revoked_at is null or t.revoked_at > clock_timestamp())
     and (t.expires_at is null or t.expires_at > clock_timestamp())`;
   if ((await tx.lockAll('api_tokens', alive, 'share')).length === 0) throw unauthenticated();
 }

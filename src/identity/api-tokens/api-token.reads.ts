@@ -5,7 +5,7 @@ const columns = columnsOf(
   words(
     'id orgId tokenType ownerType ownerId createdByUserId appId workspaceId name description prefix scopes permissions',
     'workspaceIds namespaceIds environmentIds endpointPaths rateLimitRps rateLimitBurst issuedAt expiresAt',
-    'refreshExpiresAt lastUsedAt revokedAt revokedReason resourceVersion',
+    'refreshExpiresAt lastUsedAt suspendedAt revokedAt revokedReason resourceVersion',
   ),
 );
 

@@ -93,6 +93,7 @@ export class ApiTokenRefresh {
 
   async #exchange(tx: Tx, known: ApiTokenRow, pair: Pair, graceSeconds: number): Promise<RefreshOutcome> {
     const held = await lockToken(tx, known);
+    if (held.suspendedAt) return 'dead';
     if (held.rotatedAt) return this.#repeat(tx, held, pair);
     // The lock has checked that the user is still a member. An expired token can be refreshed, a revoked one cannot.
     if (held.revokedAt || (held.refreshExpiresAt && held.refreshExpiresAt <= held.now)) return 'dead';

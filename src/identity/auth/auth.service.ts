@@ -5,6 +5,7 @@ import type { Budgets } from '../../access/budgets.ts';
 import type { MailBudgets } from '../../access/mail-budgets.ts';
 import type { Passwords } from '../../access/passwords.ts';
 import { tokenHash } from '../../access/random-token.ts';
+import { demandsSso } from '../../access/sso-demand.ts';
 import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
 import { type ActivityEntry, type ActivityOutcome, type ActivityRecorder, outcomeOf } from '../../data/activity.ts';
@@ -216,9 +217,9 @@ export class AuthService {
    * verified
    */
   async #signIn(caller: AnyCaller, user: User): Promise<SignIn> {
-    const { changes, prisma, sessions } = this.#deps;
+    const { changes, sql, sessions } = this.#deps;
     const { id, passwordHash } = user;
-    const orgId = await homeOf(prisma, user);
+    const orgId = await homeOf(sql, user);
     const signedIn: AnyCaller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
     const signIn = await changes.run(signedIn, async (tx) => {
       // locks the account: a concurrent reset waits, and then ends the new session too
@@ -251,14 +252,17 @@ async function findByName(prisma: PrismaClient, name: string): Promise<User[]> {
   return users.sort((a, b) => Number(b.emailKey === name) - Number(a.emailKey === name));
 }
 
-/** The organization of a new session: that of the default workspace, else that of the oldest membership. */
-async function homeOf(prisma: PrismaClient, user: Pick<User, 'id' | 'defaultWorkspaceId'>): Promise<string | null> {
-  const [row] = await prisma.$queryRaw<{ orgId: string }[]>`
-    select m.org_id as "orgId" from organization_members m join organizations o on o.id = m.org_id
-    where m.user_id = ${user.id} and o.deleted_at is null
-    order by (m.org_id = (
-      select w.org_id from workspaces w where w.id = ${user.defaultWorkspaceId} and w.deleted_at is null
-    )) desc nulls last, m.id
-    limit 1`;
+const HOME = `select m.org_id as "orgId" from organization_members m join organizations o on o.id = m.org_id
+  where m.user_id = $1 and o.deleted_at is null
+  order by ${demandsSso('o', 'm.user_id')}, (m.org_id = (
+    select w.org_id from workspaces w where w.id = $2 and w.deleted_at is null)) desc nulls last, m.id
+  limit 1`;
+
+/**
+ * The organization of a new session: that of the default workspace, else that of the oldest membership. One that
+ * demands single sign-on comes last: the password does not open it.
+ */
+async function homeOf(sql: Sql, user: Pick<User, 'id' | 'defaultWorkspaceId'>): Promise<string | null> {
+  const [row] = await sql.read<{ orgId: string }>(HOME, [user.id, user.defaultWorkspaceId]);
   return row?.orgId ?? null;
 }

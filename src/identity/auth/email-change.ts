@@ -1,6 +1,7 @@
 import type { Budgets } from '../../access/budgets.ts';
 import type { MailBudgets } from '../../access/mail-budgets.ts';
 import type { Budget } from '../../access/throttle.ts';
+import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -8,6 +9,7 @@ import { alreadyExists } from '../../kernel/errors.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import type { CurrentPassword } from './current-password.ts';
 import { issueEmailToken } from './email-tokens.ts';
+import { demandKeptDomain } from './kept-domains.ts';
 
 interface Account {
   id: string;
@@ -18,6 +20,7 @@ interface Account {
 
 interface EmailChangeDeps {
   prisma: PrismaClient;
+  sql: Sql;
   mail: AccountMail;
   mailBudgets: MailBudgets;
   budgets: Budgets;
@@ -47,6 +50,7 @@ export class EmailChange {
     { email, currentPassword }: { email: string; currentPassword?: string | null },
   ): Promise<void> {
     await this.#deps.currentPassword.demand(caller, currentPassword, ['input', 'currentPassword']);
+    await demandKeptDomain(this.#deps.sql, userId, email);
     const emailKey = email.toLowerCase();
     const other = await this.#deps.prisma.user.findFirst({
       where: { emailKey, id: { not: userId } },

@@ -6,6 +6,7 @@ import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { type UsedEmailToken, useEmailToken } from './email-tokens.ts';
 import { holdAddress } from './held-addresses.ts';
+import { demandKeptDomain } from './kept-domains.ts';
 
 /** An address that was proven, and whose it is. */
 type VerifiedAddress = Pick<UsedEmailToken, 'userId' | 'email'>;
@@ -51,6 +52,8 @@ export class EmailProofs {
     const { authentication, mail } = this.#deps;
     const before = await tx.lock('users', { id: userId }, 'no key update', unauthenticated);
     const isChange = purpose === 'change_email';
+    // the domain of the address may be demanded since the link was mailed
+    if (isChange) await demandKeptDomain(tx, userId, email);
     const isTheirs = caller.principal?.type === 'user' && caller.principal.userId === userId;
     // of an account that does not hold its address, a link alone proves the address, in whatever spelling
     const isOther = email.toLowerCase() !== before.email.toLowerCase();

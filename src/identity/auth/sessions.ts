@@ -33,9 +33,21 @@ export interface SessionOrigin {
   identityProviderId: string;
   /** What the provider knows the user by. */
   subject: string;
-  /** The session at a SAML provider, and the format of the subject: for a sign-out at either end. */
+  /** The session at the provider, and the format of the subject at a SAML provider: for a sign-out at either end. */
   sessionIndex: string | null;
   nameIdFormat: string | null;
+  /** The ID token of an OpenID provider, sealed. */
+  idToken: Uint8Array<ArrayBuffer> | null;
+}
+
+/** Whose sessions a provider ends. */
+export interface EndedSubject {
+  identityProviderId: string;
+  /** `null`: whoever has one of the sessions. */
+  subject: string | null;
+  sessionIndexes: readonly string[];
+  /** Sessions of the subject of which the provider had not named its own are ended too. */
+  isOfUnnamedToo?: boolean;
 }
 
 /** How long a replaced refresh token is still accepted: the response may have been lost, or another tab was faster. */
@@ -133,32 +145,40 @@ export class Sessions {
     tx.write(revocation('user_id', userId, reason, exceptSessionId));
   }
 
-  /** Ends all sessions that an identity provider made, or those of one user. */
+  /**
+   * Ends all that an identity provider has let in, or one user of it: sessions, the codes for new ones, and what was
+   * granted to applications in its sessions.
+   */
   revokeOfProvider(tx: Tx, providerId: string, reason: string, userId: string | null = null): void {
     tx.write(statement`update sessions set revoked_at = now(), revoked_reason = ${reason}
       where identity_provider_id = ${providerId} and revoked_at is null
         and user_id = coalesce(${userId}, user_id)`);
+    tx.write(statement`update sso_codes set used_at = now()
+      where identity_provider_id = ${providerId} and used_at is null and user_id = coalesce(${userId}, user_id)`);
+    tx.write(statement`update oauth_grants set revoked_at = now(), revoked_reason = ${reason}
+      where identity_provider_id = ${providerId} and revoked_at is null and user_id = coalesce(${userId}, user_id)`);
   }
 
   /**
    * Ends the sessions that an identity provider made for what it knows somebody by, and the codes for new ones.
-   * @param ended `sessionIndexes` are those of the provider; none: all of the subject
+   * @param ended `sessionIndexes` are those of the provider; none: all of the subject. Without a subject they alone
+   * decide
    * @returns whose they were, each user once
    */
-  async endOfSubject(
-    tx: Tx,
-    ended: { identityProviderId: string; subject: string; sessionIndexes: readonly string[] },
-  ): Promise<{ userId: string; orgId: string | null }[]> {
-    const { identityProviderId: id, subject, sessionIndexes } = ended;
+  async endOfSubject(tx: Tx, ended: EndedSubject): Promise<{ userId: string; orgId: string | null }[]> {
+    const { identityProviderId: id, subject, sessionIndexes, isOfUnnamedToo = false } = ended;
     const isAll = sessionIndexes.length === 0;
+    if (isAll && subject === null) throw new Error('a sign-out names neither a user nor a session');
     tx.write(statement`update sso_codes set used_at = now()
-      where identity_provider_id = ${id} and subject = ${subject} and used_at is null
-        and (${isAll}::boolean or session_index = any(${sessionIndexes}::text[]))`);
+      where identity_provider_id = ${id} and subject = coalesce(${subject}, subject) and used_at is null
+        and (${isAll}::boolean or session_index = any(${sessionIndexes}::text[])
+          or ${isOfUnnamedToo}::boolean and session_index is null)`);
     return tx.query<{ userId: string; orgId: string | null }>(statement`
       with ended as (
         update sessions set revoked_at = now(), revoked_reason = 'single_logout'
-        where identity_provider_id = ${id} and subject = ${subject} and revoked_at is null
-          and (${isAll}::boolean or session_index = any(${sessionIndexes}::text[]))
+        where identity_provider_id = ${id} and subject = coalesce(${subject}, subject) and revoked_at is null
+          and (${isAll}::boolean or session_index = any(${sessionIndexes}::text[])
+            or ${isOfUnnamedToo}::boolean and session_index is null)
         returning user_id, org_id
       )
       select distinct on (user_id) user_id as "userId", org_id as "orgId" from ended order by user_id`);

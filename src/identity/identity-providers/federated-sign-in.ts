@@ -15,13 +15,16 @@ import type { AnyCaller } from '../../kernel/caller.ts';
 import { type ApiError, forbidden, unauthenticated } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { asRole } from '../../kernel/roles.ts';
+import type { Seal } from '../../platform/keys/seal.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import { joinOrganization, lockOrganization } from '../../tenancy/organizations/membership.ts';
+import { ownersOf } from '../../tenancy/organizations/people-in-charge.ts';
 import type { SignIn } from '../auth/auth.service.ts';
 import { hasLiveEmailToken, issueEmailToken } from '../auth/email-tokens.ts';
 import { holdAddress, settleAddress } from '../auth/held-addresses.ts';
 import type { SessionOrigin, Sessions } from '../auth/sessions.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
+import { joinWorkspace } from './arrivals.ts';
 import { removeEndedLinks } from './identity-links.ts';
 import { freeUsername, newProfile, newsOf } from './profile.ts';
 import { type RefusalReason, signInRefused } from './refusals.ts';
@@ -29,6 +32,7 @@ import { applyRoles, changeOf, feasible, type RoleChange } from './role-changes.
 import { planRoles, type RolePlan } from './role-plan.ts';
 import { admissionOf, type SignInAdmission } from './sign-in-admission.ts';
 import type { LinkReason } from './sign-in-admission.words.ts';
+import { resumeTokens } from './token-suspension.ts';
 
 interface FederatedSignInDeps {
   sql: Sql;
@@ -40,6 +44,8 @@ interface FederatedSignInDeps {
   mailBudgets: MailBudgets;
   activity: ActivityRecorder;
   config: Pick<Config, 'requireVerifiedEmail'>;
+  /** Seals the ID tokens of sessions. */
+  idTokens: Seal;
 }
 
 /** What would happen to somebody who signs in at a provider. */
@@ -106,10 +112,15 @@ export class FederatedSignIn {
     const { sessions } = this.#deps;
     return this.#admit(provider, identity, caller, async (tx, { userId, metadata }) => {
       const { orgId } = provider;
-      const pair = await sessions.open(tx, { userId, orgId }, originOf(provider, identity));
+      const origin = { ...identity, idToken: this.#sealed(provider.id, identity) };
+      const pair = await sessions.open(tx, { userId, orgId }, originOf(provider, origin));
       tx.audit({ action: 'login', resourceType: 'user', resourceId: userId, orgId, metadata });
       return { ...pair, userId, orgId };
     });
+  }
+
+  #sealed(providerId: string, { idToken }: VerifiedIdentity): Uint8Array<ArrayBuffer> | null {
+    return idToken === undefined ? null : this.#deps.idTokens.seal(idToken, providerId);
   }
 
   /**
@@ -127,6 +138,7 @@ export class FederatedSignIn {
         subject: identity.subject,
         sessionIndex: identity.sessionIndex ?? null,
         nameIdFormat: identity.nameIdFormat ?? null,
+        idToken: this.#sealed(id, identity),
         expiresAt: new Date(Date.now() + CODE_SECONDS * 1_000),
       });
       tx.audit({ action: 'update', resourceType: 'user', resourceId: userId, orgId, metadata });
@@ -178,6 +190,7 @@ export class FederatedSignIn {
             return { isHeld: true };
           }
           tx.write(statement`update users set last_login = now() where id = ${admitted.userId}`);
+          resumeTokens(tx, { orgId: provider.orgId, userId: admitted.userId });
           return { done: await finish(tx, admitted) };
         },
       );
@@ -189,13 +202,18 @@ export class FederatedSignIn {
       // somebody else may just make the account, or take the name
       return await whileTaken(signIn);
     } catch (error) {
-      if (error instanceof Refused) throw this.#recorded(caller, provider, error);
+      if (error instanceof Refused) throw this.#recorded(caller, provider, error, identity);
       throw error;
     }
   }
 
-  /** Records a refusal. @returns the error to answer with */
-  #recorded(caller: AnyCaller, { id, orgId }: ProviderRow, { reason, userId }: Refused): ApiError {
+  /** Records a refusal, with the address that the provider of the organization has sent. @returns the error */
+  #recorded(
+    caller: AnyCaller,
+    { id, orgId }: ProviderRow,
+    { reason, userId }: Refused,
+    { email }: VerifiedIdentity,
+  ): ApiError {
     const error = signInRefused(reason);
     this.#deps.activity.record(
       asStranger(caller),
@@ -205,7 +223,7 @@ export class FederatedSignIn {
         resourceId: userId,
         orgId,
         accountId: userId,
-        metadata: { identity_provider_id: id, reason },
+        metadata: { identity_provider_id: id, reason, ...(email === null ? {} : { email }) },
       },
       { statusCode: 403, errorCode: error.code },
     );
@@ -219,7 +237,7 @@ export class FederatedSignIn {
     const expected = await admissionOf(tx, provider, identity);
     if (expected.kind === 'refused') throw new Refused(expected);
     const plans = await planRoles(tx, provider, identity.groups, memberOf(expected, provider));
-    await lockPlaces(tx, provider, plans);
+    await lockPlaces(tx, provider, plans, expected.kind === 'create');
     const made = expected.kind === 'create' ? await this.#create(tx, signedIn, provider, identity, expected) : null;
     const userId = made ?? expectedId(expected);
     if (!made) await tx.lock('users', { id: userId }, 'no key update', () => new TryAgain(`'${userId}' is gone`));
@@ -254,6 +272,7 @@ export class FederatedSignIn {
       this.#link(tx, provider, identity, { userId, reason: metadata.linked as string });
     }
     const roles = await applyRoles(tx, access, { provider, userId, plans: now, isTold: !made });
+    if (made) await this.#welcome(tx, provider, { userId, plans: now });
     if (roles.length > 0) metadata.roles = roles;
     const isVerified = admission.isProven || (admission.kind !== 'create' && admission.account.isVerified);
     return { userId, isVerified, metadata };
@@ -313,6 +332,25 @@ export class FederatedSignIn {
     return user.id;
   }
 
+  /** Takes somebody new into the workspace of the provider, unless their groups do, and tells the owners. */
+  async #welcome(
+    tx: Tx,
+    { orgId, name, defaultWorkspaceId: workspaceId, defaultWorkspaceRole }: ProviderRow,
+    { userId, plans }: { userId: string; plans: readonly RolePlan[] },
+  ): Promise<void> {
+    if (workspaceId !== null) {
+      const role = plans.some((plan) => plan.workspaceId === workspaceId) ? null : asRole(defaultWorkspaceRole);
+      await joinWorkspace(tx, this.#deps.access, { orgId, workspaceId, userId, role });
+    }
+    tx.announce({
+      type: 'user.arrived',
+      orgId,
+      resourceType: 'user',
+      resourceId: userId,
+      facts: { userIds: await ownersOf(tx, orgId), namedUserId: userId, name },
+    });
+  }
+
   /** Mails the link that a sign-in waits for, unless one that was mailed before still works. */
   async #askForProof(tx: Tx, caller: AnyCaller, { orgId }: ProviderRow, userId: string): Promise<void> {
     if (await hasLiveEmailToken(tx, userId, 'verify_email')) return;
@@ -345,15 +383,17 @@ const originOf = (
     subject,
     sessionIndex,
     nameIdFormat,
+    idToken,
   }: Pick<VerifiedIdentity, 'subject'> & {
     [Name in 'sessionIndex' | 'nameIdFormat']?: string | null;
-  },
+  } & Pick<SessionOrigin, 'idToken'>,
 ): SessionOrigin => ({
   method: protocol,
   identityProviderId: id,
   subject,
   sessionIndex: sessionIndex ?? null,
   nameIdFormat: nameIdFormat ?? null,
+  idToken,
 });
 
 async function mustFind(tx: Tx, id: string): Promise<ProviderRow> {
@@ -362,11 +402,20 @@ async function mustFind(tx: Tx, id: string): Promise<ProviderRow> {
   return provider;
 }
 
-/** Locks where roles change, as every change of a role does; else only that the organization stays. */
-async function lockPlaces(tx: Tx, { orgId }: ProviderRow, plans: readonly RolePlan[]): Promise<void> {
+/**
+ * Locks where roles change, as every change of a role does; else only that the organization stays.
+ * @param isNew the user joins the workspace of the provider, too
+ */
+async function lockPlaces(
+  tx: Tx,
+  { orgId, defaultWorkspaceId }: ProviderRow,
+  plans: readonly RolePlan[],
+  isNew: boolean,
+): Promise<void> {
   const changesOrganization = plans.some(({ workspaceId }) => workspaceId === null);
   await lockOrganization(tx, orgId, changesOrganization ? 'no key update' : 'share');
   const workspaceIds = plans.flatMap(({ workspaceId }) => workspaceId ?? []);
+  if (isNew && defaultWorkspaceId !== null) workspaceIds.push(defaultWorkspaceId);
   if (workspaceIds.length > 0)
     await tx.lockUnread(
       'workspaces',

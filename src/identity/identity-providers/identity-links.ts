@@ -18,6 +18,7 @@ import { endLinks, returnAddresses, settleAddress } from '../auth/held-addresses
 import type { Sessions } from '../auth/sessions.ts';
 import { domainOfEmail } from './domain-name.ts';
 import { ACCOUNT_BY_ID, belongsElsewhere, type KnownAccount } from './sign-in-admission.ts';
+import { suspendTokens } from './token-suspension.ts';
 
 interface IdentityLinkDeps {
   sql: Sql;
@@ -115,13 +116,17 @@ export class IdentityLinks implements ContentOwner {
         const provider = await tx.lock('identity_providers', { id, orgId }, 'share', () =>
           notFound('identity_provider', id),
         );
+        // while the link is there: it says whose tokens they are
+        const whose = { identityProviderId: id, orgId, userId };
+        const suspended = provider.suspendsTokens ? await suspendTokens(tx, whose) : 0;
         const [link] = await tx.query<{ id: string }>(statement`delete from identity_links
           where identity_provider_id = ${id} and user_id = ${userId} returning id`);
         if (!link) throw notFound('user', userId);
         returnAddresses(tx, [userId]);
         sessions.revokeOfProvider(tx, id, 'identity_unlinked', userId);
         tx.afterCommit(() => authentication.sessionsChanged());
-        recordChange(tx, 'update', 'identity_provider', provider, { unlinked: userId });
+        const metadata = { unlinked: userId, ...(provider.suspendsTokens ? { tokens_suspended: suspended } : {}) };
+        recordChange(tx, 'update', 'identity_provider', provider, metadata);
         return { id: link.id, orgId, identityProviderId: id, userId };
       }),
     );

@@ -103,15 +103,29 @@ export const IdentityProvider = builder.objectRef<ProviderRow>('IdentityProvider
       type: RoleEnum,
       description: 'The role of new users in the organization.',
     }),
+    defaultWorkspaceId: t.exposeID('defaultWorkspaceId', {
+      nullable: true,
+      description: 'The workspace that new users join, and start in. `null` for none.',
+    }),
+    defaultWorkspaceRole: t.expose('defaultWorkspaceRole', {
+      type: RoleEnum,
+      description: 'The role of new users in that workspace.',
+    }),
     autoCreateUsers: t.exposeBoolean('autoCreateUsers', { description: 'Whether users without an account get one.' }),
     autoUpdateProfile: t.exposeBoolean('autoUpdateProfile', {
       description: 'Whether each sign-in updates name, picture and locale of accounts of the organization.',
     }),
     isActive: t.exposeBoolean('isActive', { description: 'Whether users may sign in with it.' }),
+    suspendsTokens: t.exposeBoolean('suspendsTokens', {
+      description:
+        'Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the ' +
+        'organization.',
+    }),
   }),
 });
 
 inOrganization(IdentityProvider, 'identity_provider');
+refersTo(IdentityProvider, { defaultWorkspaceId: 'workspace' });
 tracked(IdentityProvider);
 readable(IdentityProvider, {
   kind: 'identity_provider',

@@ -97,9 +97,14 @@ const text = {
   groupMappings: 'The highest of several roles for one place applies. Roles are applied at each sign-in.',
   groupAttribute: 'The claim or attribute that has the groups.',
   defaultRoleId: "The role of new users in the organization. Never above the caller's own.",
+  defaultWorkspaceId: 'A workspace of the organization that new users join, and start in. `null` for none.',
+  defaultWorkspaceRole: "The role of new users in that workspace. Never above the caller's own.",
   autoCreateUsers: 'Whether users without an account get one.',
   autoUpdateProfile: 'Whether each sign-in updates name, picture and locale of accounts of the organization.',
   isActive: 'Whether users may sign in with it. Switching it off ends the sessions that it made.',
+  suspendsTokens:
+    'Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the ' +
+    'organization, until they sign in at a provider of the organization again.',
 } as const;
 
 export const CreateIdentityProviderInput = builder.inputType('CreateIdentityProviderInput', {
@@ -117,9 +122,15 @@ export const CreateIdentityProviderInput = builder.inputType('CreateIdentityProv
     }),
     groupAttribute: t.string({ constraints: word, description: `${text.groupAttribute} Default \`groups\`.` }),
     defaultRoleId: t.field({ type: RoleEnum, description: `${text.defaultRoleId} Default \`member\`.` }),
+    defaultWorkspaceId: t.id({ constraints: bounds.id, description: text.defaultWorkspaceId }),
+    defaultWorkspaceRole: t.field({
+      type: RoleEnum,
+      description: `${text.defaultWorkspaceRole} Default \`member\`.`,
+    }),
     autoCreateUsers: t.boolean({ description: `${text.autoCreateUsers} Default true.` }),
     autoUpdateProfile: t.boolean({ description: `${text.autoUpdateProfile} Default true.` }),
     isActive: t.boolean({ description: `${text.isActive} Default true.` }),
+    suspendsTokens: t.boolean({ description: `${text.suspendsTokens} Default true.` }),
   }),
 });
 
@@ -149,8 +160,15 @@ export const UpdateIdentityProviderInput = builder.inputType('UpdateIdentityProv
       constraints: { notNull: true },
       description: text.defaultRoleId,
     }),
+    defaultWorkspaceId: t.id({ constraints: bounds.id, description: text.defaultWorkspaceId }),
+    defaultWorkspaceRole: t.field({
+      type: RoleEnum,
+      constraints: { notNull: true },
+      description: text.defaultWorkspaceRole,
+    }),
     autoCreateUsers: t.boolean({ constraints: { notNull: true }, description: text.autoCreateUsers }),
     autoUpdateProfile: t.boolean({ constraints: { notNull: true }, description: text.autoUpdateProfile }),
     isActive: t.boolean({ constraints: { notNull: true }, description: text.isActive }),
+    suspendsTokens: t.boolean({ constraints: { notNull: true }, description: text.suspendsTokens }),
   }),
 });

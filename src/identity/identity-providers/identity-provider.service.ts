@@ -29,6 +29,7 @@ import {
   providers,
 } from './identity-provider.source.ts';
 import { columnsOfConfig, domainKeysOf, type ProviderConfig } from './provider-config.ts';
+import { lockUsersOf, suspendTokens } from './token-suspension.ts';
 
 type Optional<Row> = { [Key in keyof Row]?: Row[Key] | null | undefined };
 
@@ -41,9 +42,12 @@ interface UpdateIdentityProvider extends ProviderConfig {
     | null;
   groupAttribute?: string | null | undefined;
   defaultRoleId?: Role | null | undefined;
+  defaultWorkspaceId?: string | null | undefined;
+  defaultWorkspaceRole?: Role | null | undefined;
   autoCreateUsers?: boolean | null | undefined;
   autoUpdateProfile?: boolean | null | undefined;
   isActive?: boolean | null | undefined;
+  suspendsTokens?: boolean | null | undefined;
 }
 
 interface CreateIdentityProvider extends UpdateIdentityProvider {
@@ -75,6 +79,8 @@ const DECISIVE = [
   'groupMappings',
   'groupAttribute',
   'defaultRoleId',
+  'defaultWorkspaceId',
+  'defaultWorkspaceRole',
   'autoCreateUsers',
 ] as const;
 
@@ -110,7 +116,8 @@ export class IdentityProviderService {
         const { groupMappings = [], ...set } = await this.#columnsOf(tx, orgId, input, config);
         const defaultRoleId = set.defaultRoleId ?? 'member';
         const own = await ownRole(tx, caller, orgId);
-        refuseAbove(own, { defaultRoleId, groupMappings }, 'identity_provider:create');
+        const defaultWorkspaceRole = set.defaultWorkspaceRole ?? 'member';
+        refuseAbove(own, { defaultRoleId, defaultWorkspaceRole, groupMappings }, 'identity_provider:create');
         tx.insert('identity_providers', {
           ...set,
           id,
@@ -143,6 +150,7 @@ export class IdentityProviderService {
     const domains = input.verifiedDomains ? domainKeysOf(input.verifiedDomains) : null;
     await this.#unique({ id, orgId }, domains ?? [], () =>
       this.#deps.changes.run(caller, async (tx) => {
+        if (input.isActive === false) await lockUsersOf(tx, id);
         const before = await tx.lock('identity_providers', { id, orgId }, 'no key update', () =>
           notFound('identity_provider', id),
         );
@@ -154,8 +162,15 @@ export class IdentityProviderService {
         const authority = await this.#authorityAfter(tx, caller, before, set);
         tx.update('identity_providers', { id }, { ...set, ...authority });
         if (domains) await claim(tx, { id, orgId }, domains);
-        if (before.isActive && input.isActive === false) this.#endSessions(tx, id, 'identity_provider_disabled');
-        recordChange(tx, 'update', 'identity_provider', before, { fields: Object.keys(input) });
+        const isOff = before.isActive && input.isActive === false;
+        const ended = isOff
+          ? await this.#endSessions(
+              tx,
+              { ...before, suspendsTokens: input.suspendsTokens ?? before.suspendsTokens },
+              'identity_provider_disabled',
+            )
+          : {};
+        recordChange(tx, 'update', 'identity_provider', before, { fields: Object.keys(input), ...ended });
       }),
     );
     return this.reads.get(noCache, place, id);
@@ -167,11 +182,12 @@ export class IdentityProviderService {
   }
 
   async #delete(tx: Tx, { id, orgId }: ProviderKey): Promise<Deleted<OrganizationPlace>> {
-    const linked = statement`t.id in (select user_id from identity_links where identity_provider_id = ${id})`;
-    await tx.lockUnread('users', linked, 'no key update');
-    await tx.lock('identity_providers', { id, orgId }, 'update', () => notFound('identity_provider', id));
+    await lockUsersOf(tx, id);
+    const provider = await tx.lock('identity_providers', { id, orgId }, 'update', () =>
+      notFound('identity_provider', id),
+    );
     await tx.expectVersion({ table: 'identity_providers', key: { id } });
-    this.#endSessions(tx, id, 'identity_provider_deleted');
+    const ended = await this.#endSessions(tx, provider, 'identity_provider_deleted');
     const links = await tx.query<{ userId: string }>(
       statement`select user_id as "userId" from identity_links where identity_provider_id = ${id}`,
     );
@@ -180,13 +196,19 @@ export class IdentityProviderService {
       tx,
       links.map(({ userId }) => userId),
     );
-    recordChange(tx, 'delete', 'identity_provider', { id, orgId });
+    recordChange(tx, 'delete', 'identity_provider', { id, orgId }, ended);
     return { id, orgId };
   }
 
-  #endSessions(tx: Tx, id: string, reason: string): void {
+  /** Ends all that the provider has let in. @returns what the record of the change says of it */
+  async #endSessions(
+    tx: Tx,
+    { id, orgId, suspendsTokens }: Pick<ProviderRow, 'id' | 'orgId' | 'suspendsTokens'>,
+    reason: string,
+  ): Promise<{ tokens_suspended?: number }> {
     this.#deps.sessions.revokeOfProvider(tx, id, reason);
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
+    return suspendsTokens ? { tokens_suspended: await suspendTokens(tx, { identityProviderId: id, orgId }) } : {};
   }
 
   /** What an input sets, once all that it refers to is there. */
@@ -197,7 +219,14 @@ export class IdentityProviderService {
     config: Columns<'identity_providers'>,
   ): Promise<Columns<'identity_providers'> & { groupMappings?: GroupMapping[] | undefined }> {
     const { groupMappings } = input;
-    if (groupMappings) await ensureWorkspaces(tx, orgId, groupMappings);
+    const named = [
+      ...(groupMappings ?? []).map(({ workspaceId }, index) => ({
+        workspaceId,
+        path: ['input', 'groupMappings', index, 'workspaceId'],
+      })),
+      { workspaceId: input.defaultWorkspaceId, path: ['input', 'defaultWorkspaceId'] },
+    ];
+    await ensureWorkspaces(tx, orgId, named);
     // the last one, by the order of locks
     if (config.oidcClientSecretRef)
       await this.#deps.vault.ensureReference(tx, orgId, config.oidcClientSecretRef, [
@@ -216,9 +245,12 @@ export class IdentityProviderService {
       })),
       groupAttribute: input.groupAttribute ?? undefined,
       defaultRoleId: input.defaultRoleId ?? undefined,
+      defaultWorkspaceId: input.defaultWorkspaceId,
+      defaultWorkspaceRole: input.defaultWorkspaceRole ?? undefined,
       autoCreateUsers: input.autoCreateUsers ?? undefined,
       autoUpdateProfile: input.autoUpdateProfile ?? undefined,
       isActive: input.isActive ?? undefined,
+      suspendsTokens: input.suspendsTokens ?? undefined,
     };
   }
 
@@ -234,7 +266,8 @@ export class IdentityProviderService {
     const own = await ownRole(tx, caller, before.orgId);
     const groupMappings = (set.groupMappings as readonly GroupMapping[] | undefined) ?? mappingsOf(before);
     const defaultRoleId = set.defaultRoleId ?? before.defaultRoleId;
-    refuseAbove(own, { defaultRoleId, groupMappings }, 'identity_provider:update');
+    const defaultWorkspaceRole = set.defaultWorkspaceRole ?? before.defaultWorkspaceRole;
+    refuseAbove(own, { defaultRoleId, defaultWorkspaceRole, groupMappings }, 'identity_provider:update');
     return { authority: own };
   }
 
@@ -264,36 +297,35 @@ async function ownRole(tx: Tx, { principal: { userId } }: Caller, orgId: string)
 /** Nobody grants a role above their own, nor changes who gets it. @throws FORBIDDEN */
 function refuseAbove(
   own: Role,
-  { defaultRoleId, groupMappings }: { defaultRoleId: string; groupMappings: readonly GroupMapping[] },
+  {
+    defaultRoleId,
+    defaultWorkspaceRole,
+    groupMappings,
+  }: { defaultRoleId: string; defaultWorkspaceRole: string; groupMappings: readonly GroupMapping[] },
   permission: Permission,
 ): void {
   const highest = groupMappings.reduce<Role>(
     (role, mapping) => higherRole(role, mapping.roleId)!,
-    asRole(defaultRoleId),
+    higherRole(asRole(defaultRoleId), asRole(defaultWorkspaceRole))!,
   );
   if (!atLeast(own, highest))
     throw forbidden(permission, `The provider grants the role '${highest}', which is above your own.`);
 }
 
-/** @throws InputError at each mapping whose workspace the organization does not have */
+/** @throws InputError at each workspace that the organization does not have */
 async function ensureWorkspaces(
   tx: Tx,
   orgId: string,
-  mappings: NonNullable<UpdateIdentityProvider['groupMappings']>,
+  given: readonly { workspaceId?: string | null | undefined; path: (string | number)[] }[],
 ): Promise<void> {
-  const wanted = [...new Set(mappings.flatMap(({ workspaceId }) => workspaceId ?? []))];
+  const wanted = [...new Set(given.flatMap(({ workspaceId }) => workspaceId ?? []))];
   if (wanted.length === 0) return;
   const found = await tx.query<{ id: string }>(statement`
     select id from workspaces where org_id = ${orgId} and id = any(${wanted}::text[]) and deleted_at is null`);
   const known = new Set(found.map(({ id }) => id));
-  const issues = mappings.flatMap(({ workspaceId }, index) =>
+  const issues = given.flatMap(({ workspaceId, path }) =>
     workspaceId && !known.has(workspaceId)
-      ? [
-          valueIssue(
-            ['input', 'groupMappings', index, 'workspaceId'],
-            `there is no workspace '${workspaceId}' in this organization`,
-          ),
-        ]
+      ? [valueIssue(path, `there is no workspace '${workspaceId}' in this organization`)]
       : [],
   );
   if (issues.length > 0) throw new InputError(issues);

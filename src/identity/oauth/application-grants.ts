@@ -112,7 +112,12 @@ export class ApplicationGrants {
       const values = [userId, applicationId, sessionId === null];
       for (const former of await tx.query<{ id: string }>({ text: SUPERFLUOUS, values }))
         this.#end(tx, { id: former.id, orgId, applicationId }, 'replaced');
-      tx.insert('oauth_grants', { id, ...grant });
+      const given = caller.principal.token === null ? caller.principal.sessionId : null;
+      // an organization may take only what was given in a session of its identity provider
+      const [session] = await tx.query<{ identityProviderId: string | null }>(
+        statement`select identity_provider_id as "identityProviderId" from sessions where id = ${given}`,
+      );
+      tx.insert('oauth_grants', { id, ...grant, identityProviderId: session?.identityProviderId ?? null });
       const metadata = { application_id: applicationId, scopes };
       tx.audit({ action: 'create', resourceType: 'application_grant', resourceId: id, orgId, metadata });
     });

@@ -8,7 +8,7 @@ const SingleLogout = builder.objectRef<LogoutWay>('SingleLogout').implement({
       nullable: true,
       description:
         'The page of the identity provider, to open in a browser within five minutes: it ends the session there, and ' +
-        'comes back. `null` for a session that no SAML provider with a `slo_url` has made.',
+        'comes back if it is of SAML. `null` for a session that no provider with such a page has made.',
     }),
   }),
 });
@@ -18,7 +18,7 @@ builder.mutationField('beginSingleLogout', (t) =>
     type: SingleLogout,
     description:
       "Ends the caller's session, as `logout` does. The result says where the browser must go to end the session " +
-      'at the SAML identity provider, too.',
+      'at the identity provider, too: the `slo_url` of SAML, or the `end_session_endpoint` of an OpenID provider.',
     authorize: { session: 'user:update' },
     activity: { action: 'logout', resourceType: 'user' },
     resolve: (_root, _args, { caller, services }) => services.singleLogout.begin(caller),

@@ -3,16 +3,18 @@ import type { Authentication } from '../../access/authentication.ts';
 import type { Changes } from '../../data/changes.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Sql } from '../../data/sql.ts';
-import { statement } from '../../data/writes.ts';
-import type { IdentityProvider } from '../../generated/prisma/client.ts';
+import type { IdentityProvider, Session } from '../../generated/prisma/client.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { AuthService } from '../auth/auth.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
 import type { IdentityProviders } from '../identity-providers/identity-providers.ts';
-import { samlView } from './provider-views.ts';
+import { useUpMessage } from './logout-messages.ts';
+import type { OidcLogout } from './oidc/oidc-logout.ts';
+import { oidcView, samlView } from './provider-views.ts';
 import type { Refusals } from './refusals.ts';
 import type { LogoutInput, LogoutProfile, LogoutProvider } from './saml/logout-profile.ts';
 import { SsoRefusal } from './sso-refusal.ts';
@@ -28,6 +30,9 @@ interface SingleLogoutDeps {
   sessions: Sessions;
   authentication: Authentication;
   auth: AuthService;
+  oidc: OidcLogout;
+  /** Opens the ID tokens of sessions. */
+  idTokens: Seal;
 }
 
 /** Where a browser goes on after a sign-out. */
@@ -74,7 +79,33 @@ export class SingleLogout {
           })
         : null;
     await auth.logout(caller);
+    // after it: a provider that does not answer keeps nobody from signing out here
+    if (session?.method === 'oidc') return { redirectUrl: await this.#endAtOpenId(caller, session) };
     return { redirectUrl };
+  }
+
+  /** Where an OpenID provider ends its own session; `null` if it has no such page, or does not answer. */
+  async #endAtOpenId(caller: Caller, { identityProviderId, idToken }: Session): Promise<string | null> {
+    const { identityProviders, oidc, refusals } = this.#deps;
+    const provider = identityProviderId === null ? null : await identityProviders.byId(identityProviderId);
+    if (provider?.protocol !== 'oidc') return null;
+    try {
+      return await oidc.endSessionUrl(oidcView(provider, null), this.#hintOf(provider.id, idToken));
+    } catch (error) {
+      if (!(error instanceof SsoRefusal) && !(error instanceof OutboundError)) throw error;
+      refusals.log(caller, { what: 'sign-out', protocol: 'oidc', error });
+      return null;
+    }
+  }
+
+  /** The ID token of a session; `null` without one, or if it was sealed with a secret that is gone. */
+  #hintOf(providerId: string, sealed: Uint8Array | null): string | null {
+    if (sealed === null) return null;
+    try {
+      return this.#deps.idTokens.open(sealed, providerId);
+    } catch {
+      return null;
+    }
   }
 
   /**
@@ -101,43 +132,14 @@ export class SingleLogout {
     if (message.kind === 'response') {
       if (!this.#isRequestId(provider, message.inResponseTo))
         throw new SsoRefusal('the message answers a request that was never sent');
-      await this.#once(caller, provider, message);
+      await useUpMessage(this.#deps, caller, provider.id, { message });
       const page = `${publicUrl()}/account/sign-in?signed_out=${message.isSuccess ? 'everywhere' : 'here'}`;
       return { redirectUrl: page, isPage: true };
     }
-    await this.#once(caller, provider, message, message);
+    const { subject, sessionIndexes } = message;
+    await useUpMessage(this.#deps, caller, provider.id, { message, ended: { subject, sessionIndexes } });
     const { id: requestId, relayState } = message;
     return { redirectUrl: await profile.responseUrl(provider, { requestId, relayState }), isPage: false };
-  }
-
-  /** Uses up a message, and ends the sessions that it names, in one change. @throws SsoRefusal if it was used before */
-  async #once(
-    caller: AnyCaller,
-    { id: identityProviderId }: LogoutProvider,
-    { id, expiresAt }: { id: string; expiresAt: Date },
-    ended: { subject: string; sessionIndexes: string[] } | null = null,
-  ): Promise<void> {
-    const { changes, sessions, authentication } = this.#deps;
-    await changes.run({ ...caller, principal: null }, async (tx) => {
-      // sign-ins hold the provider until they are done: one that has begun before is ended too
-      await tx.lock('identity_providers', { id: identityProviderId, isActive: true }, 'no key update', switchedOff);
-      const [used] = await tx.query<{ id: string }>(statement`
-        insert into sso_assertions (identity_provider_id, assertion_id, expires_at)
-        values (${identityProviderId}, ${`logout ${id}`}, ${expiresAt}) on conflict do nothing
-        returning assertion_id as id`);
-      if (!used) throw new SsoRefusal('the message was used before');
-      if (!ended) return;
-      const users = await sessions.endOfSubject(tx, { identityProviderId, ...ended });
-      for (const { userId, orgId } of users)
-        tx.audit({
-          action: 'logout',
-          resourceType: 'user',
-          resourceId: userId,
-          orgId,
-          metadata: { identity_provider_id: identityProviderId },
-        });
-      tx.afterCommit(() => authentication.sessionsChanged());
-    });
   }
 
   async #providerOf(id: string): Promise<LogoutProvider | null> {
@@ -162,8 +164,6 @@ export class SingleLogout {
     return this.#deps.seal.fingerprint(`${providerId} ${random}`);
   }
 }
-
-const switchedOff = () => new SsoRefusal('the provider was switched off');
 
 /** The one answer to a message that is not accepted. */
 const notAccepted = () =>

@@ -12,7 +12,9 @@ export interface VerifiedIdentity {
   groups: string[];
   /** Everything that it said, bounded; only a test sign-in shows it. */
   claims: Record<string, unknown>;
-  /** The session at a SAML provider, and the format of the name identifier: for a sign-out at either end. */
+  /** The session at the provider, and the format of a SAML name identifier: for a sign-out at either end. */
   sessionIndex?: string;
   nameIdFormat?: string;
+  /** The ID token of an OpenID provider, which it wants to see at a sign-out. */
+  idToken?: string;
 }

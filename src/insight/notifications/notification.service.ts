@@ -33,6 +33,8 @@ export interface NotificationListArgs extends PageArgs {
   isResolved?: boolean | null;
   /** Set for tokens. */
   orgId?: string | null;
+  /** Organizations whose notifications are not shown. */
+  shutOutOf?: readonly string[] | null;
 }
 
 /** How many unread notifications a caller has. */
@@ -72,6 +74,8 @@ interface Move {
 // as the index `notifications_unread` has it
 const UNREAD = `t.status = 'unread' and t.resolved_at is null`;
 const ALWAYS = 't.expires_at > now()';
+/** What is about an account itself is of no organization. */
+const NOT_OF = 'coalesce(t.org_id <> all(?), true)';
 const columns = columnsOf(Object.values(Prisma.NotificationScalarFieldEnum));
 const SELECTED = selectList(columns);
 
@@ -110,19 +114,25 @@ export class NotificationService {
       mine: 't.recipient_id between $me and $me',
       index: { lead: 't.recipient_id' },
       always: [ALWAYS],
-      filters: ({ status, category, isResolved, orgId }) => ({
+      filters: ({ status, category, isResolved, orgId, shutOutOf }) => ({
         't.status = ?': status,
         't.status <> ?': status ? null : 'archived',
         't.category = ?': category,
         '(t.resolved_at is not null) = ?': isResolved ?? (status === 'archived' ? null : false),
         't.org_id = ?': orgId,
+        [NOT_OF]: shutOutOf,
       }),
     });
   }
 
   /** The caller's notifications, newest first. */
   async list(context: CallerContext, own: Checked<object>, args: NotificationListArgs): Promise<Page<Notification>> {
-    return this.reads.list(context, own, { ...args, orgId: context.caller.principal.token?.orgId });
+    const { principal } = context.caller;
+    return this.reads.list(context, own, {
+      ...args,
+      orgId: principal.token?.orgId,
+      shutOutOf: unseenBy(principal),
+    });
   }
 
   /** One of the caller's own; `null` if there is none with this id. */
@@ -313,10 +323,16 @@ function emitTo(
   tx.emit({ ...place, type, orgId, recipientId, resourceType: 'notification', resourceId: row.id, data });
 }
 
+/** Organizations that demand single sign-on and did not get it: what they tell is not for this session. */
+const unseenBy = (principal: Principal): readonly string[] | null =>
+  principal.token === null && principal.shutOutOf?.length ? principal.shutOutOf : null;
+
 /** The condition on notifications that a caller sees, with its values: what {@link NotificationService.reads} lists. */
-function shownTo({ userId, token }: Principal): { where: string; values: unknown[] } {
+function shownTo(principal: Principal): { where: string; values: unknown[] } {
+  const { userId, token } = principal;
   const { orgId, workspaceId, namespaceId, environmentId, appId } = restrictionsOf(token);
   const filters = filtersOf({
+    [NOT_OF]: unseenBy(principal),
     't.org_id = any(?)': orgId,
     'coalesce(t.workspace_id = any(?), true)': workspaceId,
     'coalesce(t.namespace_id = any(?), true)': namespaceId,

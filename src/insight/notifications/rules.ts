@@ -243,6 +243,21 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
     },
   ],
   [
+    'user.arrived',
+    {
+      to: 'listed',
+      category: 'member',
+      source: 'auth',
+      tone: ['info', 'low'],
+      title: () => `Somebody new has signed in to ${inOrganization}`,
+      message: ({ facts: { name } }) =>
+        `${named.user} has signed in to ${inOrganization} with the identity provider ${quoted(name)} for the first ` +
+        'time, and is a member now.',
+      link: (of) => [`/v1/orgs/${of.orgId}/members`, 'Open members'],
+      page: 'members',
+    },
+  ],
+  [
     'deployment.created',
     {
       ...aDeployment,
@@ -406,6 +421,23 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
         `The e-mail address of your account is now ${oneLine(facts.after ?? '', 320)}. ` +
         'If it was not you, tell your administrator.',
       link: ownLink,
+    },
+  ],
+  [
+    'organization.glass_broken',
+    {
+      to: 'listed',
+      category: 'security',
+      source: 'auth',
+      isMailed: true,
+      isOwnToo: true,
+      tone: ['warning', 'urgent'],
+      title: () => `An owner has opened ${inOrganization} with a password`,
+      message: ({ facts: { reason, expiresAt } }) =>
+        `${named.user} has opened ${inOrganization} with the password, although it demands single sign-on, until ` +
+        `${minuteOf(expiresAt!)} UTC. The reason given: ${oneLine(reason ?? '', 500)}`,
+      link: (of) => [path(of), 'Open organization'],
+      page: 'organization',
     },
   ],
   [

@@ -1,4 +1,5 @@
 import type { Access } from '../../access/access.ts';
+import { isVouchedFor } from '../../access/sso-demand.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { forbidden } from '../../kernel/errors.ts';
@@ -10,8 +11,10 @@ interface Signer {
 }
 
 // a refreshed token was replaced, not taken away
-const LIVES = `select u.username from users u where u.id = $1 and u.is_active and ($2::text is null
-  or exists (select 1 from api_tokens t where t.id = $2 and (t.expires_at is null or t.expires_at > now())
+const LIVES = `select u.username, ${isVouchedFor('$3', 'u.id')} as "isVouchedFor" from users u
+  where u.id = $1 and u.is_active and ($2::text is null
+  or exists (select 1 from api_tokens t where t.id = $2 and t.suspended_at is null
+    and (t.expires_at is null or t.expires_at > now())
     and (t.revoked_at is null or t.revoked_at > now() or t.revoked_reason = 'rotated'))
   or exists (select 1 from oauth_grants g left join sessions s on s.id = g.session_id
     where g.id = $2 and g.revoked_at is null
@@ -37,7 +40,11 @@ export class LinkCaller {
     permission: Permission,
     place: { orgId: string; workspaceId: string; namespaceId: string },
   ): Promise<Caller> {
-    const [user] = await this.#sql.read<{ username: string }>(LIVES, [userId, tokenId]);
+    const [user] = await this.#sql.read<{ username: string; isVouchedFor: boolean }>(LIVES, [
+      userId,
+      tokenId,
+      place.orgId,
+    ]);
     if (!user) throw forbidden(permission, 'The link is no longer valid.');
     const caller: Caller = {
       request,
@@ -47,6 +54,8 @@ export class LinkCaller {
         username: user.username,
         isPlatformAdmin: false,
         isVerified: true,
+        // the link was made by a caller that was admitted: it lasts as an API token does
+        vouchedBy: user.isVouchedFor ? place.orgId : null,
         sessionId: '',
         orgId: place.orgId,
         token: null,

@@ -30,6 +30,11 @@ export async function peopleInCharge(
     return role !== null && granted(role, permission) !== 'none';
   });
   if (readers.length > 0) return readers.map(({ id }) => id);
+  return ownersOf(db, orgId);
+}
+
+/** The owners of an organization whose accounts are in use, in the order in which they joined. */
+export async function ownersOf(db: QueryRunner, orgId: string): Promise<string[]> {
   const owners = await db.query<{ id: string }>(
     statement`select u.id from users u join organization_members m on m.user_id = u.id
     where m.org_id = ${orgId} and m.role = 'owner' and u.is_active order by m.id`,

@@ -432,7 +432,9 @@ describe('the statement', () => {
 
 /** What other tests cause: those of connection-refresh, identity-providers and squatted-addresses. */
 const elsewhere = [
+  'user.arrived',
   'connection.needs_reauth',
+  'organization.glass_broken',
   'identity_provider.certificate_ending',
   'user.identity_linked',
   'user.address_lost',

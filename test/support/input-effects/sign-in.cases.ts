@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'vitest';
 import { type Company, newBrowser, openIdCompany, samlAnswer, samlCompany } from '../../identity/sso/companies.ts';
+import { asOwner, type EnforcingCompany, newCompany, setPolicy } from '../../identity/sso/enforced.ts';
 import { type OpenIdServer, startOpenIdServer } from '../../identity/sso/openid-server.ts';
 import { usualIdpKey } from '../../identity/sso/saml-idp.ts';
-import { createUser } from '../person.ts';
+import { createUser, type Person, register } from '../person.ts';
 import { expectOk } from '../requests.ts';
 import type { InputCase, Lab } from './input-case.ts';
 import { mutateOk } from './input-trials.ts';
@@ -37,6 +38,21 @@ async function openIdUser(lab: Lab): Promise<OpenIdUser> {
   return made;
 }
 
+const enforcing = new WeakMap<Lab, { company: EnforcingCompany; owner: Person }>();
+
+/** A company that may demand single sign-on, and its owner, who has signed in at its provider. */
+async function enforcingCompany(lab: Lab): Promise<{ company: EnforcingCompany; owner: Person }> {
+  const known = enforcing.get(lab);
+  if (known) return known;
+  const { server } = await openIdUser(lab);
+  const { account } = server;
+  const company = await newCompany(lab.app, server);
+  const made = { company, owner: await asOwner(lab.app, server, company) };
+  server.account = account;
+  enforcing.set(lab, made);
+  return made;
+}
+
 /** A new provider of the world's organization, with a domain of its own that is not proven. */
 async function newProvider({ app, world }: Lab, more: object = {}): Promise<{ id: string; domain: string }> {
   const domain = `d${randomBytes(6).toString('hex')}.example.test`;
@@ -47,10 +63,12 @@ async function newProvider({ app, world }: Lab, more: object = {}): Promise<{ id
 }
 
 const WITHOUT_SAML = { 'input.samlConfig': leftOut };
+const START = 'input.defaultWorkspaceId';
 const WORKSPACE = 'input.groupMappings.workspaceId';
 const samlVariant = ({ world }: Lab) => ({
   'input.protocol': 'saml',
   'input.oidcConfig': leftOut,
+  [START]: leftOut,
   'input.samlConfig.entityId': `https://idp.example.test/${world.next()}`,
   'input.samlConfig.ssoUrl': `https://idp.example.test/sso/${world.next()}`,
   'input.samlConfig.sloUrl': `https://idp.example.test/slo/${world.next()}`,
@@ -66,6 +84,7 @@ const providerVariants = (lab: Lab) => [
     'input.protocol': 'oidc',
     'input.defaultRoleId': 'editor',
     [WORKSPACE]: lab.world.ids.workspace_id,
+    [START]: lab.world.ids.workspace_id,
     'input.oidcConfig.clientSecretRef': 'external:another',
   },
   samlVariant(lab),
@@ -73,6 +92,39 @@ const providerVariants = (lab: Lab) => [
 
 /** Identity providers, the proofs of their domains, and signing in by them. */
 export const signInCases: Readonly<Record<string, InputCase>> = {
+  breakGlass: {
+    prepare: async ({ app }) => {
+      const { orgId, password, accessToken, ...owner } = await register(app);
+      await setPolicy({ orgId, password, accessToken, ...owner }, orgId, { ssoRequired: true });
+      return { given: { orgId, input: { password, reason: 'the provider is down' } }, token: accessToken };
+    },
+    demands: { 'input.password': 'not the password' },
+    effects: {
+      'input.reason': async ({ app }) => {
+        const found = await app.database.prisma.activity.findFirst({
+          where: { action: 'update', resourceType: 'organization', success: true },
+          orderBy: { id: 'desc' },
+        });
+        expect(found?.metadata).toMatchObject({ break_glass: 'the provider is down' });
+      },
+    },
+  },
+  updateSignInPolicy: {
+    prepare: async (lab) => {
+      const { company, owner } = await enforcingCompany(lab);
+      return { given: { orgId: company.orgId, input: {} }, token: owner.accessToken };
+    },
+    variants: async (lab) => {
+      const { company } = await enforcingCompany(lab);
+      return [
+        {
+          'input.ssoRequired': true,
+          'input.ssoRequiredDomains': [company.domain],
+          'input.breakGlass': false,
+        },
+      ];
+    },
+  },
   checkDomainProof: {
     prepare: async (lab) => {
       const { id, domain } = await newProvider(lab);

@@ -18,6 +18,8 @@ const document = z.object({
   token_endpoint: endpoint,
   jwks_uri: endpoint,
   userinfo_endpoint: endpoint.optional(),
+  // RP-Initiated Logout 1.0; a provider with a wrong one can still be signed in at
+  end_session_endpoint: endpoint.optional().catch(undefined),
   id_token_signing_alg_values_supported: z.array(z.string()).default(['RS256']),
   token_endpoint_auth_methods_supported: z.array(z.string()).default(['client_secret_basic']),
   authorization_response_iss_parameter_supported: z.boolean().optional(),

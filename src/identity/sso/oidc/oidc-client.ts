@@ -29,6 +29,7 @@ export interface OidcCallback {
 /** By how many seconds the clock of a provider may be wrong. */
 const SKEW_SECONDS = 60;
 const MAX_SUBJECT = 255;
+const MAX_SESSION_ID = 255;
 
 /**
  * Sign-in with any OpenID provider: the authorization code flow with PKCE. An ID token is accepted only with the
@@ -98,7 +99,8 @@ export class OidcClient {
           oauth.fetchUserInfo(configuration, tokens.access_token, claims.sub),
         )
       : {};
-    return identityOf(claims, userInfo, provider.groupAttribute);
+    const identity = identityOf(claims, userInfo, provider.groupAttribute);
+    return { ...identity, ...sessionOf(claims), idToken: tokens.id_token! };
   }
 
   /** What the library leaves open. */
@@ -116,7 +118,7 @@ export class OidcClient {
 
   #configuration(
     { clientId, clientSecret, orgId }: OidcProvider,
-    { userinfo_endpoint, ...metadata }: ProviderMetadata,
+    { userinfo_endpoint, end_session_endpoint: _unused, ...metadata }: ProviderMetadata,
   ): oauth.Configuration {
     const configuration = new oauth.Configuration(
       { ...metadata, ...(userinfo_endpoint === undefined ? {} : { userinfo_endpoint }) } as oauth.ServerMetadata,
@@ -136,6 +138,10 @@ function authenticationOf(methods: readonly string[], secret: string | null): oa
   if (secret === null) return oauth.None();
   return methods.includes('client_secret_post') ? oauth.ClientSecretPost(secret) : clientSecretBasic(secret);
 }
+
+/** The session at the provider, if it names one that can be kept. */
+const sessionOf = ({ sid }: oauth.IDToken): { sessionIndex?: string } =>
+  typeof sid === 'string' && sid !== '' && sid.length <= MAX_SESSION_ID ? { sessionIndex: sid } : {};
 
 /** OpenID Connect Core 1.0, section 3.1.3.6. */
 function accessTokenHash(accessToken: string, algorithm: string): string {

@@ -1,4 +1,11 @@
-import { compactVerify, createLocalJWKSet, errors, type FlattenedJWSInput, type JWSHeaderParameters } from 'jose';
+import {
+  type CompactJWSHeaderParameters,
+  compactVerify,
+  createLocalJWKSet,
+  errors,
+  type FlattenedJWSInput,
+  type JWSHeaderParameters,
+} from 'jose';
 import { SsoRefusal } from '../sso-refusal.ts';
 
 /** With a key pair: the provider alone can sign. Neither `none` nor a secret that both know. */
@@ -18,6 +25,7 @@ export const SIGNING_ALGORITHMS: readonly string[] = [
 
 /** RFC 8725, 3.11: tokens for other uses say so, such as `at+jwt` for access and `logout+jwt`. */
 const OTHER_KIND = /\+jwt$/i;
+const LOGOUT_KIND = /^(?:(?:application\/)?logout\+jwt|jwt|)$/i;
 
 const FRESH_MS = 600_000;
 /** Between two looks for a key that nobody knew. */
@@ -42,14 +50,28 @@ export class ProviderKeys {
     this.#now = now;
   }
 
-  /** @returns the algorithm of a token whose signature is right @throws SsoRefusal; what `load` throws */
+  /** @returns the algorithm of an ID token whose signature is right @throws SsoRefusal; what `load` throws */
   async verify(token: string): Promise<string> {
+    const { typ = '', alg } = await this.#verified(token);
+    if (OTHER_KIND.test(typ)) throw new SsoRefusal('the token is not an ID token');
+    return alg;
+  }
+
+  /**
+   * Demands that the signature of a logout token is right. Providers that are older than its type leave that out.
+   * @throws SsoRefusal; what `load` throws
+   */
+  async verifyLogout(token: string): Promise<void> {
+    const { typ = '' } = await this.#verified(token);
+    if (!LOGOUT_KIND.test(typ)) throw new SsoRefusal('the token is not a logout token');
+  }
+
+  async #verified(token: string): Promise<CompactJWSHeaderParameters> {
     try {
       const { protectedHeader } = await compactVerify(token, (header, input) => this.#keyFor(header, input), {
         algorithms: [...SIGNING_ALGORITHMS],
       });
-      if (OTHER_KIND.test(protectedHeader.typ ?? '')) throw new SsoRefusal('the token is not an ID token');
-      return protectedHeader.alg;
+      return protectedHeader;
     } catch (error) {
       if (!(error instanceof errors.JOSEError)) throw error;
       throw new SsoRefusal(REASONS[error.code] ?? 'the ID token is not a signed JWT');

@@ -1,0 +1,107 @@
+import { builder } from '../../graphql/builder.ts';
+import { inputArg } from '../../graphql/inputs.ts';
+import { organizationArgs } from '../../graphql/place-args.ts';
+import { refersTo } from '../../graphql/references.ts';
+import type { Constraints } from '../../kernel/constraints.ts';
+import type { BrokenGlass } from './break-glass.ts';
+import type { SignInPolicy } from './sign-in-policy.service.ts';
+
+const text = {
+  ssoRequired:
+    'Whether members reach the organization only by a sign-in at one of its identity providers. Sessions of a ' +
+    'password, and what was granted to applications in one, are refused there with the reason `sso_required`; API ' +
+    'tokens work while a provider that is switched on knows their user.',
+  ssoRequiredDomains:
+    'The same for members with an address in one of these domains. The organization must have proven them.',
+  breakGlass: 'Whether owners may get in with their password nevertheless, for an hour (`breakGlass`).',
+} as const;
+
+const SignInPolicyType = builder.objectRef<SignInPolicy>('SignInPolicy').implement({
+  description: 'How members of an organization have to sign in.',
+  fields: (t) => ({
+    orgId: t.exposeID('orgId', { description: 'The organization.' }),
+    ssoRequired: t.exposeBoolean('ssoRequired', { description: text.ssoRequired }),
+    ssoRequiredDomains: t.exposeStringList('ssoRequiredDomains', { description: text.ssoRequiredDomains }),
+    breakGlass: t.exposeBoolean('breakGlass', { description: text.breakGlass }),
+    membersWithoutIdentity: t.exposeInt('membersWithoutIdentity', {
+      description: 'How many members are shut out, because no identity provider of the organization knows them.',
+    }),
+  }),
+});
+
+const BrokenGlassType = builder.objectRef<BrokenGlass>('BrokenGlass').implement({
+  description: 'An organization that its owner has opened with the password.',
+  fields: (t) => ({
+    orgId: t.exposeID('orgId', { description: 'The organization.' }),
+    until: t.expose('until', { type: 'DateTime', description: 'When it is closed again.' }),
+  }),
+});
+
+refersTo(SignInPolicyType, { orgId: 'organization' });
+
+const domains = { maxItems: 100, item: { minLength: 1, maxLength: 253 }, notNull: true } as const satisfies Constraints;
+const kept = { notNull: true } as const satisfies Constraints;
+
+const UpdateSignInPolicyInput = builder.inputType('UpdateSignInPolicyInput', {
+  description: 'The rules to change. Omitted rules stay as they are.',
+  fields: (t) => ({
+    ssoRequired: t.boolean({ constraints: kept, description: text.ssoRequired }),
+    ssoRequiredDomains: t.stringList({
+      constraints: domains,
+      description: `${text.ssoRequiredDomains} Replaces all.`,
+    }),
+    breakGlass: t.boolean({ constraints: kept, description: text.breakGlass }),
+  }),
+});
+
+const BreakGlassInput = builder.inputType('BreakGlassInput', {
+  description: 'Who is there, and why.',
+  fields: (t) => ({
+    password: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 1_024, sensitive: true },
+      description: "The caller's password.",
+    }),
+    reason: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 500 },
+      description: 'Why it is needed. It is recorded, and every owner reads it.',
+    }),
+  }),
+});
+
+builder.queryField('signInPolicy', (t) =>
+  t.field({
+    type: SignInPolicyType,
+    description: 'How members of an organization have to sign in.',
+    authorize: { organization: 'identity_provider:update' },
+    activity: { action: 'read', resourceType: 'organization' },
+    args: organizationArgs(),
+    resolve: ({ organization }, _args, { services }) => services.signInPolicies.get(organization),
+  }),
+);
+
+builder.mutationFields((t) => ({
+  updateSignInPolicy: t.field({
+    type: SignInPolicyType,
+    description:
+      'Changes how members of an organization have to sign in. It takes effect within a second. Refused to API ' +
+      'tokens, and when no owner could still sign in.',
+    authorize: { organization: 'identity_provider:update' },
+    activity: { action: 'update', resourceType: 'organization' },
+    emits: ['organization.updated'],
+    args: { ...organizationArgs(), ...inputArg(UpdateSignInPolicyInput, 'The rules.') },
+    resolve: ({ organization }, { input }, { caller, services }) =>
+      services.signInPolicies.update(caller, organization, input),
+  }),
+  breakGlass: t.field({
+    type: BrokenGlassType,
+    description:
+      'Opens an organization that demands single sign-on to the session of its owner, for an hour, by the password. ' +
+      'It is recorded, and each owner gets a notification and a mail.',
+    authorize: { session: 'organization:access' },
+    activity: { action: 'update', resourceType: 'organization' },
+    args: { ...organizationArgs(), ...inputArg(BreakGlassInput, 'Who is there, and why.') },
+    resolve: (_root, { orgId, input }, { caller, services }) => services.breakGlass.open(caller, { orgId, ...input }),
+  }),
+}));

@@ -1,0 +1,167 @@
+import type { Authentication } from '../../access/authentication.ts';
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import { demandsSso, isVouchedFor } from '../../access/sso-demand.ts';
+import { findRow, type QueryRunner } from '../../data/find-row.ts';
+import { recordChange } from '../../data/record-change.ts';
+import type { Tx } from '../../data/tx.ts';
+import { statement } from '../../data/writes.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
+import { conflict, InputError, notFound, valueIssue } from '../../kernel/errors.ts';
+import { sessionOf } from '../../kernel/principal.ts';
+import { lockOrganization } from '../../tenancy/organizations/membership.ts';
+import { domainKey } from '../identity-providers/domain-name.ts';
+
+/** How members of an organization have to sign in. */
+export interface SignInPolicy {
+  orgId: string;
+  ssoRequired: boolean;
+  /** As domains are compared. */
+  ssoRequiredDomains: string[];
+  breakGlass: boolean;
+  /** Members whom it shuts out, because no provider knows them. */
+  membersWithoutIdentity: number;
+}
+
+export interface UpdateSignInPolicy {
+  ssoRequired?: boolean | null | undefined;
+  ssoRequiredDomains?: readonly string[] | null | undefined;
+  breakGlass?: boolean | null | undefined;
+}
+
+type Rules = Pick<SignInPolicy, 'ssoRequired' | 'ssoRequiredDomains' | 'breakGlass'>;
+
+const POLICY = `select o.id as "orgId", o.sso_required as "ssoRequired",
+    o.sso_required_domains as "ssoRequiredDomains", o.sso_break_glass as "breakGlass",
+    (select count(*) from organization_members m join users u on u.id = m.user_id and u.is_active
+      where m.org_id = o.id and ${demandsSso('o', 'm.user_id')}
+        and not ${isVouchedFor('o.id', 'm.user_id')})::int as "membersWithoutIdentity"
+  from organizations o where o.id = $1 and o.deleted_at is null`;
+
+/** Owners who can sign in at a provider, which signs in nobody above whoever configured it. */
+const OWNER_AT_PROVIDER = `select 1 from organization_members m join users u on u.id = m.user_id and u.is_active
+  join identity_links l on l.org_id = m.org_id and l.user_id = m.user_id and l.ended_at is null
+  join identity_providers p on p.id = l.identity_provider_id and p.is_active and p.authority = 'owner'
+    and coalesce(p.saml_entity_id, p.oidc_client_id) is not null
+  where m.org_id = $1 and m.role = 'owner' and u.deactivated_at is null and not u.is_platform_admin limit 1`;
+const OWNER_WITH_PASSWORD = `select 1 from organization_members m join users u on u.id = m.user_id and u.is_active
+  where m.org_id = $1 and m.role = 'owner' and u.deactivated_at is null and u.password_hash is not null limit 1`;
+const OWNER_NOT_ASKED = `select 1 from organization_members m join users u on u.id = m.user_id and u.is_active
+  join organizations o on o.id = m.org_id
+  where m.org_id = $1 and m.role = 'owner' and u.deactivated_at is null and u.password_hash is not null
+    and not ${demandsSso('o', 'm.user_id')} limit 1`;
+
+/** Whether an organization demands single sign-on of its members (docs/decisions/0066). */
+export class SignInPolicies {
+  readonly #deps: ServiceDeps & { authentication: Authentication };
+
+  constructor(deps: ServiceDeps & { authentication: Authentication }) {
+    this.#deps = deps;
+  }
+
+  /** The policy of an organization. @throws RESOURCE_NOT_FOUND */
+  async get({ orgId }: Checked<OrganizationPlace>): Promise<SignInPolicy> {
+    const [row] = await this.#deps.sql.read<SignInPolicy>(POLICY, [orgId]);
+    if (!row) throw notFound('organization', orgId);
+    return row;
+  }
+
+  /**
+   * Changes the given rules. No token may: a copied one would open the organization to passwords.
+   * @throws FORBIDDEN for tokens; InputError for a domain that is not proven; RESOURCE_CONFLICT `nobody_left` if no
+   * owner could still sign in
+   */
+  async update(caller: Caller, place: Checked<OrganizationPlace>, input: UpdateSignInPolicy): Promise<SignInPolicy> {
+    sessionOf(caller, 'identity_provider:update');
+    const { orgId } = place;
+    const { changes, access, authentication } = this.#deps;
+    const ssoRequiredDomains = input.ssoRequiredDomains ? domainsOf(input.ssoRequiredDomains) : undefined;
+    await changes.run(caller, async (tx) => {
+      await lockOrganization(tx, orgId, 'no key update');
+      const before = await findRow(tx, 'organizations', { id: orgId });
+      if (!before) throw notFound('organization', orgId);
+      const known = new Set(before.ssoRequiredDomains);
+      if (ssoRequiredDomains) await demandProven(tx, orgId, { given: ssoRequiredDomains, known });
+      const rules: Rules = {
+        ssoRequired: input.ssoRequired ?? before.ssoRequired,
+        ssoRequiredDomains: ssoRequiredDomains ?? before.ssoRequiredDomains,
+        breakGlass: input.breakGlass ?? before.ssoBreakGlass,
+      };
+      tx.update('organizations', { id: orgId }, columnsOf(rules));
+      await demandWayIn(tx, orgId, rules);
+      if (!rules.breakGlass) closeGlass(tx, orgId);
+      recordChange(
+        tx,
+        'update',
+        'organization',
+        { id: orgId, orgId },
+        { fields: Object.keys(input), sso_required: rules.ssoRequired, sso_required_domains: rules.ssoRequiredDomains },
+      );
+      tx.afterCommit(() => {
+        access.facts.demandsChanged(orgId);
+        authentication.sessionsChanged();
+      });
+    });
+    return this.get(place);
+  }
+}
+
+const columnsOf = ({ ssoRequired, ssoRequiredDomains, breakGlass }: Rules) => ({
+  ssoRequired,
+  ssoRequiredDomains,
+  ssoBreakGlass: breakGlass,
+});
+
+const at = (index: number): (string | number)[] => ['input', 'ssoRequiredDomains', index];
+
+/** Domains as they are compared, each once. @throws InputError at each that is none */
+function domainsOf(given: readonly string[]): string[] {
+  const keys = given.map(domainKey);
+  const issues = keys.flatMap((key, index) =>
+    key === null ? [valueIssue(at(index), 'it is not a domain: write it like example.com')] : [],
+  );
+  if (issues.length > 0) throw new InputError(issues);
+  return [...new Set(keys as string[])];
+}
+
+/** A domain that was in the list before may stay, also without its proof: leaving it out is a decision. */
+async function demandProven(
+  tx: Tx,
+  orgId: string,
+  { given, known }: { given: readonly string[]; known: ReadonlySet<string> },
+): Promise<void> {
+  const proven = new Set(
+    (
+      await tx.query<{ domain: string }>(statement`select domain from identity_provider_domains
+        where org_id = ${orgId} and state = 'proven' and domain = any(${given}::text[])`)
+    ).map(({ domain }) => domain),
+  );
+  const issues = given.flatMap((domain, index) =>
+    proven.has(domain) || known.has(domain)
+      ? []
+      : [valueIssue(at(index), `the organization has not proven the domain '${domain}'`)],
+  );
+  if (issues.length > 0) throw new InputError(issues);
+}
+
+/**
+ * Demands that an owner can get in under rules that are in force: at a provider, with the password where that is
+ * allowed, or because nothing is demanded of them. @throws RESOURCE_CONFLICT `nobody_left`
+ */
+async function demandWayIn(tx: QueryRunner, orgId: string, rules: Rules): Promise<void> {
+  if (!rules.ssoRequired && rules.ssoRequiredDomains.length === 0) return;
+  const ways = [OWNER_AT_PROVIDER, OWNER_NOT_ASKED, ...(rules.breakGlass ? [OWNER_WITH_PASSWORD] : [])];
+  for (const text of ways) if ((await tx.query({ text, values: [orgId] })).length > 0) return;
+  throw conflict(
+    'organization',
+    orgId,
+    'nobody_left',
+    'No owner could still sign in: let an owner sign in at an identity provider that an owner has configured, or ' +
+      'allow `breakGlass` for an owner with a password.',
+  );
+}
+
+/** What owners have opened with the password is closed. */
+const closeGlass = (tx: Tx, orgId: string): void =>
+  tx.write(statement`update sessions set break_glass_org_id = null, break_glass_until = null
+    where break_glass_org_id = ${orgId}`);
