@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import { consoleIfChanged } from './build-console.mjs';
 import { docsIfChanged } from './build-docs.mjs';
 import { generateIfChanged } from './generate.mjs';
 import { isCurrent, makeIfChanged, root } from './stamp.mjs';
@@ -36,14 +37,15 @@ const built = {
 export const isBuilt = () => isCurrent(built);
 
 /**
- * Runs the generators, renders the documentation, compiles `src` and `rest` to `dist`, bundles the service and checks
- * its data files, unless nothing changed.
+ * Runs the generators, renders the documentation, bundles the console, compiles `src` and `rest` to `dist`,
+ * bundles the service and checks its data files, unless nothing changed.
  * @param {import('./stamp.mjs').OnStep} [onStep]
  * @returns {boolean} whether it built
  */
 export function buildIfChanged(onStep = () => undefined) {
   generateIfChanged(onStep);
   docsIfChanged(onStep);
+  consoleIfChanged(onStep);
   return makeIfChanged({ ...built, doing: 'building: compiling', make: () => build(onStep) }, onStep);
 }
 

@@ -31,6 +31,7 @@ import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
 import { cutOffSlowReaders, cutOffSlowSenders, endUnusedConnections, UPLOAD_TIMEOUT_MS } from './http/connections.ts';
 import { addConsistency, CONSISTENCY_HEADER } from './http/consistency.ts';
+import { addConsolePages } from './http/console-pages.ts';
 import { addDocPages } from './http/doc-pages.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
@@ -47,6 +48,7 @@ import { addRequestLog } from './http/request-log.ts';
 import { addRequestSpans } from './http/request-spans.ts';
 import { addUploadDiscovery, RESUMABLE_UPLOAD_HEADERS } from './http/resumable-uploads.ts';
 import { addSchemaDocuments } from './http/schema-documents.ts';
+import { addScimRoutes } from './http/scim-routes.ts';
 import { addSessionPages } from './http/session-pages.ts';
 import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
@@ -175,9 +177,15 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     maxUploadBytes: config.maxUploadBytes,
   });
   addSsoRoutes(server, open, acceptFields);
+  addScimRoutes(server, {
+    services: open,
+    limit,
+    onFault: faults.onFault,
+  });
   addSchemaDocuments(server, { recipe: recipeSchema, workspace: workspaceSchema, ...customActionSchemas.jsonSchemas });
   addAsyncApi(server, asyncApi(TITLE));
   addDocPages(server);
+  addConsolePages(server);
   addStartPage(server, {
     ...TITLE,
     publicUrl: config.publicUrl,

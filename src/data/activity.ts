@@ -101,8 +101,8 @@ export function activityRow(caller: AnyCaller, entry: ActivityEntry, outcome?: A
     namespace_id: recordable(entry.namespaceId),
     environment_id: recordable(entry.environmentId),
     app_id: recordable(entry.appId),
-    principal_type: principal?.type ?? (request.method === TASK_METHOD ? 'system' : userId ? 'user' : 'anonymous'),
-    principal_id: principal?.token?.id ?? userId,
+    principal_type: principal?.type ?? (isOfService(caller) ? 'system' : userId ? 'user' : 'anonymous'),
+    principal_id: principal?.token?.id ?? caller.scimTokenId ?? userId,
     token_id: principal?.token?.id ?? null,
     token_type: principal?.token?.type ?? null,
     method: request.method,
@@ -123,14 +123,25 @@ export function activityRow(caller: AnyCaller, entry: ActivityEntry, outcome?: A
   };
 }
 
+/** Nobody who is signed in, or who could be: the service itself, or the directory of an organization. */
+const isOfService = ({ request, scimTokenId }: AnyCaller): boolean =>
+  request.method === TASK_METHOD || scimTokenId !== undefined;
+
 /**
  * The metadata of a record as JSON. A record of GraphQL also names its root field, and one of an application that acts
- * for a user names the application.
+ * for a user names the application; one of a directory names its token.
  */
-function metadataOf({ request, principal }: AnyCaller, { metadata, field = request.rootField }: ActivityEntry): string {
+function metadataOf(
+  { request, principal, scimTokenId }: AnyCaller,
+  { metadata, field = request.rootField }: ActivityEntry,
+): string {
   const applicationId = principal?.token?.applicationId;
-  const given = applicationId === undefined ? metadata : { ...metadata, application_id: applicationId };
-  if (request.isRest) return JSON.stringify(given ?? {});
+  const given = {
+    ...metadata,
+    ...(applicationId !== undefined && { application_id: applicationId }),
+    ...(scimTokenId !== undefined && { scim_token_id: scimTokenId }),
+  };
+  if (request.isRest) return JSON.stringify(given);
   return JSON.stringify({ ...given, graphql_field: field });
 }
 

@@ -66,7 +66,8 @@ const columns = {
 export type EventRow = Record<keyof typeof columns, unknown>;
 
 /** Who causes the events of a caller. */
-export function eventActor({ principal, signedInAs }: AnyCaller): StreamEvent['actor'] {
+export function eventActor({ principal, signedInAs, scimTokenId }: AnyCaller): StreamEvent['actor'] {
+  if (scimTokenId !== undefined) return { principal_type: 'system', principal_id: scimTokenId, username: 'SCIM' };
   const who = principal ?? signedInAs;
   return {
     principal_type: principal?.type ?? (who ? 'user' : 'system'),

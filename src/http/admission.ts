@@ -6,6 +6,7 @@ import type { BucketState } from '../access/throttle.ts';
 import type { AnyCaller } from '../kernel/caller.ts';
 import { rateLimited } from '../kernel/errors.ts';
 import { throwCallerError } from '../platform/postgres/faults.ts';
+import { SCIM_PREFIX } from './scim-routes.ts';
 
 /** Probes and metrics: they always answer every caller in the same way. */
 const OPEN_PATHS = new Set(['/healthz', '/readyz', '/metrics']);
@@ -20,7 +21,8 @@ export function addAdmission(
   const awaited = callbackify((counted: Promise<BucketState | null>) => counted.catch(throwCallerError));
   server.addHook('onRequest', (request, reply, done) => {
     const { caller, headers } = request;
-    if (OPEN_PATHS.has(caller.request.path)) return done();
+    // directories have tokens of their own, which their routes look up
+    if (OPEN_PATHS.has(caller.request.path) || caller.request.path.startsWith(SCIM_PREFIX)) return done();
     const counted = admission.request(caller, headers.authorization, cookieOf(request));
     // a caller who is known is admitted at once, as for nearly all requests
     if (!(counted instanceof Promise)) return done(refusalBy(counted, caller, reply));

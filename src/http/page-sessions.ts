@@ -41,14 +41,17 @@ export class PageSessions {
   }
 
   /**
-   * The same for a call of the API: only of a page of this origin, with the header that no other page can send. Never
-   * for a WebSocket, which cannot send it.
+   * The same for a call of the API: only of a page of this origin, with the header that no other page can send. A
+   * WebSocket cannot send that header: its `Origin`, which a browser always sends and no page can change, has to do.
    */
   cookieOfCall(request: Pick<FastifyRequest, 'headers' | 'url'>): string | null {
     const { headers, url } = request;
-    const isApi = url.startsWith('/v1/') || url === '/graphql' || url.startsWith('/graphql?');
-    if (!isApi || headers.upgrade !== undefined || headers[CSRF_HEADER] !== '1') return null;
-    return this.isOwn(request) ? this.cookieOf(request) : null;
+    const isGraphQL = url === '/graphql' || url.startsWith('/graphql?');
+    const isMeant =
+      headers.upgrade === undefined
+        ? (isGraphQL || url.startsWith('/v1/')) && headers[CSRF_HEADER] === '1'
+        : isGraphQL && headers.upgrade.toLowerCase() === 'websocket' && headers.origin !== undefined;
+    return isMeant && this.isOwn(request) ? this.cookieOf(request) : null;
   }
 
   /** Whether a page of this origin has sent a request. */

@@ -37,6 +37,7 @@ const INDEX = {
   graphql: '/graphql',
   asyncapi: '/asyncapi.json',
   sign_in: '/account/sign-in',
+  console: '/console/',
   health: '/healthz',
   readiness: '/readyz',
   metrics: '/metrics',

@@ -20,6 +20,10 @@ export const tables: GroupTables = {
     'applications',
     'oauth_grants',
     'oauth_records',
+    'scim_tokens',
+    'scim_users',
+    'scim_groups',
+    'scim_group_members',
   ],
   lends: {
     users: {

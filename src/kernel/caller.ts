@@ -62,6 +62,8 @@ export interface AnyCaller {
   principal: Principal | null;
   /** The user who has just registered or signed in. The response shows this user as the user sees it. */
   signedInAs?: { userId: string; username: string };
+  /** The token of the directory that acts by SCIM. Records and events name it as their actor. */
+  scimTokenId?: string;
   request: RequestInfo;
 }
 

@@ -350,6 +350,25 @@ export const resources = {
     },
     events: editable,
   },
+  // users take back their own at /account
+  application_grant: {
+    prefix: 'gnt',
+    in: 'organization',
+    may: { read: sensitive('admin'), revoke: sensitive('admin') },
+  },
+
+  scim_token: {
+    prefix: 'sct',
+    in: 'organization',
+    may: {
+      read: sensitive('admin'),
+      // whoever has it makes members, and ends memberships
+      create: minting('admin'),
+      delete: sensitive('admin'),
+    },
+    events: ['created', 'deleted'],
+  },
+
   // whoever decides where it sends, or sees what it sent, reads events
   webhook: {
     prefix: 'whk',
@@ -364,7 +383,8 @@ export const resources = {
   },
 
   // internal to the service
-  application_grant: { prefix: 'gnt', in: 'organization' },
+  scim_user: { prefix: 'scu', in: 'organization' },
+  scim_group: { prefix: 'scg', in: 'organization' },
   // a delivery is read with its webhook
   webhook_delivery: { prefix: 'whd', in: 'organization' },
   session: { prefix: 'ses', in: 'nowhere' },

@@ -21,6 +21,9 @@ import { IdentityProviderTests } from '../identity/identity-providers/identity-p
 import { IdentityProviders } from '../identity/identity-providers/identity-providers.ts';
 import { ApplicationGrants } from '../identity/oauth/application-grants.ts';
 import { AuthorizationServer } from '../identity/oauth/authorization-server.ts';
+import { ScimGroups } from '../identity/scim/scim-groups.ts';
+import { ScimTokens } from '../identity/scim/scim-token.service.ts';
+import { ScimUsers } from '../identity/scim/scim-users.ts';
 import { Refusals } from '../identity/sso/refusals.ts';
 import { LogoutProfile } from '../identity/sso/saml/logout-profile.ts';
 import { MessageChecks } from '../identity/sso/saml/message-checks.ts';
@@ -50,7 +53,7 @@ function signInOf({ config, deps, prisma, appSecret, tokens, mailBudgets, open, 
 export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vault } }: VaultGroup) {
   const { config, prisma, deps, appSecret, open } = ground;
   const { authentication, activity } = open;
-  const { apps, userReads } = tenancy.open;
+  const { apps, organizationMembers, userReads } = tenancy.open;
   const { changes, budgets } = deps;
   const signIn = signInOf(ground);
   const { sessions, mail, mailBudgets, currentPassword } = signIn;
@@ -78,6 +81,9 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
       browserSessions: new BrowserSessions({ ...deps, authentication, sessions, config }),
       applications: new ApplicationService({ ...deps, authentication }),
       applicationGrants,
+      scimTokens: new ScimTokens({ ...deps, config, serviceUrl: ground.serviceUrl }),
+      scimUsers: new ScimUsers({ ...signIn, organizationMembers }),
+      scimGroups: new ScimGroups(deps),
     },
     closed: {
       sessions,

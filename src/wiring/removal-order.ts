@@ -15,6 +15,7 @@ export const removalOrder = [
   // a member's ways in, before what is done with them
   'identityLinks',
   'apiTokens',
+  'scimTokens',
   'secrets',
 ] as const;
 

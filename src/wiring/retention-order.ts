@@ -30,10 +30,12 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'users' },
   { owner: 'notifications' },
   { owner: 'signInProviders' },
+  { owner: 'scimUsers' },
   // these depend on no other
   { owner: 'secrets' },
   { owner: 'apiTokens' },
   { owner: 'applicationGrants' },
+  { owner: 'scimTokens' },
   { owner: 'sessions' },
   { owner: 'emailProofs' },
   { owner: 'auth' },

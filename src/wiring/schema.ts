@@ -57,7 +57,9 @@ import '../tenancy/users/user.graph.ts';
 import '../tenancy/workspaces/deleted-workspace.graph.ts';
 import '../tenancy/workspaces/workspace.graph.ts';
 import '../tenancy/workspaces/workspace-member.graph.ts';
+import '../identity/applications/application-grant.graph.ts';
 import '../identity/applications/application.graph.ts';
+import '../identity/scim/scim-token.graph.ts';
 import '../live/webhooks/webhook.graph.ts';
 import '../live/webhooks/webhook-delivery.graph.ts';
 // adds to all types above

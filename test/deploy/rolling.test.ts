@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { Client } from '../crash/client.ts';
@@ -72,7 +73,10 @@ async function behind(name: string, proxy: ReverseProxy): Promise<string> {
   return url;
 }
 
-/** Sends requests one after another until it is told to end. */
+/** Clients pause: their connections are idle in between, and the nodes have time to restart. */
+const PAUSE_MS = 15;
+
+/** Sends requests one after another, with pauses, until it is told to end. */
 interface Load {
   sent: number;
   failed: string[];
@@ -92,6 +96,7 @@ function load(send: () => Promise<Response>, statuses: readonly number[]): Load 
       } catch (error) {
         state.failed.push(String((error as Error).cause ?? error));
       }
+      await delay(PAUSE_MS);
     }
   })();
   state.end = () => {

@@ -49,6 +49,7 @@ const readFrom: Partial<Record<ResourceWord, Role | null>> = {
   organization_member: null,
   identity_provider: null,
   application: null,
+  scim_token: null,
   webhook: null,
   invitation: null,
   api_token: null,

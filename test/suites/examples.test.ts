@@ -5,7 +5,7 @@ import { readReference } from '../../rest/reference.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import { operationsDir } from '../../src/paths.ts';
 import { samlAnswer, samlCompany } from '../identity/sso/companies.ts';
-import { newIdpKey } from '../identity/sso/saml-idp.ts';
+import { usualIdpKey } from '../identity/sso/saml-idp.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { judgeOf, within } from '../support/documented.ts';
 import { expendable } from '../support/expendable.ts';
@@ -42,7 +42,7 @@ async function mailed(to: string): Promise<string> {
 /** Access tokens of operations that the owner of the world cannot call. */
 const callers: Record<string, string> = {};
 
-const idpKey = newIdpKey();
+const idpKey = usualIdpKey();
 /** The answer of a SAML provider, of which two placeholders have a part. */
 let answered: Awaited<ReturnType<typeof samlAnswer>> | undefined;
 

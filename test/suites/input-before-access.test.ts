@@ -88,11 +88,11 @@ describe('a cursor that cannot be right', () => {
 
   test.each(paged)('%s: is told to whoever has no access, from the input alone', async (_title, list) => {
     stopAges(); // the caller is known all the time, however slow the machine is
-    const authentication = async () => queries.during(() => app.server.inject(listing(list, outside, { limit: '0' })));
+    const authentication = async () => queries.by(() => app.server.inject(listing(list, outside, { limit: '0' })));
     await authentication();
     for (const cursor of badCursors(list, 'without access')) {
       let answered: unknown;
-      const statements = await queries.during(async () => {
+      const statements = await queries.by(async () => {
         answered = await places(listing(list, outside, { cursor }));
       });
       expect(answered).toEqual([['query', 'cursor']]);

@@ -438,6 +438,15 @@ const special: Record<string, HeldReads> = {
     place: () => ({ orgId: org() }),
     rows: () => rows.accounts({ orgId: org() }),
   },
+  'applicationGrants.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () =>
+      app.database.prisma.oauthGrant.findMany({
+        omit: { revokedAt: true, revokedReason: true },
+        where: { orgId: org(), revokedAt: null },
+        orderBy: { id: 'asc' },
+      }),
+  },
   'webhooks.reads': {
     place: () => ({ orgId: org() }),
     rows: () =>
@@ -462,6 +471,15 @@ const special: Record<string, HeldReads> = {
       app.database.prisma.application.findMany({
         where: { orgId: org() },
         omit: { secretHash: true },
+        orderBy: { id: 'asc' },
+      }),
+  },
+  'scimTokens.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () =>
+      app.database.prisma.scimToken.findMany({
+        where: { orgId: org() },
+        omit: { tokenHash: true },
         orderBy: { id: 'asc' },
       }),
   },

@@ -48,6 +48,7 @@ const withoutVersion: Record<string, string> = {
   importWorkspace: 'makes something, in a workspace that stays as it is',
   importEntities: 'is about many, each of which is found by what it is',
   createApplication: 'makes something',
+  createScimToken: 'makes something',
   createWebhook: 'makes something',
   testWebhook: 'makes something',
   redeliverWebhookDelivery: 'a delivery has no version; one that waits stays as it is',

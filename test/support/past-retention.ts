@@ -121,6 +121,21 @@ export const agingRows: readonly AgingRow[] = [
       select ${PROVIDED}, :key, :key, id, 'created' from made`,
   },
   {
+    rule: /from scim_tokens where/,
+    table: 'scim_tokens',
+    age: '30 days',
+    make: `insert into scim_tokens (id, org_id, name, prefix, token_hash, expires_at)
+      values (:key, :org_id, :key, :key, :key, :time)`,
+  },
+  {
+    rule: /from scim_users s using users/,
+    table: 'scim_users',
+    age: '30 days',
+    make: `with made as (${USER}, deactivated_at) values ('usr' || :key, :key, :key, :key, :key, :time) returning id)
+      insert into scim_users (org_id, user_id, id, user_name, user_name_key)
+      select :org_id, id, :key, :key, :key from made`,
+  },
+  {
     rule: /from oauth_grants where/,
     table: 'oauth_grants',
     age: '90 days',

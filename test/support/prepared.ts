@@ -1,6 +1,6 @@
 import { newBrowser, openIdCompany, samlAnswer, samlCompany } from '../identity/sso/companies.ts';
 import { startOpenIdServer } from '../identity/sso/openid-server.ts';
-import { newIdpKey } from '../identity/sso/saml-idp.ts';
+import { usualIdpKey } from '../identity/sso/saml-idp.ts';
 import type { TestApp } from './app.ts';
 import { startOAuthServer } from './oauth-server.ts';
 import { operationAt } from './operations.ts';
@@ -173,7 +173,7 @@ export const prepared: Record<string, Prepare> = {
     await expectOk(app, { method: 'POST', url, headers: world.as('owner') });
   },
   'POST /v1/auth/sso/initiate': async (app, _world, parts) => {
-    const { domain } = await samlCompany(app, newIdpKey());
+    const { domain } = await samlCompany(app, usualIdpKey());
     parts.body = { email: `ann@${domain}` };
   },
   'GET /v1/auth/sso/callback/oidc': async (app, _world, parts) => {
@@ -189,7 +189,7 @@ export const prepared: Record<string, Prepare> = {
     parts.query = Object.fromEntries(server.authorize(begun).searchParams);
   },
   'POST /v1/auth/sso/callback/saml': async (app, _world, parts) => {
-    const key = newIdpKey();
+    const key = usualIdpKey();
     const { message, relayState } = await samlAnswer(app, await samlCompany(app, key), key);
     parts.body = { saml_response: message, relay_state: relayState };
   },

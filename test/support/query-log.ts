@@ -1,3 +1,4 @@
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import type pg from 'pg';
 
 /** SQL statements that were sent while something ran. */
@@ -7,6 +8,11 @@ export interface QueryLog {
    * the list, which grows.
    */
   during(work: (sent: readonly string[]) => Promise<unknown>): Promise<string[]>;
+  /**
+   * Only those that `work` itself sends, and the requests that it injects: whatever else the process does meanwhile is
+   * not counted, however long it takes. What comes over a connection, or is done by a job, is nobody's work here.
+   */
+  by(work: () => Promise<unknown>): Promise<string[]>;
 }
 
 const BACKGROUND = new RegExp(
@@ -39,9 +45,24 @@ export function logQueries(pool: pg.Pool): QueryLog {
   return log;
 }
 
+/** Whose work runs. */
+const working = new AsyncLocalStorage<string[]>();
+
+/** Who waits for a connection goes on in its own context, not in that of whoever gives one back. */
+function keepContext(pool: pg.Pool): void {
+  type Callback = Parameters<pg.Pool['connect']>[0];
+  const connect = pool.connect.bind(pool) as (callback?: Callback) => unknown;
+  Object.defineProperty(pool, 'connect', {
+    configurable: true,
+    writable: true,
+    value: (callback?: Callback) => (callback ? connect(AsyncResource.bind(callback)) : connect()),
+  });
+}
+
 function listenTo(pool: pg.Pool): QueryLog {
   let current: string[] | null = null;
   const seen = new WeakSet<pg.PoolClient>();
+  keepContext(pool);
   pool.on('acquire', (client) => {
     if (seen.has(client)) return;
     seen.add(client);
@@ -50,7 +71,11 @@ function listenTo(pool: pg.Pool): QueryLog {
       value: (...args: unknown[]) => {
         const [first] = args;
         const text = typeof first === 'string' ? first : ((first as { text?: string }).text ?? '');
-        if (current && !BACKGROUND.test(text)) current.push(text);
+        const own = working.getStore();
+        if ((current || own) && !BACKGROUND.test(text)) {
+          current?.push(text);
+          own?.push(text);
+        }
         return query(...args);
       },
     });
@@ -64,6 +89,11 @@ function listenTo(pool: pg.Pool): QueryLog {
         current = null;
       }
       return statements;
+    },
+    async by(work) {
+      const statements: string[] = [];
+      await working.run(statements, work);
+      return [...statements]; // what comes after its end is not of it
     },
   };
 }

@@ -4,6 +4,7 @@ import type { CompiledOperation } from '../../rest/operation.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { type Role, roles } from '../../src/kernel/roles.ts';
 import type { TestApp } from './app.ts';
+import { makeGrant } from './application-grant.ts';
 import { operationAt, operations, pathVariables, routeOf } from './operations.ts';
 import { type Account, createUser, PASSWORD, prove, register } from './person.ts';
 import { expectOk, injectable, partsOf } from './requests.ts';
@@ -114,6 +115,8 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     // no route makes a version of a recipe alone
     await makeId(app, world, 'organization_recipe_id');
     ids.organization_recipe_version_id = await versionOf(app, ids.organization_recipe_id!);
+    await makeId(app, world, 'application_id');
+    ids.application_grant_id = await grantIn(app, world);
     // no route makes a delivery of an event
     await makeId(app, world, 'webhook_id');
     ids.webhook_delivery_id = await deliveryOf(app, world);
@@ -316,6 +319,9 @@ async function versionOf(app: TestApp, organizationRecipeId: string): Promise<st
   return id;
 }
 
+/** What the owner has granted to the application of the world. */
+export const grantIn = (app: TestApp, { ids, accounts }: World): Promise<string> =>
+  makeGrant(app, { orgId: ids.org_id!, applicationId: ids.application_id!, userId: accounts.owner.userId });
 /** Something that was sent to the webhook of a world. */
 export async function deliveryOf(app: TestApp, { ids, marker }: World): Promise<string> {
   const { id } = await app.database.prisma.webhookDelivery.create({

@@ -33,7 +33,11 @@ export const newProfile = (identity: VerifiedIdentity): Columns<'users'> => prof
  * A user name for a new account: what the provider calls the user, or the address up to its `@`; with an ending if
  * somebody has it.
  */
-export async function freeUsername(db: QueryRunner, { username }: VerifiedIdentity, email: string): Promise<string> {
+export async function freeUsername(
+  db: QueryRunner,
+  { username }: Pick<VerifiedIdentity, 'username'>,
+  email: string,
+): Promise<string> {
   const given = (username ?? email)
     .split('@')[0]!
     .normalize('NFKC')

@@ -213,10 +213,12 @@ const concernsOthers = ({ audience, user_ids, not_user }: Draft): boolean =>
   audience.endsWith('administrators') || user_ids.some((id) => id !== not_user);
 
 const whoActs = ({ principal, signedInAs }: AnyCaller) => principal ?? signedInAs;
-const nameOfActor = (caller: AnyCaller, { facts }: Occasion): string =>
-  facts?.provider === undefined
+function nameOfActor(caller: AnyCaller, { facts }: Occasion): string {
+  if (caller.scimTokenId !== undefined) return 'The directory of the organization';
+  return facts?.provider === undefined
     ? (whoActs(caller)?.username ?? 'The service')
     : `The identity provider '${oneLine(facts.provider)}'`;
+}
 
 /** The users that a draft names; administrators are found by the statement. */
 const usersOf = ({ to }: NotificationRule, { resourceId, facts }: NotifiedOccasion): readonly string[] => {

@@ -8,14 +8,22 @@ import { statement } from '../../data/writes.ts';
 import { type OrganizationMember as MemberRow, Prisma } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
-import { alreadyExists } from '../../kernel/errors.ts';
+import { alreadyExists, notFound } from '../../kernel/errors.ts';
 import type { Role } from '../../kernel/roles.ts';
 import type { Removals } from '../removals.ts';
+import { ensureMayLeave } from './last-owner.ts';
 import { joinOrganization } from './membership.ts';
 import { type EndedMembership, Memberships, type ShownUser, shownMembers } from './memberships.ts';
 
 /** A membership with the user's fields for lists. */
 export type OrganizationMember = MemberRow & ShownUser;
+
+/** A role that ended with a membership. */
+export interface EndedRole {
+  /** `null` for that in the organization. */
+  workspaceId: string | null;
+  role: Role;
+}
 
 /** The members of an organization and their roles. */
 export class OrganizationMemberService {
@@ -80,21 +88,42 @@ export class OrganizationMemberService {
     place: Checked<OrganizationPlace>,
     userId: string,
   ): Promise<EndedMembership<OrganizationPlace>> {
-    const { orgId } = place;
     const remove = () =>
-      this.#members.remove(caller, place, userId, async (tx, record) => {
-        // no organization manages the account of a member who left, also after they come back
-        tx.update('users', { id: userId, homeOrgId: orgId }, { homeOrgId: null });
-        await this.#deps.removals.ofMember(tx, { orgId, userId });
-        const left = await this.#leaveWorkspaces(tx, orgId, userId);
-        // the last record is that of the request; the first event is that of the cause
-        record();
-        for (const workspaceId of left) {
-          const row = { id: userId, orgId, workspaceId };
-          emitChange(tx, 'deleted', 'workspace_member', row, undefined, { isConsequence: true });
-        }
-      });
+      this.#members.remove(caller, place, userId, (tx, record) =>
+        this.#leave(tx, { orgId: place.orgId, userId }, record),
+      );
     return whileTaken(remove);
+  }
+
+  /**
+   * Removes a member within another change, of whoever decides about members elsewhere. The organization is locked.
+   * @returns the roles that end, that in the organization first
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `last_owner`
+   */
+  async end(tx: Tx, { orgId, userId }: { orgId: string; userId: string }): Promise<EndedRole[]> {
+    const roles = await tx.query<EndedRole>(statement`
+      select null as "workspaceId", role from organization_members where org_id = ${orgId} and user_id = ${userId}
+      union all select workspace_id, role from workspace_members where org_id = ${orgId} and user_id = ${userId}`);
+    await ensureMayLeave(tx, { orgId, userId });
+    tx.remove('organization_members', { orgId, userId }, () => notFound('organization_member', userId));
+    await this.#leave(tx, { orgId, userId }, () =>
+      this.#members.record(tx, 'delete', { orgId }, userId, { role: roles[0]?.role }),
+    );
+    return roles;
+  }
+
+  /** What else ends with a membership. @param record records it, when the last record is its own */
+  async #leave(tx: Tx, { orgId, userId }: { orgId: string; userId: string }, record: () => void): Promise<void> {
+    // no organization manages the account of a member who left, also after they come back
+    tx.update('users', { id: userId, homeOrgId: orgId }, { homeOrgId: null });
+    await this.#deps.removals.ofMember(tx, { orgId, userId });
+    const left = await this.#leaveWorkspaces(tx, orgId, userId);
+    // the last record is that of the request; the first event is that of the cause
+    record();
+    for (const workspaceId of left) {
+      const row = { id: userId, orgId, workspaceId };
+      emitChange(tx, 'deleted', 'workspace_member', row, undefined, { isConsequence: true });
+    }
   }
 
   /** Removes and records the memberships of a member in workspaces. @returns the workspaces */

@@ -92,6 +92,8 @@ describe('scopes and permissions', () => {
     artifact: ['read create update delete promote', ''],
     secret: ['read create update rotate delete', 'reveal destroy'],
     application: ['', 'read create update delete'],
+    application_grant: ['', 'read revoke'],
+    scim_token: ['', 'read create delete'],
     identity_provider: ['', 'read create update delete'],
     api_token: ['', 'read create revoke manage'],
     app_token: ['', 'read create revoke'],
@@ -149,7 +151,7 @@ describe('scopes and permissions', () => {
     const written = named(0).filter((name) => /:(create|update)$/.test(name));
     const people = `user:create user:update workspace_member:create workspace_member:update organization_member:create
       organization_member:update invitation:create invitation:update api_token:create app_token:create
-      identity_provider:create identity_provider:update application:create application:update`;
+      identity_provider:create identity_provider:update application:create application:update scim_token:create`;
     expect([...expandScope('write')].sort()).toEqual([...reads, ...written].sort());
     expect([...written, ...people.split(/\s+/)].sort()).toEqual(
       all.filter((name) => /:(create|update)$/.test(name)).sort(),
@@ -159,7 +161,7 @@ describe('scopes and permissions', () => {
   it('`admin` is everything but the making of tokens, which must be named', () => {
     const left = new Set<string>(expandScope('admin'));
     expect(all.filter((name) => !left.has(name))).toEqual(
-      ['api_token:create', 'app_token:create', 'application:create', 'application:update'].sort(
+      ['api_token:create', 'app_token:create', 'application:create', 'application:update', 'scim_token:create'].sort(
         (a, b) => all.indexOf(a as Permission) - all.indexOf(b as Permission),
       ),
     );

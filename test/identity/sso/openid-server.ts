@@ -38,11 +38,15 @@ export async function newKey(kid: string, alg = 'RS256'): Promise<ProviderKey> {
   return { kid, alg, privateKey, publicJwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
 }
 
+/** What the servers of a process sign with, unless they are given other keys: making one takes as long as a test. */
+let usual: Promise<ProviderKey> | undefined;
+
 /** An OpenID provider on 127.0.0.1 that does what it is told, right or wrong. */
 export type OpenIdServer = Awaited<ReturnType<typeof startOpenIdServer>>;
 
 export async function startOpenIdServer() {
-  const first = await newKey('first');
+  usual ??= newKey('first');
+  const first = await usual;
   const state = {
     clientId: 'the-client',
     clientSecret: `secret-${randomBytes(8).toString('hex')}`,

@@ -33,6 +33,14 @@ export function newIdpKey(): IdpKey {
   };
 }
 
+let usual: IdpKey | undefined;
+
+/** The key of the providers of a process that need none of their own: making one takes as long as a test. */
+export function usualIdpKey(): IdpKey {
+  usual ??= newIdpKey();
+  return usual;
+}
+
 /** What a response says. */
 export interface ResponseFacts {
   issuer: string;

@@ -387,7 +387,7 @@ describe('each notification is in one digest', () => {
   });
 
   it('by as many statements for three users as for one, and by one if none is due', async () => {
-    const sendAll = () => logQueries(app.database.pool).during(() => app.services.notificationDigests.send());
+    const sendAll = () => logQueries(app.database.pool).by(() => app.services.notificationDigests.send());
     await send();
     const none = (await sendAll()).filter((text) => text.includes('notification'));
     await due();

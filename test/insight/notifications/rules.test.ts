@@ -408,7 +408,7 @@ describe('the statement', () => {
   it('is one for each change that concerns somebody, one for what it may end, and none for others', async () => {
     const log = logQueries(app.database.pool);
     const about = async (work: () => Promise<unknown>) =>
-      (await log.during(work)).filter((text) => /notification/.test(text)).length;
+      (await log.by(work)).filter((text) => /notification/.test(text)).length;
     const { release, deploy } = await deployable(ann);
     const id = await release('1.0.0');
     expect(await about(() => deploy(ann, id))).toBe(1);

@@ -244,7 +244,7 @@ test('a thousand entities and two thousand relations take as many statements as 
   });
   const log = logQueries(app.database.pool);
   const statements = async (body: object) => {
-    const texts = await log.during(async () => expect((await load(graph, body)).body.detail).toBeUndefined());
+    const texts = await log.by(async () => expect((await load(graph, body)).body.detail).toBeUndefined());
     return texts.filter((text) => /entit/.test(text)).length;
   };
   const few = await statements(given(2, 1, 'few'));

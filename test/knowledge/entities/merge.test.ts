@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { stopAges } from '../../support/passing-time.ts';
 import { changesOf, eventsOf, register } from '../../support/person.ts';
 import { logQueries } from '../../support/query-log.ts';
 import { issueToken } from '../../support/tokens.ts';
@@ -248,6 +249,7 @@ test('entities that are merged into one another at once end as one', async () =>
 });
 
 test('as many statements merge fifty entities as one', async () => {
+  stopAges(); // making fifty would outlast what access checks keep
   const mergeOf = async (count: number) => {
     const { body } = await graph.who.call<{ entities: { entity_id: string }[] }>(
       'POST',
@@ -262,9 +264,10 @@ test('as many statements merge fifty entities as one', async () => {
       },
     );
     const [into, ...merged] = body.entities.map(({ entity_id }) => entity_id);
-    const sent = await logQueries(app.database.pool).during(async () => {
+    const sent = await logQueries(app.database.pool).by(async () => {
       expect((await merge(graph, into!, ...merged)).status).toBe(200);
     });
+    expect(sent.length).toBeGreaterThan(0);
     return sent.length;
   };
   expect(await mergeOf(1)).toBe(await mergeOf(50));

@@ -110,6 +110,7 @@ const heard: Record<string, string> = {
   tool: 'x x x x x',
   organization_recipe: 'x x x x x',
   application: '- - - x x',
+  scim_token: '- - - x x',
   api_token: '- - - x x', // of others; of one's own: below
   secret: '- x x x x',
 };

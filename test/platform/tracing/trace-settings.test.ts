@@ -1,11 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
 import { openTracing } from '../../../src/platform/tracing/open-tracing.ts';
 import { noTracing } from '../../../src/platform/tracing/tracing.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
+import { startCollector, type TraceCollector } from '../../support/trace-collector.ts';
 
 /** The variables of OpenTelemetry's SDK, as its specification lists them. */
 const STANDARD = {
@@ -40,6 +41,14 @@ const STANDARD = {
 const COLLECTOR = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9/' };
 const opened = (env: Record<string, string>) => openTracing({ config: loadConfig(env), logger: quietLogger });
 
+/** It takes what is sent: without one, closing waits for tries that cannot succeed. */
+let collector: TraceCollector;
+beforeAll(async () => {
+  collector = await startCollector();
+});
+afterAll(() => collector.close());
+const beside = (env: Record<string, string>) => opened({ ...env, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
+
 it('takes none of the standard variables for a misspelt one', () => {
   expect(() => loadConfig({ ...STANDARD, ...COLLECTOR })).not.toThrow();
 });
@@ -63,7 +72,7 @@ it.each([
   ['parentbased_always_off', '1', [false, true, false]],
   ['parentbased_traceidratio', '0', [false, true, false]],
 ])('samples as OTEL_TRACES_SAMPLER=%s with %s says', async (sampler, share, recorded) => {
-  const tracing = await opened({ ...COLLECTOR, OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: share });
+  const tracing = await beside({ OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: share });
   const begins = [null, { ...PARENT, isSampled: true }, { ...PARENT, isSampled: false }].map((parent) => {
     const span = tracing.begin('one', { parent, isOfStranger: true });
     span?.end();
@@ -74,13 +83,13 @@ it.each([
 });
 
 it('records what this service began to its end, and of strangers as many a second as they may', async () => {
-  const few = await opened({ ...COLLECTOR, OTEL_TRACES_SAMPLER: 'always_off', TRACES_BY_CALLERS_PER_SECOND: '3' });
+  const few = await beside({ OTEL_TRACES_SAMPLER: 'always_off', TRACES_BY_CALLERS_PER_SECOND: '3' });
   const parent = { ...PARENT, isSampled: true };
   const job = few.begin('job', { parent });
   expect(job).toMatchObject({ traceId: PARENT.traceId });
   job?.end();
   await few.close();
-  const some = await opened({ ...COLLECTOR, OTEL_TRACES_SAMPLER: 'always_on', TRACES_BY_CALLERS_PER_SECOND: '3' });
+  const some = await beside({ OTEL_TRACES_SAMPLER: 'always_on', TRACES_BY_CALLERS_PER_SECOND: '3' });
   const spans = Array.from({ length: 100 }, () => some.begin('one', { parent, isOfStranger: true }));
   const begun = spans.filter((span) => span !== null);
   for (const span of begun) span.end();

@@ -97,6 +97,12 @@ const expiresInDays = (read: unknown, days: unknown): boolean => {
   return Math.abs(life - (days as number) * 86_400_000) < 60_000;
 };
 
+const scimTokenEndsIn = (read: unknown, days: unknown): boolean => {
+  const { scimToken } = read as { scimToken: { createdAt: string; expiresAt: string } };
+  const life = Date.parse(scimToken.expiresAt) - Date.parse(scimToken.createdAt);
+  return Math.abs(life - (days as number) * 86_400_000) < 60_000;
+};
+
 const newTokenCase: InputCase = {
   variants: TOKEN_VARIANTS,
   readAs: { 'input.expiresInDays': expiresInDays },
@@ -146,6 +152,7 @@ export const accountCases: Readonly<Record<string, InputCase>> = {
       },
     },
   },
+  createScimToken: { readAs: { 'input.expiresInDays': scimTokenEndsIn } },
   createApiToken: newTokenCase,
   createAppToken: newTokenCase,
   createUser: {

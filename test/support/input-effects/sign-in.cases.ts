@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'vitest';
 import { type Company, newBrowser, openIdCompany, samlAnswer, samlCompany } from '../../identity/sso/companies.ts';
 import { type OpenIdServer, startOpenIdServer } from '../../identity/sso/openid-server.ts';
-import { type IdpKey, newIdpKey } from '../../identity/sso/saml-idp.ts';
+import { usualIdpKey } from '../../identity/sso/saml-idp.ts';
 import { createUser } from '../person.ts';
 import { expectOk } from '../requests.ts';
 import type { InputCase, Lab } from './input-case.ts';
@@ -11,14 +11,6 @@ import { leftOut } from './input-values.ts';
 
 /** What the service of the suite is called from outside. */
 export const PUBLIC_URL = 'http://service.test';
-
-let key: IdpKey | null = null;
-
-/** The key of all SAML providers. */
-function idpKey(): IdpKey {
-  key ??= newIdpKey();
-  return key;
-}
 
 interface OpenIdUser {
   server: OpenIdServer;
@@ -62,7 +54,7 @@ const samlVariant = ({ world }: Lab) => ({
   'input.samlConfig.entityId': `https://idp.example.test/${world.next()}`,
   'input.samlConfig.ssoUrl': `https://idp.example.test/sso/${world.next()}`,
   'input.samlConfig.sloUrl': `https://idp.example.test/slo/${world.next()}`,
-  'input.samlConfig.certificate': idpKey().certificate,
+  'input.samlConfig.certificate': usualIdpKey().certificate,
   'input.samlConfig.nameIdFormat': 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress',
   'input.samlConfig.allowUnsolicited': true,
   'input.samlConfig.signAuthnRequests': true,
@@ -143,14 +135,14 @@ export const signInCases: Readonly<Record<string, InputCase>> = {
   },
   finishSamlSignIn: {
     prepare: async ({ app }) => {
-      const { message, relayState } = await samlAnswer(app, await samlCompany(app, idpKey()), idpKey());
+      const { message, relayState } = await samlAnswer(app, await samlCompany(app, usualIdpKey()), usualIdpKey());
       return { given: { input: { samlResponse: message, relayState } }, token: null };
     },
     demands: { 'input.samlResponse': 'bm90aGluZw==', 'input.relayState': 'nobody-began-this' },
   },
   initiateSso: {
     prepare: async ({ app }) => {
-      const { domain } = await samlCompany(app, idpKey());
+      const { domain } = await samlCompany(app, usualIdpKey());
       const input = { email: `ann@${domain}`, redirectUri: `${PUBLIC_URL}/account/sign-in` };
       return { given: { input }, token: null };
     },

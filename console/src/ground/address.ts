@@ -1,0 +1,15 @@
+const here = import.meta.url;
+
+/** The path of the console, such as `/console/`, wherever a proxy has put the service: its files are in `assets`. */
+export const consolePath = new URL('../', here).pathname;
+
+/** The address of the service, with a slash at its end. */
+export const serviceUrl = new URL('../../', here).href;
+
+/** Leaves for the page to sign in, which comes back to where the reader is now. */
+export function goToSignIn(): void {
+  const below = location.href.slice(new URL(consolePath, here).href.length);
+  const to = new URL('account/sign-in', serviceUrl);
+  to.searchParams.set('return_to', `/console/${below}`);
+  location.assign(to.href);
+}

@@ -1,0 +1,107 @@
+import { type Cache, cacheExchange } from '@urql/exchange-graphcache';
+import type { Exchange } from 'urql';
+import type {
+  NotificationChangesSubscription,
+  OrganizationEventsSubscription,
+  WorkspaceEventsSubscription,
+} from '../generated/documents';
+
+/** Values: they have no `id`, and belong to the field that gives them. */
+const asValue = () => null;
+const values = `
+  ActivitySummary ArtifactQueryResult AugmentationStage AugmentationStep ConfigField ConnectionRequirements
+  DeploymentResult DownloadLink EnvironmentResult EventActor ExecutionMetrics FoundArtifact
+  InitiatedToolAuthorization LogoutPayload MarkAllNotificationsReadPayload NotificationChange
+  OrganizationEvent PresentUser ResourceCounts SecretHistory SecretVersion Series SeriesPoint TokenUsage
+  ToolInstanceTestResult UnreadNotifications Upload WorkspaceAnalytics WorkspaceEvent
+`
+  .trim()
+  .split(/\s+/);
+
+/** What is read again when something of a kind has changed: the type of its objects, and the lists with them. */
+const kinds: Readonly<Record<string, { type: string; lists: readonly string[] }>> = {
+  workspace: { type: 'Workspace', lists: ['workspaces'] },
+  organization: { type: 'Organization', lists: ['me'] },
+  organization_member: { type: 'OrganizationMember', lists: ['organizationMembers'] },
+  workspace_member: { type: 'WorkspaceMember', lists: ['workspaceMembers'] },
+  invitation: { type: 'Invitation', lists: ['invitations'] },
+  secret: { type: 'Secret', lists: ['secrets'] },
+  environment: { type: 'Environment', lists: ['environments'] },
+  deployment: { type: 'Deployment', lists: ['deployments', 'environments'] },
+  release: { type: 'Release', lists: ['releases'] },
+  app: { type: 'App', lists: ['apps'] },
+  augmentation: { type: 'Augmentation', lists: ['augmentations'] },
+  execution: { type: 'Execution', lists: ['executions', 'executionMetrics'] },
+  tool: { type: 'Tool', lists: ['tools'] },
+  tool_instance: { type: 'ToolInstance', lists: ['toolInstances'] },
+  connection: { type: 'ToolAuthorization', lists: ['connections', 'toolInstances'] },
+  artifact: { type: 'Artifact', lists: ['artifacts'] },
+  namespace: { type: 'Namespace', lists: ['namespaces'] },
+};
+
+type CachedEvent = { type: string; resourceType: string; resourceId: string };
+
+/** Rows are kept once, by type and id: what an event or a mutation brings is seen wherever the row is shown. */
+export const cache = (): Exchange =>
+  cacheExchange({
+    keys: Object.fromEntries(values.map((type) => [type, asValue])),
+    updates: {
+      Mutation: changesOfLists,
+      Subscription: {
+        workspaceEvents: ({ workspaceEvents: event }: WorkspaceEventsSubscription, _, store) =>
+          applyEvent(store, event),
+        organizationEvents: ({ organizationEvents: event }: OrganizationEventsSubscription, _, store) =>
+          applyEvent(store, event),
+        notificationChanged: (_: NotificationChangesSubscription, __, store) =>
+          readAgain(store, ['notifications', 'unreadNotifications']),
+      },
+    },
+  });
+
+function applyEvent(store: Cache, { type, resourceType, resourceId }: CachedEvent): void {
+  // the stream cannot go on where it was: anything that was read may be old
+  if (type === 'resync') readAgain(store, null);
+  // what streams say of themselves is about nothing that was read
+  if (type === 'connected' || type === 'heartbeat' || type.startsWith('stream.')) return;
+  const kind = kinds[resourceType];
+  if (!kind) return;
+  if (store.resolve({ __typename: kind.type, id: resourceId }, 'id'))
+    store.invalidate({ __typename: kind.type, id: resourceId });
+  readAgain(store, kind.lists);
+}
+
+/** @param lists names of fields of the query; `null` is all of them */
+function readAgain(store: Cache, lists: readonly string[] | null): void {
+  for (const { fieldName, fieldKey } of store.inspectFields('Query'))
+    if (!lists || lists.includes(fieldName)) store.invalidate('Query', fieldKey);
+}
+
+/** What somebody has made or removed here is in the lists at once, also when no stream tells of it. */
+const listsOfMutations: Readonly<Record<string, readonly string[]>> = {
+  createSecret: ['secrets'],
+  deleteSecret: ['secrets'],
+  createWorkspace: ['workspaces', 'me'],
+  createEnvironment: ['environments'],
+  deleteEnvironment: ['environments', 'secrets'],
+  deployRelease: ['environments', 'deployments'],
+  promoteRelease: ['environments', 'deployments'],
+  undeployApp: ['environments', 'deployments'],
+  createInvitation: ['invitations'],
+  removeOrganizationMember: ['organizationMembers'],
+  createToolInstance: ['toolInstances'],
+  deleteToolInstance: ['toolInstances', 'connections'],
+  deleteWorkspaceConnection: ['connections', 'toolInstances'],
+  finishUpload: ['artifacts'],
+  createRelease: ['releases'],
+  createApp: ['apps'],
+  markNotificationRead: ['unreadNotifications'],
+  archiveNotification: ['notifications', 'unreadNotifications'],
+  markAllNotificationsRead: ['notifications', 'unreadNotifications'],
+};
+
+const changesOfLists = Object.fromEntries(
+  Object.entries(listsOfMutations).map(([name, lists]) => [
+    name,
+    (_data: unknown, _args: unknown, store: Cache) => readAgain(store, lists),
+  ]),
+);

@@ -1,0 +1,95 @@
+import { createClient as createSocket } from 'graphql-ws';
+import { Client, type CombinedError, fetchExchange, mapExchange, subscriptionExchange } from 'urql';
+import { goToSignIn, serviceUrl } from './address';
+import { cache } from './cache';
+import { repeatOvertaken } from './repeat-overtaken';
+import { streamState } from './stream-state';
+
+const url = new URL('graphql', serviceUrl).href;
+
+/** Puts the trace id of an answer, which is in its headers, beside each of its errors: a reader can pass it on. */
+async function tracedFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  const answer = await fetch(input, init);
+  const traceId = answer.headers.get('x-trace-id');
+  const text = await answer.text();
+  const { status } = answer;
+  const headers = { 'content-type': answer.headers.get('content-type') ?? 'application/json' };
+  return new Response(traceId && text.includes('"errors"') ? withTrace(text, traceId) : text, { status, headers });
+}
+
+function withTrace(text: string, traceId: string): string {
+  try {
+    const body = JSON.parse(text) as { errors?: { extensions?: object }[] };
+    for (const error of body.errors ?? []) error.extensions = { ...error.extensions, traceId };
+    return JSON.stringify(body);
+  } catch (error) {
+    if (error instanceof SyntaxError) return text; // a proxy's own page
+    throw error;
+  }
+}
+
+const isSignedOut = (error: CombinedError) =>
+  error.graphQLErrors.some(({ extensions }) => extensions.code === 'AUTHENTICATION_FAILED');
+
+const socket = createSocket({
+  url: url.replace(/^http/, 'ws'),
+  retryAttempts: Number.POSITIVE_INFINITY,
+  // a session that is over ends the socket with 4403: the next query leads to the page to sign in
+  shouldRetry: (event) => !(event instanceof CloseEvent && event.code === 4403),
+  keepAlive: 20_000,
+  on: {
+    connected: () => streamState.set('live'),
+    closed: (event) => {
+      streamState.set('away');
+      if (event instanceof CloseEvent && event.code === 4403) goToSignIn();
+    },
+  },
+});
+
+/** The client of whoever holds the cookie. It has no token, and no storage. */
+export const client = new Client({
+  url,
+  fetch: tracedFetch,
+  fetchOptions: { headers: { 'x-csrf': '1' }, credentials: 'same-origin' },
+  preferGetMethod: false,
+  exchanges: [
+    mapExchange({ onError: (error) => void (isSignedOut(error) && goToSignIn()) }),
+    cache(),
+    repeatOvertaken,
+    fetchExchange,
+    subscriptionExchange({
+      forwardSubscription: ({ query, variables }) => ({
+        subscribe: (sink) => ({
+          unsubscribe: socket.subscribe(
+            { query: query ?? '', ...(variables && { variables }) },
+            { ...sink, next: ({ data = null, errors }) => sink.next({ data, ...(errors && { errors }) }) },
+          ),
+        }),
+      }),
+    }),
+  ],
+});
+
+/** Sends a document past the cache: for values that must not stay in memory, and for searches. */
+export async function askPastCache<Data, Variables>(
+  document: { toString(): string; __apiType?: (variables: Variables) => Data },
+  variables: Variables,
+): Promise<{ data?: Data; problem?: string; traceId?: string }> {
+  const answer = await tracedFetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-csrf': '1' },
+    credentials: 'same-origin',
+    body: JSON.stringify({ query: document.toString(), variables }),
+  });
+  const body = (await answer.json()) as {
+    data?: Data | null;
+    errors?: { message: string; extensions?: { traceId?: string } }[];
+  };
+  const [error] = body.errors ?? [];
+  const traceId = error?.extensions?.traceId;
+  return {
+    ...(body.data && { data: body.data }),
+    ...(error && { problem: error.message }),
+    ...(traceId && { traceId }),
+  };
+}

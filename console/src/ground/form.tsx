@@ -1,0 +1,209 @@
+import { type ReactNode, useId, useState } from 'react';
+import type { CombinedError } from 'urql';
+import { t } from '../texts/en';
+import { Dialog } from './dialog';
+import { type Fault, faultOf, Problem } from './problem';
+
+export interface FieldSpec {
+  name: string;
+  label: string;
+  kind?: 'text' | 'lines' | 'password' | 'number' | 'date' | 'choice' | 'check' | 'json';
+  isRequired?: boolean;
+  choices?: readonly { value: string; label: string }[];
+  hint?: string | undefined;
+  value?: string;
+}
+
+export type Values = Readonly<Record<string, string>>;
+
+/** One field. A fault of the service is said at the field that it is about. */
+function Field({
+  spec,
+  value,
+  fault,
+  onChange,
+}: {
+  spec: FieldSpec;
+  value: string;
+  fault: string | undefined;
+  onChange: (value: string) => void;
+}) {
+  const id = useId();
+  const { kind = 'text', isRequired = false, choices = [], hint } = spec;
+  const describedBy = [fault && `${id}-fault`, hint && `${id}-hint`].filter(Boolean).join(' ') || undefined;
+  const common = {
+    id,
+    name: spec.name,
+    required: isRequired,
+    'aria-invalid': fault ? true : undefined,
+    'aria-describedby': describedBy,
+  };
+  const types = { number: 'number', date: 'datetime-local', password: 'password' } as const;
+  return (
+    <div className={kind === 'check' ? 'field check' : 'field'}>
+      <label htmlFor={id}>{spec.label}</label>
+      {kind === 'lines' || kind === 'json' ? (
+        <textarea {...common} rows={kind === 'json' ? 5 : 3} value={value} onChange={(e) => onChange(e.target.value)} />
+      ) : kind === 'choice' ? (
+        <select {...common} value={value} onChange={(e) => onChange(e.target.value)}>
+          {!isRequired && <option value="">{t.none}</option>}
+          {choices.map((choice) => (
+            <option key={choice.value} value={choice.value}>
+              {choice.label}
+            </option>
+          ))}
+        </select>
+      ) : kind === 'check' ? (
+        <input
+          {...common}
+          required={false}
+          type="checkbox"
+          checked={value === 'true'}
+          onChange={(e) => onChange(String(e.target.checked))}
+        />
+      ) : (
+        <input
+          {...common}
+          type={kind === 'text' ? 'text' : types[kind]}
+          autoComplete={kind === 'password' ? 'new-password' : 'off'}
+          value={value}
+          onChange={(e) => onChange(e.target.value)}
+        />
+      )}
+      {hint && (
+        <p id={`${id}-hint`} className="quiet">
+          {hint}
+        </p>
+      )}
+      {fault && (
+        <p id={`${id}-fault`} className="fault">
+          {fault}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** A refusal that is no field's: `fields` of the form have their own. */
+const restOf = ({ fields }: Fault, specs: readonly FieldSpec[]) =>
+  Object.keys(fields).every((name) => specs.some((spec) => spec.name === name)) && Object.keys(fields).length > 0;
+
+/** A form in a dialog, drawn from the list of its fields. */
+export function FormDialog({
+  title,
+  fields,
+  action,
+  onSave,
+  onClose,
+  children,
+  conflictOf,
+}: {
+  title: string;
+  fields: readonly FieldSpec[];
+  action: string;
+  /** @returns the error of the service, if it refuses */
+  onSave: (values: Values) => Promise<{ error?: CombinedError | undefined }>;
+  onClose: () => void;
+  children?: ReactNode;
+  /** What others have saved meanwhile, if the form was opened before that. */
+  conflictOf?: (() => Promise<Values | null>) | undefined;
+}) {
+  const [values, setValues] = useState<Values>(() =>
+    Object.fromEntries(
+      fields.map(({ name, kind, value, isRequired, choices }) => {
+        const first = kind === 'choice' && isRequired ? (choices?.[0]?.value ?? '') : '';
+        return [name, value ?? first];
+      }),
+    ),
+  );
+  const [error, setError] = useState<CombinedError>();
+  const [theirs, setTheirs] = useState<Values | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const fault = error && faultOf(error);
+  const isConflict = fault?.code === 'PRECONDITION_FAILED';
+  const save = async () => {
+    setBusy(true);
+    setTheirs(null);
+    const { error: refusal } = await onSave(values);
+    setBusy(false);
+    if (!refusal) return onClose();
+    setError(refusal);
+    if (conflictOf && faultOf(refusal).code === 'PRECONDITION_FAILED') setTheirs(await conflictOf());
+  };
+  const changed = theirs ? fields.filter(({ name }) => (theirs[name] ?? '') !== (values[name] ?? '')) : [];
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!isBusy) void save();
+        }}
+      >
+        {children}
+        {fields.map((spec) => (
+          <Field
+            key={spec.name}
+            spec={spec}
+            value={values[spec.name] ?? ''}
+            fault={fault?.fields[spec.name]}
+            onChange={(value) => setValues({ ...values, [spec.name]: value })}
+          />
+        ))}
+        {!(fault && restOf(fault, fields)) && <Problem error={error} />}
+        {isConflict && theirs && (
+          <table className="conflict">
+            <caption>{t.conflict.title}</caption>
+            <thead>
+              <tr>
+                <th scope="col">{t.conflict.field}</th>
+                <th scope="col">{t.conflict.yours}</th>
+                <th scope="col">{t.conflict.theirs}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {changed.map(({ name, label }) => (
+                <tr key={name}>
+                  <th scope="row">{label}</th>
+                  <td>{values[name]}</td>
+                  <td>{theirs[name]}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+        <footer>
+          <button type="button" onClick={onClose}>
+            {t.cancel}
+          </button>
+          {isConflict && theirs && (
+            <button
+              type="button"
+              onClick={() => {
+                setValues({ ...values, ...theirs });
+                setError(undefined);
+              }}
+            >
+              {t.conflict.take}
+            </button>
+          )}
+          <button type="submit" className="primary" disabled={isBusy}>
+            {isConflict && theirs ? t.conflict.keep : action}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+/** A text of JSON, or what is wrong with it. */
+export function jsonOf(text: string | undefined): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text || '{}');
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,79 @@
+import { createContext, type ReactNode, use, useEffect, useMemo, useRef } from 'react';
+import {
+  OrganizationEventsDocument,
+  WorkspaceEventsDocument,
+  type WorkspaceEventsSubscription,
+} from '../generated/documents';
+import { consolePath, goToSignIn } from './address';
+import { useStream } from './answers';
+import { usePlace } from './place';
+import { streamState, useStreamTurn } from './stream-state';
+
+export type LiveEvent = WorkspaceEventsSubscription['workspaceEvents'];
+type Listener = (event: LiveEvent) => void;
+
+const LiveContext = createContext<{ listen: (listener: Listener) => () => void } | null>(null);
+
+const FINAL = ['membership_revoked', 'workspace_deleted', 'organization_deleted'];
+
+/** What the last event of a stream asks for: to begin again, to sign in, or to leave a place that is gone. */
+function follow({ type, data }: { type: string; data: Record<string, unknown> }): void {
+  if (type !== 'stream.closing') return;
+  const { reason } = data;
+  if (reason === 'token_revoked') goToSignIn();
+  else if (FINAL.includes(String(reason))) location.assign(consolePath);
+  else setTimeout(() => streamState.begin(), 1_000);
+}
+
+/** Follows the workspace and its organization while a view of it is open. */
+export function LiveProvider({ children }: { children: ReactNode }) {
+  const { orgId, workspaceId } = usePlace();
+  const listeners = useRef(new Set<Listener>());
+  const reached = useRef<{ workspace: string | null; organization: string | null }>({
+    workspace: null,
+    organization: null,
+  });
+  const turn = useStreamTurn();
+  // read when streams begin again, and only then
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a turn is a new beginning
+  const after = useMemo(() => ({ ...reached.current }), [turn, orgId, workspaceId]);
+  useStream(WorkspaceEventsDocument, { orgId, workspaceId, after: after.workspace }, ({ workspaceEvents: event }) => {
+    reached.current.workspace = event.cursor;
+    follow(event);
+    for (const listener of listeners.current) listener(event);
+  });
+  useStream(OrganizationEventsDocument, { orgId, after: after.organization }, ({ organizationEvents: event }) => {
+    reached.current.organization = event.cursor;
+    follow(event);
+  });
+  const live = useMemo(
+    () => ({
+      listen: (listener: Listener) => {
+        listeners.current.add(listener);
+        return () => void listeners.current.delete(listener);
+      },
+    }),
+    [],
+  );
+  return <LiveContext value={live}>{children}</LiveContext>;
+}
+
+/** Runs at most once in half a second while things happen, and once after them. */
+export function useAfterEvents(run: () => void): void {
+  const live = use(LiveContext);
+  const latest = useRef(run);
+  latest.current = run;
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const end = live?.listen(() => {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        latest.current();
+      }, 500);
+    });
+    return () => {
+      clearTimeout(timer);
+      end?.();
+    };
+  }, [live]);
+}

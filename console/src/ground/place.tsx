@@ -1,0 +1,78 @@
+import { createContext, type ReactNode, use, useEffect, useRef, useState } from 'react';
+import { MyRoleDocument, PlaceDocument, type PlaceQuery } from '../generated/documents';
+import type { Role } from '../generated/permissions';
+import { t } from '../texts/en';
+import { useAnswer } from './answers';
+import { askPastCache } from './client';
+import { useNames } from './filters';
+import { atLeast, effectiveRole, isAllowed, type Permission, type Roles } from './permissions';
+import { Loading, Problem } from './problem';
+
+export interface Place {
+  orgId: string;
+  workspaceId: string;
+  workspace: PlaceQuery['workspace'];
+  organization: PlaceQuery['organization'];
+  me: PlaceQuery['me'];
+  roles: Roles;
+  may: (permission: Permission, options?: { isOwn?: boolean }) => boolean;
+}
+
+const PlaceContext = createContext<Place | null>(null);
+
+/** The workspace that the address names, who the reader is and what they may do there. */
+export function usePlace(): Place {
+  const place = use(PlaceContext);
+  if (!place) throw new Error('This view is in no workspace.');
+  return place;
+}
+
+/** Looks the caller up among the members of a workspace, whose list has no filter. */
+async function roleAmongMembers(orgId: string, workspaceId: string, userId: string): Promise<Role | null> {
+  for (let after: string | null = null; ; ) {
+    const { data, problem }: Awaited<ReturnType<typeof askForMembers>> = await askForMembers(orgId, workspaceId, after);
+    if (!data) throw new Error(problem);
+    const { nodes, pageInfo } = data.workspaceMembers;
+    const mine = nodes.find((member) => member.userId === userId);
+    if (mine) return mine.role;
+    if (!pageInfo.hasNextPage) return null;
+    after = pageInfo.endCursor;
+  }
+}
+
+const askForMembers = (orgId: string, workspaceId: string, after: string | null) =>
+  askPastCache(MyRoleDocument, { orgId, workspaceId, after });
+
+export function PlaceProvider({ children }: { children: ReactNode }) {
+  const { org: orgId = '', ws: workspaceId = '' } = useNames();
+  const { data: latest, error } = useAnswer(PlaceDocument, { orgId, workspaceId }, { isFresh: false });
+  // while it is read again, the views stay with what was read before
+  const kept = useRef<PlaceQuery | undefined>(undefined);
+  if (latest) kept.current = latest;
+  const data = kept.current?.workspace.id === workspaceId ? kept.current : undefined;
+  const [member, setMember] = useState<{ key: string; role: Role | null } | null>(null);
+  const key = `${orgId} ${workspaceId} ${data?.me.id ?? ''}`;
+  const organizationRole = data?.organization.role;
+  const userId = data?.me.id;
+  useEffect(() => {
+    if (!organizationRole || !userId || atLeast(organizationRole, 'admin')) return;
+    let isOver = false;
+    const found = (role: Role | null) => isOver || setMember({ key, role });
+    roleAmongMembers(orgId, workspaceId, userId).then(found, () => found(null));
+    return () => {
+      isOver = true;
+    };
+  }, [key, organizationRole, userId, orgId, workspaceId]);
+  if (error && !data) return <Problem error={error} />;
+  if (!data) return <Loading />;
+  const { me, organization, workspace } = data;
+  const isKnown = atLeast(organization.role, 'admin') || member?.key === key;
+  if (!isKnown) return <Loading />;
+  const mine = member?.key === key ? member.role : null;
+  const roles: Roles = { organization: organization.role, workspace: effectiveRole(organization.role, mine) };
+  const may = (permission: Permission, options?: { isOwn?: boolean }) => isAllowed(roles, permission, options);
+  document.title = `${workspace.name} · ${t.console}`;
+  return (
+    <PlaceContext value={{ orgId, workspaceId, workspace, organization, me, roles, may }}>{children}</PlaceContext>
+  );
+}

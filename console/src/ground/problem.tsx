@@ -1,0 +1,67 @@
+import { type ReactNode, useState } from 'react';
+import type { CombinedError } from 'urql';
+import { t } from '../texts/en';
+
+interface Issue {
+  path: readonly (string | number)[];
+  msg: string;
+}
+
+/** What an error of the service says: its text, the fields that it is about, and the trace id. */
+export interface Fault {
+  code: string;
+  message: string;
+  /** The texts by the name of the field. */
+  fields: Readonly<Record<string, string>>;
+  traceId: string | null;
+}
+
+export function faultOf(error: CombinedError): Fault {
+  const [first] = error.graphQLErrors;
+  if (!first) return { code: 'NETWORK', message: t.problem.network, fields: {}, traceId: null };
+  const { code, details, traceId } = first.extensions as {
+    code?: string;
+    details?: { issues?: Issue[] };
+    traceId?: string;
+  };
+  const issues = details?.issues ?? [];
+  const fields = Object.fromEntries(
+    issues.map(({ path, msg }) => [path.find((part) => typeof part === 'string' && part !== 'input') ?? '', msg]),
+  );
+  return { code: code ?? '', message: first.message, fields, traceId: traceId ?? null };
+}
+
+/** An error of the service, with its trace id to pass on. */
+export function Problem({ error, message }: { error?: CombinedError | undefined; message?: string | undefined }) {
+  if (!error && !message) return null;
+  const fault = error ? faultOf(error) : null;
+  return (
+    <div className="problem" role="alert">
+      <p>{message ?? fault?.message}</p>
+      {fault?.traceId && <CopyButton text={fault.traceId} label={t.problem.trace(fault.traceId)} />}
+    </div>
+  );
+}
+
+export function CopyButton({ text, label }: { text: string; label: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = () => navigator.clipboard.writeText(text).then(() => setCopied(true));
+  return (
+    <button type="button" className="plain small" onClick={() => void copy()}>
+      {isCopied ? t.copied : label}
+    </button>
+  );
+}
+
+export const Loading = () => (
+  <p className="quiet loading" role="status">
+    {t.loading}
+  </p>
+);
+
+export const Empty = ({ title, children }: { title: string; children?: ReactNode }) => (
+  <div className="empty">
+    <h2>{title}</h2>
+    {children}
+  </div>
+);

@@ -1,0 +1,29 @@
+import { type Exchange, makeOperation } from 'urql';
+import { pipe, tap } from 'wonka';
+
+/**
+ * Sends a query again that was under way when an event came: its answer may be older than the event, and the client
+ * itself drops what is asked while the same query is under way.
+ */
+export const repeatOvertaken: Exchange =
+  ({ client, forward }) =>
+  (operations) => {
+    const underWay = new Map<number, { isOvertaken: boolean }>();
+    const sent = tap(({ kind, key }: Parameters<typeof client.reexecuteOperation>[0]) => {
+      if (kind === 'query') underWay.set(key, { isOvertaken: false });
+      else if (kind === 'teardown') underWay.delete(key);
+    });
+    return pipe(
+      forward(sent(operations)),
+      tap(({ operation }) => {
+        const { kind, key, context } = operation;
+        if (kind === 'subscription') for (const query of underWay.values()) query.isOvertaken = true;
+        const query = underWay.get(key);
+        underWay.delete(key);
+        if (!query?.isOvertaken) return;
+        const again = makeOperation('query', operation, { ...context, requestPolicy: 'network-only' });
+        // when the client has taken this answer
+        setTimeout(() => client.reexecuteOperation(again));
+      }),
+    );
+  };

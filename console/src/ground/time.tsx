@@ -1,0 +1,40 @@
+let zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** The time zone of the reader's account, else that of the browser. */
+export function setTimeZone(name: string | null | undefined): void {
+  try {
+    if (name) zone = new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error; // a zone that this browser does not know
+  }
+}
+
+export const timeZone = (): string => zone;
+
+export const formatted = (at: string | number, options: Intl.DateTimeFormatOptions = {}): string =>
+  new Intl.DateTimeFormat(navigator.language, {
+    ...(Object.keys(options).length > 0 ? options : { dateStyle: 'medium', timeStyle: 'short' }),
+    timeZone: zone,
+  }).format(new Date(at));
+
+const day = { year: 'numeric', month: 'numeric', day: 'numeric' } as const;
+
+/** A time in the time zone of the reader: of today the hour, else the day too. All of it is in the title. */
+export function Time({ at }: { at: string }) {
+  const isToday = formatted(at, day) === formatted(Date.now(), day);
+  return (
+    <time dateTime={at} title={formatted(at, { dateStyle: 'full', timeStyle: 'long' })}>
+      {formatted(at, { ...(!isToday && { dateStyle: 'medium' }), timeStyle: isToday ? 'medium' : 'short' })}
+    </time>
+  );
+}
+
+const numbers = new Intl.NumberFormat(navigator.language);
+export const count = (value: number): string => numbers.format(value);
+
+export function bytes(value: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const power = Math.min(units.length - 1, value > 0 ? Math.floor(Math.log2(value) / 10) : 0);
+  const number = new Intl.NumberFormat(navigator.language, { maximumFractionDigits: 1 });
+  return `${number.format(value / 1024 ** power)} ${units[power]}`;
+}

@@ -1,0 +1,16 @@
+import { RouterProvider } from '@tanstack/react-router';
+import { createRoot } from 'react-dom/client';
+import { Provider } from 'urql';
+import { client } from './ground/client';
+import { applyTheme } from './ground/theme';
+import { router } from './router';
+import './style.css';
+
+applyTheme();
+const place = document.getElementById('root');
+if (!place) throw new Error("The page has no 'root'.");
+createRoot(place).render(
+  <Provider value={client}>
+    <RouterProvider router={router} />
+  </Provider>,
+);

@@ -1,0 +1,31 @@
+import type { ActivityRowFragment } from '../generated/documents';
+import { t } from '../texts/en';
+
+type Named = {
+  app?: { name: string } | null;
+  environment?: { name: string } | null;
+  id?: string;
+  name?: string;
+  version?: string;
+  email?: string;
+  username?: string;
+};
+
+/** What a record is about, in words: the name of the thing, if it is still there. */
+export function subjectOf({ resourceType, resource, resourceId }: ActivityRowFragment): string {
+  const { name, version, email, username, app, environment }: Named = resource ?? {};
+  if (environment) return `${app?.name ?? ''} → ${environment.name}`;
+  const word = resourceType ? resourceType.replaceAll('_', ' ') : '';
+  return `${word} ${name ?? version ?? email ?? username ?? resourceId ?? ''}`.trim();
+}
+
+export const actorOf = ({ user, principalType }: ActivityRowFragment): string =>
+  user?.username ?? principalType.replaceAll('_', ' ');
+
+export function Outcome({ record: { success, statusCode, errorCode } }: { record: ActivityRowFragment }) {
+  return (
+    <span className={success ? 'tag ok' : 'tag bad'}>
+      {success ? t.activity.done : `${statusCode} ${errorCode ?? t.activity.failed}`}
+    </span>
+  );
+}

@@ -1,0 +1,251 @@
+import { type ReactNode, useEffect, useState } from 'react';
+import {
+  ArtifactDetailDocument,
+  ArtifactLinkDocument,
+  ArtifactsDocument,
+  CreateUploadDocument,
+  FinishUploadDocument,
+  NamespacesDocument,
+  SearchArtifactsDocument,
+  type SearchArtifactsQuery,
+} from '../generated/documents';
+import { useAnswer, useChange } from '../ground/answers';
+import { askPastCache } from '../ground/client';
+import { Dialog } from '../ground/dialog';
+import { useFilters } from '../ground/filters';
+import { usePages } from '../ground/pages';
+import { usePlace } from '../ground/place';
+import { Empty, faultOf, Loading, Problem } from '../ground/problem';
+import { Rows } from '../ground/rows';
+import { bytes, Time } from '../ground/time';
+import { t } from '../texts/en';
+
+type Found = SearchArtifactsQuery['queryWorkspaceArtifacts']['results'];
+interface Which {
+  id: string;
+  namespaceId: string;
+}
+
+/** The artifacts of a workspace: found by words, listed by namespace, uploaded by drag. */
+export function Artifacts(): ReactNode {
+  const { orgId, workspaceId, may } = usePlace();
+  const [search, change] = useFilters<'find' | 'namespace'>();
+  const { data, error } = useAnswer(NamespacesDocument, { orgId, workspaceId });
+  const [words, setWords] = useState(search.find ?? '');
+  const [open, setOpen] = useState<Which | null>(null);
+  const namespaces = data?.namespaces.nodes ?? [];
+  const namespaceId = (namespaces.find(({ id }) => id === search.namespace) ?? namespaces[0])?.id;
+  return (
+    <>
+      <header className="toolbar">
+        <h1 className="grow">{t.sections.artifacts}</h1>
+        <search>
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              change({ find: words });
+            }}
+          >
+            <input
+              type="search"
+              aria-label={t.artifacts.find}
+              placeholder={t.artifacts.find}
+              value={words}
+              onChange={(event) => setWords(event.target.value)}
+            />{' '}
+            <button type="submit">{t.artifacts.search}</button>
+          </form>
+        </search>
+      </header>
+      <Problem error={error} />
+      {!data && !error && <Loading />}
+      {search.find && <Results query={search.find} onOpen={setOpen} />}
+      {data && namespaces.length === 0 && <Empty title={t.artifacts.noNamespace} />}
+      {namespaceId && (
+        <>
+          <header className="toolbar">
+            <label className="grow">
+              {t.artifacts.namespace}{' '}
+              <select value={namespaceId} onChange={(event) => change({ namespace: event.target.value })}>
+                {namespaces.map(({ id, name }) => (
+                  <option key={id} value={id}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+            </label>
+          </header>
+          {may('artifact:create') && <UploadArea namespaceId={namespaceId} />}
+          <List namespaceId={namespaceId} onOpen={setOpen} />
+        </>
+      )}
+      {open && <Detail which={open} onClose={() => setOpen(null)} />}
+    </>
+  );
+}
+
+function Results({ query, onOpen }: { query: string; onOpen: (which: Which) => void }) {
+  const { orgId, workspaceId } = usePlace();
+  const [found, setFound] = useState<Found | null>(null);
+  const [problem, setProblem] = useState('');
+  useEffect(() => {
+    let isOver = false;
+    void askPastCache(SearchArtifactsDocument, { orgId, workspaceId, input: { query, limit: 20 } }).then((answer) => {
+      if (isOver) return;
+      setFound(answer.data?.queryWorkspaceArtifacts.results ?? null);
+      setProblem(answer.problem ?? '');
+    });
+    return () => {
+      isOver = true;
+    };
+  }, [orgId, workspaceId, query]);
+  return (
+    <section className="card" aria-label={t.artifacts.results} aria-live="polite">
+      <Problem message={problem} />
+      {!found && !problem && <Loading />}
+      {found?.length === 0 && <p>{t.nothingFound}</p>}
+      <ul className="plain">
+        {found?.map(({ artifact, matchedChunk }) => (
+          <li key={artifact.id}>
+            <button
+              type="button"
+              className="plain link"
+              onClick={() => onOpen({ id: artifact.id, namespaceId: artifact.namespaceId })}
+            >
+              {artifact.name}
+            </button>
+            <p className="quiet clip">{matchedChunk}</p>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function List({ namespaceId, onOpen }: { namespaceId: string; onOpen: (which: Which) => void }) {
+  const { orgId, workspaceId } = usePlace();
+  const list = usePages(ArtifactsDocument, { orgId, workspaceId, namespaceId }, ({ artifacts }) => artifacts);
+  return (
+    <Rows
+      label={t.sections.artifacts}
+      list={list}
+      idOf={({ id }) => id}
+      empty={<Empty title={t.artifacts.none} />}
+      columns={[
+        {
+          label: t.name,
+          cell: ({ id, name }) => (
+            <button type="button" className="plain link" onClick={() => onOpen({ id, namespaceId })}>
+              {name}
+            </button>
+          ),
+        },
+        { label: t.artifacts.type, isExtra: true, cell: ({ artifactType, mimeType }) => mimeType ?? artifactType },
+        { label: t.artifacts.size, cell: ({ sizeBytes, version }) => `${bytes(sizeBytes)} · v${version}` },
+        { label: t.changed, cell: ({ updatedAt }) => <Time at={updatedAt} /> },
+      ]}
+    />
+  );
+}
+
+/** Sends a file with its progress, which `fetch` does not tell. */
+function sent(url: string, file: File, onProgress: (part: number) => void): Promise<string | null> {
+  return new Promise((resolve) => {
+    const request = new XMLHttpRequest();
+    request.open('PUT', url);
+    request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
+    request.onload = () => resolve(request.status < 300 ? null : t.artifacts.refused(request.status));
+    request.onerror = () => resolve(t.problem.network);
+    request.send(file);
+  });
+}
+
+function UploadArea({ namespaceId }: { namespaceId: string }) {
+  const { orgId, workspaceId } = usePlace();
+  const create = useChange(CreateUploadDocument);
+  const finish = useChange(FinishUploadDocument);
+  const [progress, setProgress] = useState<{ name: string; part: number } | null>(null);
+  const [problem, setProblem] = useState('');
+  const where = { orgId, workspaceId, namespaceId };
+  const upload = async (file: File): Promise<string | null> => {
+    setProgress({ name: file.name, part: 0 });
+    const made = await create({
+      ...where,
+      input: { fileName: file.name, sizeBytes: file.size, ...(file.type && { contentType: file.type }) },
+    });
+    if (made.error) return faultOf(made.error).message;
+    const target = made.data?.createUpload;
+    if (!target) return t.problem.network;
+    const refusal = await sent(target.url, file, (part) => setProgress({ name: file.name, part }));
+    if (refusal) return refusal;
+    const done = await finish({ ...where, input: { file: target.file, name: file.name } });
+    return done.error ? faultOf(done.error).message : null;
+  };
+  const uploadAll = async (files: Iterable<File>) => {
+    setProblem('');
+    for (const file of files) {
+      const refusal = await upload(file);
+      if (refusal) setProblem(`${file.name}: ${refusal}`);
+    }
+    setProgress(null);
+  };
+  return (
+    <section
+      className="drop"
+      aria-label={t.artifacts.upload}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        void uploadAll([...event.dataTransfer.files]);
+      }}
+    >
+      <label>
+        {t.artifacts.drop}{' '}
+        <input type="file" multiple onChange={({ target }) => void uploadAll([...(target.files ?? [])])} />
+      </label>
+      {progress && (
+        <p role="status">
+          {progress.name} <progress value={progress.part} max={1} aria-label={progress.name} />
+        </p>
+      )}
+      <Problem message={problem} />
+    </section>
+  );
+}
+
+function Detail({ which, onClose }: { which: Which; onClose: () => void }) {
+  const { orgId, workspaceId } = usePlace();
+  const { data, error } = useAnswer(ArtifactDetailDocument, { orgId, workspaceId, ...which });
+  const [problem, setProblem] = useState('');
+  const download = async () => {
+    const answer = await askPastCache(ArtifactLinkDocument, { orgId, workspaceId, ...which });
+    setProblem(answer.problem ?? '');
+    const url = answer.data?.artifact.downloadLink.downloadUrl;
+    if (url && /^https?:/.test(url)) location.assign(url);
+  };
+  const artifact = data?.artifact;
+  return (
+    <Dialog title={artifact?.name ?? t.artifacts.one} onClose={onClose} isWide>
+      <Problem error={error} message={problem || undefined} />
+      {!artifact && !error && <Loading />}
+      {artifact && (
+        <>
+          {artifact.summary && <p>{artifact.summary}</p>}
+          <p className="quiet">
+            {artifact.mimeType} · {bytes(artifact.sizeBytes)} · v{artifact.version} · <Time at={artifact.createdAt} />
+          </p>
+          {artifact.indexError && <Problem message={artifact.indexError} />}
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keyboard */}
+          {artifact.contentPreview && <pre tabIndex={0}>{artifact.contentPreview}</pre>}
+          {artifact.hasFile && (
+            <footer>
+              <button type="button" className="primary" onClick={() => void download()}>
+                {t.artifacts.download}
+              </button>
+            </footer>
+          )}
+        </>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,390 @@
+import { type ReactNode, useState } from 'react';
+import {
+  ConnectionsDocument,
+  CreateToolInstanceDocument,
+  DeleteConnectionDocument,
+  DeleteToolInstanceDocument,
+  InitiateConnectionDocument,
+  TestToolInstanceDocument,
+  type TestToolInstanceMutation,
+  ToggleToolInstanceDocument,
+  ToolInstancesDocument,
+  type ToolInstancesQuery,
+  ToolsDocument,
+  type ToolsQuery,
+} from '../generated/documents';
+import { useChange } from '../ground/answers';
+import { ConfirmDialog, Dialog } from '../ground/dialog';
+import { type FieldSpec, FormDialog, jsonOf, type Values } from '../ground/form';
+import { usePages } from '../ground/pages';
+import { usePlace } from '../ground/place';
+import { Empty, faultOf, Problem } from '../ground/problem';
+import { Rows } from '../ground/rows';
+import { Time } from '../ground/time';
+import { t } from '../texts/en';
+
+type Instance = ToolInstancesQuery['toolInstances']['nodes'][number];
+type Tool = ToolsQuery['tools']['nodes'][number];
+type Step = { kind: 'catalogue' } | { kind: 'test' | 'delete'; instance: Instance };
+
+const tagOf = (status: string) =>
+  status === 'connected' ? 'tag ok' : status === 'not_connected' || status === 'pending' ? 'tag' : 'tag bad';
+
+/** The tools that the workspace uses, and their connections. */
+export function Tools(): ReactNode {
+  const { orgId, workspaceId, may, me } = usePlace();
+  const list = usePages(ToolInstancesDocument, { orgId, workspaceId }, ({ toolInstances }) => toolInstances);
+  const toggle = useChange(ToggleToolInstanceDocument);
+  const initiate = useChange(InitiateConnectionDocument);
+  const [step, setStep] = useState<Step | null>(null);
+  const [problem, setProblem] = useState('');
+  const isOwn = ({ createdBy }: { createdBy: string | null }) => ({ isOwn: createdBy === me.id });
+  const close = () => setStep(null);
+  const connect = async (instance: Instance) => {
+    // opened by the click itself: a browser blocks what opens later
+    const opened = window.open('about:blank', '_blank');
+    const { data, error } = await initiate({ orgId, workspaceId, input: { toolInstanceId: instance.id } });
+    setProblem(error ? faultOf(error).message : '');
+    const url = data?.initiateWorkspaceConnection.authorizationUrl;
+    if (!opened || !url || !/^https?:/.test(url)) return opened?.close();
+    opened.opener = null;
+    opened.location.href = url;
+  };
+  const change = async ({ id, isActive }: Instance) => {
+    const { error } = await toggle({ orgId, workspaceId, id, isActive: !isActive });
+    setProblem(error ? faultOf(error).message : '');
+  };
+  return (
+    <>
+      <header className="toolbar">
+        <h1 className="grow">{t.sections.tools}</h1>
+        {may('tool_instance:create') && (
+          <button type="button" className="primary" onClick={() => setStep({ kind: 'catalogue' })}>
+            {t.tools.add}
+          </button>
+        )}
+      </header>
+      <Problem message={problem} />
+      <Rows<Instance>
+        label={t.sections.tools}
+        list={list}
+        idOf={({ id }) => id}
+        empty={<Empty title={t.tools.none}>{may('tool_instance:create') ? t.tools.noneHint : null}</Empty>}
+        columns={[
+          { label: t.name, cell: ({ name }) => name },
+          { label: t.tools.tool, isExtra: true, cell: ({ tool }) => tool.name },
+          {
+            label: t.tools.connection,
+            cell: ({ tool, connectionStatus }) =>
+              tool.supportsConnection ? (
+                <span className={tagOf(connectionStatus)}>{t.tools.status[connectionStatus]}</span>
+              ) : (
+                <span className="quiet">{t.tools.needsNone}</span>
+              ),
+          },
+          {
+            label: t.tools.used,
+            isExtra: true,
+            cell: ({ lastUsedAt }) =>
+              lastUsedAt ? <Time at={lastUsedAt} /> : <span className="quiet">{t.never}</span>,
+          },
+          {
+            label: '',
+            cell: (instance) => (
+              <span className="actions">
+                {instance.tool.supportsConnection && may('connection:create', isOwn(instance)) && (
+                  <button
+                    type="button"
+                    className="small"
+                    aria-label={t.tools.connectOne(instance.name)}
+                    onClick={() => void connect(instance)}
+                  >
+                    {t.tools.connect}
+                  </button>
+                )}
+                {may('tool_instance:execute') && (
+                  <button
+                    type="button"
+                    className="small"
+                    aria-label={t.tools.testOne(instance.name)}
+                    onClick={() => setStep({ kind: 'test', instance })}
+                  >
+                    {t.tools.test}
+                  </button>
+                )}
+                {may('tool_instance:update', isOwn(instance)) && (
+                  <button
+                    type="button"
+                    className="small"
+                    aria-label={instance.isActive ? t.tools.stopOne(instance.name) : t.tools.startOne(instance.name)}
+                    onClick={() => void change(instance)}
+                  >
+                    {instance.isActive ? t.tools.stop : t.tools.start}
+                  </button>
+                )}
+                {may('tool_instance:delete', isOwn(instance)) && (
+                  <button
+                    type="button"
+                    className="small"
+                    aria-label={t.tools.deleteOne(instance.name)}
+                    onClick={() => setStep({ kind: 'delete', instance })}
+                  >
+                    {t.delete}
+                  </button>
+                )}
+              </span>
+            ),
+          },
+        ]}
+      />
+      <Connections />
+      {step?.kind === 'catalogue' && <Catalogue onClose={close} />}
+      {step?.kind === 'test' && <TestDialog instance={step.instance} onClose={close} />}
+      {step?.kind === 'delete' && <DeleteInstance instance={step.instance} onClose={close} />}
+    </>
+  );
+}
+
+function Connections() {
+  const { orgId, workspaceId, may, me } = usePlace();
+  const list = usePages(ConnectionsDocument, { orgId, workspaceId }, ({ connections }) => connections);
+  const remove = useChange(DeleteConnectionDocument);
+  const [ending, setEnding] = useState<(typeof list.rows)[number] | null>(null);
+  const nameOf = ({ toolInstance, tool }: (typeof list.rows)[number]) => toolInstance?.name ?? tool?.name ?? '';
+  return (
+    <section aria-labelledby="connections">
+      <h2 id="connections">{t.tools.connections}</h2>
+      <Rows
+        label={t.tools.connections}
+        list={list}
+        idOf={({ id }) => id}
+        empty={<p className="quiet">{t.tools.noConnections}</p>}
+        columns={[
+          { label: t.name, cell: nameOf },
+          { label: t.tools.account, cell: ({ accountLabel }) => accountLabel },
+          {
+            label: t.status,
+            cell: ({ status, lastError }) => (
+              <>
+                <span className={tagOf(status)}>{t.tools.status[status]}</span>{' '}
+                {lastError && <small className="clip">{lastError}</small>}
+              </>
+            ),
+          },
+          {
+            label: '',
+            cell: (connection) =>
+              may('connection:delete', { isOwn: connection.createdBy === me.id }) && (
+                <button
+                  type="button"
+                  className="small"
+                  aria-label={t.tools.disconnectOne(nameOf(connection))}
+                  onClick={() => setEnding(connection)}
+                >
+                  {t.tools.disconnect}
+                </button>
+              ),
+          },
+        ]}
+      />
+      {ending && (
+        <ConfirmDialog
+          title={t.tools.disconnectOne(nameOf(ending))}
+          name={nameOf(ending)}
+          action={t.tools.disconnect}
+          onClose={() => setEnding(null)}
+          onConfirm={() => remove({ orgId, workspaceId, toolInstanceId: ending.toolInstanceId })}
+        >
+          <p>{t.tools.disconnectHint}</p>
+        </ConfirmDialog>
+      )}
+    </section>
+  );
+}
+
+/** All tools of the organization, and the form of the one that is chosen. */
+function Catalogue({ onClose }: { onClose: () => void }) {
+  const { orgId, workspaceId } = usePlace();
+  const [search, setSearch] = useState('');
+  const [chosen, setChosen] = useState<Tool | null>(null);
+  const variables = { orgId, workspaceId, ...(search && { search }) };
+  const list = usePages(ToolsDocument, variables, ({ tools }) => tools);
+  if (chosen) return <NewInstance tool={chosen} onClose={onClose} />;
+  return (
+    <Dialog title={t.tools.add} onClose={onClose} isWide>
+      <label className="field">
+        <span>{t.tools.find}</span>
+        <input type="search" value={search} onChange={(event) => setSearch(event.target.value)} />
+      </label>
+      <Problem error={list.error} />
+      {!list.isLoading && list.rows.length === 0 && <Empty title={t.nothingFound} />}
+      <ul className="plain choices">
+        {list.rows.map((tool) => (
+          <li key={tool.id}>
+            <button type="button" className="choice" onClick={() => setChosen(tool)}>
+              <strong>{tool.name}</strong> <span className="tag">{tool.category}</span>
+              <small className="quiet">{tool.shortDescription ?? tool.description}</small>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {list.hasMore && (
+        <button type="button" onClick={list.more}>
+          {t.more}
+        </button>
+      )}
+    </Dialog>
+  );
+}
+
+/** What is used of a field of a tool's schema. */
+interface ConfigField {
+  name: string;
+  type?: string;
+  display_name?: string;
+  description?: string;
+  required?: boolean;
+  default?: unknown;
+  options?: readonly { value: string; label?: string }[];
+}
+
+const CONFIG = 'configuration.';
+
+function specOf({
+  name,
+  type,
+  display_name: label,
+  description,
+  required,
+  default: first,
+  options,
+}: ConfigField): FieldSpec {
+  const kinds: Readonly<Record<string, FieldSpec['kind']>> = {
+    boolean: 'check',
+    integer: 'number',
+    number: 'number',
+    object: 'json',
+    array: 'json',
+    select: 'choice',
+  };
+  const kind = options?.length ? 'choice' : (kinds[type ?? ''] ?? 'text');
+  return {
+    name: `${CONFIG}${name}`,
+    label: label ?? name,
+    kind,
+    isRequired: required === true && kind !== 'check',
+    hint: description,
+    value: first === undefined || first === null ? '' : typeof first === 'string' ? first : JSON.stringify(first),
+    ...(options?.length && { choices: options.map(({ value, label: text }) => ({ value, label: text ?? value })) }),
+  };
+}
+
+function configurationOf(fields: readonly ConfigField[], values: Values): Record<string, unknown> {
+  const given = fields.flatMap(({ name, type = '' }): [string, unknown][] => {
+    const text = values[`${CONFIG}${name}`] ?? '';
+    if (type === 'boolean') return [[name, text === 'true']];
+    if (text === '') return [];
+    if (type === 'integer' || type === 'number') return [[name, Number(text)]];
+    return [[name, type === 'object' ? (jsonOf(text) ?? text) : text]];
+  });
+  return Object.fromEntries(given);
+}
+
+function NewInstance({ tool, onClose }: { tool: Tool; onClose: () => void }) {
+  const { orgId, workspaceId } = usePlace();
+  const create = useChange(CreateToolInstanceDocument);
+  const fields = tool.configSchema as unknown as readonly ConfigField[];
+  return (
+    <FormDialog
+      title={t.tools.addOne(tool.name)}
+      action={t.tools.add}
+      onClose={onClose}
+      fields={[{ name: 'name', label: t.name, isRequired: true, value: tool.name }, ...fields.map(specOf)]}
+      onSave={(values) =>
+        create({
+          orgId,
+          workspaceId,
+          input: { toolId: tool.id, name: values.name ?? '', configuration: configurationOf(fields, values) },
+        })
+      }
+    />
+  );
+}
+
+function TestDialog({ instance, onClose }: { instance: Instance; onClose: () => void }) {
+  const { orgId, workspaceId } = usePlace();
+  const test = useChange(TestToolInstanceDocument);
+  const [result, setResult] = useState<TestToolInstanceMutation['testToolInstance'] | null>(null);
+  const [problem, setProblem] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  const [action, setAction] = useState('');
+  const [parameters, setParameters] = useState('{}');
+  const run = async (dryRun: boolean) => {
+    const given = jsonOf(parameters);
+    if (!given) return setProblem(t.tools.badJson);
+    setBusy(true);
+    const input = { dryRun, ...(action && { action, parameters: given }) };
+    const { data, error } = await test({ orgId, workspaceId, id: instance.id, input });
+    setBusy(false);
+    setResult(data?.testToolInstance ?? null);
+    setProblem(error ? faultOf(error).message : '');
+  };
+  return (
+    <Dialog title={t.tools.testOne(instance.name)} onClose={onClose} isWide>
+      <label className="field">
+        <span>{t.tools.action}</span>
+        <select value={action} onChange={(event) => setAction(event.target.value)}>
+          <option value="">{t.tools.justConnect}</option>
+          {instance.tool.supportedActions.map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      {action && (
+        <label className="field">
+          <span>{t.tools.parameters}</span>
+          <textarea rows={4} spellCheck={false} value={parameters} onChange={(e) => setParameters(e.target.value)} />
+        </label>
+      )}
+      <Problem message={problem} />
+      {result && (
+        <section aria-live="polite">
+          <p>
+            <span className={result.success ? 'tag ok' : 'tag bad'}>
+              {result.success ? t.tools.works : t.tools.fails}
+            </span>{' '}
+            {result.message} <span className="quiet">{result.latencyMs} ms</span>
+          </p>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keyboard */}
+          <pre tabIndex={0}>{JSON.stringify(result.details, null, 2)}</pre>
+        </section>
+      )}
+      <footer>
+        <button type="button" disabled={isBusy} onClick={() => void run(true)}>
+          {t.tools.dryRun}
+        </button>
+        <button type="button" className="primary" disabled={isBusy} onClick={() => void run(false)}>
+          {t.tools.run}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+function DeleteInstance({ instance: { id, name, tool }, onClose }: { instance: Instance; onClose: () => void }) {
+  const { orgId, workspaceId } = usePlace();
+  const remove = useChange(DeleteToolInstanceDocument);
+  return (
+    <ConfirmDialog
+      title={t.tools.deleteOne(name)}
+      name={name}
+      action={t.delete}
+      onClose={onClose}
+      onConfirm={() => remove({ orgId, workspaceId, id })}
+    >
+      <p>{tool.supportsConnection ? t.tools.deleteWithConnection : t.tools.deleteHint}</p>
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,58 @@
+import { Link, Outlet } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import { LiveProvider } from './ground/live';
+import { PlaceProvider, usePlace } from './ground/place';
+import { t } from './texts/en';
+
+/** The views of a workspace, beside each other. */
+export function WorkspaceFrame(): ReactNode {
+  return (
+    <PlaceProvider>
+      <LiveOfPlace>
+        <div className="frame">
+          <Sections />
+          <main id="main" tabIndex={-1}>
+            <Outlet />
+          </main>
+        </div>
+      </LiveOfPlace>
+    </PlaceProvider>
+  );
+}
+
+const sections = [
+  ['/o/$org/w/$ws', 'home'],
+  ['/o/$org/w/$ws/activity', 'activity'],
+  ['/o/$org/w/$ws/analytics', 'analytics'],
+  ['/o/$org/w/$ws/secrets', 'secrets'],
+  ['/o/$org/w/$ws/environments', 'environments'],
+  ['/o/$org/w/$ws/apps', 'apps'],
+  ['/o/$org/w/$ws/tools', 'tools'],
+  ['/o/$org/w/$ws/artifacts', 'artifacts'],
+  ['/o/$org/w/$ws/people', 'people'],
+] as const;
+
+function Sections() {
+  const { orgId, workspaceId, may } = usePlace();
+  const shown = sections.filter(([, name]) => name !== 'secrets' || may('secret:read'));
+  return (
+    <nav aria-label={t.sections.title} className="sections">
+      {shown.map(([to, name]) => (
+        <Link
+          key={name}
+          to={to}
+          params={{ org: orgId, ws: workspaceId }}
+          activeOptions={{ exact: name === 'home', includeSearch: false }}
+        >
+          {t.sections[name]}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+/** Another workspace has other streams, and no position in those of the one before. */
+function LiveOfPlace({ children }: { children: ReactNode }) {
+  const { workspaceId } = usePlace();
+  return <LiveProvider key={workspaceId}>{children}</LiveProvider>;
+}
