@@ -105,8 +105,11 @@ export const prepared: Record<string, Prepare> = {
     inBody(parts, { refresh_token: made.refresh_token_plaintext });
   },
   'POST /v1/orgs/{org_id}/webhooks/{webhook_id}/redeliver': async (app, world, parts) => {
-    await deliveryOf(app, { ...world, ids: { ...world.ids, webhook_id: parts.params.webhook_id! } });
-    parts.body = { since: '2020-01-01T00:00:00Z' };
+    // what else there is may be over in one database and not yet in the other
+    const id = await deliveryOf(app, { ...world, ids: { ...world.ids, webhook_id: parts.params.webhook_id! } });
+    const text = `update webhook_deliveries set created_at = '2021-01-01T12:00:00Z' where id = $1`;
+    await app.database.pool.query(text, [id]);
+    parts.body = { since: '2021-01-01T00:00:00Z', until: '2021-01-02T00:00:00Z' };
   },
   'POST /v1/orgs/{org_id}/secrets/{secret_id}/restore': async (app, world, parts) => {
     const made = await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/secrets'));

@@ -14,8 +14,8 @@ export interface Snapshot {
 export type Changed = Record<string, { gone: Row[]; written: Row[] }>;
 
 /**
- * Columns that tell nothing of what was done: where a row stands in the outbox, how long it took, and what webhooks come
- * to by themselves.
+ * Columns that tell nothing of what was done: where a row stands in the outbox, how long it took, and what webhooks
+ * come to by themselves.
  */
 const unspoken: Record<string, readonly string[]> = {
   events: ['seq', 'xid'],

@@ -709,12 +709,14 @@ export type ActivityRowFragment = { readonly id: string, readonly action: string
     | { readonly id: string }
     | { readonly id: string }
     | { readonly version: string, readonly id: string }
-    | { readonly name: string, readonly id: string }
-    | { readonly id: string }
-    | { readonly id: string }
-    | { readonly id: string }
     | { readonly id: string }
     | { readonly name: string, readonly id: string }
+    | { readonly id: string }
+    | { readonly id: string }
+    | { readonly id: string }
+    | { readonly id: string }
+    | { readonly name: string, readonly id: string }
+    | { readonly id: string }
     | { readonly id: string }
     | { readonly name: string, readonly id: string }
     | { readonly username: string, readonly id: string }
@@ -767,12 +769,14 @@ export type RecentActivityQuery = { readonly workspaceActivity: { readonly nodes
         | { readonly id: string }
         | { readonly id: string }
         | { readonly version: string, readonly id: string }
-        | { readonly name: string, readonly id: string }
-        | { readonly id: string }
-        | { readonly id: string }
-        | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
+        | { readonly id: string }
+        | { readonly id: string }
+        | { readonly id: string }
+        | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly username: string, readonly id: string }
@@ -849,12 +853,14 @@ export type WorkspaceActivityQuery = { readonly workspaceActivity: { readonly no
         | { readonly id: string }
         | { readonly id: string }
         | { readonly version: string, readonly id: string }
-        | { readonly name: string, readonly id: string }
-        | { readonly id: string }
-        | { readonly id: string }
-        | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
+        | { readonly id: string }
+        | { readonly id: string }
+        | { readonly id: string }
+        | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly username: string, readonly id: string }
@@ -1049,12 +1055,14 @@ export type SecretUsesQuery = { readonly workspaceActivity: { readonly nodes: Re
         | { readonly id: string }
         | { readonly id: string }
         | { readonly version: string, readonly id: string }
-        | { readonly name: string, readonly id: string }
-        | { readonly id: string }
-        | { readonly id: string }
-        | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
+        | { readonly id: string }
+        | { readonly id: string }
+        | { readonly id: string }
+        | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly username: string, readonly id: string }

@@ -140,4 +140,11 @@ export const permissions = {
   'application:delete': {"from":"admin"},
   'application_grant:read': {"from":"admin"},
   'application_grant:revoke': {"from":"admin"},
+  'scim_token:read': {"from":"admin"},
+  'scim_token:create': {"from":"admin"},
+  'scim_token:delete': {"from":"admin"},
+  'webhook:read': {"from":"admin"},
+  'webhook:create': {"from":"admin"},
+  'webhook:update': {"from":"admin"},
+  'webhook:delete': {"from":"admin"},
 } as const satisfies Record<string, { from?: Role; ownFrom?: Role; organizationFrom?: Role }>;
