@@ -26,7 +26,7 @@ const others: Readonly<Partial<Record<ResourceWord, string | null>>> = {
   analytics: null,
   activity: null,
   session: null,
-  application_grant: null,
+  application_grant: rowOf('oauth_grants'),
   identity_link: null,
   identity_provider_test: null,
   root_key: null,

@@ -361,11 +361,16 @@ export const resources = {
     },
     events: ['created', 'deleted'],
   },
+  // users take back their own at /account
+  application_grant: {
+    prefix: 'gnt',
+    in: 'organization',
+    may: { read: sensitive('admin'), revoke: sensitive('admin') },
+  },
 
   // internal to the service
   scim_user: { prefix: 'scu', in: 'organization' },
   scim_group: { prefix: 'scg', in: 'organization' },
-  application_grant: { prefix: 'gnt', in: 'organization' },
   session: { prefix: 'ses', in: 'nowhere' },
   identity_link: { prefix: 'idl', in: 'organization' },
   identity_provider_test: { prefix: 'idt', in: 'organization' },

@@ -57,6 +57,7 @@ import '../tenancy/users/user.graph.ts';
 import '../tenancy/workspaces/deleted-workspace.graph.ts';
 import '../tenancy/workspaces/workspace.graph.ts';
 import '../tenancy/workspaces/workspace-member.graph.ts';
+import '../identity/applications/application-grant.graph.ts';
 import '../identity/applications/application.graph.ts';
 import '../identity/scim/scim-token.graph.ts';
 // adds to all types above

@@ -27,6 +27,8 @@ const expected: Partial<Record<Permission, string>> = {
   'scim_token:read': '- - - all all',
   'scim_token:create': '- - - all all',
   'scim_token:delete': '- - - all all',
+  'application_grant:read': '- - - all all',
+  'application_grant:revoke': '- - - all all',
   'identity_provider:read': '- - - all all',
   'identity_provider:create': '- - - all all',
   'identity_provider:update': '- - - all all',

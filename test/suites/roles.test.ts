@@ -84,6 +84,8 @@ const matrix: Partial<Record<Permission, string>> = {
   'scim_token:read': '- - - x x',
   'scim_token:create': '- - - x x',
   'scim_token:delete': '- - - x x',
+  'application_grant:read': '- - - x x',
+  'application_grant:revoke': '- - - x x',
   'identity_provider:read': '- - - x x',
   'identity_provider:create': '- - - x x',
   'identity_provider:update': '- - - x x',

@@ -4,7 +4,16 @@ import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
-import { findKey, makeNotification, makeOne, makeRelation, makerOf, receivedFile, type World } from './world.ts';
+import {
+  findKey,
+  grantIn,
+  makeNotification,
+  makeOne,
+  makeRelation,
+  makerOf,
+  receivedFile,
+  type World,
+} from './world.ts';
 
 /**
  * What a route changes or removes, made anew for each try, where no route of its own makes it. THE place to add such a
@@ -40,6 +49,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
     await makeOne(app, world, operationAt('POST', `${workspace}/environments/{environment_id}/deploy`));
     return world.ids.app_id!;
   },
+  application_grant_id: grantIn,
   relation_id: makeRelation,
   notification_id: (app, world, _path, role) => makeNotification(app, world, role),
   instance_id: (app, world) => connectedInstance(app, world, 'namespaces/{namespace_id}/connections'),

@@ -93,6 +93,7 @@ describe('scopes and permissions', () => {
     secret: ['read create update rotate delete', 'reveal destroy'],
     application: ['', 'read create update delete'],
     scim_token: ['', 'read create delete'],
+    application_grant: ['', 'read revoke'],
     identity_provider: ['', 'read create update delete'],
     api_token: ['', 'read create revoke manage'],
     app_token: ['', 'read create revoke'],
