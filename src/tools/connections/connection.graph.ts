@@ -239,7 +239,7 @@ const DeleteNamespaceConnectionPayload = deletePayload('DeleteNamespaceConnectio
 });
 
 const ConnectionToken = builder.objectRef<ConnectionTokenRow>('ConnectionToken').implement({
-  description: 'The credential of a connection, for whoever runs steps.',
+  description: 'The credential of a connection, for callers who run steps.',
   fields: (t) => ({
     accessToken: t.exposeString('accessToken', { description: 'The access token, or the API key.' }),
     tokenType: t.exposeString('tokenType', {

@@ -73,7 +73,7 @@ export function textsIn(values: Iterable<unknown>): string[] {
   for (let value = open.pop(); value !== undefined || open.length > 0; value = open.pop()) {
     if (typeof value === 'string') texts.push(value);
     else if (typeof value === 'number' || typeof value === 'bigint') texts.push(String(value));
-    else if (typeof value === 'object' && value !== null) open.push(...Object.values(value));
+    else if (typeof value === 'object' && value !== null) open.push(...(Object.values(value) as unknown[]));
   }
   return texts;
 }

@@ -147,7 +147,9 @@ describe('an action', () => {
       metadata: { code: 'ok', status: 200 },
     });
     const records = await app.database.prisma.activity.findMany({ where: { resourceId: id, action: 'execute' } });
-    expect(records.map(({ success, statusCode }) => [success, statusCode]).sort()).toEqual([
+    expect(
+      records.map(({ success, statusCode }) => [success, statusCode]).sort(([a], [b]) => Number(a) - Number(b)),
+    ).toEqual([
       [false, 200],
       [true, 200],
     ]);
@@ -436,7 +438,7 @@ describe('an action that needs confirmation', () => {
     const instance = await keyed(drop);
     const { confirmation } = await run(instance, { parameters });
     const all = await Promise.all(Array.from({ length: 5 }, () => asked(instance, { parameters, confirmation })));
-    expect(all.map(({ status }) => status).sort()).toEqual([200, 422, 422, 422, 422]);
+    expect(all.map(({ status }) => status).sort((a, b) => a - b)).toEqual([200, 422, 422, 422, 422]);
     expect(target.requests).toHaveLength(1);
   });
 });

@@ -10236,7 +10236,7 @@ export interface components {
              */
             duration_ms: number;
         };
-        /** @description The credential of a connection, for whoever runs steps. */
+        /** @description The credential of a connection, for callers who run steps. */
         ConnectionToken: {
             /** @description The access token, or the API key. */
             access_token: string;
