@@ -354,6 +354,8 @@ export const resources = {
   // internal to the service
   application_grant: { prefix: 'gnt', in: 'organization' },
   session: { prefix: 'ses', in: 'nowhere' },
+  passkey: { prefix: 'pky', in: 'nowhere' },
+  user_credential: { prefix: 'ucr', in: 'nowhere' },
   identity_link: { prefix: 'idl', in: 'organization' },
   identity_provider_test: { prefix: 'idt', in: 'organization' },
   root_key: { prefix: 'rk', in: 'nowhere' },

@@ -35,6 +35,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'apiTokens' },
   { owner: 'applicationGrants' },
   { owner: 'sessions' },
+  { owner: 'challenges' },
   { owner: 'emailProofs' },
   { owner: 'auth' },
   { owner: 'oauthStates' },

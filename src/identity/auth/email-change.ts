@@ -1,11 +1,13 @@
 import type { Budgets } from '../../access/budgets.ts';
 import type { MailBudgets } from '../../access/mail-budgets.ts';
 import type { Budget } from '../../access/throttle.ts';
+import type { Sql } from '../../data/sql.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { alreadyExists } from '../../kernel/errors.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
+import { demandFreshFactor } from '../factors/fresh-factor.ts';
 import type { CurrentPassword } from './current-password.ts';
 import { issueEmailToken } from './email-tokens.ts';
 
@@ -17,6 +19,7 @@ interface Account {
 }
 
 interface EmailChangeDeps {
+  sql: Sql;
   prisma: PrismaClient;
   mail: AccountMail;
   mailBudgets: MailBudgets;
@@ -38,7 +41,7 @@ export class EmailChange {
   /**
    * All checks before a mail is sent to the new address. The caller proves who they are, also when they change an
    * account that they manage.
-   * @throws as `CurrentPassword.demand`, RESOURCE_ALREADY_EXISTS when another account has the address,
+   * @throws as `CurrentPassword.demand` and `demandFreshFactor`, RESOURCE_ALREADY_EXISTS when another account has the address,
    * RATE_LIMIT_EXCEEDED
    */
   async prepare(
@@ -47,6 +50,7 @@ export class EmailChange {
     { email, currentPassword }: { email: string; currentPassword?: string | null },
   ): Promise<void> {
     await this.#deps.currentPassword.demand(caller, currentPassword, ['input', 'currentPassword']);
+    await demandFreshFactor(this.#deps.sql, caller);
     const emailKey = email.toLowerCase();
     const other = await this.#deps.prisma.user.findFirst({
       where: { emailKey, id: { not: userId } },

@@ -21,6 +21,7 @@ import type { SignIn } from '../auth/auth.service.ts';
 import { hasLiveEmailToken, issueEmailToken } from '../auth/email-tokens.ts';
 import { holdAddress, settleAddress } from '../auth/held-addresses.ts';
 import type { SessionOrigin, Sessions } from '../auth/sessions.ts';
+import type { FactorEnds } from '../factors/factor-ends.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
 import { removeEndedLinks } from './identity-links.ts';
 import { freeUsername, newProfile, newsOf } from './profile.ts';
@@ -39,6 +40,7 @@ interface FederatedSignInDeps {
   mail: AccountMail;
   mailBudgets: MailBudgets;
   activity: ActivityRecorder;
+  factorEnds: FactorEnds;
   config: Pick<Config, 'requireVerifiedEmail'>;
 }
 
@@ -348,7 +350,7 @@ const originOf = (
   }: Pick<VerifiedIdentity, 'subject'> & {
     [Name in 'sessionIndex' | 'nameIdFormat']?: string | null;
   },
-): SessionOrigin => ({
+): Omit<SessionOrigin, 'factorAt'> => ({
   method: protocol,
   identityProviderId: id,
   subject,
