@@ -47,7 +47,7 @@ const EXCEPTIONS = [
   },
   {
     from: 'src/identity/factors/',
-    uses: ['@simplewebauthn/server', '@simplewebauthn/server/helpers'],
+    uses: ['@simplewebauthn/server'],
     why: 'checks passkeys; it would ask the addresses in certificates, and is given none',
   },
   { from: 'src/identity/sso/oidc/', uses: ['openid-client'], why: 'OpenID Connect, through the outbound client' },

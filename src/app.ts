@@ -32,6 +32,7 @@ import { addCallbackPage } from './http/callback-page.ts';
 import { cutOffSlowReaders, cutOffSlowSenders, endUnusedConnections, UPLOAD_TIMEOUT_MS } from './http/connections.ts';
 import { addConsistency, CONSISTENCY_HEADER } from './http/consistency.ts';
 import { addDocPages } from './http/doc-pages.ts';
+import { addFactorPages } from './http/factor-pages.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
@@ -163,6 +164,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addAccountPages(server);
   const base = () => pathPrefixOf(services.authorizationServer.publicUrl);
   addSessionPages(server, { services: open, sessions, acceptForms: acceptFields, base });
+  addFactorPages(server, { services: open, sessions, acceptForms: acceptFields, base });
   addOAuthRoutes(server, { server: services.authorizationServer, sessions, acceptForms: acceptFields });
   addUnsubscribePage(server, open, acceptFields);
   addCallbackPage(server, config);

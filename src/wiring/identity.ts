@@ -17,8 +17,8 @@ import { FactorService } from '../identity/factors/factor.service.ts';
 import { FactorEnds } from '../identity/factors/factor-ends.ts';
 import { FactorProofs } from '../identity/factors/factor-proofs.ts';
 import { FactorSignIn, SecondFactor } from '../identity/factors/factor-sign-in.ts';
-import { PasskeyCeremonies } from '../identity/factors/passkey-ceremonies.ts';
 import { PasskeyService } from '../identity/factors/passkey.service.ts';
+import { PasskeyCeremonies } from '../identity/factors/passkey-ceremonies.ts';
 import { Totp } from '../identity/factors/totp.ts';
 import { DomainProofs } from '../identity/identity-providers/domain-proofs.ts';
 import { FederatedSignIn } from '../identity/identity-providers/federated-sign-in.ts';
@@ -95,7 +95,15 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
       emailProofs: new EmailProofs(signIn),
       passwordChanges: new PasswordChanges(signIn),
       registration,
-      users: new UserService({ ...deps, reads: userReads, registration, sessions, authentication, emailChange, factorEnds }),
+      users: new UserService({
+        ...deps,
+        reads: userReads,
+        registration,
+        sessions,
+        authentication,
+        emailChange,
+        factorEnds,
+      }),
       identityProviders: new IdentityProviderService({ ...deps, vault, sessions, authentication }),
       domainProofs: new DomainProofs(signIn),
       identityLinks: new IdentityLinks(signIn),

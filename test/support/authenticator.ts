@@ -101,7 +101,10 @@ export class Authenticator {
     return Buffer.concat([sha256(rpId), Buffer.from([flags]), counter]);
   }
 
-  #clientData(challenge: string, { type, nonce = challenge, origin = this.#origin, crossOrigin = false }: Faults): string {
+  #clientData(
+    challenge: string,
+    { type, nonce = challenge, origin = this.#origin, crossOrigin = false }: Faults,
+  ): string {
     return Buffer.from(JSON.stringify({ type, challenge: nonce, origin, crossOrigin })).toString('base64url');
   }
 

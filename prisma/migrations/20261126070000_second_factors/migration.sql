@@ -93,3 +93,16 @@ ALTER TABLE "user_credentials" ADD CONSTRAINT "user_credentials_user_id_fkey" FO
 
 -- AddForeignKey
 ALTER TABLE "user_credentials" ADD CONSTRAINT "user_credentials_root_key_id_fkey" FOREIGN KEY ("root_key_id") REFERENCES "root_keys"("id") ON DELETE RESTRICT ON UPDATE CASCADE;
+
+-- What Prisma cannot say. A session of a passkey has no provider, and has proven a factor by itself.
+ALTER TABLE sessions DROP CONSTRAINT sessions_method;
+ALTER TABLE sessions
+  ADD CONSTRAINT sessions_method CHECK (CASE method
+    WHEN 'password' THEN identity_provider_id IS NULL
+    WHEN 'passkey' THEN identity_provider_id IS NULL AND factor_at IS NOT NULL
+    WHEN 'saml' THEN identity_provider_id IS NOT NULL
+    WHEN 'oidc' THEN identity_provider_id IS NOT NULL
+    ELSE false END) NOT VALID;
+ALTER TABLE sessions VALIDATE CONSTRAINT sessions_method;
+
+ALTER TABLE passkeys ADD CONSTRAINT passkeys_sign_count CHECK (sign_count BETWEEN 0 AND 4294967295);

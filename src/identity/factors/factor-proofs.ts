@@ -3,12 +3,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import { Lockout, lockedOut } from '../auth/lockout.ts';
-import {
-  credentialIdOf,
-  type KnownPasskey,
-  type PasskeyCeremonies,
-  userHandleOf,
-} from './passkey-ceremonies.ts';
+import { credentialIdOf, type KnownPasskey, type PasskeyCeremonies, userHandleOf } from './passkey-ceremonies.ts';
 import { RECOVERY_CODE, useRecoveryCode } from './recovery-codes.ts';
 import { TOTP_CODE, type Totp } from './totp.ts';
 

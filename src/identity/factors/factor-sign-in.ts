@@ -16,7 +16,7 @@ interface SecondFactorDeps {
   ceremonies: PasskeyCeremonies;
 }
 
-interface FactorSignInDeps extends SecondFactorDeps, Pick<AuthDeps, 'sql' | 'budgets'> {
+interface FactorSignInDeps extends SecondFactorDeps, Pick<AuthDeps, 'sql' | 'budgets' | 'config'> {
   auth: AuthService;
 }
 
@@ -29,9 +29,6 @@ export interface PasskeyBeginning {
   /** Seconds until it is over. */
   expiresIn: number;
 }
-
-/** Passkeys that an address may ask for per minute: an office behind one address signs in less often. */
-const BEGINNINGS = 120;
 
 /** Stands for a password in a challenge: it ends with the password. */
 const bondOf = ({ passwordHash }: Pick<User, 'passwordHash'>): string => tokenHash(`password ${passwordHash ?? ''}`);
@@ -46,14 +43,17 @@ export class FactorSignIn {
 
   constructor(deps: FactorSignInDeps) {
     this.#deps = deps;
-    this.#beginnings = deps.budgets.of('passkey_sign_ins', BEGINNINGS, 60);
+    this.#beginnings = deps.budgets.of('passkey_sign_ins', deps.config.ssoStartsPerMinute, 60);
   }
 
   /**
    * Ends a sign-in whose password was right.
    * @throws AUTHENTICATION_FAILED, RATE_LIMIT_EXCEEDED after ten wrong codes
    */
-  async complete(caller: AnyCaller, { challenge: token, ...given }: GivenProof & { challenge: string }): Promise<SignIn> {
+  async complete(
+    caller: AnyCaller,
+    { challenge: token, ...given }: GivenProof & { challenge: string },
+  ): Promise<SignIn> {
     const { sql, auth, proofs, challenges } = this.#deps;
     await auth.demandTries(caller);
     const challenge = challenges.read('sign in', token);

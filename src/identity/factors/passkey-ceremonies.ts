@@ -176,5 +176,7 @@ async function isWithoutCertificates({ response }: Given): Promise<boolean> {
 function transportsOf({ response }: Given): string[] {
   const given: unknown = isRecord(response) ? response.transports : undefined;
   if (!Array.isArray(given)) return [];
-  return given.filter((word): word is string => typeof word === 'string' && /^[a-z-]{1,20}$/.test(word)).slice(0, MAX_TRANSPORTS);
+  return given
+    .filter((word): word is string => typeof word === 'string' && /^[a-z-]{1,20}$/.test(word))
+    .slice(0, MAX_TRANSPORTS);
 }

@@ -20,17 +20,15 @@ export const Passkey = builder.objectRef<PasskeyView>('Passkey').implement({
   }),
 });
 
-const AddedPasskey = builder
-  .objectRef<{ passkey: PasskeyView; recoveryCodes: string[] }>('AddedPasskey')
-  .implement({
-    description: 'A new passkey.',
-    fields: (t) => ({
-      passkey: t.expose('passkey', { type: Passkey, authorize: 'inherited', description: 'The passkey.' }),
-      recoveryCodes: t.exposeStringList('recoveryCodes', {
-        description: 'Ten recovery codes, which are not shown again. Empty if the account has some already.',
-      }),
+const AddedPasskey = builder.objectRef<{ passkey: PasskeyView; recoveryCodes: string[] }>('AddedPasskey').implement({
+  description: 'A new passkey.',
+  fields: (t) => ({
+    passkey: t.expose('passkey', { type: Passkey, authorize: 'inherited', description: 'The passkey.' }),
+    recoveryCodes: t.exposeStringList('recoveryCodes', {
+      description: 'Ten recovery codes, which are not shown again. Empty if the account has some already.',
     }),
-  });
+  }),
+});
 
 const BeginPasskeyInput = builder.inputType('BeginPasskeyInput', {
   description: 'Proves who adds a passkey.',
@@ -68,8 +66,7 @@ const activity = { action: 'update', resourceType: 'user' } as const;
 builder.mutationFields((t) => ({
   beginPasskey: t.field({
     type: PasskeyChallenge,
-    description:
-      'Begins to add a passkey. Whoever has a second factor must have proven it within the last 10 minutes.',
+    description: 'Begins to add a passkey. Whoever has a second factor must have proven it within the last 10 minutes.',
     authorize: { session: 'user:update' },
     activity: false,
     isCredential: true,

@@ -67,7 +67,15 @@ export class PasskeyService {
     if (!shown) throw wrongCredential();
     const id = newId('passkey');
     const { credentialId, publicKey, signCount, transports, isSynced } = shown;
-    const row = { id, userId, name: input.name, credentialId, publicKey: new Uint8Array(publicKey), transports, isSynced };
+    const row = {
+      id,
+      userId,
+      name: input.name,
+      credentialId,
+      publicKey: new Uint8Array(publicKey),
+      transports,
+      isSynced,
+    };
     return changes
       .run(caller, async (tx) => {
         await lockUser(tx, caller, principal);

@@ -14,7 +14,10 @@ export const RECOVERY_CODE = /^[a-z0-9]{16}$/;
 
 function newCode(): string {
   const bits = [...randomBytes(BYTES)].map((byte) => byte.toString(2).padStart(8, '0')).join('');
-  return bits.match(/.{5}/g)!.map((group) => LETTERS[Number.parseInt(group, 2)]).join('');
+  return bits
+    .match(/.{5}/g)!
+    .map((group) => LETTERS[Number.parseInt(group, 2)])
+    .join('');
 }
 
 const hashOf = (userId: string, code: string): string => tokenHash(`${userId} ${code}`);

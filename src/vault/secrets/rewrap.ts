@@ -74,7 +74,11 @@ const tableNames = Object.keys(TABLES) as RewrappedTable[];
 /** How many data keys are wrapped by another root key. */
 async function countOthers(prisma: PrismaClient, rootKeyId: string): Promise<number> {
   const where = { rootKeyId: { not: rootKeyId } };
-  const counts = [prisma.secret.count({ where }), prisma.credential.count({ where }), prisma.userCredential.count({ where })];
+  const counts = [
+    prisma.secret.count({ where }),
+    prisma.credential.count({ where }),
+    prisma.userCredential.count({ where }),
+  ];
   return (await Promise.all(counts)).reduce((sum, count) => sum + count);
 }
 

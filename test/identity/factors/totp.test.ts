@@ -3,6 +3,7 @@ import { startTestApp, type TestApp } from '../../support/app.ts';
 import { codeOf, forgetCodes, letFactorsAge, withPasskey, withTotp } from '../../support/factors.ts';
 import { changesOf, type Person, register, registerProven, type SignedIn } from '../../support/person.ts';
 import { graphqlRequest } from '../../support/requests.ts';
+import { issueToken } from '../../support/tokens.ts';
 import { waitFor } from '../../support/wait.ts';
 
 let app: TestApp;
@@ -299,7 +300,9 @@ describe('an account that is taken back', () => {
     const mailed = app.mails.length;
     await send('/v1/auth/forgot-password', { email: person.email }).catch(() => undefined);
     const token = await waitFor(() => {
-      const link = app.mails.slice(mailed).find(({ to, subject }) => to === person.email && subject.startsWith('Reset'));
+      const link = app.mails
+        .slice(mailed)
+        .find(({ to, subject }) => to === person.email && subject.startsWith('Reset'));
       return /token=([\w-]+)/.exec(link?.text ?? '')?.[1] ?? expect.fail('no mail yet');
     });
     const password = 'a password that only its owner knows';
@@ -357,11 +360,7 @@ test('what the codes are made of is sealed, and recovery codes are stored as has
 
 test('tokens prove no factor and change none', async () => {
   const { ann } = await annWithTotp();
-  const made = await ann.call<{ token: string }>('POST', `/v1/orgs/${ann.orgId}/api-tokens`, {
-    name: 'Everything',
-    scopes: ['admin'],
-  });
-  const headers = { authorization: `Bearer ${made.body.token}` };
+  const { headers } = await issueToken(app, ann, { scopes: ['admin'] });
   for (const [method, url] of [
     ['GET', '/v1/auth/factors'],
     ['POST', '/v1/auth/factors/recovery-codes'],
