@@ -9,7 +9,13 @@ import type { ObjectShape } from './selection.ts';
 import { failureResponse, failureStatuses } from './statuses.ts';
 
 export interface OpenApiOptions {
-  info: { title: string; version: string; description: string; license?: { name: string; identifier: string } };
+  info: {
+    title: string;
+    version: string;
+    description: string;
+    license?: { name: string; identifier: string };
+    contact?: { name: string; url?: string; email?: string };
+  };
   /** URL under which clients reach the service. Without it, the origin of the document. */
   publicUrl?: string | undefined;
 }

@@ -367,11 +367,20 @@ function restOptions({ config, facade }: AppDeps, services: Services, runner: Ow
     info: {
       ...TITLE,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      contact: contactOf(config),
       description:
         'The control plane of a multi-tenant workspace platform. Every route is a GraphQL document, so `/graphql` ' +
         'gives the same answers.',
     },
   };
+}
+
+/** Whom callers of the API ask: whoever the operator names, otherwise what the documentation answers. */
+function contactOf({ supportContact, publicUrl }: Config): { name: string; url?: string; email?: string } {
+  if (supportContact?.includes('@') && !supportContact.includes('://'))
+    return { name: 'Support', email: supportContact };
+  if (supportContact) return { name: 'Support', url: supportContact };
+  return { name: 'Documentation', ...(publicUrl ? { url: `${publicUrl}/docs/` } : {}) };
 }
 
 /** The tasks that the owners declare, and retention. */

@@ -93,6 +93,12 @@ export function url(...schemes: string[]): SettingKind<string> {
   return { mustBe: `a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`, schema };
 }
 
+/** An address of mail, or an absolute URL. */
+export const contact: SettingKind<string> = {
+  mustBe: 'a mail address, or a URL that starts with http:// or https://',
+  schema: z.union([z.email(), url('http', 'https').schema]),
+};
+
 /** Comma-separated items, trimmed; each must pass `check`. */
 export function list(mustBe: string, check: (item: string) => boolean): SettingKind<string[]> {
   const schema = z

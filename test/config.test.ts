@@ -34,6 +34,7 @@ describe('loadConfig', () => {
       problemsOf({
         PORT: 'abc',
         PUBLIC_URL: 'example.com',
+        SUPPORT_CONTACT: 'the third floor',
         ALLOW_REGISTRATION: 'maybe',
         LOG_LEVEL: 'loud',
         TRUSTED_PROXIES: '10.0.0.0/8, 300.1.1.1',
@@ -43,6 +44,7 @@ describe('loadConfig', () => {
     ).toEqual([
       "PORT must be an integer from 0 to 65535, not 'abc'.",
       "PUBLIC_URL must be a URL that starts with http:// or https://, not 'example.com'.",
+      "SUPPORT_CONTACT must be a mail address, or a URL that starts with http:// or https://, not 'the third floor'.",
       "TRUSTED_PROXIES must be addresses or CIDR ranges between commas, not '10.0.0.0/8, 300.1.1.1'.",
       'CORS_ORIGINS must be origins like https://app.example.com between commas, or *, ' +
         "not 'https://app.example.com/path'.",

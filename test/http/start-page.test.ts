@@ -11,7 +11,7 @@ let app: TestApp;
 let production: TestApp;
 let folder: string;
 beforeAll(async () => {
-  app = await startTestApp();
+  app = await startTestApp({ env: { SUPPORT_CONTACT: 'help@example.test' } });
   await app.listen();
   production = await startTestApp({ env: { NODE_ENV: 'production', PUBLIC_URL: 'https://platform.example.test/' } });
   folder = mkdtempSync(path.join(os.tmpdir(), 'start-page-'));
@@ -109,6 +109,17 @@ describe('the start page', () => {
     }
     const of = (await production.server.inject('/')).json<Record<string, string>>();
     expect(of.graphql).toBe('https://platform.example.test/graphql');
+  });
+
+  it('says in the OpenAPI document who helps: whom the operator names, otherwise the documentation', async () => {
+    const contacts = [app, production].map(async ({ server }) => {
+      const { info } = (await server.inject('/openapi.json')).json<{ info: { contact: unknown } }>();
+      return info.contact;
+    });
+    expect(await Promise.all(contacts)).toEqual([
+      { name: 'Support', email: 'help@example.test' },
+      { name: 'Documentation', url: 'https://platform.example.test/docs/' },
+    ]);
   });
 
   it('knows no other method', async () => {

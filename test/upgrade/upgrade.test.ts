@@ -33,10 +33,13 @@ async function databaseOf({ rows, writtenAt, migrations }: Dump, now: Date): Pro
   await withClient(database.url, async (db) => {
     await loadRows(db, shiftTimes(rows, writtenAt, now));
     if (migrations.includes(WITH_TOKENS)) await db.query(ALIGN);
+    // as after a restore: the folders of the service that was dumped are gone, this one has keys of its own
+    if (migrations.includes(WITH_MARKERS)) await db.query('delete from service_markers');
   });
   return database;
 }
 
+const WITH_MARKERS = '20261126010000_service_markers';
 /** From this migration on, the tokens of runs are in sums; before, the upgrade sums them. */
 const WITH_TOKENS = '20261124101737_runs_in_time_zones';
 /** Sums stand at whole quarters, hours and days, from which the times of a dump are shifted away. */

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { choice, count, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
+import { choice, contact, count, integer, isAddressRange, isOrigin, list, setting, text, url } from '../../setting.ts';
 import { appPages } from './app-pages.ts';
 
 const isDatabaseUrl = (item: string): boolean => url('postgresql', 'postgres').schema.safeParse(item).success;
@@ -37,6 +37,12 @@ export const serverSettings = {
     'Pages of the front end that are not where they are by default, such as `workspace=/w/{workspace_id}`, between ' +
       'commas: [which there are](../guides/notifications.md#where-a-notification-leads).',
     { default: '', defaultText: 'those by default' },
+  ),
+  supportContact: setting(
+    'SUPPORT_CONTACT',
+    contact,
+    'Who helps callers of the API: a mail address or the address of a page. `info.contact` of the OpenAPI document has it.',
+    { defaultText: "the service's documentation" },
   ),
   trustedProxies: setting(
     'TRUSTED_PROXIES',
