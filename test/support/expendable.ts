@@ -4,7 +4,16 @@ import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
-import { findKey, makeNotification, makeOne, makeRelation, makerOf, receivedFile, type World } from './world.ts';
+import {
+  findKey,
+  makeNotification,
+  makeOne,
+  makePasskey,
+  makeRelation,
+  makerOf,
+  receivedFile,
+  type World,
+} from './world.ts';
 
 /**
  * What a route changes or removes, made anew for each try, where no route of its own makes it. THE place to add such a
@@ -42,6 +51,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
   },
   relation_id: makeRelation,
   notification_id: (app, world, _path, role) => makeNotification(app, world, role),
+  passkey_id: (app, world, _path, role) => makePasskey(app, world, role),
   instance_id: (app, world) => connectedInstance(app, world, 'namespaces/{namespace_id}/connections'),
   tool_instance_id: (app, world) => connectedInstance(app, world, 'connections/api-key'),
   logical_model_id: async (app, world, path) => {
@@ -55,7 +65,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
 };
 
 /** Everybody has only their own: each role gets one. */
-const isOwn: ReadonlySet<string> = new Set(['notification_id']);
+const isOwn: ReadonlySet<string> = new Set(['notification_id', 'passkey_id']);
 
 /** A tool instance with a connection to lose. */
 async function connectedInstance(app: TestApp, world: World, path: string): Promise<string> {

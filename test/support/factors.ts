@@ -36,6 +36,16 @@ export async function withTotp(app: TestApp, person: Person): Promise<{ secret: 
   return { secret, recoveryCodes: recovery_codes };
 }
 
+/** The challenge of a sign-in whose password was right. */
+export async function challengeOf(
+  app: TestApp,
+  { username, password }: Pick<Account, 'username' | 'password'>,
+): Promise<string> {
+  const request = { method: 'POST', url: '/v1/auth/login', payload: { username, password } } as const;
+  const { details } = (await app.server.inject(request)).json<{ details: { challenge: string } }>();
+  return details.challenge;
+}
+
 /** Where the service thinks it is: passkeys are bound to it. */
 export const originOf = (app: TestApp): string => app.services.authorizationServer.publicUrl;
 

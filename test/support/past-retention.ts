@@ -189,6 +189,13 @@ export const agingRows: readonly AgingRow[] = [
     make: 'insert into login_failures (key, window_start) values (:key, :time)',
   },
   {
+    rule: /from used_challenges/,
+    table: 'used_challenges',
+    keyColumn: 'hash',
+    age: '1 day',
+    make: 'insert into used_challenges (hash, expires_at) values (:key, :time)',
+  },
+  {
     rule: /from oauth_states/,
     table: 'oauth_states',
     keyColumn: 'hash',

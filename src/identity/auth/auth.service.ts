@@ -113,11 +113,11 @@ export class AuthService {
   /** Counts and records a sign-in that failed after the password, or without one. @returns the error to answer with */
   async refused(
     caller: AnyCaller,
-    { user, error, reason }: { user: User | null; error: ApiError; reason: string },
+    { user, error, failed }: { user: User | null; error: ApiError; failed: string },
   ): Promise<ApiError> {
     const wait = await this.#failuresByAddress.take(caller.request.ip);
     const answer = wait > 0 ? lockedOut(wait) : error;
-    this.#recordFailure(caller, user, outcomeOf(answer), { reason });
+    this.#recordFailure(caller, user, outcomeOf(answer), { failed });
     return answer;
   }
 

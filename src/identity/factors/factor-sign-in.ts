@@ -60,7 +60,7 @@ export class FactorSignIn {
     const user = challenge?.userId ? await findRow(sql, 'users', { id: challenge.userId }) : null;
     // a new password ends what the old one began
     if (!challenge || !user || bondOf(user) !== challenge.bond)
-      throw await auth.refused(caller, { user, error: deadChallenge(), reason: 'challenge' });
+      throw await auth.refused(caller, { user, error: deadChallenge(), failed: 'challenge' });
     if (!given.credential) await proofs.takeTry(user.id);
     const signIn = await this.#signIn(caller, user, challenge, given);
     await proofs.succeeded(user.id);
@@ -86,10 +86,10 @@ export class FactorSignIn {
     const { sql, auth, proofs, challenges } = this.#deps;
     await auth.demandTries(caller);
     const challenge = challenges.read('passkey sign in', token);
-    if (!challenge) throw await auth.refused(caller, { user: null, error: deadChallenge(), reason: 'challenge' });
+    if (!challenge) throw await auth.refused(caller, { user: null, error: deadChallenge(), failed: 'challenge' });
     const passkey = await proofs.passkeyBy(sql, credential);
     const user = passkey && (await findRow(sql, 'users', { id: passkey.userId, isActive: true }));
-    if (!user) throw await auth.refused(caller, { user: null, error: wrongFactor(), reason: 'passkey' });
+    if (!user) throw await auth.refused(caller, { user: null, error: wrongFactor(), failed: 'passkey' });
     return this.#signIn(caller, user, challenge, { credential }, { isAlone: true });
   }
 
@@ -113,7 +113,7 @@ export class FactorSignIn {
       });
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 'AUTHENTICATION_FAILED') throw error;
-      throw await auth.refused(caller, { user, error, reason: 'factor' });
+      throw await auth.refused(caller, { user, error, failed: 'factor' });
     }
   }
 }

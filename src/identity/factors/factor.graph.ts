@@ -75,7 +75,7 @@ const FactorProof = builder.objectRef<{ provenAt: Date }>('FactorProof').impleme
   fields: (t) => ({ provenAt: t.expose('provenAt', { type: 'DateTime', description: 'When it was proven.' }) }),
 });
 
-const RemoveTotpPayload = builder.objectRef<object>('RemoveTotpPayload').implement({
+const DisableTotpPayload = builder.objectRef<object>('DisableTotpPayload').implement({
   description: 'The factors that are left.',
   fields: (t) => ({
     factors: t.field({
@@ -149,8 +149,8 @@ builder.mutationFields((t) => ({
       recoveryCodes: await services.factors.confirmTotp(caller, input.code),
     }),
   }),
-  removeTotp: t.field({
-    type: RemoveTotpPayload,
+  disableTotp: t.field({
+    type: DisableTotpPayload,
     description: 'Removes the app. A factor must have been proven within the last 10 minutes.',
     authorize: { session: 'user:update' },
     activity,

@@ -51,7 +51,7 @@ export class PasskeyService {
   /**
    * Adds a passkey that a browser has made for a challenge.
    * @returns it, and recovery codes, if they are the first ones
-   * @throws InputError, RESOURCE_CONFLICT `too_many`
+   * @throws InputError, RESOURCE_CONFLICT `limit_reached`
    */
   async add(
     caller: Caller,
@@ -82,7 +82,7 @@ export class PasskeyService {
         if (!(await challenges.use(tx, challenge))) throw invalidInput(['input', 'challenge'], 'it was used before');
         const own = await tx.query(statement`select from passkeys where user_id = ${userId}`);
         if (own.length >= MOST_PASSKEYS)
-          throw conflict('user', userId, 'too_many', `An account has at most ${MOST_PASSKEYS} passkeys.`);
+          throw conflict('user', userId, 'limit_reached', `An account has at most ${MOST_PASSKEYS} passkeys.`);
         const made = await tx.written(tx.create('passkeys', { ...row, signCount: BigInt(signCount) }));
         return { passkey: made, recoveryCodes: await addFactor(tx, principal, 'passkey_added') };
       })

@@ -100,7 +100,10 @@ describe('without a script', () => {
 
   test('nobody who is not signed in sees it', async () => {
     const answer = await newBrowserWithCookies().send(url());
-    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/account/sign-in?return_to=/account/factors']);
+    expect([answer.status, answer.headers.get('location')]).toEqual([
+      303,
+      '/account/sign-in?return_to=/account/factors',
+    ]);
   });
 
   test('what was granted to a device or an application asks for the second factor too', async () => {
@@ -109,7 +112,10 @@ describe('without a script', () => {
     const browser = newBrowserWithCookies();
     await signIn(app, browser, ann);
     const device = await browser.send(`${app.url}/oauth/device`);
-    expect([device.status, device.headers.get('location')]).toEqual([303, '/account/sign-in?return_to=%2Foauth%2Fdevice']);
+    expect([device.status, device.headers.get('location')]).toEqual([
+      303,
+      '/account/sign-in?return_to=%2Foauth%2Fdevice',
+    ]);
   });
 });
 
@@ -128,7 +134,12 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     page.on('pageerror', (error) => problems.push(error.message));
     const devtools = await page.context().newCDPSession(page);
     await devtools.send('WebAuthn.enable');
-    const options = { protocol: 'ctap2', transport: 'internal', hasResidentKey: true, hasUserVerification: true } as const;
+    const options = {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+    } as const;
     const knows = { isUserVerified: true, automaticPresenceSimulation: true };
     await devtools.send('WebAuthn.addVirtualAuthenticator', { options: { ...options, ...knows } });
     return page;

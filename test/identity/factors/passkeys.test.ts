@@ -55,7 +55,11 @@ describe('a passkey', () => {
     // the last factor takes the recovery codes along
     expect((await ann.call('GET', '/v1/auth/factors')).body).toMatchObject({ methods: [], recovery_codes_left: 0 });
     expect((await changesOf(app, ann.userId)).map(({ metadata }) => metadata)).toEqual(
-      expect.arrayContaining([{ factor: 'passkey_added' }, { factor: 'passkey_renamed' }, { factor: 'passkey_removed' }]),
+      expect.arrayContaining([
+        { factor: 'passkey_added' },
+        { factor: 'passkey_renamed' },
+        { factor: 'passkey_removed' },
+      ]),
     );
   });
 
@@ -165,8 +169,14 @@ describe('nobody gets in', () => {
 
 describe('no passkey is added', () => {
   const attempt = async (person: Person, spoil: (begun: Beginning) => object) => {
-    const begun = await person.call<Beginning>('POST', '/v1/auth/passkeys/begin', { current_password: person.password });
-    return person.call('POST', '/v1/auth/passkeys', { challenge: begun.body.challenge, name: 'x', ...spoil(begun.body) });
+    const begun = await person.call<Beginning>('POST', '/v1/auth/passkeys/begin', {
+      current_password: person.password,
+    });
+    return person.call('POST', '/v1/auth/passkeys', {
+      challenge: begun.body.challenge,
+      name: 'x',
+      ...spoil(begun.body),
+    });
   };
   const made = (faults: Faults) => (begun: Beginning) => ({
     credential: new Authenticator(originOf(app)).create(begun.options, faults),
@@ -232,7 +242,7 @@ describe('no passkey is added', () => {
         from passkeys, generate_series(1, 19) n where id = $1`,
       [passkeyId],
     );
-    expect((await attempt(ann, made({}))).body).toMatchObject({ details: { reason: 'too_many' } });
+    expect((await attempt(ann, made({}))).body).toMatchObject({ details: { reason: 'limit_reached' } });
   });
 });
 

@@ -318,7 +318,7 @@ export interface paths {
          * Removes the app
          * @description Removes the app. A factor must have been proven within the last 10 minutes.
          */
-        delete: operations["RemoveTotp"];
+        delete: operations["DisableTotp"];
         options?: never;
         head?: never;
         patch?: never;
@@ -10998,7 +10998,7 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
-    RemoveTotp: {
+    DisableTotp: {
         parameters: {
             query?: never;
             header?: {
