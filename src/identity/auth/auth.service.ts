@@ -223,6 +223,13 @@ export class AuthService {
     }
   }
 
+  /** @throws FORBIDDEN `account:verified` */
+  #demandVerified(caller: AnyCaller, user: User): void {
+    if (!this.#deps.config.requireVerifiedEmail || user.isVerified) return;
+    this.#recordFailure(caller, user, { statusCode: 403, errorCode: 'FORBIDDEN' });
+    throw forbidden('account:verified', 'Confirm your e-mail address before you sign in.');
+  }
+
   /** The record has nothing that was typed: people type passwords into the wrong field. */
   #recordFailure(caller: AnyCaller, user: User | null, outcome: ActivityOutcome, metadata = {}): void {
     this.#deps.activity.record(
@@ -256,11 +263,7 @@ export class AuthService {
    * verified, FORBIDDEN `account:verified`, what `check` throws
    */
   async finish(caller: AnyCaller, user: User, check: (tx: Tx) => Promise<Opening>): Promise<SignIn> {
-    const { config, changes, prisma, sessions } = this.#deps;
-    if (config.requireVerifiedEmail && !user.isVerified) {
-      this.#recordFailure(caller, user, { statusCode: 403, errorCode: 'FORBIDDEN' });
-      throw forbidden('account:verified', 'Confirm your e-mail address before you sign in.');
-    }
+    const { changes, prisma, sessions } = this.#deps;
     const { id, passwordHash } = user;
     const orgId = await homeOf(prisma, user);
     const signedIn: AnyCaller = { ...asStranger(caller), signedInAs: { userId: user.id, username: user.username } };
@@ -268,6 +271,7 @@ export class AuthService {
       // locks the account: a concurrent reset waits, and then ends the new session too
       tx.demand('users', { id, isActive: true, passwordHash }, 'no key update', wrongCredentials);
       const { origin, ...said } = await check(tx);
+      this.#demandVerified(caller, user);
       tx.write(statement`update users set last_login = now() where id = ${id}`);
       const pair = await sessions.open(tx, { userId: id, orgId }, origin);
       tx.audit({ action: 'login', resourceType: 'user', resourceId: user.id, orgId, ...said });

@@ -3,7 +3,13 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import { Lockout, lockedOut } from '../auth/lockout.ts';
-import { credentialIdOf, type KnownPasskey, type PasskeyCeremonies, userHandleOf } from './passkey-ceremonies.ts';
+import {
+  type CredentialJson,
+  credentialIdOf,
+  type KnownPasskey,
+  type PasskeyCeremonies,
+  userHandleOf,
+} from './passkey-ceremonies.ts';
 import { RECOVERY_CODE, useRecoveryCode } from './recovery-codes.ts';
 import { TOTP_CODE, type Totp } from './totp.ts';
 
@@ -14,7 +20,7 @@ export type FactorMethod = (typeof factorMethods)[number];
 /** What somebody sends to prove a factor: a code, or the answer of an authenticator to a challenge. */
 export interface GivenProof {
   code?: string | null | undefined;
-  credential?: Readonly<Record<string, unknown>> | null | undefined;
+  credential?: CredentialJson | null | undefined;
 }
 
 /** A factor that was proven. */
@@ -95,7 +101,7 @@ export class FactorProofs {
   }
 
   /** The passkey that an authenticator's answer names. */
-  async passkeyBy(db: QueryRunner, credential: Readonly<Record<string, unknown>>): Promise<StoredPasskey | null> {
+  async passkeyBy(db: QueryRunner, credential: CredentialJson): Promise<StoredPasskey | null> {
     const id = credentialIdOf(credential);
     if (id === null) return null;
     const [passkey] = await db.query<StoredPasskey>(statement`
@@ -109,7 +115,7 @@ export class FactorProofs {
   async provePasskey(
     tx: Tx,
     passkey: StoredPasskey,
-    credential: Readonly<Record<string, unknown>>,
+    credential: CredentialJson,
     nonce: string,
   ): Promise<ProvenFactor | null> {
     const { id, userId } = passkey;

@@ -8,7 +8,7 @@ import type { AuthDeps, AuthService, SignIn, SignInCheck } from '../auth/auth.se
 import { CHALLENGE_SECONDS, type Challenge, type Challenges } from './challenges.ts';
 import type { FactorProofs, GivenProof } from './factor-proofs.ts';
 import { deadChallenge, FactorRequired, wrongFactor } from './factor-refusals.ts';
-import type { PasskeyCeremonies } from './passkey-ceremonies.ts';
+import type { CredentialJson, PasskeyCeremonies } from './passkey-ceremonies.ts';
 
 interface SecondFactorDeps {
   challenges: Challenges;
@@ -81,7 +81,7 @@ export class FactorSignIn {
    */
   async withPasskey(
     caller: AnyCaller,
-    { challenge: token, credential }: { challenge: string; credential: Readonly<Record<string, unknown>> },
+    { challenge: token, credential }: { challenge: string; credential: CredentialJson },
   ): Promise<SignIn> {
     const { sql, auth, proofs, challenges } = this.#deps;
     await auth.demandTries(caller);

@@ -84,11 +84,13 @@ export class FactorService {
   /**
    * Adds the app that was begun, by one of its codes: the caller's password is not enough from then on.
    * @returns recovery codes, if they are the first ones
-   * @throws InputError for a wrong code, RATE_LIMIT_EXCEEDED
+   * @throws InputError for a wrong code, RATE_LIMIT_EXCEEDED, FORBIDDEN `fresh_factor`
    */
   async confirmTotp(caller: Caller, code: string): Promise<string[]> {
-    const { changes, totp, proofs } = this.#deps;
+    const { sql, changes, totp, proofs } = this.#deps;
     const principal = sessionOf(caller, 'user:update');
+    // there may be a factor since it was begun
+    await demandFreshFactor(sql, caller);
     await proofs.takeTry(principal.userId);
     const codes = await changes.run(caller, async (tx) => {
       await lockUser(tx, caller, principal);

@@ -33,7 +33,8 @@ const ALGORITHMS = [-8, -7, -257];
 const library = () => import('@simplewebauthn/server');
 const helpers = () => import('@simplewebauthn/server/helpers');
 
-type Given = Readonly<Record<string, unknown>>;
+/** What a browser has made of the answer of an authenticator, as it was sent. */
+export type CredentialJson = Readonly<Record<string, unknown>>;
 
 /**
  * What browsers and the service say to each other about passkeys (WebAuthn). Bound to the origin of the service and to
@@ -89,7 +90,7 @@ export class PasskeyCeremonies {
   }
 
   /** The passkey of an authenticator's answer; `null` for an answer that is wrong in any way. */
-  async created(credential: Given, nonce: string): Promise<ShownPasskey | null> {
+  async created(credential: CredentialJson, nonce: string): Promise<ShownPasskey | null> {
     if (!isAnswer(credential) || !(await isWithoutCertificates(credential))) return null;
     const { verifyRegistrationResponse } = await library();
     const { origin, host } = this.#site;
@@ -118,7 +119,7 @@ export class PasskeyCeremonies {
    * @returns the new count, and whether the authenticator knows that it was its user; `null` when it is wrong
    */
   async proven(
-    credential: Given,
+    credential: CredentialJson,
     nonce: string,
     { credentialId, publicKey, signCount }: KnownPasskey,
   ): Promise<{ signCount: number; isUserVerified: boolean } | null> {
@@ -138,19 +139,19 @@ export class PasskeyCeremonies {
 }
 
 /** The id of the passkey that an answer is of; `null` where it has none. */
-export const credentialIdOf = ({ id }: Given): string | null =>
+export const credentialIdOf = ({ id }: CredentialJson): string | null =>
   typeof id === 'string' && id.length <= MAX_CREDENTIAL_ID && !isUnstorable(id) ? id : null;
 
 /** The user that a discoverable passkey says it is of. */
-export function userHandleOf({ response }: Given): string | null {
+export function userHandleOf({ response }: CredentialJson): string | null {
   const handle = isRecord(response) ? response.userHandle : undefined;
   return typeof handle === 'string' ? Buffer.from(handle, 'base64url').toString() : null;
 }
 
-const isRecord = (value: unknown): value is Given => typeof value === 'object' && value !== null;
+const isRecord = (value: unknown): value is CredentialJson => typeof value === 'object' && value !== null;
 
 /** Whether it has the form of an answer, with no text that is endless. */
-function isAnswer({ response, ...rest }: Given): boolean {
+function isAnswer({ response, ...rest }: CredentialJson): boolean {
   if (!isRecord(response) || typeof rest.id !== 'string') return false;
   return [...Object.values(rest), ...Object.values(response)].every(
     (value) => typeof value !== 'string' || value.length <= MAX_TEXT,
@@ -161,7 +162,7 @@ function isAnswer({ response, ...rest }: Given): boolean {
  * Whether an authenticator does not say by certificates what it is. Nobody asked for that, and the library would ask
  * the addresses in them whether they still hold.
  */
-async function isWithoutCertificates({ response }: Given): Promise<boolean> {
+async function isWithoutCertificates({ response }: CredentialJson): Promise<boolean> {
   if (!isRecord(response) || typeof response.attestationObject !== 'string') return false;
   const { decodeAttestationObject, isoBase64URL } = await helpers();
   try {
@@ -173,7 +174,7 @@ async function isWithoutCertificates({ response }: Given): Promise<boolean> {
   }
 }
 
-function transportsOf({ response }: Given): string[] {
+function transportsOf({ response }: CredentialJson): string[] {
   const given: unknown = isRecord(response) ? response.transports : undefined;
   if (!Array.isArray(given)) return [];
   return given

@@ -8,6 +8,7 @@ import { CHALLENGE_SECONDS } from './challenges.ts';
 import { addFactor, demandMayAdd, type FactorDeps, factorRemoved, lockUser } from './factor.service.ts';
 import type { PasskeyBeginning } from './factor-sign-in.ts';
 import { demandFreshFactor } from './fresh-factor.ts';
+import type { CredentialJson } from './passkey-ceremonies.ts';
 
 /** A passkey as its user sees it. */
 export interface PasskeyView {
@@ -51,14 +52,16 @@ export class PasskeyService {
   /**
    * Adds a passkey that a browser has made for a challenge.
    * @returns it, and recovery codes, if they are the first ones
-   * @throws InputError, RESOURCE_CONFLICT `limit_reached`
+   * @throws InputError, RESOURCE_CONFLICT `limit_reached`, FORBIDDEN `fresh_factor`
    */
   async add(
     caller: Caller,
-    input: { challenge: string; credential: Readonly<Record<string, unknown>>; name: string },
+    input: { challenge: string; credential: CredentialJson; name: string },
   ): Promise<{ passkey: PasskeyView; recoveryCodes: string[] }> {
-    const { changes, challenges, ceremonies } = this.#deps;
+    const { sql, changes, challenges, ceremonies } = this.#deps;
     const principal = sessionOf(caller, 'user:update');
+    // there may be a factor since it was begun
+    await demandFreshFactor(sql, caller);
     const { userId, sessionId } = principal;
     const challenge = challenges.read('new passkey', input.challenge);
     if (challenge?.userId !== userId || challenge.bond !== sessionId)

@@ -9,6 +9,9 @@ const SECRET_BYTES = 20;
 /** A clock may be off by half a minute. */
 const WINDOW = 1;
 
+/** For this long an app that was begun can be confirmed. */
+const BEGUN_MINUTES = 15;
+
 export const TOTP_CODE = /^\d{6}$/;
 
 /** What an app is given, shown once. */
@@ -54,6 +57,7 @@ export class Totp {
       update totp_factors set last_step = ${step}, last_used_at = now(), confirmed_at = coalesce(confirmed_at, now())
       where user_id = ${userId} and coalesce(last_step < ${step}, true)
         and (confirmed_at is null) = ${stage === 'new'}::boolean
+        and (confirmed_at is not null or created_at > now() - make_interval(mins => ${BEGUN_MINUTES}))
       returning user_id`);
     return used.length > 0;
   }

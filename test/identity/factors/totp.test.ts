@@ -287,6 +287,25 @@ describe('a stolen session', () => {
     expect(answer.json()).toMatchObject({ details: { reason: 'fresh_factor' } });
   });
 
+  test('confirms no app that it has begun before there was a factor, and none that was begun long ago', async () => {
+    const begun = async (person: Person) =>
+      (await person.call<{ secret: string }>('POST', '/v1/auth/factors/totp', {})).body.secret;
+    const ann = await register(app, { name: 'ann' });
+    const secret = await begun(ann);
+    const { authenticator } = await withPasskey(app, ann);
+    expect(authenticator.credentialId).not.toBe('');
+    await letFactorsAge(app, ann);
+    const url = '/v1/auth/factors/totp/confirm';
+    expect((await ann.call('POST', url, { code: codeOf(secret) })).body).toMatchObject({
+      details: { reason: 'fresh_factor' },
+    });
+    const bob = await register(app, { name: 'bob' });
+    const late = await begun(bob);
+    const age = `update totp_factors set created_at = created_at - interval '16 minutes' where user_id = $1`;
+    await app.database.pool.query(age, [bob.userId]);
+    expect((await bob.call('POST', url, { code: codeOf(late) })).status).toBe(422);
+  });
+
   test('replaces no app that is there', async () => {
     const { ann } = await annWithTotp();
     expect((await ann.call('POST', '/v1/auth/factors/totp', {})).body).toMatchObject({
