@@ -8,7 +8,8 @@ export async function seedGrants(db: pg.ClientBase, ids: Readonly<Record<string,
   const { rows } = await db.query<{ id: string }>('select id from applications where org_id = $1', [ids.org_id]);
   if (!rows[0]) throw new Error('The seed made no application.');
   await db.query(
-    `with granted as (insert into oauth_grants (id, org_id, application_id, user_id, scopes, workspace_ids, last_used_at)
+    `with granted as (insert into oauth_grants
+      (id, org_id, application_id, user_id, scopes, workspace_ids, last_used_at)
       values ('agr_01M89000000000000000000001', $1, $2, $3, '{openid,read}', array[$4], now()) returning id)
     insert into oauth_records (kind, id_hash, grant_id, payload, expires_at)
       select 'AuthorizationCode', repeat('9b', 32), id, '\\x00', now() + interval '1 minute' from granted`,

@@ -41,7 +41,8 @@ export const serverSettings = {
   supportContact: setting(
     'SUPPORT_CONTACT',
     contact,
-    'Who helps callers of the API: a mail address or the address of a page. `info.contact` of the OpenAPI document has it.',
+    'Who helps callers of the API: a mail address or the address of a page. It is `info.contact` of the OpenAPI ' +
+      'document.',
     { defaultText: "the service's documentation" },
   ),
   trustedProxies: setting(
