@@ -150,7 +150,8 @@ function shownIn(node: unknown, place = '#'): Shown[] {
 }
 
 /** What only a running service gives out. All else is a value that a reader can send as it is. */
-const GIVEN_OUT = /(?:_ids?|\b(?:file|challenge|id|token|refresh_token|code|saml_response|relay_state|model_name|credentials_ref))$/;
+const GIVEN_OUT =
+  /(?:_ids?|\b(?:file|challenge|id|token|refresh_token|code|saml_response|relay_state|model_name|credentials_ref))$/;
 const placeholdersIn = (value: unknown, key = ''): string[] =>
   typeof value === 'string'
     ? [...value.matchAll(/\{[a-z_]+\}/g)].map(() => key)

@@ -7,6 +7,9 @@ export const challengeBounds = { minLength: 1, maxLength: 1024, sensitive: true 
 /** Six digits, or a recovery code with what people put between its groups. */
 export const codeBounds = { minLength: 6, maxLength: 40, sensitive: true } as const;
 
+/** The answer of an authenticator is short. */
+export const credentialBounds = { maxBytes: 32_768 } as const;
+
 /** Proves who adds a first factor. */
 export const currentPassword = (t: InputFields) =>
   t.string({
@@ -39,6 +42,7 @@ const CompleteSignInInput = builder.inputType('CompleteSignInInput', {
     code: t.string({ constraints: codeBounds, description: 'A code of the app, or a recovery code.' }),
     credential: t.field({
       type: 'JSONObject',
+      constraints: credentialBounds,
       description: 'The answer of a passkey to the `passkey_options` of the refused sign-in, as JSON.',
     }),
   }),
@@ -55,6 +59,7 @@ const PasskeySignInInput = builder.inputType('PasskeySignInInput', {
     credential: t.field({
       type: 'JSONObject',
       required: true,
+      constraints: credentialBounds,
       description: 'The answer of the passkey to the `options`, as JSON.',
     }),
   }),

@@ -1,7 +1,13 @@
 import { builder } from '../../graphql/builder.ts';
 import { wordEnum } from '../../graphql/word-enum.ts';
 import type { FactorsView } from './factor.service.ts';
-import { challengeBounds, codeBounds, currentPassword, PasskeyChallenge } from './factor-sign-in.graph.ts';
+import {
+  challengeBounds,
+  codeBounds,
+  credentialBounds,
+  currentPassword,
+  PasskeyChallenge,
+} from './factor-sign-in.graph.ts';
 import { Passkey } from './passkey.graph.ts';
 import type { TotpEnrolment } from './totp.ts';
 
@@ -120,7 +126,11 @@ const ProveFactorInput = builder.inputType('ProveFactorInput', {
       constraints: challengeBounds,
       description: 'The `challenge` of `beginFactorProof`, with `credential`.',
     }),
-    credential: t.field({ type: 'JSONObject', description: 'The answer of a passkey to its `options`, as JSON.' }),
+    credential: t.field({
+      type: 'JSONObject',
+      constraints: credentialBounds,
+      description: 'The answer of a passkey to its `options`, as JSON.',
+    }),
   }),
 });
 

@@ -114,7 +114,7 @@ export class FactorService {
       );
       if (confirmed.length === 0) throw notFound('user_credential', 'totp');
       factorEnds.removeTotp(tx, userId);
-      await factorRemoved(tx, principal, 'totp_removed');
+      factorRemoved(tx, principal, 'totp_removed');
     });
   }
 
@@ -215,10 +215,10 @@ export async function addFactor(tx: Tx, principal: UserPrincipal, change: Factor
 }
 
 /** A factor was removed; recovery codes end with the last one. */
-export async function factorRemoved(tx: Tx, principal: UserPrincipal, change: FactorChange): Promise<void> {
+export function factorRemoved(tx: Tx, principal: UserPrincipal, change: FactorChange, removedId?: string): void {
   const { userId } = principal;
   tx.write(statement`delete from recovery_codes where user_id = ${userId}
     and not exists (select from passkeys where user_id = ${userId})
     and not exists (select from totp_factors where user_id = ${userId} and confirmed_at is not null)`);
-  changeFactors(tx, principal, change);
+  changeFactors(tx, principal, change, removedId);
 }

@@ -2,7 +2,7 @@ import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import { deletePayload } from '../../graphql/payloads.ts';
 import { idArg } from '../../graphql/place-args.ts';
-import { challengeBounds, currentPassword, PasskeyChallenge } from './factor-sign-in.graph.ts';
+import { challengeBounds, credentialBounds, currentPassword, PasskeyChallenge } from './factor-sign-in.graph.ts';
 import type { PasskeyView } from './passkey.service.ts';
 
 export const Passkey = builder.objectRef<PasskeyView>('Passkey').implement({
@@ -46,6 +46,7 @@ const AddPasskeyInput = builder.inputType('AddPasskeyInput', {
     credential: t.field({
       type: 'JSONObject',
       required: true,
+      constraints: credentialBounds,
       description: 'What the authenticator has answered to the `options`, as JSON.',
     }),
     name: t.string({ required: true, constraints: bounds.name, description: 'What the caller calls it.' }),
@@ -86,7 +87,7 @@ builder.mutationFields((t) => ({
     type: Passkey,
     description: 'Gives a passkey another name.',
     authorize: { session: 'user:update' },
-    activity,
+    activity: { action: 'update', resourceType: 'passkey' },
     args: {
       ...idArg('The passkey.'),
       input: t.arg({ type: RenamePasskeyInput, required: true, description: 'The name.' }),
@@ -97,7 +98,7 @@ builder.mutationFields((t) => ({
     type: RemovePasskeyPayload,
     description: 'Removes a passkey. A factor must have been proven within the last 10 minutes.',
     authorize: { session: 'user:update' },
-    activity,
+    activity: { action: 'delete', resourceType: 'passkey' },
     args: idArg('The passkey.'),
     resolve: (_root, { id }, { caller, services }) => services.passkeys.remove(caller, id),
   }),

@@ -102,8 +102,8 @@ export class PasskeyService {
       const renamed = tx.change('passkeys', { id, userId }, { name }, () => notFound('passkey', id));
       tx.audit({
         action: 'update',
-        resourceType: 'user',
-        resourceId: userId,
+        resourceType: 'passkey',
+        resourceId: id,
         orgId,
         metadata: { factor: 'passkey_renamed' },
       });
@@ -119,7 +119,7 @@ export class PasskeyService {
     await changes.run(caller, async (tx) => {
       await lockUser(tx, caller, principal);
       tx.remove('passkeys', { id, userId: principal.userId }, () => notFound('passkey', id));
-      await factorRemoved(tx, principal, 'passkey_removed');
+      factorRemoved(tx, principal, 'passkey_removed', id);
     });
     return { id };
   }
