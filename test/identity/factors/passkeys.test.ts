@@ -144,7 +144,7 @@ describe('nobody gets in', () => {
     const { challenge, options } = await begin();
     const credential = authenticator.get(options);
     const statuses = await Promise.all([1, 2, 3].map(async () => (await finish(challenge, credential)).status));
-    expect(statuses.sort()).toEqual([200, 401, 401]);
+    expect(statuses.sort((a, b) => a - b)).toEqual([200, 401, 401]);
     expect((await finish(challenge, credential)).status).toBe(401);
     // a challenge for one thing is none for another
     const asked = await passwordOf(ann);
