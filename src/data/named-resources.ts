@@ -28,7 +28,7 @@ const others: Readonly<Partial<Record<ResourceWord, string | null>>> = {
   session: null,
   passkey: null,
   user_credential: null,
-  application_grant: null,
+  application_grant: rowOf('oauth_grants'),
   identity_link: null,
   identity_provider_test: null,
   root_key: null,

@@ -12,6 +12,7 @@ const places = {
   environmentId: { kind: 'environment', name: 'environment' },
   appId: { kind: 'app', name: 'app' },
   userId: { kind: 'user', name: 'user' },
+  applicationId: { kind: 'application', name: 'application' },
   identityProviderId: { kind: 'identity_provider', name: 'identityProvider' },
   toolInstanceId: { kind: 'tool_instance', name: 'toolInstance' },
   logicalModelId: { kind: 'model', name: 'model' },

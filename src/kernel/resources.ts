@@ -350,9 +350,14 @@ export const resources = {
     },
     events: editable,
   },
+  // users take back their own at /account
+  application_grant: {
+    prefix: 'gnt',
+    in: 'organization',
+    may: { read: sensitive('admin'), revoke: sensitive('admin') },
+  },
 
   // internal to the service
-  application_grant: { prefix: 'gnt', in: 'organization' },
   session: { prefix: 'ses', in: 'nowhere' },
   passkey: { prefix: 'pky', in: 'nowhere' },
   user_credential: { prefix: 'ucr', in: 'nowhere' },

@@ -60,6 +60,7 @@ import '../tenancy/users/user.graph.ts';
 import '../tenancy/workspaces/deleted-workspace.graph.ts';
 import '../tenancy/workspaces/workspace.graph.ts';
 import '../tenancy/workspaces/workspace-member.graph.ts';
+import '../identity/applications/application-grant.graph.ts';
 import '../identity/applications/application.graph.ts';
 // adds to all types above
 import '../insight/activity/resource-activity.graph.ts';

@@ -24,6 +24,8 @@ const expected: Partial<Record<Permission, string>> = {
   'application:create': '- - - all all',
   'application:update': '- - - all all',
   'application:delete': '- - - all all',
+  'application_grant:read': '- - - all all',
+  'application_grant:revoke': '- - - all all',
   'identity_provider:read': '- - - all all',
   'identity_provider:create': '- - - all all',
   'identity_provider:update': '- - - all all',

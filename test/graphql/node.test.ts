@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { kindOfId } from '../../src/kernel/ids.ts';
 import { schema } from '../../src/wiring/schema.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { makeGrant } from '../support/application-grant.ts';
 import { operations } from '../support/operations.ts';
 import { colleague, PASSWORD, type Person, register, registerProven } from '../support/person.ts';
 import { expectOk, requestOf } from '../support/requests.ts';
@@ -47,7 +48,8 @@ async function oneOfEach(owner: Person): Promise<Record<string, string>> {
     const body = await expectOk(app, requestOf(maker, source, { token: owner.accessToken }));
     made[name] = findKey(body, [`${kindOfType(name)}_id`])!;
   }
-  return made;
+  const grant = { orgId: owner.orgId, applicationId: made.Application!, userId: owner.userId };
+  return { ...made, ApplicationGrant: await makeGrant(app, grant) };
 }
 
 /** `ToolInstance` -> `tool_instance` */
@@ -183,6 +185,7 @@ test('asks for the permission of the by-id query: what a viewer may not read is 
   const hidden = [
     'ApiToken',
     'Application',
+    'ApplicationGrant',
     'IdentityProvider',
     'Invitation',
     'Notification',

@@ -81,6 +81,8 @@ const matrix: Partial<Record<Permission, string>> = {
   'application:create': '- - - x x',
   'application:update': '- - - x x',
   'application:delete': '- - - x x',
+  'application_grant:read': '- - - x x',
+  'application_grant:revoke': '- - - x x',
   'identity_provider:read': '- - - x x',
   'identity_provider:create': '- - - x x',
   'identity_provider:update': '- - - x x',

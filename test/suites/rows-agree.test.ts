@@ -438,6 +438,15 @@ const special: Record<string, HeldReads> = {
     place: () => ({ orgId: org() }),
     rows: () => rows.accounts({ orgId: org() }),
   },
+  'applicationGrants.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () =>
+      app.database.prisma.oauthGrant.findMany({
+        omit: { revokedAt: true, revokedReason: true },
+        where: { orgId: org(), revokedAt: null },
+        orderBy: { id: 'asc' },
+      }),
+  },
   'applications.reads': {
     place: () => ({ orgId: org() }),
     rows: () =>

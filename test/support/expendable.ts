@@ -6,6 +6,7 @@ import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts'
 import { makeMarkedInstance } from './tool-instance.ts';
 import {
   findKey,
+  grantIn,
   makeNotification,
   makeOne,
   makePasskey,
@@ -49,6 +50,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
     await makeOne(app, world, operationAt('POST', `${workspace}/environments/{environment_id}/deploy`));
     return world.ids.app_id!;
   },
+  application_grant_id: grantIn,
   relation_id: makeRelation,
   notification_id: (app, world, _path, role) => makeNotification(app, world, role),
   passkey_id: (app, world, _path, role) => makePasskey(app, world, role),

@@ -4,6 +4,7 @@ import type { CompiledOperation } from '../../rest/operation.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { type Role, roles } from '../../src/kernel/roles.ts';
 import type { TestApp } from './app.ts';
+import { makeGrant } from './application-grant.ts';
 import { operationAt, operations, pathVariables, routeOf } from './operations.ts';
 import { type Account, createUser, PASSWORD, prove, register } from './person.ts';
 import { expectOk, injectable, partsOf } from './requests.ts';
@@ -116,6 +117,8 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     // no route makes a version of a recipe alone
     await makeId(app, world, 'organization_recipe_id');
     ids.organization_recipe_version_id = await versionOf(app, ids.organization_recipe_id!);
+    await makeId(app, world, 'application_id');
+    ids.application_grant_id = await grantIn(app, world);
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));
@@ -329,6 +332,10 @@ async function versionOf(app: TestApp, organizationRecipeId: string): Promise<st
   const { id } = await app.database.prisma.organizationRecipeVersion.findFirstOrThrow({ where, orderBy });
   return id;
 }
+
+/** What the owner has granted to the application of the world. */
+export const grantIn = (app: TestApp, { ids, accounts }: World): Promise<string> =>
+  makeGrant(app, { orgId: ids.org_id!, applicationId: ids.application_id!, userId: accounts.owner.userId });
 
 /** A test sign-in that waits for its provider. */
 async function startedTest(app: TestApp, { ids, accounts }: World): Promise<string> {

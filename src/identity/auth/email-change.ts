@@ -41,8 +41,8 @@ export class EmailChange {
   /**
    * All checks before a mail is sent to the new address. The caller proves who they are, also when they change an
    * account that they manage.
-   * @throws as `CurrentPassword.demand` and `demandFreshFactor`, RESOURCE_ALREADY_EXISTS when another account has the address,
-   * RATE_LIMIT_EXCEEDED
+   * @throws as `CurrentPassword.demand` and `demandFreshFactor`, RATE_LIMIT_EXCEEDED, RESOURCE_ALREADY_EXISTS when
+   * another account has the address
    */
   async prepare(
     caller: Caller,

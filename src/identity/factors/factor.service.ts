@@ -118,7 +118,10 @@ export class FactorService {
     });
   }
 
-  /** New recovery codes in place of the earlier ones. @throws FORBIDDEN `fresh_factor`, RESOURCE_CONFLICT `no_factor` */
+  /**
+   * New recovery codes in place of the earlier ones.
+   * @throws FORBIDDEN `fresh_factor`, RESOURCE_CONFLICT `no_factor`
+   */
   async renewRecoveryCodes(caller: Caller): Promise<string[]> {
     const { sql, changes, proofs } = this.#deps;
     const principal = sessionOf(caller, 'user:update');

@@ -1,8 +1,13 @@
 import type { Authentication } from '../../access/authentication.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import type { PageArgs } from '../../data/page.ts';
+import { columnsOf } from '../../data/paging.ts';
+import { Reads } from '../../data/reads.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
+import { type OauthGrant, Prisma } from '../../generated/prisma/client.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
+import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
@@ -33,13 +38,22 @@ export interface ConnectedApplication {
   lastUsedAt: Date | null;
 }
 
+/** What a user has granted to an application, as administrators see it. */
+export type ApplicationGrant = Omit<OauthGrant, 'revokedAt' | 'revokedReason'>;
+
+/** Arguments of the list of an organization's grants. */
+export interface GrantArgs extends PageArgs {
+  applicationId?: string | null;
+  userId?: string | null;
+}
+
 interface KnownGrant {
   id: string;
   orgId: string;
   applicationId: string;
 }
 
-type Reason = 'user' | 'application' | 'replaced';
+type Reason = 'user' | 'administrator' | 'application' | 'replaced';
 
 /**
  * How many grants of a user to an application live at once, those of `offline_access` by themselves: as many machines,
@@ -49,6 +63,7 @@ const MOST_LIVING = 20;
 
 const IS_LIVING = `g.revoked_at is null and (g.session_id is null or exists (
     select from sessions s where s.id = g.session_id and s.revoked_at is null and s.expires_at > now()))`;
+const IS_T_LIVING = IS_LIVING.replaceAll('g.', 't.');
 const OF_USER = `select g.id, g.org_id as "orgId", g.application_id as "applicationId", a.name,
     o.name as organization, g.scopes, g.workspace_ids as "workspaceIds",
     g.session_id is not null as "endsWithSession", g.created_at as "createdAt", g.last_used_at as "lastUsedAt"
@@ -57,6 +72,20 @@ const OF_USER = `select g.id, g.org_id as "orgId", g.application_id as "applicat
   where g.user_id = $1 and ${IS_LIVING} order by g.id desc limit ${MOST_SHOWN + 1}`;
 const ONE_OF_USER = `select g.org_id as "orgId", g.application_id as "applicationId" from oauth_grants g
   where g.id = $1 and g.user_id = $2 and ${IS_LIVING}`;
+const ONE_IN_ORGANIZATION = `select g.application_id as "applicationId" from oauth_grants g
+  where g.id = $1 and g.org_id = $2 and ${IS_LIVING}`;
+const HIDDEN: readonly string[] = ['revokedAt', 'revokedReason'];
+const grants = {
+  kind: 'application_grant',
+  from: 'oauth_grants',
+  columns: columnsOf(Object.values(Prisma.OauthGrantScalarFieldEnum).filter((name) => !HIDDEN.includes(name))),
+  below: ['orgId'],
+  always: [IS_T_LIVING],
+  filters: ({ applicationId, userId }: GrantArgs) => ({
+    't.application_id = ?': applicationId,
+    't.user_id = ?': userId,
+  }),
+} as const;
 const SUPERFLUOUS = `select g.id from oauth_grants g
   where g.user_id = $1 and g.application_id = $2 and (g.session_id is null) = $3 and ${IS_LIVING}
   order by coalesce(g.last_used_at, g.created_at) desc, g.id desc offset ${MOST_LIVING - 1}`;
@@ -67,10 +96,12 @@ export class ApplicationGrants {
     `delete from oauth_grants where revoked_at < now() - interval '90 days'`,
     `delete from oauth_records where expires_at < now()`,
   ];
-  readonly #deps: Pick<ServiceDeps, 'sql' | 'changes'> & { authentication: Authentication };
+  readonly reads: Reads<ApplicationGrant, OrganizationPlace, GrantArgs>;
+  readonly #deps: ServiceDeps & { authentication: Authentication };
 
-  constructor(deps: Pick<ServiceDeps, 'sql' | 'changes'> & { authentication: Authentication }) {
+  constructor(deps: ServiceDeps & { authentication: Authentication }) {
     this.#deps = deps;
+    this.reads = new Reads<ApplicationGrant, OrganizationPlace, GrantArgs>(deps, grants);
   }
 
   /** The grants of the user to the application that were unused for longest end, if there are many. @returns its id */
@@ -101,6 +132,18 @@ export class ApplicationGrants {
     ]);
     if (!known) throw notFound('application_grant', id);
     await this.#revoke(caller, { id, ...known }, 'user');
+  }
+
+  /** Takes back what a user of the organization has granted. @throws RESOURCE_NOT_FOUND */
+  async revokeIn(
+    caller: Caller,
+    { orgId }: Checked<OrganizationPlace>,
+    id: string,
+  ): Promise<Deleted<OrganizationPlace & { applicationId: string }>> {
+    const [known] = await this.#deps.sql.read<{ applicationId: string }>(ONE_IN_ORGANIZATION, [id, orgId]);
+    if (!known) throw notFound('application_grant', id);
+    await this.#revoke(caller, { id, orgId, ...known }, 'administrator');
+    return { id, orgId, ...known };
   }
 
   /** Its tokens were used in a way that no honest application uses them, or the application gave it back. */

@@ -45,6 +45,8 @@ export interface FactorPageFacts {
 
 const day = (date: Date): string => date.toISOString().slice(0, 16).replace('T', ' ');
 
+const used = (date: Date | null): string => (date ? `last used ${day(date)} UTC` : 'never used');
+
 /** The second factors of an account: each can be added, proven and removed. */
 export function factorsPage(facts: FactorPageFacts): string {
   const { factors, passkeys, problem } = facts;
@@ -130,7 +132,10 @@ const proof = (facts: FactorPageFacts, hasPasskey: boolean): Html =>
         <input id="proof" name="code" type="text" ${CODE} />
         <button type="submit">Prove</button>`,
       )}
-      ${hasPasskey && html`<button type="button" class="other" id="prove-passkey" hidden>Prove with a passkey</button>`}`;
+      ${
+        hasPasskey &&
+        html`<button type="button" class="other" id="prove-passkey" hidden>Prove with a passkey</button>`
+      }`;
 
 function ofTotp(facts: FactorPageFacts): Html {
   const { totp } = facts.factors;
@@ -142,14 +147,13 @@ function ofTotp(facts: FactorPageFacts): Html {
         ${passwordField('enrol-password')}
         <button type="submit">Add an app</button>`,
     );
-  const used = totp.lastUsedAt ? `last used ${day(totp.lastUsedAt)} UTC` : 'never used';
-  return html`<p>Added ${day(totp.createdAt)} UTC, <span class="hint">${used}</span></p>
+  return html`<p>Added ${day(totp.createdAt)} UTC, <span class="hint">${used(totp.lastUsedAt)}</span></p>
       ${form(facts, 'remove_totp', html`<button type="submit">Remove the app</button>`, true)}`;
 }
 
 function ofPasskeys(facts: FactorPageFacts, hasFactor: boolean): Html {
   const one = ({ id, name, createdAt, lastUsedAt, isSynced }: PasskeyView): Html => html`<li><strong>${name}</strong>
-      <span class="hint">since ${day(createdAt)} UTC, ${lastUsedAt ? `last used ${day(lastUsedAt)} UTC` : 'never used'}${
+      <span class="hint">since ${day(createdAt)} UTC, ${used(lastUsedAt)}${
         isSynced && ', on several devices'
       }</span>
       ${form(

@@ -33,8 +33,8 @@ export interface RewrapResult {
 
 /**
  * Wraps the data keys of all secrets, including deleted ones, and of all credentials, those of users too, with the
- * newest root key while services read and write. Each batch commits separately: after a crash the next run continues with the rest. Values
- * stay unchanged.
+ * newest root key while services read and write. Each batch commits separately: after a crash the next run continues
+ * with the rest. Values stay unchanged.
  */
 export async function rewrap(
   prisma: PrismaClient,
@@ -102,7 +102,8 @@ async function rewrapBatch(
 ): Promise<RewrappedBatch> {
   const secrets = await db.$queryRaw<WrappedKey[]>`
     select id, ${Prisma.raw(TABLES[table])} as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey"
-    from ${Prisma.raw(table)} where root_key_id <> ${root.id} and id > ${after} order by id limit ${BATCH} for no key update skip locked`;
+    from ${Prisma.raw(table)} where root_key_id <> ${root.id} and id > ${after}
+    order by id limit ${BATCH} for no key update skip locked`;
   const faults: VaultFault[] = [];
   const ids: string[] = [];
   const keys: string[] = [];

@@ -92,6 +92,7 @@ describe('scopes and permissions', () => {
     artifact: ['read create update delete promote', ''],
     secret: ['read create update rotate delete', 'reveal destroy'],
     application: ['', 'read create update delete'],
+    application_grant: ['', 'read revoke'],
     identity_provider: ['', 'read create update delete'],
     api_token: ['', 'read create revoke manage'],
     app_token: ['', 'read create revoke'],

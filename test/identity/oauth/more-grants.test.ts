@@ -234,3 +234,46 @@ test('the page of the account disconnects an application', async () => {
   expect((await submit(app, browser, `${app.url}/account`, form)).status).toBe(303);
   expect((await home(tokens.access_token)).status).toBe(401);
 });
+
+test('administrators list what was granted in their organization, and take it back', async () => {
+  const [made, other] = [await newApplication(ann), await newApplication(ann)];
+  const tokens = await tokensOf(app, browser, await peerOf(app, made), { scope: 'workspace:read' });
+  await tokensOf(app, browser, await peerOf(app, other), { scope: 'workspace:read' });
+  const url = `/v1/orgs/${ann.orgId}/application-grants`;
+  const listed = async (query = `application_id=${made.id}`) =>
+    (await ann.call<{ application_grants: { application_grant_id: string }[] }>('GET', `${url}?${query}`)).body;
+  const list = await listed();
+  expect(list).toMatchObject({
+    total: 1,
+    application_grants: [
+      {
+        application_grant_id: expect.stringMatching(/^gnt_/),
+        org_id: ann.orgId,
+        application_id: made.id,
+        user_id: ann.userId,
+        scopes: ['workspace:read'],
+        workspace_ids: [],
+        ends_with_session: true,
+        last_used_at: null,
+      },
+    ],
+  });
+  const id = list.application_grants[0]!.application_grant_id;
+  const foreign = await register(app, { name: 'foreign' });
+  expect((await foreign.call('GET', url)).status).toBe(403);
+  expect((await foreign.call('DELETE', `/v1/orgs/${foreign.orgId}/application-grants/${id}`)).status).toBe(404);
+  expect((await callWith(app, tokens.access_token, 'GET', url)).status).toBe(403);
+  expect((await home(tokens.access_token)).status).toBe(200);
+
+  expect((await ann.call('DELETE', `${url}/${id}`)).status).toBe(204);
+  expect((await home(tokens.access_token)).status).toBe(401);
+  expect(await listed()).toMatchObject({ total: 0, application_grants: [] });
+  expect((await listed(`user_id=${ann.userId}&application_id=${other.id}`)).application_grants).toHaveLength(1);
+  expect((await ann.call('GET', `${url}/${id}`)).status).toBe(404);
+  expect((await ann.call('DELETE', `${url}/${id}`)).status).toBe(404);
+  const { rows } = await app.database.pool.query('select action, metadata from activity where resource_id = $1', [id]);
+  expect(rows).toContainEqual({
+    action: 'revoke',
+    metadata: expect.objectContaining({ application_id: made.id, reason: 'administrator' }),
+  });
+});

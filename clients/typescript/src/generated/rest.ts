@@ -844,6 +844,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/application-grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The application grants of an organization, newest first
+         * @description The application grants of an organization, newest first.
+         */
+        get: operations["ListApplicationGrants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/application-grants/{application_grant_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * An application grant by its identifier
+         * @description An application grant by its identifier.
+         */
+        get: operations["GetApplicationGrant"];
+        put?: never;
+        post?: never;
+        /**
+         * Takes back what a user has granted to an application
+         * @description Takes back what a user has granted to an application. Its tokens end within a second.
+         */
+        delete: operations["RevokeApplicationGrant"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/orgs/{org_id}/workspaces": {
         parameters: {
             query?: never;
@@ -4796,6 +4840,33 @@ export interface components {
             description?: string | null;
             /** @description Whether members may go without being asked what it may do, for little. Default `false`. */
             is_first_party?: boolean;
+        };
+        /** @description What a user has granted to an application, and not taken back. */
+        ApplicationGrant: {
+            /** @description Identifier, `gnt_…`. */
+            application_grant_id: string;
+            /** @description The organization. */
+            org_id: string;
+            /** @description The application that acts for the user. */
+            application_id: string;
+            /** @description Who granted it. */
+            user_id: string;
+            /** @description Names of permissions, and `read`, `write` or `admin`. Empty if the application only learns who the user is. */
+            scopes: string[];
+            /** @description The workspaces that it is restricted to. Empty: all workspaces of the user. */
+            workspace_ids: string[];
+            /** @description Whether it ends when the user signs out of the browser, and not only when it is taken back. */
+            ends_with_session: boolean;
+            /**
+             * Format: date-time
+             * @description When the user granted it.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When a token of it was last used.
+             */
+            last_used_at: string | null;
         };
         /** @description A part of an organization. Contains namespaces, apps and everything in them. */
         Workspace: {
@@ -12804,6 +12875,151 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ListApplicationGrants: {
+        parameters: {
+            query?: {
+                /** @description Only grants to this application. */
+                application_id?: string;
+                /** @description Only grants of this user. */
+                user_id?: string;
+                /** @description Maximum number of rows on the page. */
+                limit?: number;
+                /** @description Cursor of the row to continue after. */
+                cursor?: string;
+            };
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: int32
+                         * @description The number of rows that match the filters, on all pages.
+                         */
+                        total: number;
+                        /** @description Whether there are rows after this page. */
+                        has_more: boolean;
+                        /** @description Pass it as `after` to fetch the next page. `null` on the last page. */
+                        next_cursor: string | null;
+                        /** @description The rows of the page. */
+                        application_grants: components["schemas"]["ApplicationGrant"][];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    GetApplicationGrant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The application grant. */
+                application_grant_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApplicationGrant"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    RevokeApplicationGrant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The grant. */
+                application_grant_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success without a body. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
