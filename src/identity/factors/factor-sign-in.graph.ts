@@ -70,7 +70,7 @@ builder.mutationFields((t) => ({
     type: SignInResult,
     description:
       'Completes a sign-in whose password was right, and which was refused with the reason `factor_required`. A code ' +
-      'is accepted once. After ten wrong ones the second factor is locked for a while.',
+      'is accepted once. After ten wrong codes the second factor is locked for a while.',
     authorize: 'public',
     activity: { action: 'login', resourceType: 'user', byService: true },
     isCredential: true,

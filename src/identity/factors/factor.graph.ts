@@ -140,7 +140,7 @@ builder.mutationFields((t) => ({
   enrolTotp: t.field({
     type: TotpEnrolmentObject,
     description:
-      'Begins to add an app for one-time codes. Nothing changes for sign-ins before `confirmTotp`. Whoever has a ' +
+      'Begins to add an app for one-time codes. Nothing changes for sign-ins before `confirmTotp`. A user with a ' +
       'factor must have proven it within the last 10 minutes.',
     authorize: { session: 'user:update' },
     activity,
@@ -172,7 +172,7 @@ builder.mutationFields((t) => ({
   renewRecoveryCodes: t.field({
     type: RecoveryCodes,
     description:
-      'Makes ten new recovery codes; the earlier ones end. A factor must have been proven within the last 10 minutes.',
+      'Makes ten new recovery codes; earlier codes end. A factor must have been proven within the last 10 minutes.',
     authorize: { session: 'user:update' },
     activity,
     resolve: async (_root, _args, { caller, services }) => ({

@@ -67,7 +67,7 @@ const activity = { action: 'update', resourceType: 'user' } as const;
 builder.mutationFields((t) => ({
   beginPasskey: t.field({
     type: PasskeyChallenge,
-    description: 'Begins to add a passkey. Whoever has a second factor must have proven it within the last 10 minutes.',
+    description: 'Begins to add a passkey. A user with a second factor must have proven it within the last 10 minutes.',
     authorize: { session: 'user:update' },
     activity: false,
     isCredential: true,

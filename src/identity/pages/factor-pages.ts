@@ -133,8 +133,7 @@ const proof = (facts: FactorPageFacts, hasPasskey: boolean): Html =>
         <button type="submit">Prove</button>`,
       )}
       ${
-        hasPasskey &&
-        html`<button type="button" class="other" id="prove-passkey" hidden>Prove with a passkey</button>`
+        hasPasskey && html`<button type="button" class="other" id="prove-passkey" hidden>Prove with a passkey</button>`
       }`;
 
 function ofTotp(facts: FactorPageFacts): Html {
@@ -153,9 +152,7 @@ function ofTotp(facts: FactorPageFacts): Html {
 
 function ofPasskeys(facts: FactorPageFacts, hasFactor: boolean): Html {
   const one = ({ id, name, createdAt, lastUsedAt, isSynced }: PasskeyView): Html => html`<li><strong>${name}</strong>
-      <span class="hint">since ${day(createdAt)} UTC, ${used(lastUsedAt)}${
-        isSynced && ', on several devices'
-      }</span>
+      <span class="hint">since ${day(createdAt)} UTC, ${used(lastUsedAt)}${isSynced && ', on several devices'}</span>
       ${form(
         facts,
         `rename_passkey ${id}`,
@@ -187,4 +184,4 @@ function ofPasskeys(facts: FactorPageFacts, hasFactor: boolean): Html {
 const recovery = (facts: FactorPageFacts): Html =>
   html`<h2>Recovery codes</h2>
       <p>${facts.factors.recoveryCodesLeft} of them are left.</p>
-      ${form(facts, 'renew_codes', html`<button type="submit">Make new ones</button>`, true)}`;
+      ${form(facts, 'renew_codes', html`<button type="submit">Make new codes</button>`, true)}`;

@@ -40,7 +40,7 @@ const factorNews: Readonly<Record<string, string>> = {
   totp_removed: 'The app for one-time codes was removed from your account.',
   passkey_added: 'A passkey was added to your account.',
   passkey_removed: 'A passkey was removed from your account.',
-  recovery_codes: 'Your account has new recovery codes; the earlier ones have ended.',
+  recovery_codes: 'Your account has new recovery codes; earlier codes have ended.',
 };
 
 /** What is told of an occasion, and to whom. */

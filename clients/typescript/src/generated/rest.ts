@@ -311,7 +311,7 @@ export interface paths {
         put?: never;
         /**
          * Begins to add an app for one-time codes
-         * @description Begins to add an app for one-time codes. Nothing changes for sign-ins before `confirmTotp`. Whoever has a factor must have proven it within the last 10 minutes.
+         * @description Begins to add an app for one-time codes. Nothing changes for sign-ins before `confirmTotp`. A user with a factor must have proven it within the last 10 minutes.
          */
         post: operations["EnrolTotp"];
         /**
@@ -354,8 +354,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Makes ten new recovery codes; the earlier ones end
-         * @description Makes ten new recovery codes; the earlier ones end. A factor must have been proven within the last 10 minutes.
+         * Makes ten new recovery codes; earlier codes end
+         * @description Makes ten new recovery codes; earlier codes end. A factor must have been proven within the last 10 minutes.
          */
         post: operations["RenewRecoveryCodes"];
         delete?: never;
@@ -415,7 +415,7 @@ export interface paths {
         put?: never;
         /**
          * Begins to add a passkey
-         * @description Begins to add a passkey. Whoever has a second factor must have proven it within the last 10 minutes.
+         * @description Begins to add a passkey. A user with a second factor must have proven it within the last 10 minutes.
          */
         post: operations["BeginPasskey"];
         delete?: never;
