@@ -45,6 +45,11 @@ const EXCEPTIONS = [
     uses: ['oidc-provider'],
     why: 'answers OAuth; the function that it would call others with refuses',
   },
+  {
+    from: 'src/identity/factors/',
+    uses: ['@simplewebauthn/server'],
+    why: 'checks passkeys; it would ask the addresses in certificates, and is given none',
+  },
   { from: 'src/identity/sso/oidc/', uses: ['openid-client'], why: 'OpenID Connect, through the outbound client' },
   {
     from: 'src/platform/tracing/',
@@ -95,8 +100,10 @@ const HARMLESS_PACKAGES = new Set([
   'htmlparser2',
   'ipaddr.js',
   'lru-cache',
+  'otpauth', // computes codes
   'pino',
   'prom-client',
+  'qr', // draws
   'rate-limiter-flexible',
   're2js',
   'uuidv7',

@@ -33,6 +33,7 @@ import { cutOffSlowReaders, cutOffSlowSenders, endUnusedConnections, UPLOAD_TIME
 import { addConsistency, CONSISTENCY_HEADER } from './http/consistency.ts';
 import { addConsolePages } from './http/console-pages.ts';
 import { addDocPages } from './http/doc-pages.ts';
+import { addFactorPages } from './http/factor-pages.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
@@ -165,6 +166,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addAccountPages(server);
   const base = () => pathPrefixOf(services.authorizationServer.publicUrl);
   addSessionPages(server, { services: open, sessions, acceptForms: acceptFields, base });
+  addFactorPages(server, { services: open, sessions, acceptForms: acceptFields, base });
   addOAuthRoutes(server, { server: services.authorizationServer, sessions, acceptForms: acceptFields });
   addUnsubscribePage(server, open, acceptFields);
   addCallbackPage(server, config);

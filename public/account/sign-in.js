@@ -3,6 +3,8 @@
 // notification. With `?return_to=…` the browser goes on to that page of this service, signed in. URLs are relative, so
 // that the service may run below a path of its host.
 
+import { knowsPasskeys, usePasskey } from './passkeys.js';
+
 /** @typedef {{ access_token: string, user: { email: string } }} Session */
 
 const given = new URLSearchParams(location.search);
@@ -24,6 +26,20 @@ function show(text, kind) {
   status.textContent = text;
   status.dataset.kind = kind;
   if (text) status.focus();
+}
+
+/**
+ * @typedef {{ retry_after?: number, reason?: string, challenge?: string, methods?: string[],
+ *   passkey_options?: never }} Details
+ */
+
+/** The password was right, and is not enough. */
+class FactorRequired extends Error {
+  /** @param {Details} details */
+  constructor(details) {
+    super('Prove your second factor to go on.');
+    this.details = details;
+  }
 }
 
 /**
@@ -50,7 +66,8 @@ async function call(path, body, accessToken) {
   const result = await answer.json().catch(() => null); // a proxy's own error page
   if (answer.ok) return result;
   const { message, detail, details } =
-    /** @type {{ message?: string, detail?: { msg: string }[], details?: { retry_after?: number } }} */ (result ?? {});
+    /** @type {{ message?: string, detail?: { msg: string }[], details?: Details }} */ (result ?? {});
+  if (details?.reason === 'factor_required') throw new FactorRequired(details);
   if (answer.status === 429) throw new Error(`Too many tries. Try again in ${details?.retry_after ?? 60} seconds.`);
   if (answer.status === 401 && path === 'login') throw new Error('The password is wrong.');
   const invalid = detail?.map(({ msg }) => msg.replace('Value error, ', '')).join('. ');
@@ -140,6 +157,50 @@ function onSubmit(id, work) {
   });
 }
 
+/**
+ * On a click: runs `work`, one run at a time.
+ * @param {string} id
+ * @param {() => Promise<void>} work
+ */
+function onClick(id, work) {
+  const button = /** @type {HTMLButtonElement} */ (byId(id));
+  button.hidden = false;
+  button.onclick = async () => {
+    button.disabled = true;
+    show('', '');
+    try {
+      await work();
+    } catch (error) {
+      show(error instanceof Error ? error.message : String(error), 'problem');
+    } finally {
+      button.disabled = false;
+    }
+  };
+}
+
+/** Asks for the second factor of a sign-in. @param {Details} details */
+function askForFactor({ challenge, methods = [], passkey_options: options }) {
+  byId('password-form').hidden = true;
+  byId('factor-form').hidden = false;
+  byId('code').focus();
+  const finish = async (/** @type {object} */ proof) => {
+    const session = await call('login/complete', { challenge, ...proof });
+    byId('factor-form').hidden = true;
+    await greet(/** @type {Session} */ (session));
+  };
+  onSubmit('factor-form', (value) => finish({ code: value('code') }));
+  if (options && knowsPasskeys && methods.includes('passkey'))
+    onClick('factor-passkey', async () => finish({ credential: await usePasskey(options) }));
+}
+
+async function signInWithPasskey() {
+  const begun = /** @type {{ challenge: string, options: never }} */ (await call('passkeys/sign-in/begin', {}));
+  const credential = await usePasskey(begun.options);
+  const session = await call('passkeys/sign-in', { challenge: begun.challenge, credential });
+  byId('ask').hidden = true;
+  await greet(/** @type {Session} */ (session));
+}
+
 function ask() {
   let email = '';
   sessionStorage.removeItem(NOTIFICATION);
@@ -150,6 +211,7 @@ function ask() {
   if (wanted) sessionStorage.setItem(NOTIFICATION, wanted);
   byId('ask').hidden = false;
   byId('email').focus();
+  if (knowsPasskeys) onClick('passkey', signInWithPasskey);
   onSubmit('ask', async (value) => {
     email = value('email');
     const found = /** @type {{ sso_available: boolean }} */ (await call('sso/discover', { email }));
@@ -165,9 +227,14 @@ function ask() {
     byId('password').focus();
   });
   onSubmit('password-form', async (value) => {
-    const session = await call('login', { username: email, password: value('password') });
-    byId('password-form').hidden = true;
-    await greet(/** @type {Session} */ (session));
+    try {
+      const session = await call('login', { username: email, password: value('password') });
+      byId('password-form').hidden = true;
+      await greet(/** @type {Session} */ (session));
+    } catch (error) {
+      if (!(error instanceof FactorRequired)) throw error;
+      askForFactor(error.details);
+    }
   });
 }
 

@@ -28,6 +28,8 @@ const others: Readonly<Partial<Record<ResourceWord, string | null>>> = {
   analytics: null,
   activity: null,
   session: null,
+  passkey: null,
+  user_credential: null,
   application_grant: rowOf('oauth_grants'),
   identity_link: null,
   identity_provider_test: null,

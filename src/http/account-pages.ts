@@ -14,6 +14,8 @@ const pages = ['verify-email', 'reset-password', 'accept-invitation', 'forgot-pa
 const assets = {
   'account.js': 'text/javascript; charset=utf-8',
   'sign-in.js': 'text/javascript; charset=utf-8',
+  'passkeys.js': 'text/javascript; charset=utf-8',
+  'factors.js': 'text/javascript; charset=utf-8',
   'account.css': 'text/css; charset=utf-8',
 };
 
@@ -27,6 +29,13 @@ export const pageHeaders = {
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
   'x-frame-options': 'DENY',
+};
+
+/** The policy of a page that runs a script of its own, and sends its forms to this service without one. */
+export const formPageHeaders = {
+  ...pageHeaders,
+  'content-security-policy': pageHeaders['content-security-policy'].replace("form-action 'none'", "form-action 'self'"),
+  'referrer-policy': 'same-origin',
 };
 
 /**

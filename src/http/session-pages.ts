@@ -4,19 +4,28 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { credentialOf } from '../access/authentication.ts';
 import { outcomeOf } from '../data/activity.ts';
 import type { Services } from '../graphql/context.ts';
+import { FactorRequired, wrongFactor } from '../identity/factors/factor-refusals.ts';
 import type { SessionCaller } from '../identity/oauth/authorization-server.ts';
 import { type AccountFacts, accountPage } from '../identity/pages/account-home.ts';
+import { secondStepPage } from '../identity/pages/factor-pages.ts';
 import { html, onward, page, pageHeadersFor } from '../identity/pages/page.ts';
 import { isUnstorable } from '../kernel/constraints.ts';
-import { ApiError, forbidden, unauthenticated } from '../kernel/errors.ts';
+import { ApiError, forbidden, unauthenticated, wrongPassword } from '../kernel/errors.ts';
 import { projectRoot } from '../paths.ts';
 import { throwCallerError } from '../platform/postgres/faults.ts';
-import { pageHeaders } from './account-pages.ts';
+import { formPageHeaders } from './account-pages.ts';
 import { type PageSessions, returnPath } from './page-sessions.ts';
 
 type PageServices = Pick<
   Services,
-  'auth' | 'authentication' | 'browserSessions' | 'applicationGrants' | 'ownTokens' | 'registration' | 'users'
+  | 'auth'
+  | 'authentication'
+  | 'factorSignIn'
+  | 'browserSessions'
+  | 'applicationGrants'
+  | 'ownTokens'
+  | 'registration'
+  | 'users'
 >;
 
 interface SessionPageOptions {
@@ -32,18 +41,11 @@ const MAX_FORM = 16_384;
 const SIGN_IN = 'sign-in';
 const ACCOUNT = 'account';
 
-/** The policy of the page to sign in: it runs its own script, and without one sends a form. */
-const signInHeaders = {
-  ...pageHeaders,
-  'content-security-policy': pageHeaders['content-security-policy'].replace("form-action 'none'", "form-action 'self'"),
-  'referrer-policy': 'same-origin',
-};
-
 const fieldsOf = ({ body }: FastifyRequest): URLSearchParams =>
   body instanceof URLSearchParams ? body : new URLSearchParams();
 
-/** What no name and no password can be: empty, endless, or nothing that a database stores. */
-const isNoName = (text: string): boolean => text === '' || text.length > 1_024 || isUnstorable(text);
+/** What no name, no password and no code can be: empty, endless, or nothing that a database stores. */
+const isNoText = (text: string): boolean => text === '' || text.length > 1_024 || isUnstorable(text);
 
 /** Signs browsers in and out, and shows people what has access to their account. */
 export function addSessionPages(server: FastifyInstance, options: SessionPageOptions): void {
@@ -83,7 +85,7 @@ class SessionPages {
         </form>`.text;
     const register = services.registration.isOpen ? ' · <a href="register">Create an account</a>' : '';
     const text = this.#signInText.replace('{{form}}', () => form).replace('{{register}}', register);
-    return reply.headers(signInHeaders).type('text/html; charset=utf-8').send(text);
+    return reply.headers(formPageHeaders).type('text/html; charset=utf-8').send(text);
   }
 
   /** The form of the page without a script. */
@@ -91,21 +93,52 @@ class SessionPages {
     const { services, sessions } = this.#options;
     const fields = fieldsOf(request);
     sessions.demandOwn(request, SIGN_IN, fields.get('form_token'));
-    const [username, password] = [fields.get('username') ?? '', fields.get('password') ?? ''];
-    const refused = (status: number, problem: string) => this.showSignIn(request, reply.code(status), problem);
-    if (isNoName(username) || isNoName(password)) return refused(401, 'E-mail or password is wrong.');
     let token: string;
     try {
-      token = (await services.auth.login(request.caller, { username, password }).catch(throwCallerError)).accessToken;
+      token = await this.#tokenFor(request, fields).catch(throwCallerError);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return refused(outcomeOf(error).statusCode, error.message);
+      return this.#showRefusal(request, reply, error);
     }
     const principal = await services.authentication.authenticate(credentialOf(`Bearer ${token}`));
     if (!principal || principal.token) throw unauthenticated();
     await this.#open(request, reply, { request: request.caller.request, principal });
     const to = `${this.#options.base()}${returnPath(fields.get('return_to'))}`;
     return reply.headers(pageHeadersFor()).send(onward(to));
+  }
+
+  /** The access token of a sign-in: by a password, or by the second factor that follows it. */
+  async #tokenFor({ caller }: FastifyRequest, fields: URLSearchParams): Promise<string> {
+    const { auth, factorSignIn } = this.#options.services;
+    const [challenge, code] = [fields.get('challenge'), fields.get('code') ?? ''];
+    if (challenge !== null) {
+      if (isNoText(challenge) || isNoText(code)) throw wrongFactor();
+      return (await factorSignIn.complete(caller, { challenge, code })).accessToken;
+    }
+    const [username, password] = [fields.get('username') ?? '', fields.get('password') ?? ''];
+    if (isNoText(username) || isNoText(password)) throw wrongPassword('E-mail or password is wrong.');
+    return (await auth.login(caller, { username, password })).accessToken;
+  }
+
+  /** Asks for the second factor, or again for what was wrong. */
+  #showRefusal(request: FastifyRequest, reply: FastifyReply, error: ApiError) {
+    const { sessions } = this.#options;
+    const fields = fieldsOf(request);
+    const { statusCode } = outcomeOf(error);
+    const isAsked = error instanceof FactorRequired;
+    const challenge = isAsked ? error.challenge.token : fields.get('challenge');
+    if (challenge === null || (!isAsked && error.code !== 'AUTHENTICATION_FAILED'))
+      return this.showSignIn(request, reply.code(statusCode), error.message);
+    const text = secondStepPage({
+      challenge,
+      formToken: sessions.strangersToken(request, SIGN_IN),
+      returnTo: returnPath(fields.get('return_to')),
+      problem: isAsked ? '' : error.message,
+    });
+    return reply
+      .code(isAsked ? 200 : statusCode)
+      .headers(pageHeadersFor())
+      .send(text);
   }
 
   /** What the script of the page calls when somebody has signed in: the session becomes that of the browser. */

@@ -395,6 +395,8 @@ export const resources = {
   // a delivery is read with its webhook
   webhook_delivery: { prefix: 'whd', in: 'organization' },
   session: { prefix: 'ses', in: 'nowhere' },
+  passkey: { prefix: 'pky', in: 'nowhere' },
+  user_credential: { prefix: 'ucr', in: 'nowhere' },
   identity_link: { prefix: 'idl', in: 'organization' },
   identity_provider_test: { prefix: 'idt', in: 'organization' },
   root_key: { prefix: 'rk', in: 'nowhere' },

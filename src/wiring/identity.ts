@@ -12,6 +12,14 @@ import { PasswordChanges } from '../identity/auth/password-changes.ts';
 import { RegistrationService } from '../identity/auth/registration.service.ts';
 import { RequestedMails } from '../identity/auth/requested-mails.ts';
 import { Sessions } from '../identity/auth/sessions.ts';
+import { Challenges } from '../identity/factors/challenges.ts';
+import { FactorService } from '../identity/factors/factor.service.ts';
+import { FactorEnds } from '../identity/factors/factor-ends.ts';
+import { FactorProofs } from '../identity/factors/factor-proofs.ts';
+import { FactorSignIn, SecondFactor } from '../identity/factors/factor-sign-in.ts';
+import { PasskeyService } from '../identity/factors/passkey.service.ts';
+import { PasskeyCeremonies } from '../identity/factors/passkey-ceremonies.ts';
+import { Totp } from '../identity/factors/totp.ts';
 import { DomainProofs } from '../identity/identity-providers/domain-proofs.ts';
 import { FederatedSignIn } from '../identity/identity-providers/federated-sign-in.ts';
 import { IdentityLinks } from '../identity/identity-providers/identity-links.ts';
@@ -43,27 +51,48 @@ import type { VaultGroup } from './vault.ts';
 /** What sign-in by password and by providers have in common. */
 type SignInParts = ReturnType<typeof signInOf>;
 
-function signInOf({ config, deps, prisma, appSecret, tokens, mailBudgets, open, closed }: Ground) {
+/** What second factors and passkeys are made of. */
+function factorPartsOf({ prisma, serviceUrl, sealFor }: Ground, { closed: { userCredentials } }: VaultGroup) {
+  const totp = new Totp({ credentials: userCredentials, issuer: () => new URL(serviceUrl()).host });
+  const ceremonies = new PasskeyCeremonies(serviceUrl);
+  return {
+    totp,
+    ceremonies,
+    challenges: new Challenges({ seal: sealFor('challenges') }),
+    proofs: new FactorProofs({ prisma, totp, ceremonies }),
+    factorEnds: new FactorEnds({ credentials: userCredentials }),
+  };
+}
+
+function signInOf(
+  { config, deps, prisma, appSecret, tokens, mailBudgets, open, closed }: Ground,
+  factors: ReturnType<typeof factorPartsOf>,
+) {
   const { authentication, activity } = open;
   const { passwords, mail } = closed;
   const sessions = new Sessions({ prisma, changes: deps.changes, tokens, authentication, secret: appSecret, config });
   const currentPassword = new CurrentPassword({ prisma, passwords });
   const { sql, changes, access, budgets } = deps;
-  const own = { passwords, currentPassword, sessions, mail, mailBudgets, activity };
+  const { factorEnds } = factors;
+  const secondFactor = new SecondFactor(factors).demandNone;
+  const own = { passwords, currentPassword, sessions, mail, mailBudgets, activity, factorEnds, secondFactor };
   return { config, prisma, sql, changes, access, budgets, authentication, tokens, ...own };
 }
 
 /** Users, sign-in, API tokens and identity providers. */
-export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vault } }: VaultGroup) {
+export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: VaultGroup) {
+  const { vault } = vaultGroup.closed;
   const { config, prisma, deps, appSecret, open } = ground;
   const { authentication, activity } = open;
   const { apps, organizationMembers, userReads } = tenancy.open;
   const { changes, budgets } = deps;
-  const signIn = signInOf(ground);
+  const factors = factorPartsOf(ground, vaultGroup);
+  const { factorEnds } = factors;
+  const signIn = signInOf(ground, factors);
   const { sessions, mail, mailBudgets, currentPassword } = signIn;
   const registration = new RegistrationService(signIn);
   const auth = new AuthService(signIn);
-  const emailChange = new EmailChange({ prisma, sql: deps.sql, mail, mailBudgets, budgets, currentPassword });
+  const emailChange = new EmailChange({ sql: deps.sql, prisma, mail, mailBudgets, budgets, currentPassword });
   const single = createSingleSignOn(ground, signIn, { vault, auth });
   const applicationGrants = new ApplicationGrants({ ...deps, authentication });
   return {
@@ -73,11 +102,22 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
       emailProofs: new EmailProofs(signIn),
       passwordChanges: new PasswordChanges(signIn),
       registration,
-      users: new UserService({ ...deps, reads: userReads, registration, sessions, authentication, emailChange }),
+      users: new UserService({
+        ...deps,
+        reads: userReads,
+        registration,
+        sessions,
+        authentication,
+        emailChange,
+        factorEnds,
+      }),
       identityProviders: new IdentityProviderService({ ...deps, vault, sessions, authentication }),
       domainProofs: new DomainProofs(signIn),
       identityLinks: new IdentityLinks(signIn),
       identityProviderTests: new IdentityProviderTests(signIn),
+      factorSignIn: new FactorSignIn({ ...signIn, ...factors, auth }),
+      factors: new FactorService({ ...signIn, ...factors }),
+      passkeys: new PasskeyService({ ...signIn, ...factors }),
       apiTokens: new ApiTokenService({ ...deps, authentication, apps, config }),
       apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: appSecret }),
       ...single.open,
@@ -93,6 +133,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, { closed: { vau
     },
     closed: {
       sessions,
+      challenges: factors.challenges,
       authorizationServer: new AuthorizationServer({
         ...deps,
         config,

@@ -37,6 +37,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'applicationGrants' },
   { owner: 'scimTokens' },
   { owner: 'sessions' },
+  { owner: 'challenges' },
   { owner: 'emailProofs' },
   { owner: 'auth' },
   { owner: 'oauthStates' },

@@ -3,6 +3,7 @@ import { RevealService } from '../vault/secrets/reveal.service.ts';
 import { SecretReads } from '../vault/secrets/secret.reads.ts';
 import { SecretService } from '../vault/secrets/secret.service.ts';
 import { secretNotices } from '../vault/secrets/secret-notices.ts';
+import { UserCredentials } from '../vault/secrets/user-credentials.ts';
 import { Vault } from '../vault/secrets/vault.ts';
 import type { Ground } from './ground.ts';
 
@@ -19,6 +20,11 @@ export function createVault({ deps, prisma, rootKeys, open: { onFault } }: Groun
       secrets: new SecretService({ ...deps, reads: secretReads, rootKeys, vault, onFault }),
       reveals: new RevealService({ ...deps, prisma, rootKeys, reads: secretReads, onFault }),
     },
-    closed: { vault, credentials: new Credentials({ rootKeys }), secretNotices: secretNotices({ changes }) },
+    closed: {
+      vault,
+      credentials: new Credentials({ rootKeys }),
+      userCredentials: new UserCredentials({ rootKeys }),
+      secretNotices: secretNotices({ changes }),
+    },
   };
 }

@@ -99,8 +99,22 @@ const placeholders: Record<string, (world: World) => Promise<string> | string> =
   },
 };
 
+/** What is sent instead: a challenge that was given out, and what answers it. */
+const answering = (name: string, route: string) => async (text: string) => {
+  const parts: Parts = { params: {}, query: {}, headers: {}, body: JSON.parse(text) };
+  await prepared[route]!(app, world, parts);
+  const { authorization } = parts.headers;
+  if (authorization) callers[name] = authorization.replace('Bearer ', '');
+  return JSON.stringify(parts.body);
+};
+
 /** What stands for a value that is right and not so here: whose domain has a provider. */
 const here: Record<string, (text: string) => Promise<string>> = {
+  CompleteSignIn: answering('CompleteSignIn', 'POST /v1/auth/login/complete'),
+  ConfirmTotp: answering('ConfirmTotp', 'POST /v1/auth/factors/totp/confirm'),
+  ProveFactor: answering('ProveFactor', 'POST /v1/auth/factors/proof'),
+  AddPasskey: answering('AddPasskey', 'POST /v1/auth/passkeys'),
+  SignInWithPasskey: answering('SignInWithPasskey', 'POST /v1/auth/passkeys/sign-in'),
   InitiateSso: async (text) => text.replace('example.com', (await samlCompany(app, idpKey)).domain),
 };
 
@@ -136,7 +150,8 @@ function shownIn(node: unknown, place = '#'): Shown[] {
 }
 
 /** What only a running service gives out. All else is a value that a reader can send as it is. */
-const GIVEN_OUT = /(?:_ids?|\b(?:file|token|refresh_token|code|saml_response|relay_state|model_name|credentials_ref))$/;
+const GIVEN_OUT =
+  /(?:_ids?|\b(?:file|challenge|id|token|refresh_token|code|saml_response|relay_state|model_name|credentials_ref))$/;
 const placeholdersIn = (value: unknown, key = ''): string[] =>
   typeof value === 'string'
     ? [...value.matchAll(/\{[a-z_]+\}/g)].map(() => key)

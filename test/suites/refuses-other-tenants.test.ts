@@ -160,6 +160,8 @@ describe('the control: with the right token the same requests do answer', () => 
  * at all.
  */
 const aboutOneself = [
+  'DELETE /v1/auth/factors/totp',
+  'GET /v1/auth/factors',
   'GET /v1/auth/me',
   'GET /v1/auth/me/profile',
   'GET /v1/notifications',
@@ -168,7 +170,14 @@ const aboutOneself = [
   'GET /v1/orgs',
   'GET /v1/users/me',
   'PATCH /v1/users/me/preferences',
+  'POST /v1/auth/factors/proof',
+  'POST /v1/auth/factors/proof/begin',
+  'POST /v1/auth/factors/recovery-codes',
+  'POST /v1/auth/factors/totp',
+  'POST /v1/auth/factors/totp/confirm',
   'POST /v1/auth/logout',
+  'POST /v1/auth/passkeys',
+  'POST /v1/auth/passkeys/begin',
   'POST /v1/auth/sso/logout',
   'POST /v1/connections/oauth/exchange',
   'POST /v1/invitations/accept',
@@ -179,13 +188,21 @@ const aboutOneself = [
 ];
 const rootsAboutOneself = [
   'Mutation.acceptInvitation',
+  'Mutation.addPasskey',
+  'Mutation.beginFactorProof',
+  'Mutation.beginPasskey',
   'Mutation.beginSingleLogout',
   'Mutation.changePassword',
+  'Mutation.confirmTotp',
   'Mutation.createOrganization',
   'Mutation.createUser',
+  'Mutation.disableTotp',
+  'Mutation.enrolTotp',
   'Mutation.exchangeConnection',
   'Mutation.logout',
   'Mutation.markAllNotificationsRead',
+  'Mutation.proveFactor',
+  'Mutation.renewRecoveryCodes',
   // its places are of a list; those of others are refused in mutes.test.ts
   'Mutation.updateNotificationMutes',
   'Mutation.updateNotificationPreferences',
@@ -193,6 +210,7 @@ const rootsAboutOneself = [
   'Mutation.updateNotificationSchedules',
   'Mutation.updatePreferences',
   'Query.me',
+  'Query.myFactors',
   'Query.notificationPreferences',
   'Query.notifications',
   'Query.organizations',

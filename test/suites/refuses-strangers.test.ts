@@ -19,6 +19,9 @@ const publicRoutes = [
   'GET /v1/auth/sso/callback/oidc',
   'POST /v1/auth/forgot-password',
   'POST /v1/auth/login',
+  'POST /v1/auth/login/complete',
+  'POST /v1/auth/passkeys/sign-in',
+  'POST /v1/auth/passkeys/sign-in/begin',
   'POST /v1/auth/refresh',
   'POST /v1/auth/register',
   'POST /v1/auth/resend-verification',
@@ -31,6 +34,8 @@ const publicRoutes = [
   'POST /v1/orgs/{org_id}/api-tokens/refresh',
 ];
 const publicRootFields = [
+  'Mutation.beginPasskeySignIn',
+  'Mutation.completeSignIn',
   'Mutation.discoverSso',
   'Mutation.exchangeSsoCode',
   'Mutation.finishOidcSignIn',
@@ -43,6 +48,7 @@ const publicRootFields = [
   'Mutation.register',
   'Mutation.resendVerification',
   'Mutation.resetPassword',
+  'Mutation.signInWithPasskey',
   'Mutation.verifyEmail',
   'Query.authConfig',
   'Query.inviteInfo',

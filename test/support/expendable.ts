@@ -9,6 +9,7 @@ import {
   grantIn,
   makeNotification,
   makeOne,
+  makePasskey,
   makeRelation,
   makerOf,
   receivedFile,
@@ -52,6 +53,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
   application_grant_id: grantIn,
   relation_id: makeRelation,
   notification_id: (app, world, _path, role) => makeNotification(app, world, role),
+  passkey_id: (app, world, _path, role) => makePasskey(app, world, role),
   instance_id: (app, world) => connectedInstance(app, world, 'namespaces/{namespace_id}/connections'),
   tool_instance_id: (app, world) => connectedInstance(app, world, 'connections/api-key'),
   logical_model_id: async (app, world, path) => {
@@ -65,7 +67,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
 };
 
 /** Everybody has only their own: each role gets one. */
-const isOwn: ReadonlySet<string> = new Set(['notification_id']);
+const isOwn: ReadonlySet<string> = new Set(['notification_id', 'passkey_id']);
 
 /** A tool instance with a connection to lose. */
 async function connectedInstance(app: TestApp, world: World, path: string): Promise<string> {

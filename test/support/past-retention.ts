@@ -220,6 +220,13 @@ export const agingRows: readonly AgingRow[] = [
       select :key, org_id, id, :user_id, 'old', :time from tool_instances where org_id = :org_id limit 1`,
   },
   {
+    rule: /from used_challenges/,
+    table: 'used_challenges',
+    keyColumn: 'hash',
+    age: '1 day',
+    make: 'insert into used_challenges (hash, expires_at) values (:key, :time)',
+  },
+  {
     rule: /from oauth_states/,
     table: 'oauth_states',
     keyColumn: 'hash',

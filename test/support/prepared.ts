@@ -2,6 +2,8 @@ import { newBrowser, openIdCompany, samlAnswer, samlCompany } from '../identity/
 import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import { usualIdpKey } from '../identity/sso/saml-idp.ts';
 import type { TestApp } from './app.ts';
+import { Authenticator } from './authenticator.ts';
+import { type Beginning, challengeOf, codeOf, originOf, withPasskey, withTotp } from './factors.ts';
 import { startOAuthServer } from './oauth-server.ts';
 import { operationAt } from './operations.ts';
 import { platformAdmin, register, signIn } from './person.ts';
@@ -68,6 +70,47 @@ export const prepared: Record<string, Prepare> = {
   },
   'POST /v1/auth/refresh': async (_app, { accounts: { editor } }, parts) =>
     inBody(parts, { refresh_token: editor.refreshToken }),
+  'POST /v1/auth/login/complete': async (app, _world, parts) => {
+    const person = await register(app);
+    const { secret } = await withTotp(app, person);
+    inBody(parts, { challenge: await challengeOf(app, person), code: codeOf(secret), credential: undefined });
+  },
+  'POST /v1/auth/factors/totp': async (app, _world, parts) => {
+    const person = await register(app);
+    inBody(parts, { current_password: person.password });
+    asUser(parts, person.accessToken);
+  },
+  'POST /v1/auth/factors/totp/confirm': async (app, _world, parts) => {
+    const person = await register(app);
+    const request = { method: 'POST', url: '/v1/auth/factors/totp', headers: person.headers } as const;
+    const { secret } = await expectOk<{ secret: string }>(app, { ...request, payload: {} });
+    inBody(parts, { code: codeOf(secret) });
+    asUser(parts, person.accessToken);
+  },
+  'DELETE /v1/auth/factors/totp': async (app, _world, parts) => {
+    const person = await register(app);
+    await withTotp(app, person);
+    asUser(parts, person.accessToken);
+  },
+  'POST /v1/auth/factors/proof': async (app, _world, parts) => {
+    const person = await register(app);
+    const { secret } = await withTotp(app, person);
+    parts.body = { code: codeOf(secret) };
+    asUser(parts, person.accessToken);
+  },
+  'POST /v1/auth/passkeys': async (app, _world, parts) => {
+    const person = await register(app);
+    const request = { method: 'POST', url: '/v1/auth/passkeys/begin', headers: person.headers } as const;
+    const { challenge, options } = await expectOk<Beginning>(app, { ...request, payload: {} });
+    inBody(parts, { challenge, credential: new Authenticator(originOf(app)).create(options) });
+    asUser(parts, person.accessToken);
+  },
+  'POST /v1/auth/passkeys/sign-in': async (app, _world, parts) => {
+    const { authenticator } = await withPasskey(app, await register(app));
+    const url = '/v1/auth/passkeys/sign-in/begin';
+    const { challenge, options } = await expectOk<Beginning>(app, { method: 'POST', url });
+    inBody(parts, { challenge, credential: authenticator.get(options) });
+  },
   'POST /v1/auth/logout': async (app, { accounts: { member } }, parts) =>
     asUser(parts, (await signIn(app, member)).accessToken),
   'POST /v1/auth/sso/logout': async (app, { accounts: { member } }, parts) =>

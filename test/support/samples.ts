@@ -42,6 +42,7 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'UpdateSignInPolicyInput.ssoRequiredDomains': () => [],
   // GraphQL: a file that was received; REST: any content
   'UploadArtifactInput.file': ({ ids }) => ids.received_upload ?? 'the content of a file',
+  'ConfirmTotpInput.code': () => '000000',
   'LoginInput.username': ({ username }) => username,
   'TokenInput.token': () => 'nobody-was-mailed-this-token',
   'RefreshInput.refreshToken': () => 'nobody-was-given-this-token',

@@ -82,7 +82,8 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
   const world: World = {
     marker,
     ids,
-    username: owner.username,
+    // the owner has a passkey, and signs in with more than a password
+    username: guest.username,
     password: PASSWORD,
     next: () => ++count,
     accounts,
@@ -110,6 +111,7 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     // endpoints and actions run it, and executions name all of them
     for (const variable of ['augmentation_id', 'endpoint_id', 'action_id']) await makeId(app, world, variable);
     ids.notification_id = await makeNotification(app, world, 'owner');
+    ids.passkey_id = await makePasskey(app, world, 'owner');
     // artifacts are made in it
     await makeId(app, world, 'thread_id');
     // no route makes a version of a recipe alone
@@ -223,6 +225,21 @@ export async function makeNotification(app: TestApp, { ids, as }: World, role: R
   // the newest rows are the pattern of others: lists show no row like this one
   await app.database.pool.query('delete from api_tokens where id = $1', [token.token_id]);
   return notifications[0]!.notification_id;
+}
+
+/** A passkey, which was just used. No route makes one without an authenticator. */
+export async function makePasskey(app: TestApp, { accounts, marker }: World, role: Role): Promise<string> {
+  const id = newId('passkey');
+  const { userId } = accounts[role];
+  await fromOutside(() =>
+    app.database.pool.query(
+      `with used as (update sessions set factor_at = now() where user_id = $2)
+        insert into passkeys (id, user_id, name, credential_id, public_key, sign_count, is_synced, last_used_at)
+        values ($1, $2, $3, $4, '\\x00', 1, true, now())`,
+      [id, userId, `${marker} key`, randomBytes(32).toString('base64url')],
+    ),
+  );
+  return id;
 }
 
 /** Path variables of all operations. */

@@ -11,16 +11,19 @@ import type { Config } from '../../config.ts';
 import { type ActivityEntry, type ActivityOutcome, type ActivityRecorder, outcomeOf } from '../../data/activity.ts';
 import type { Changes } from '../../data/changes.ts';
 import type { Sql } from '../../data/sql.ts';
+import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { PrismaClient, User } from '../../generated/prisma/client.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { ApiError, forbidden, wrongPassword } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
+import type { FactorEnds } from '../factors/factor-ends.ts';
+import { FactorRequired } from '../factors/factor-refusals.ts';
 import type { CurrentPassword } from './current-password.ts';
 import { LockedAttempts } from './locked-attempts.ts';
 import { Lockout, lockedOut, lockoutRetention } from './lockout.ts';
-import type { SessionFacts, Sessions, TokenPair } from './sessions.ts';
+import type { SessionFacts, SessionOrigin, Sessions, TokenPair } from './sessions.ts';
 
 export interface AuthDeps {
   config: Config;
@@ -37,6 +40,18 @@ export interface AuthDeps {
   mailBudgets: MailBudgets;
   budgets: Budgets;
   activity: ActivityRecorder;
+  factorEnds: FactorEnds;
+  /** What an account demands beside its password. */
+  secondFactor: SignInCheck;
+}
+
+/** What else a password needs; it throws what is missing. */
+export type SignInCheck = (tx: Tx, user: User) => Promise<void>;
+
+/** What is known of a session that is about to be opened, and what its record says. */
+interface Opening {
+  origin?: Partial<SessionOrigin>;
+  metadata?: Record<string, unknown>;
 }
 
 /** A token pair and its user. */
@@ -64,7 +79,7 @@ export class AuthService {
    * answer after the same work.
    */
   async login(caller: AnyCaller, { username, password }: { username: string; password: string }): Promise<SignIn> {
-    const { prisma, config } = this.#deps;
+    const { prisma } = this.#deps;
     const { ip } = caller.request;
     await this.#failuresByAddress.check(ip);
     const [holder = null, ...others] = await findByName(prisma, username.toLowerCase());
@@ -76,12 +91,35 @@ export class AuthService {
     await this.#failuresByAddress.check(ip);
     await this.#demandUnlocked(caller, lockKey, holder);
     if (user.id !== lockKey) await this.#demandUnlocked(caller, user.id, user);
-    if (config.requireVerifiedEmail && !user.isVerified) {
-      this.#recordFailure(caller, user, { statusCode: 403, errorCode: 'FORBIDDEN' });
-      throw forbidden('account:verified', 'Confirm your e-mail address before you sign in.');
-    }
     await this.#lockout.succeeded(user.id);
-    return this.#signIn(caller, await this.#withFreshHash(user, password));
+    const fresh = await this.#withFreshHash(user, password);
+    try {
+      return await this.finish(caller, fresh, async (tx) => {
+        await this.#deps.secondFactor(tx, fresh);
+        return {};
+      });
+    } catch (error) {
+      // somebody has the password: its user should know, also when it was not enough
+      if (error instanceof FactorRequired)
+        this.#recordFailure(caller, user, outcomeOf(error), { reason: 'factor_required' });
+      throw error;
+    }
+  }
+
+  /** @throws RATE_LIMIT_EXCEEDED for an address with too many failed sign-ins */
+  async demandTries({ request }: AnyCaller): Promise<void> {
+    await this.#failuresByAddress.check(request.ip);
+  }
+
+  /** Counts and records a sign-in that failed after the password, or without one. @returns the error to answer with */
+  async refused(
+    caller: AnyCaller,
+    { user, error, failed }: { user: User | null; error: ApiError; failed: string },
+  ): Promise<ApiError> {
+    const wait = await this.#failuresByAddress.take(caller.request.ip);
+    const answer = wait > 0 ? lockedOut(wait) : error;
+    this.#recordFailure(caller, user, outcomeOf(answer), { failed });
+    return answer;
   }
 
   /** The first account whose password it is; a missing account costs the same work. */
@@ -186,6 +224,13 @@ export class AuthService {
     }
   }
 
+  /** @throws FORBIDDEN `account:verified` */
+  #demandVerified(caller: AnyCaller, user: User): void {
+    if (!this.#deps.config.requireVerifiedEmail || user.isVerified) return;
+    this.#recordFailure(caller, user, { statusCode: 403, errorCode: 'FORBIDDEN' });
+    throw forbidden('account:verified', 'Confirm your e-mail address before you sign in.');
+  }
+
   /** The record has nothing that was typed: people type passwords into the wrong field. */
   #recordFailure(caller: AnyCaller, user: User | null, outcome: ActivityOutcome, metadata = {}): void {
     this.#deps.activity.record(
@@ -213,10 +258,12 @@ export class AuthService {
   }
 
   /**
+   * Opens the session of somebody who has proven who they are.
+   * @param check what else must hold once the account is locked, and what is known of the session
    * @throws AUTHENTICATION_FAILED when the password was reset or the account deactivated since the password was
-   * verified
+   * verified, FORBIDDEN `account:verified`, what `check` throws
    */
-  async #signIn(caller: AnyCaller, user: User): Promise<SignIn> {
+  async finish(caller: AnyCaller, user: User, check: (tx: Tx) => Promise<Opening>): Promise<SignIn> {
     const { changes, sql, sessions } = this.#deps;
     const { id, passwordHash } = user;
     const orgId = await homeOf(sql, user);
@@ -224,9 +271,11 @@ export class AuthService {
     const signIn = await changes.run(signedIn, async (tx) => {
       // locks the account: a concurrent reset waits, and then ends the new session too
       tx.demand('users', { id, isActive: true, passwordHash }, 'no key update', wrongCredentials);
+      const { origin, ...said } = await check(tx);
+      this.#demandVerified(caller, user);
       tx.write(statement`update users set last_login = now() where id = ${id}`);
-      const pair = await sessions.open(tx, { userId: id, orgId });
-      tx.audit({ action: 'login', resourceType: 'user', resourceId: user.id, orgId });
+      const pair = await sessions.open(tx, { userId: id, orgId }, origin);
+      tx.audit({ action: 'login', resourceType: 'user', resourceId: user.id, orgId, ...said });
       return { ...pair, userId: user.id, orgId };
     });
     caller.signedInAs = signedIn.signedInAs;

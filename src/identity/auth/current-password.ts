@@ -49,9 +49,15 @@ export class CurrentPassword {
   /**
    * Requires the password, or a sign-in within the last ten minutes: the only proof for accounts without a password.
    * @param path of the input field with the password
+   * @param doing what asks for it
    * @throws FORBIDDEN `user:update` for API tokens, InputError when both are missing, else as `check`
    */
-  async demand(caller: Caller, password: string | null | undefined, path: string[]): Promise<void> {
+  async demand(
+    caller: Caller,
+    password: string | null | undefined,
+    path: string[],
+    doing = 'changing the e-mail address',
+  ): Promise<void> {
     const { userId, sessionId } = sessionOf(caller, 'user:update');
     if (password) {
       // the caller is signed in: a 401 would make clients refresh and guess again
@@ -63,7 +69,7 @@ export class CurrentPassword {
     if (!fresh)
       throw invalidInput(
         path,
-        `changing the e-mail address requires your password, or a sign-in within the last ${FRESH_MINUTES} minutes`,
+        `${doing} requires your password, or a sign-in within the last ${FRESH_MINUTES} minutes`,
       );
   }
 }

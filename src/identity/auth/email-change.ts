@@ -7,6 +7,7 @@ import type { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { alreadyExists } from '../../kernel/errors.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
+import { demandFreshFactor } from '../factors/fresh-factor.ts';
 import type { CurrentPassword } from './current-password.ts';
 import { issueEmailToken } from './email-tokens.ts';
 import { demandKeptDomain } from './kept-domains.ts';
@@ -19,8 +20,8 @@ interface Account {
 }
 
 interface EmailChangeDeps {
-  prisma: PrismaClient;
   sql: Sql;
+  prisma: PrismaClient;
   mail: AccountMail;
   mailBudgets: MailBudgets;
   budgets: Budgets;
@@ -41,8 +42,8 @@ export class EmailChange {
   /**
    * All checks before a mail is sent to the new address. The caller proves who they are, also when they change an
    * account that they manage.
-   * @throws as `CurrentPassword.demand`, RESOURCE_ALREADY_EXISTS when another account has the address,
-   * RATE_LIMIT_EXCEEDED
+   * @throws as `CurrentPassword.demand` and `demandFreshFactor`, RATE_LIMIT_EXCEEDED, RESOURCE_ALREADY_EXISTS when
+   * another account has the address
    */
   async prepare(
     caller: Caller,
@@ -51,6 +52,7 @@ export class EmailChange {
   ): Promise<void> {
     await this.#deps.currentPassword.demand(caller, currentPassword, ['input', 'currentPassword']);
     await demandKeptDomain(this.#deps.sql, userId, email);
+    await demandFreshFactor(this.#deps.sql, caller);
     const emailKey = email.toLowerCase();
     const other = await this.#deps.prisma.user.findFirst({
       where: { emailKey, id: { not: userId } },

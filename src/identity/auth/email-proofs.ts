@@ -16,9 +16,9 @@ type VerifiedAddress = Pick<UsedEmailToken, 'userId' | 'email'>;
  */
 export class EmailProofs {
   readonly retention = [`delete from email_tokens where expires_at < now() - interval '1 day'`];
-  readonly #deps: Pick<AuthDeps, 'changes' | 'authentication' | 'mail'>;
+  readonly #deps: Pick<AuthDeps, 'changes' | 'authentication' | 'mail' | 'factorEnds'>;
 
-  constructor(deps: Pick<AuthDeps, 'changes' | 'authentication' | 'mail'>) {
+  constructor(deps: Pick<AuthDeps, 'changes' | 'authentication' | 'mail' | 'factorEnds'>) {
     this.#deps = deps;
   }
 
@@ -49,7 +49,7 @@ export class EmailProofs {
   }
 
   async #prove(tx: Tx, caller: AnyCaller, { userId, purpose, email }: UsedEmailToken): Promise<void> {
-    const { authentication, mail } = this.#deps;
+    const { authentication, mail, factorEnds } = this.#deps;
     const before = await tx.lock('users', { id: userId }, 'no key update', unauthenticated);
     const isChange = purpose === 'change_email';
     // the domain of the address may be demanded since the link was mailed
@@ -63,6 +63,7 @@ export class EmailProofs {
     // nobody has proven this address before
     const endsTokens = (isChange || !before.isVerified) && !isTheirs;
     const revoked = endsTokens ? await revokeTokens(tx, authentication, { userId }, 'address_confirmed') : 0;
+    if (endsTokens) factorEnds.doubt(tx, userId);
     tx.audit({
       action: 'update',
       resourceType: 'user',

@@ -2,6 +2,7 @@ import type { Authentication } from '../../access/authentication.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
+import type { FactorEnds } from '../factors/factor-ends.ts';
 import type { Sessions } from './sessions.ts';
 
 /*
@@ -22,6 +23,7 @@ interface Federated {
 interface Ends {
   sessions: Sessions;
   authentication: Authentication;
+  factorEnds: FactorEnds;
 }
 
 /**
@@ -65,11 +67,12 @@ export async function settleAddress(
 
 async function endUnprovenAccess(
   tx: Tx,
-  { sessions, authentication }: Ends,
+  { sessions, authentication, factorEnds }: Ends,
   { id, hasPassword, orgId }: { id: string; hasPassword: boolean; orgId: string },
 ): Promise<Record<string, unknown>> {
   tx.update('users', { id }, { passwordHash: null });
   tx.remove('email_tokens', { userId: id, usedAt: null });
+  factorEnds.removeAll(tx, id);
   // providers of other organizations are ways in, too
   tx.write(statement`delete from identity_links where user_id = ${id} and org_id <> ${orgId}`);
   sessions.revokeAll(tx, id, 'identity_linked');

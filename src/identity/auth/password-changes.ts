@@ -49,7 +49,7 @@ export class PasswordChanges {
       revokeTokens: isAsked,
     }: { token: string; newPassword: string; revokeTokens?: boolean | null },
   ): Promise<string> {
-    const { prisma, sql, changes, passwords, config } = this.#deps;
+    const { prisma, sql, changes, passwords, config, factorEnds } = this.#deps;
     const known = await findEmailToken(sql, token, 'reset_password');
     if (!known) throw unauthenticated();
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: known.userId } });
@@ -61,6 +61,9 @@ export class PasswordChanges {
       const user = await tx.lock('users', { id: used.userId }, 'no key update', unauthenticated);
       // whoever has the link has the address, so it is verified too
       tx.update('users', { id: user.id }, { passwordHash, isVerified: true });
+      // somebody else may have added them, as an address that nobody had proven
+      if (!user.isVerified) factorEnds.removeAll(tx, user.id);
+      else await factorEnds.endDoubtful(tx, user.id);
       await this.#end(tx, user, 'password_reset', {
         orgId: null,
         revokesTokens: isAsked === true || !user.isVerified,

@@ -26,10 +26,12 @@ export interface SessionFacts {
   orgId: string | null;
 }
 
-/** How somebody signed in who did so at an identity provider. */
+/** How somebody signed in who did so with more than a password. */
 export interface SessionOrigin {
-  /** `saml` or `oidc`. */
+  /** `passkey`, `saml` or `oidc`. */
   method: string;
+  /** When a second factor was proven. */
+  factorAt: Date;
   identityProviderId: string;
   /** What the provider knows the user by. */
   subject: string;

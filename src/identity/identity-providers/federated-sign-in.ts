@@ -23,6 +23,7 @@ import type { SignIn } from '../auth/auth.service.ts';
 import { hasLiveEmailToken, issueEmailToken } from '../auth/email-tokens.ts';
 import { holdAddress, settleAddress } from '../auth/held-addresses.ts';
 import type { SessionOrigin, Sessions } from '../auth/sessions.ts';
+import type { FactorEnds } from '../factors/factor-ends.ts';
 import type { VerifiedIdentity } from '../sso/verified-identity.ts';
 import { joinWorkspace } from './arrivals.ts';
 import { removeEndedLinks } from './identity-links.ts';
@@ -43,6 +44,7 @@ interface FederatedSignInDeps {
   mail: AccountMail;
   mailBudgets: MailBudgets;
   activity: ActivityRecorder;
+  factorEnds: FactorEnds;
   config: Pick<Config, 'requireVerifiedEmail'>;
   /** Seals the ID tokens of sessions. */
   idTokens: Seal;
@@ -387,7 +389,7 @@ const originOf = (
   }: Pick<VerifiedIdentity, 'subject'> & {
     [Name in 'sessionIndex' | 'nameIdFormat']?: string | null;
   } & Pick<SessionOrigin, 'idToken'>,
-): SessionOrigin => ({
+): Omit<SessionOrigin, 'factorAt'> => ({
   method: protocol,
   identityProviderId: id,
   subject,

@@ -16,6 +16,7 @@ import { demandMember } from '../../tenancy/organizations/membership.ts';
 import type { ContentOwner, RemovedMember } from '../../tenancy/removals.ts';
 import { endLinks, returnAddresses, settleAddress } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
+import type { FactorEnds } from '../factors/factor-ends.ts';
 import { domainOfEmail } from './domain-name.ts';
 import { ACCOUNT_BY_ID, belongsElsewhere, type KnownAccount } from './sign-in-admission.ts';
 import { suspendTokens } from './token-suspension.ts';
@@ -25,6 +26,7 @@ interface IdentityLinkDeps {
   changes: Changes;
   sessions: Sessions;
   authentication: Authentication;
+  factorEnds: FactorEnds;
 }
 
 /** A link that was removed. */

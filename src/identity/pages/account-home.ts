@@ -50,6 +50,8 @@ export function accountPage({ email, sessionId, sessions, applications, tokens, 
     'Your account',
     html`<p>You are signed in as <strong>${email}</strong>.</p>
       ${button('sign_out', 'Sign out of this browser', 'Sign out')}
+      <h2>Second factors</h2>
+      <p><a href="account/factors">One-time codes, passkeys and recovery codes</a></p>
       <h2>Sessions</h2>
       ${list(sessions.map(ofSession), 'None.')}
       <h2>Connected applications</h2>

@@ -39,8 +39,12 @@ export const pageHeadersFor = (formTargets: readonly string[] = []): Record<stri
   'x-frame-options': 'DENY',
 });
 
-/** A page of the service in its usual form. @param root the way to the folder `account/`, from where the page is */
-export const page = (title: string, content: Html, { root = '', next = '' } = {}): string =>
+/**
+ * A page of the service in its usual form.
+ * @param root the way to the folder `account/`, from where the page is
+ * @param script a file of its assets
+ */
+export const page = (title: string, content: Html, { root = '', next = '', script = '' } = {}): string =>
   html`<!doctype html>
 <html lang="en">
   <head>
@@ -50,6 +54,7 @@ export const page = (title: string, content: Html, { root = '', next = '' } = {}
     ${next && html`<meta http-equiv="refresh" content="0;url=${next}" />`}
     <title>${title}</title>
     <link rel="stylesheet" href="${root}assets/account.css" />
+    ${script && html`<script type="module" src="${root}assets/${script}"></script>`}
   </head>
   <body>
     <main>

@@ -29,6 +29,7 @@ import { revokeTokens } from '../api-tokens/api-token.revocation.ts';
 import type { EmailChange } from '../auth/email-change.ts';
 import type { NewAccount, RegistrationService } from '../auth/registration.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
+import type { FactorEnds } from '../factors/factor-ends.ts';
 
 type Profile = 'username' | 'fullName' | 'avatarUrl' | 'bio' | 'timezone' | 'locale' | 'defaultWorkspaceId';
 
@@ -43,6 +44,7 @@ export interface UserDeps extends ServiceDeps {
   sessions: Sessions;
   authentication: Authentication;
   emailChange: EmailChange;
+  factorEnds: FactorEnds;
 }
 
 /** Users, in the context of a workspace (spec, Users). */
@@ -189,6 +191,7 @@ export class UserService {
       const gone = { isActive: false, deactivatedAt: new Date() };
       tx.change('users', { id, deactivatedAt: null }, gone, () => notFound('user', id));
       await this.#endSessions(tx, id, 'user_deleted');
+      this.#deps.factorEnds.removeAll(tx, id);
       await emitGone(tx, id);
       tx.audit({ action: 'delete', resourceType: 'user', resourceId: id, orgId: contextOrgId });
     });

@@ -34,6 +34,15 @@ export const named = {
  */
 export type Recipients = 'subject' | 'listed' | 'workspace administrators' | 'organization administrators';
 
+/** What has happened to the factors of a user. */
+const factorNews: Readonly<Record<string, string>> = {
+  totp_added: 'An app for one-time codes was added to your account.',
+  totp_removed: 'The app for one-time codes was removed from your account.',
+  passkey_added: 'A passkey was added to your account.',
+  passkey_removed: 'A passkey was removed from your account.',
+  recovery_codes: 'Your account has new recovery codes; earlier codes have ended.',
+};
+
 /** What is told of an occasion, and to whom. */
 export interface NotificationRule {
   to: Recipients;
@@ -468,6 +477,17 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       title: () => 'There is a new way to sign in to your account',
       message: ({ facts }) =>
         `You can sign in with the identity provider ${quoted(facts.name)} from now on. ${NOT_YOU}`,
+      link: ownLink,
+    },
+  ],
+  [
+    'user.factors_changed',
+    {
+      ...ofAccount,
+      isMailed: true,
+      tone: ['warning', 'high'],
+      title: () => 'A second factor of your account has changed',
+      message: ({ facts }) => `${factorNews[facts.reason ?? ''] ?? 'It has changed.'} ${NOT_YOU}`,
       link: ownLink,
     },
   ],

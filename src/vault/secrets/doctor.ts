@@ -1,13 +1,14 @@
 import type { Prisma, PrismaClient } from '../../generated/prisma/client.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
-import { attempt, openValue, unwrapKey } from './envelope.ts';
+import { attempt, openValue, type SealedVersion, unwrapKey, type WrappedKey } from './envelope.ts';
 
 const BATCH = 100;
 
 /** Something that cannot be opened. */
 export interface VaultFinding {
-  /** A secret, or a credential of a tool instance or connection. */
+  /** A secret, or a credential of a tool instance, a connection or a user. */
   secretId: string;
+  /** Whose it is: an organization, or a user. */
   orgId: string;
   /** Null for the data key, and with it every version. */
   version: number | null;
@@ -33,7 +34,7 @@ export async function examine(
   onFinding: (finding: VaultFinding) => void,
 ): Promise<Examined> {
   const examined = { secrets: 0, versions: 0 };
-  for (const examineNext of [examineBatch, examineCredentials]) {
+  for (const examineNext of [examineBatch, examineCredentials, examineUserCredentials]) {
     for (let after: string | null = ''; after !== null; ) {
       const from: string = after;
       // One snapshot for a secret and its versions: they are read separately, because many values would not fit in
@@ -99,6 +100,26 @@ async function examineCredentials(
     orderBy: { id: 'asc' },
     take: BATCH,
   });
+  return openAll(rootKeys, credentials);
+}
+
+async function examineUserCredentials(
+  db: Prisma.TransactionClient,
+  rootKeys: RootKeys,
+  after: string,
+): Promise<ExaminedBatch> {
+  const stored = await db.userCredential.findMany({
+    where: { id: { gt: after } },
+    orderBy: { id: 'asc' },
+    take: BATCH,
+  });
+  return openAll(
+    rootKeys,
+    stored.map((row) => ({ ...row, orgId: row.userId })),
+  );
+}
+
+function openAll(rootKeys: RootKeys, credentials: readonly (WrappedKey & SealedVersion)[]): ExaminedBatch {
   const findings: VaultFinding[] = [];
   for (const credential of credentials) {
     const { id, orgId } = credential;

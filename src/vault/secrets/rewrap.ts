@@ -32,9 +32,9 @@ export interface RewrapResult {
 }
 
 /**
- * Wraps the data keys of all secrets, including deleted ones, and of all credentials with the newest root key while
- * services read and write. Each batch commits separately: after a crash the next run continues with the rest. Values
- * stay unchanged.
+ * Wraps the data keys of all secrets, including deleted ones, and of all credentials, those of users too, with the
+ * newest root key while services read and write. Each batch commits separately: after a crash the next run continues
+ * with the rest. Values stay unchanged.
  */
 export async function rewrap(
   prisma: PrismaClient,
@@ -66,18 +66,24 @@ interface RewrappedBatch {
   faults: VaultFault[];
 }
 
-/** The tables whose rows have a data key of their own. */
-const TABLES = ['secrets', 'credentials'] as const;
-type RewrappedTable = (typeof TABLES)[number];
+/** The tables whose rows have a data key of their own, and whose each row is. */
+const TABLES = { secrets: 'org_id', credentials: 'org_id', user_credentials: 'user_id' } as const;
+type RewrappedTable = keyof typeof TABLES;
+const tableNames = Object.keys(TABLES) as RewrappedTable[];
 
 /** How many data keys are wrapped by another root key. */
 async function countOthers(prisma: PrismaClient, rootKeyId: string): Promise<number> {
   const where = { rootKeyId: { not: rootKeyId } };
-  return (await prisma.secret.count({ where })) + (await prisma.credential.count({ where }));
+  const counts = [
+    prisma.secret.count({ where }),
+    prisma.credential.count({ where }),
+    prisma.userCredential.count({ where }),
+  ];
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count);
 }
 
 async function* walk(prisma: PrismaClient, rootKeys: RootKeys, root: NamedKey): AsyncGenerator<RewrappedBatch> {
-  for (const table of TABLES) {
+  for (const table of tableNames) {
     for (let after: string | null = ''; after !== null; ) {
       const from: string = after;
       const batch = await prisma.$transaction((db) => rewrapBatch(db, rootKeys, root, table, from));
@@ -95,8 +101,9 @@ async function rewrapBatch(
   after: string,
 ): Promise<RewrappedBatch> {
   const secrets = await db.$queryRaw<WrappedKey[]>`
-    select id, org_id as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey" from ${Prisma.raw(table)}
-    where root_key_id <> ${root.id} and id > ${after} order by id limit ${BATCH} for no key update skip locked`;
+    select id, ${Prisma.raw(TABLES[table])} as "orgId", root_key_id as "rootKeyId", wrapped_key as "wrappedKey"
+    from ${Prisma.raw(table)} where root_key_id <> ${root.id} and id > ${after}
+    order by id limit ${BATCH} for no key update skip locked`;
   const faults: VaultFault[] = [];
   const ids: string[] = [];
   const keys: string[] = [];
@@ -126,7 +133,7 @@ async function retireOthers(prisma: PrismaClient, newest: string): Promise<Pick<
   for (const { id } of others) {
     try {
       const { count } = await prisma.rootKey.deleteMany({
-        where: { id, secrets: { none: {} }, credentials: { none: {} } },
+        where: { id, secrets: { none: {} }, credentials: { none: {} }, userCredentials: { none: {} } },
       });
       (count > 0 ? retired : needed).push(id);
     } catch (error) {

@@ -1,5 +1,6 @@
 import { accountCases } from './accounts.cases.ts';
 import { connectionCases } from './connections.cases.ts';
+import { factorCases } from './factors.cases.ts';
 import { fileCases } from './files.cases.ts';
 import type { InputCase } from './input-case.ts';
 import { recipeCases } from './recipes.cases.ts';
@@ -12,6 +13,7 @@ import { webhookCases } from './webhooks.cases.ts';
 export const inputCases: Readonly<Record<string, InputCase>> = {
   ...accountCases,
   ...connectionCases,
+  ...factorCases,
   ...fileCases,
   ...recipeCases,
   ...resourceCases,
