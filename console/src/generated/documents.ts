@@ -36,11 +36,11 @@ export type ConnectionCredentialsInput = {
 export type ConnectionStatus =
   /** It can be used. */
   | 'connected'
-  /** The access token has ended, and refreshing it failed several times. This is tried again. */
+  /** The access token has ended, and refreshing it failed several times; or the provider refuses an access token that is new. This is tried again. */
   | 'error'
   /** The access token has ended and is not refreshed yet. This is tried again. */
   | 'expired'
-  /** The provider no longer accepts the refresh token: a user must authorize again. */
+  /** The provider no longer accepts the refresh token or the API key: a user must authorize again. */
   | 'needs_reauth'
   /** There is no connection. */
   | 'not_connected'

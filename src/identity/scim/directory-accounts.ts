@@ -10,6 +10,7 @@ import { addressShown } from '../../tenancy/organizations/shown-addresses.ts';
 import { isActiveAccount } from '../../tenancy/views.ts';
 import { holdAddress, settleAddress } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
+import type { FactorEnds } from '../factors/factor-ends.ts';
 import { domainOfEmail } from '../identity-providers/domain-name.ts';
 import { freeUsername } from '../identity-providers/profile.ts';
 import { type Directory, demandAuthority } from './directory.ts';
@@ -20,6 +21,7 @@ interface AccountDeps {
   access: Access;
   sessions: Sessions;
   authentication: Authentication;
+  factorEnds: FactorEnds;
 }
 
 /** The account that somebody in the directory is. */

@@ -11,6 +11,7 @@ import type { Role } from '../../kernel/roles.ts';
 import { joinOrganization } from '../../tenancy/organizations/membership.ts';
 import type { EndedRole, OrganizationMemberService } from '../../tenancy/organizations/organization-member.service.ts';
 import type { Sessions } from '../auth/sessions.ts';
+import type { FactorEnds } from '../factors/factor-ends.ts';
 import { type Directory, demandAuthority, demandVersion, versionOf } from './directory.ts';
 import { accountFor, type DirectoryAccount, fullNameOf } from './directory-accounts.ts';
 import { applyGroups, lockPlaces } from './directory-roles.ts';
@@ -28,6 +29,7 @@ export interface ScimDeps {
   access: Access;
   sessions: Sessions;
   authentication: Authentication;
+  factorEnds: FactorEnds;
   organizationMembers: OrganizationMemberService;
 }
 

@@ -260,6 +260,254 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/auth/login/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ends a sign-in that was refused with the reason `factor_required`
+         * @description Ends a sign-in that was refused with the reason `factor_required`.
+         */
+        post: operations["CompleteSignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/factors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The caller's second factors
+         * @description The caller's second factors.
+         */
+        get: operations["GetMyFactors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/factors/totp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begins to add an app for one-time codes
+         * @description Begins to add an app for one-time codes. Nothing changes for sign-ins before `confirmTotp`. A user with a factor must have proven it within the last 10 minutes.
+         */
+        post: operations["EnrolTotp"];
+        /**
+         * Removes the app
+         * @description Removes the app. A factor must have been proven within the last 10 minutes.
+         */
+        delete: operations["DisableTotp"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/factors/totp/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Adds the app by one of its codes
+         * @description Adds the app by one of its codes. From then on, signing in takes a second factor.
+         */
+        post: operations["ConfirmTotp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/factors/recovery-codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes ten new recovery codes; earlier codes end
+         * @description Makes ten new recovery codes; earlier codes end. A factor must have been proven within the last 10 minutes.
+         */
+        post: operations["RenewRecoveryCodes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/factors/proof/begin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begins to prove a passkey in the session of the caller
+         * @description Begins to prove a passkey in the session of the caller. A code needs no beginning.
+         */
+        post: operations["BeginFactorProof"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/factors/proof": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Proves a second factor once more, in the session of the caller, for what asks for a fresh one
+         * @description Proves a second factor once more, in the session of the caller, for what asks for a fresh one.
+         */
+        post: operations["ProveFactor"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/passkeys/begin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begins to add a passkey
+         * @description Begins to add a passkey. A user with a second factor must have proven it within the last 10 minutes.
+         */
+        post: operations["BeginPasskey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/passkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Adds a passkey
+         * @description Adds a passkey. From then on, signing in takes a passkey, or a second factor.
+         */
+        post: operations["AddPasskey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/passkeys/{passkey_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Removes a passkey
+         * @description Removes a passkey. A factor must have been proven within the last 10 minutes.
+         */
+        delete: operations["RemovePasskey"];
+        options?: never;
+        head?: never;
+        /**
+         * Gives a passkey another name
+         * @description Gives a passkey another name.
+         */
+        patch: operations["RenamePasskey"];
+        trace?: never;
+    };
+    "/v1/auth/passkeys/sign-in/begin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begins a sign-in with a passkey, without a name and a password
+         * @description Begins a sign-in with a passkey, without a name and a password.
+         */
+        post: operations["BeginPasskeySignIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/auth/passkeys/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Signs in with a passkey that knows its user, by a PIN or a fingerprint
+         * @description Signs in with a passkey that knows its user, by a PIN or a fingerprint. It counts as two factors. The same refusal for everything that is wrong.
+         */
+        post: operations["SignInWithPasskey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/auth/sso/discover": {
         parameters: {
             query?: never;
@@ -4412,6 +4660,129 @@ export interface components {
             /** @description Whether to revoke the user's API tokens too. Default `false`. */
             revoke_tokens?: boolean | null;
         };
+        /** @description A second factor after a password: a code, or the answer of a passkey. */
+        CompleteSignInInput: {
+            /**
+             * Format: password
+             * @description The `challenge` of the refused sign-in.
+             */
+            challenge: string;
+            /** @description A code of the app, or a recovery code. */
+            code?: string | null;
+            /** @description The answer of a passkey to the `passkey_options` of the refused sign-in, as JSON. */
+            credential?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** @description A passkey (WebAuthn) of the caller: it signs in by itself, or is a second factor. */
+        Passkey: {
+            /** @description Identifier. */
+            passkey_id: string;
+            /** @description What the caller calls it. */
+            name: string;
+            /** @description Whether it is synchronised between devices. */
+            is_synced: boolean;
+            /**
+             * Format: date-time
+             * @description When it was added.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was last used. `null` for never.
+             */
+            last_used_at: string | null;
+        };
+        /** @description What the caller can prove besides a password. */
+        Factors: {
+            /** @description How the caller can prove a second factor. Empty without one: a password is enough then. */
+            methods: ("totp" | "passkey" | "recovery_code")[];
+            /** @description The app for one-time codes. `null` without one. */
+            totp: {
+                /**
+                 * Format: date-time
+                 * @description When it was added.
+                 */
+                created_at: string;
+                /**
+                 * Format: date-time
+                 * @description When one of its codes was last accepted.
+                 */
+                last_used_at: string | null;
+            } | null;
+            /** @description The passkeys, oldest first. */
+            passkeys: components["schemas"]["Passkey"][];
+            /**
+             * Format: int32
+             * @description How many recovery codes were not used yet.
+             */
+            recovery_codes_left: number;
+            /**
+             * Format: date-time
+             * @description When a factor was last proven in this session. `null` for never.
+             */
+            proven_at: string | null;
+        };
+        /** @description Proves who adds an app. */
+        EnrolTotpInput: {
+            /** @description The caller's own password. Needed for the first factor, unless the caller has signed in within the last 10 minutes. */
+            current_password?: string | null;
+        };
+        /** @description A code of the new app. */
+        ConfirmTotpInput: {
+            /**
+             * Format: password
+             * @description The six digits that the app shows.
+             */
+            code: string;
+        };
+        /** @description A code, or the answer of a passkey. */
+        ProveFactorInput: {
+            /** @description A code of the app, or a recovery code. */
+            code?: string | null;
+            /** @description The `challenge` of `beginFactorProof`, with `credential`. */
+            challenge?: string | null;
+            /** @description The answer of a passkey to its `options`, as JSON. */
+            credential?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /** @description Proves who adds a passkey. */
+        BeginPasskeyInput: {
+            /** @description The caller's own password. Needed for the first factor, unless the caller has signed in within the last 10 minutes. */
+            current_password?: string | null;
+        };
+        /** @description A passkey that a browser has made. */
+        AddPasskeyInput: {
+            /**
+             * Format: password
+             * @description The `challenge` of `beginPasskey`.
+             */
+            challenge: string;
+            /** @description What the authenticator has answered to the `options`, as JSON. */
+            credential: {
+                [key: string]: unknown;
+            };
+            /** @description What the caller calls it. */
+            name: string;
+        };
+        /** @description Another name. */
+        RenamePasskeyInput: {
+            /** @description What the caller calls it. */
+            name: string;
+        };
+        /** @description The answer of a passkey. */
+        PasskeySignInInput: {
+            /**
+             * Format: password
+             * @description The `challenge` that began it.
+             */
+            challenge: string;
+            /** @description The answer of the passkey to the `options`, as JSON. */
+            credential: {
+                [key: string]: unknown;
+            };
+        };
         /** @description An e-mail address. Only its domain is looked at. */
         SsoEmailInput: {
             /**
@@ -4606,12 +4977,21 @@ export interface components {
              * @enum {string|null}
              */
             default_role_id?: "owner" | "admin" | "editor" | "member" | "viewer" | null;
+            /** @description A workspace of the organization that new users join, and start in. `null` for none. */
+            default_workspace_id?: string | null;
+            /**
+             * @description The role of new users in that workspace. Never above the caller's own. Default `member`.
+             * @enum {string|null}
+             */
+            default_workspace_role?: "owner" | "admin" | "editor" | "member" | "viewer" | null;
             /** @description Whether users without an account get one. Default true. */
             auto_create_users?: boolean | null;
             /** @description Whether each sign-in updates name, picture and locale of accounts of the organization. Default true. */
             auto_update_profile?: boolean | null;
             /** @description Whether users may sign in with it. Switching it off ends the sessions that it made. Default true. */
             is_active?: boolean | null;
+            /** @description Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. Default true. */
+            suspends_tokens?: boolean | null;
         };
         /** @description How users sign in at a SAML 2.0 provider. It replaces the whole previous configuration. */
         SamlConfigInput: {
@@ -4683,12 +5063,21 @@ export interface components {
              * @enum {string}
              */
             default_role_id?: "owner" | "admin" | "editor" | "member" | "viewer";
+            /** @description A workspace of the organization that new users join, and start in. `null` for none. */
+            default_workspace_id?: string | null;
+            /**
+             * @description The role of new users in that workspace. Never above the caller's own.
+             * @enum {string}
+             */
+            default_workspace_role?: "owner" | "admin" | "editor" | "member" | "viewer";
             /** @description Whether users without an account get one. */
             auto_create_users?: boolean;
             /** @description Whether each sign-in updates name, picture and locale of accounts of the organization. */
             auto_update_profile?: boolean;
             /** @description Whether users may sign in with it. Switching it off ends the sessions that it made. */
             is_active?: boolean;
+            /** @description Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. */
+            suspends_tokens?: boolean;
         };
         /** @description A program of an organization that signs people in and acts for them, within what they grant. */
         Application: {
@@ -11142,6 +11531,726 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    CompleteSignIn: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A second factor after a password: a code, or the answer of a passkey. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompleteSignInInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Send it as `Authorization: Bearer …`. */
+                        access_token: string;
+                        /** @description Exchange it for the next token pair before the session ends. */
+                        refresh_token: string;
+                        /** @description Always `bearer`. */
+                        token_type: string;
+                        /**
+                         * Format: int32
+                         * @description Seconds until the access token expires.
+                         */
+                        expires_in: number;
+                        /** @description The user who signed in. */
+                        user: components["schemas"]["User"];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    GetMyFactors: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Factors"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    EnrolTotp: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Proves who adds an app. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnrolTotpInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description To be typed into the app, in Base32. */
+                        secret: string;
+                        /** @description The same as an `otpauth` address, to be shown as a QR code. */
+                        uri: string;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    DisableTotp: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description How the caller can prove a second factor. Empty without one: a password is enough then. */
+                        methods: ("totp" | "passkey" | "recovery_code")[];
+                        /** @description The app for one-time codes. `null` without one. */
+                        totp: {
+                            /**
+                             * Format: date-time
+                             * @description When it was added.
+                             */
+                            created_at: string;
+                            /**
+                             * Format: date-time
+                             * @description When one of its codes was last accepted.
+                             */
+                            last_used_at: string | null;
+                        } | null;
+                        /** @description The passkeys, oldest first. */
+                        passkeys: components["schemas"]["Passkey"][];
+                        /**
+                         * Format: int32
+                         * @description How many recovery codes were not used yet.
+                         */
+                        recovery_codes_left: number;
+                        /**
+                         * Format: date-time
+                         * @description When a factor was last proven in this session. `null` for never.
+                         */
+                        proven_at: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ConfirmTotp: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A code of the new app. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConfirmTotpInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Ten codes. Empty if the account has some already. */
+                        recovery_codes: string[];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    RenewRecoveryCodes: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Ten codes. Empty if the account has some already. */
+                        recovery_codes: string[];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    BeginFactorProof: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description To be sent back with the answer of the authenticator. */
+                        challenge: string;
+                        /** @description The options of WebAuthn, in the JSON form that `PublicKeyCredential` reads. */
+                        options: {
+                            [key: string]: unknown;
+                        };
+                        /**
+                         * Format: int32
+                         * @description Seconds until it is over.
+                         */
+                        expires_in: number;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ProveFactor: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A code, or the answer of a passkey. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProveFactorInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: date-time
+                         * @description When it was proven.
+                         */
+                        proven_at: string;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    BeginPasskey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description Proves who adds a passkey. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BeginPasskeyInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description To be sent back with the answer of the authenticator. */
+                        challenge: string;
+                        /** @description The options of WebAuthn, in the JSON form that `PublicKeyCredential` reads. */
+                        options: {
+                            [key: string]: unknown;
+                        };
+                        /**
+                         * Format: int32
+                         * @description Seconds until it is over.
+                         */
+                        expires_in: number;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    AddPasskey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A passkey that a browser has made. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AddPasskeyInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The passkey. */
+                        passkey: components["schemas"]["Passkey"];
+                        /** @description Ten recovery codes, which are not shown again. Empty if the account has some already. */
+                        recovery_codes: string[];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    RemovePasskey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The passkey. */
+                passkey_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success without a body. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    RenamePasskey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The passkey. */
+                passkey_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description Another name. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenamePasskeyInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Passkey"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    BeginPasskeySignIn: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description To be sent back with the answer of the authenticator. */
+                        challenge: string;
+                        /** @description The options of WebAuthn, in the JSON form that `PublicKeyCredential` reads. */
+                        options: {
+                            [key: string]: unknown;
+                        };
+                        /**
+                         * Format: int32
+                         * @description Seconds until it is over.
+                         */
+                        expires_in: number;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    SignInWithPasskey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The answer of a passkey. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasskeySignInInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Send it as `Authorization: Bearer …`. */
+                        access_token: string;
+                        /** @description Exchange it for the next token pair before the session ends. */
+                        refresh_token: string;
+                        /** @description Always `bearer`. */
+                        token_type: string;
+                        /**
+                         * Format: int32
+                         * @description Seconds until the access token expires.
+                         */
+                        expires_in: number;
+                        /** @description The user who signed in. */
+                        user: components["schemas"]["User"];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     DiscoverSso: {
         parameters: {
             query?: never;
@@ -11469,7 +12578,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description The page of the identity provider, to open in a browser within five minutes: it ends the session there, and comes back. `null` for a session that no SAML provider with a `slo_url` has made. */
+                        /** @description The page of the identity provider, to open in a browser within five minutes: it ends the session there, and comes back if it is of SAML. `null` for a session that no provider with such a page has made. */
                         redirect_url: string | null;
                     };
                 };
