@@ -53,7 +53,7 @@ const walked: Walked[] = [
   { name: 'label', group: 'models', place: 'organization', type: 'Label', list: 'labels', key: 'labels', prefix: 'lb' },
 ];
 
-const PARTS = ['src', 'rest', 'prisma', 'scripts', 'public', 'docs'];
+const PARTS = ['src', 'rest', 'prisma', 'scripts', 'public', 'docs', 'console'];
 const FILES = /^(?:package.*|tsconfig.*|biome)\.json$|^prisma\.config\.ts$|^rolldown\.config\.mjs$|^\.gitignore$/;
 
 let copy: string;
@@ -76,7 +76,8 @@ function copyProject(): string {
   const dir = mkdtempSync(path.join(tmpdir(), 'walk-'));
   const files = readdirSync(projectRoot).filter((name) => FILES.test(name));
   for (const name of [...PARTS, ...files]) {
-    const isOwn = (from: string) => !from.endsWith(path.join('src', 'generated'));
+    const isOwn = (from: string) =>
+      from !== path.join(projectRoot, 'src', 'generated') && !from.endsWith('node_modules');
     cpSync(path.join(projectRoot, name), path.join(dir, name), { recursive: true, filter: isOwn });
   }
   mkdirSync(path.join(dir, 'node_modules'));

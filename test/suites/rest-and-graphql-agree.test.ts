@@ -70,8 +70,7 @@ function refusals(operation: CompiledOperation): [status: number[], parts: Parts
   const asOwner = () => partsOf(operation, world, { token: world.accounts.owner.accessToken });
   if (!operation.isPublic) list.push([[401], partsOf(operation, world)]);
   // samples of public changes hold tokens that nobody was given
-  else if (operation.body)
-    list.push([[401, 422], { ...asOwner(), body: { ...(asOwner().body as Json), ...outOfBounds(operation) } }]);
+  else list.push([[401, 422], { ...asOwner(), body: { ...(asOwner().body as Json), ...outOfBounds(operation) } }]);
   const permission = permissionFor(operation);
   // whatever a role is, its own account is its own
   const isOwn = operation.path.includes('/me/');
