@@ -107,6 +107,9 @@ describe('an access token', () => {
       sessionId: known.sessionId,
       orgId: 'org_1',
       token: null,
+      vouchedBy: null,
+      brokenGlass: null,
+      shutOutOf: [],
     });
     expect(await authentication.isSigned(credential)).toBe(true);
   });

@@ -183,6 +183,7 @@ describe('the permission to read a resource', () => {
       organization: 'organization:access',
       deployment: 'environment:read',
       presence: 'sync:subscribe',
+      tool_action: 'tool_instance:read',
     };
     for (const word of resourceWords) {
       const own = `${word}:read`;

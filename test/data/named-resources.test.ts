@@ -30,7 +30,7 @@ const tables: Readonly<Record<string, Readonly<Record<string, readonly ResourceW
   provider_accounts: { id: ['provider_account'] },
   model_entitlements: { id: ['model_entitlement'] },
   tools: { id: ['tool'] },
-  tool_instances: { id: ['tool_instance'] },
+  tool_instances: { id: ['tool_instance', 'tool_action'] },
   connections: { id: ['connection'] },
   entities: { id: ['entity'] },
   memories: { id: ['memory'] },

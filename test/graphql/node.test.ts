@@ -190,7 +190,10 @@ test('asks for the permission of the by-id query: what a viewer may not read is 
     'Invitation',
     'Notification',
     'ProviderAccount',
+    'ScimToken',
     'Secret',
+    'Webhook',
+    'WebhookDelivery',
   ];
   for (const [name, id] of Object.entries(ids))
     expect(await node(viewer, id)).toEqual(hidden.includes(name) ? null : { __typename: name, id });

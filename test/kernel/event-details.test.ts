@@ -16,6 +16,7 @@ const progress = {
   stages_completed: 'integer or null',
   total_stages: 'integer or null',
 };
+const ran = { action: 'string', code: 'string', duration_ms: 'integer', status: 'integer or null' };
 const expiring = { days_left: 'integer', expires_at: 'time' };
 const deployed = {
   environment_id: 'string',
@@ -61,6 +62,9 @@ describe('the data of an event', () => {
         'artifact.version_created': { version: 'integer' },
         'artifact.indexed': { chunk_count: 'integer' },
         'secret.expiring': expiring,
+        'tool_action.executed': ran,
+        'tool_action.failed': ran,
+        'webhook.disabled': { reason: 'string' },
         'api_token.expiring': expiring,
         'app_token.expiring': expiring,
         'deployment.created': deployed,

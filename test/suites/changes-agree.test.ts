@@ -37,7 +37,15 @@ const mutations = gentlestFirst(
  * Changes by nobody in particular, of which the audit trail says nothing. A new one is added here on purpose, or not at
  * all.
  */
+/** They give a challenge: what is done with it is recorded. */
+const beginnings = [
+  'POST /v1/auth/factors/proof/begin',
+  'POST /v1/auth/passkeys/begin',
+  'POST /v1/auth/passkeys/sign-in/begin',
+];
+
 const withoutRecord = [
+  ...beginnings,
   'POST /v1/auth/forgot-password',
   'POST /v1/auth/resend-verification',
   'POST /v1/auth/sso/initiate',
@@ -45,6 +53,7 @@ const withoutRecord = [
 
 /** They give an address, which says itself what it is for, or what is there: that leaves only a record. */
 const withoutRows: readonly string[] = [
+  ...beginnings,
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/token',
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections/{instance_id}/token',
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/uploads',

@@ -55,6 +55,7 @@ const OPEN = /another word|open set|…|such as|like `|`https`, or `http` on thi
 /** Texts that name a few words, and have many others. */
 const others: Record<string, string> = {
   'ApiToken.scopes': 'a resource is one, too',
+  'ApplicationGrant.scopes': 'names of permissions are others',
 };
 
 describe('a closed set of words', () => {

@@ -36,6 +36,7 @@ const ofCaller = ['notifications.reads'];
  * Lists whose other conditions make the parent's rows look rarer than they are: PostgreSQL takes its index by itself.
  */
 const choosesWell = [
+  'applicationGrants.reads',
   'apiTokens.own',
   'apiTokens.ownOfApps',
   'toolInstances.allOfTool',
@@ -88,6 +89,7 @@ beforeAll(async () => {
     threadId: thread_id!,
     rootArtifactId: artifact_id!,
     organizationRecipeId: world.ids.organization_recipe_id!,
+    webhookId: world.ids.webhook_id!,
   };
 }, 120_000);
 afterAll(() => app.close());

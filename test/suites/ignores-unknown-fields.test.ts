@@ -50,6 +50,8 @@ const asked = [
   'AddWorkspaceMemberInput.userId',
   'CreateInvitationInput.workspaceId',
   'CreateSecretInput.workspaceId',
+  // whose events it receives
+  'CreateWebhookInput.workspaceId',
   'EntityReferenceInput.id',
   'IdentityGroupMappingInput.workspaceId',
   // which of those that are there an import changes

@@ -28,8 +28,10 @@ import { writtenRequest } from '../support/written.ts';
 const mutations = rootFields.filter(({ kind }) => kind === 'mutation');
 const upper = (name: string) => `${name[0]!.toUpperCase()}${name.slice(1)}`;
 
-/** Revocations are none: what was revoked can still be read, and is what they return. */
-const deletions = mutations.filter(({ name }) => /^(?:delete|remove|unlink|unrelate)[A-Z]/.test(name));
+/** Revocations are none, where what was revoked can still be read: it is what they return. */
+const deletions = mutations.filter(({ name }) =>
+  /^(?:(?:delete|remove|unlink|unrelate)[A-Z]|revokeApplicationGrant$)/.test(name),
+);
 const PLACES = ['orgId', 'workspaceId', 'namespaceId', 'environmentId', 'appId'];
 
 test('every mutation returns an object', () => {

@@ -23,6 +23,8 @@ const alone: Record<string, string> = {
   'OidcConfig.clientId': 'It is known to the provider alone.',
   'OidcConfig.clientSecretRef': 'A reference may be any text; to read it is not to read its secret.',
   'Environment.activeDeployments': 'A map for REST; `deployed` gives the records with their apps and releases.',
+  'Webhook.headersRef': 'A reference may be any text; to read it is not to read its secret.',
+  'WebhookDelivery.eventId': 'Events are no resources.',
   'ToolInstance.credentialRefs': "What they refer to is nobody's to read.",
   'ConnectionCredentials.clientSecretVaultId': 'A reference may be any text; to read it is not to read its secret.',
   'ConnectionCredentials.clientId': 'It is known to the provider alone.',

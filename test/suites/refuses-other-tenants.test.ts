@@ -22,7 +22,8 @@ const welcomesForeigners = ['addWorkspaceMember input.userId', 'addOrganizationM
 
 /** Filters of records. Those of the caller's own organization never name what is of another one: they leave nothing. */
 const isFilterOfRecords = (operation: (typeof operations)[number], name: string): boolean =>
-  operation.path.endsWith('/activity') && ['user_id', 'token_id', 'resource_id'].includes(name);
+  (operation.path.endsWith('/activity') && ['user_id', 'token_id', 'resource_id'].includes(name)) ||
+  (operation.path.endsWith('/application-grants') && ['user_id', 'application_id'].includes(name));
 
 /** Answers that are the same for everyone. */
 const withoutTenant = [
@@ -269,7 +270,8 @@ describe('a filter of records by an id of another tenant leaves nothing', () => 
     const parts = partsOf(operation, own, { token: own.accounts.owner.accessToken });
     const id = swapped(name) ?? foreign.ids.workspace_id!;
     const answer = await app.server.inject(injectable(operation, { ...parts, query: { [name]: id } }));
-    expect(answer.json()).toEqual({ total: 0, has_more: false, next_cursor: null, activities: [] });
+    const list = operation.path.endsWith('/activity') ? 'activities' : 'application_grants';
+    expect(answer.json()).toEqual({ total: 0, has_more: false, next_cursor: null, [list]: [] });
   });
 });
 

@@ -94,7 +94,12 @@ const NODE = 'query ($id: ID!) { node(id: $id) { id } }';
 const DEPTH = 4;
 const queries = rootFields.filter(
   // activity: test/insight/activity, because what was asked for is recorded with its ids
-  ({ kind, name, field }) => kind === 'query' && field.extensions.access !== 'public' && !showsRecords(name),
+  ({ kind, name, field }) =>
+    kind === 'query' &&
+    field.extensions.access !== 'public' &&
+    !showsRecords(name) &&
+    // second factors are shown to sessions alone
+    name !== 'myFactors',
 );
 
 /** Queries that a token restricted to a place of some kind asks in this run: each is asked with one kind at least. */

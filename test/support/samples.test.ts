@@ -79,6 +79,7 @@ const LEFT_OUT: readonly string[] = [
   'CreateSecretInput.environmentId',
   'CreateSecretInput.namespaceId',
   'CreateToolInstanceInput.customActions',
+  'CreateWebhookInput.headersRef',
   'EntityReferenceInput.entityType',
   'EntityReferenceInput.key',
   'EntityReferenceInput.name',
@@ -102,11 +103,14 @@ const LEFT_OUT: readonly string[] = [
   'UpdateLogicalModelInput.fallbackChain',
   'UpdateToolInstanceInput.customActions',
   'UpdateUserInput.isActive',
+  'UpdateWebhookInput.headersRef',
   'UpdateWorkspaceInput.embeddingModelId',
 ];
 
 /** Texts without the marker: credentials, and words and names that mean something to the service. */
 const UNMARKED: readonly string[] = [
+  'BeginPasskeyInput.currentPassword',
+  'BreakGlassInput.password',
   'ChangePasswordInput.currentPassword',
   'ChangePasswordInput.newPassword',
   'ConnectionCredentialsInput.clientSecretVaultId',
@@ -116,6 +120,8 @@ const UNMARKED: readonly string[] = [
   'CreateApiTokenInput.scopes',
   'CreateApiTokenInput.workspaceIds',
   'CreateUserInput.password',
+  'CreateWebhookInput.eventTypes',
+  'EnrolTotpInput.currentPassword',
   'ExecuteToolActionInput.action',
   'LoginInput.password',
   'LoginInput.username',
@@ -127,7 +133,9 @@ const UNMARKED: readonly string[] = [
   'TestToolInstanceInput.action',
   'TokenInput.token',
   'UpdateActionInput.timezone',
+  'UpdateSignInPolicyInput.ssoRequiredDomains',
   'UpdateUserInput.currentPassword',
+  'UpdateWebhookInput.eventTypes',
 ];
 
 describe.each([

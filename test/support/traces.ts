@@ -107,6 +107,9 @@ const RANDOM: readonly [RegExp, string][] = [
   [/"_[0-9a-f]{40}"/g, '"<request of SAML>"'],
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uuid>'],
   [/(?<![\w-])[\w-]{43}(?![\w-])/g, '<secret>'],
+  [/(?<![\w-])[\w-]{90,}(?![\w-])/g, '<sealed>'],
+  [/\b(?:[0-9a-z]{4}-){3}[0-9a-z]{4}\b/g, '<recovery code>'],
+  [/\b[A-Z2-7]{32}\b/g, '<secret of one-time codes>'],
 ];
 
 /** The identifiers in a text, in lower case: names of buckets are made from them. */

@@ -37,7 +37,9 @@ describe('a world', () => {
     expect(variablesOf(operations).filter((name) => !known.has(name))).toEqual([]);
     const own = await idsOf(app.database.pool, world.ids.org_id!);
     const runs = await rows('select execution_id as id from executions where org_id = $1', [world.ids.org_id]);
-    const inWorld = new Set([...own, ...runs.map(({ id }) => id!)]);
+    // passkeys are of their user alone
+    const passkeys = await rows('select id from passkeys where user_id = $1', [world.accounts.owner.userId]);
+    const inWorld = new Set([...own, ...runs.map(({ id }) => id!), ...passkeys.map(({ id }) => id!)]);
     const { stranger_user_id, ...ids } = world.ids;
     const notHere = Object.entries(ids).filter(([, id]) => isId(id) && !inWorld.has(id));
     expect(notHere).toEqual([]);

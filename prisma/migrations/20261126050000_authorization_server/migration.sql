@@ -56,6 +56,9 @@ CREATE TABLE "oauth_records" (
 CREATE INDEX "applications_org_id_id_idx" ON "applications"("org_id", "id" DESC);
 
 -- CreateIndex
+CREATE INDEX "oauth_grants_org_id_id_idx" ON "oauth_grants"("org_id", "id" DESC);
+
+-- CreateIndex
 CREATE INDEX "oauth_grants_org_id_user_id_idx" ON "oauth_grants"("org_id", "user_id");
 
 -- CreateIndex

@@ -99,9 +99,10 @@ describe('scopes and permissions', () => {
     app_token: ['', 'read create revoke'],
     deployment: ['create delete', ''],
     model: ['read create update delete execute', ''],
-    tool: ['read create update', ''],
+    tool: ['read create update delete', ''],
     tool_instance: ['read create update delete execute', ''],
-    connection: ['read create delete', ''],
+    connection: ['read create delete', 'use'],
+    webhook: ['', 'read create update delete'],
     sync: ['subscribe', ''],
     presence: ['update', ''],
     notification: ['read update', ''],
@@ -151,7 +152,8 @@ describe('scopes and permissions', () => {
     const written = named(0).filter((name) => /:(create|update)$/.test(name));
     const people = `user:create user:update workspace_member:create workspace_member:update organization_member:create
       organization_member:update invitation:create invitation:update api_token:create app_token:create
-      identity_provider:create identity_provider:update application:create application:update scim_token:create`;
+      identity_provider:create identity_provider:update application:create application:update scim_token:create
+      webhook:create webhook:update`;
     expect([...expandScope('write')].sort()).toEqual([...reads, ...written].sort());
     expect([...written, ...people.split(/\s+/)].sort()).toEqual(
       all.filter((name) => /:(create|update)$/.test(name)).sort(),

@@ -430,13 +430,15 @@ describe('the statement', () => {
   });
 });
 
-/** What other tests cause: those of connection-refresh, identity-providers and squatted-addresses. */
+/** What other tests cause: those of connection-refresh, identity-providers, squatted-addresses, webhooks and factors. */
 const elsewhere = [
   'user.arrived',
   'connection.needs_reauth',
+  'webhook.disabled',
   'organization.glass_broken',
   'identity_provider.certificate_ending',
   'user.identity_linked',
+  'user.factors_changed',
   'user.address_lost',
 ];
 

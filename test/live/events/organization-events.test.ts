@@ -111,6 +111,7 @@ const heard: Record<string, string> = {
   organization_recipe: 'x x x x x',
   application: '- - - x x',
   scim_token: '- - - x x',
+  webhook: '- - - x x',
   api_token: '- - - x x', // of others; of one's own: below
   secret: '- x x x x',
 };
