@@ -66,8 +66,15 @@ export function shownAnswer(action: ToolAction, answer: OutboundResponse, redact
     excerpt: null,
   };
   if (answer.isOk) return { ...common, ...resultOf(action, answer, redactor) };
-  const text = isUtf8(answer.body) ? plainLine(redactor.clean(answer.text()), MAX_EXCERPT) : '';
+  const text = isUtf8(answer.body) ? plainLine(refusalText(answer.text(), redactor), MAX_EXCERPT) : '';
   return { ...common, ...nothing, excerpt: text === '' ? null : text };
+}
+
+/** The text of a refusal. JSON is taken apart first: it has many spellings of one text. */
+function refusalText(text: string, redactor: Redactor): string {
+  const json = parsed(text);
+  const cleaned = redactor.cleanJson(json);
+  return cleaned === json ? redactor.clean(text) : JSON.stringify(cleaned);
 }
 
 const nothing: ResultPart = { format: 'none', result: null, truncated: false, fault: null };

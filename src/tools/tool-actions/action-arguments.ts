@@ -1,4 +1,5 @@
-import { InputError, type InputIssue } from '../../kernel/errors.ts';
+import { InputError, type InputIssue, invalidInput } from '../../kernel/errors.ts';
+import { onceFor } from '../../kernel/once-for.ts';
 import { faultOf } from '../tool-instances/configuration.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { SafePatterns } from '../tool-instances/safe-pattern.ts';
@@ -7,9 +8,17 @@ import { isRecord } from './json-values.ts';
 
 const MAX_ISSUES = 50;
 const MAX_DEPTH = 16;
+/** Properties that are looked for in the values of a call, in all. */
+const MAX_LOOKS = 500_000;
 
 type Path = (string | number)[];
 type Described = Readonly<Record<string, unknown>>;
+
+/** What one check shares. */
+interface Checking {
+  patterns: SafePatterns;
+  looks: number;
+}
 
 /** Where the arguments of a call are. */
 export const PARAMETERS: Path = ['input', 'parameters'];
@@ -30,7 +39,7 @@ export function checkedArguments(
   path: Path,
 ): Record<string, unknown> {
   const issues: InputIssue[] = [];
-  const patterns = new SafePatterns();
+  const checking: Checking = { patterns: new SafePatterns(), looks: 0 };
   const parameters = parametersIn(action);
   const known = new Set(parameters.map(({ name }) => name));
   for (const name of Object.keys(given))
@@ -44,7 +53,7 @@ export function checkedArguments(
         issues.push(issueAt([...path, name], 'missing', 'Field required'));
       continue;
     }
-    issues.push(...faultsOf(parameter, value, [...path, name], patterns, 0));
+    issues.push(...faultsOf(parameter, value, [...path, name], checking, 0));
     values[name] = value;
   }
   if (issues.length > 0) throw new InputError(issues.slice(0, MAX_ISSUES));
@@ -52,16 +61,10 @@ export function checkedArguments(
 }
 
 /** What is wrong with the value of a parameter, and with the parts of a structured one. */
-function faultsOf(
-  described: Described,
-  value: unknown,
-  path: Path,
-  patterns: SafePatterns,
-  depth: number,
-): InputIssue[] {
-  const { min_length, max_length, min_value, max_value, pattern, enum: listed } = described;
+function faultsOf(described: Described, value: unknown, path: Path, checking: Checking, depth: number): InputIssue[] {
+  const { type: of, options, min_length, max_length, min_value, max_value, pattern, enum: listed } = described;
   const validation = { min_length, max_length, min_value, max_value, pattern, enum: listed };
-  const fault = faultOf({ ...described, validation } as unknown as ConfigField, value, patterns);
+  const fault = faultOf({ type: of, options, validation } as unknown as ConfigField, value, checking.patterns);
   if (fault) {
     const { at = [], type, msg, ctx } = fault;
     return [issueAt([...path, ...at], type, msg, ctx)];
@@ -70,11 +73,11 @@ function faultsOf(
   if (Array.isArray(value))
     return isRecord(described.items)
       ? value.flatMap((item, index) =>
-          partFaults(described.items as Described, item, [...path, index], patterns, depth),
+          partFaults(described.items as Described, item, [...path, index], checking, depth),
         )
       : [];
   return isRecord(value) && isRecord(described.properties)
-    ? propertyFaults(described.properties, value, path, patterns, depth)
+    ? propertyFaults(described.properties, value, path, checking, depth)
     : [];
 }
 
@@ -82,21 +85,28 @@ function propertyFaults(
   properties: Described,
   value: Described,
   path: Path,
-  patterns: SafePatterns,
+  checking: Checking,
   depth: number,
 ): InputIssue[] {
-  return Object.entries(properties).flatMap(([name, part]) => {
+  const entries = entriesOf(properties);
+  checking.looks += entries.length;
+  if (checking.looks > MAX_LOOKS) throw invalidInput(path, 'the arguments have too many parts to check');
+  return entries.flatMap(([name, part]) => {
     if (!isRecord(part)) return [];
     const found = Object.hasOwn(value, name) ? value[name] : undefined;
     if (found === undefined || found === null)
       return part.required === true ? [issueAt([...path, name], 'missing', 'Field required')] : [];
-    return partFaults(part, found, [...path, name], patterns, depth);
+    return partFaults(part, found, [...path, name], checking, depth);
   });
 }
 
+// a list has many elements of one description
+const entriesOf = onceFor((properties: Described) => Object.entries(properties));
+const describedPart = onceFor((part: Described): Described => ({ ...part, type: part.type ?? 'any' }));
+
 /** A part without a type takes any value, while a parameter without one is a text. */
-const partFaults = (part: Described, value: unknown, path: Path, patterns: SafePatterns, depth: number) =>
-  faultsOf({ ...part, type: part.type ?? 'any' }, value, path, patterns, depth + 1);
+const partFaults = (part: Described, value: unknown, path: Path, checking: Checking, depth: number) =>
+  faultsOf(describedPart(part), value, path, checking, depth + 1);
 
 const issueAt = (path: Path, type: string, msg: string, ctx?: Record<string, unknown>): InputIssue => ({
   path,

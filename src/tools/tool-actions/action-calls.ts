@@ -1,7 +1,8 @@
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { conflict, invalidInput } from '../../kernel/errors.ts';
-import type { Outbound } from '../../platform/outbound/outbound.ts';
+import { type SlotLimits, Slots } from '../../kernel/slots.ts';
+import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
@@ -39,8 +40,11 @@ export interface CallEnd extends Omit<ShownAnswer, 'status' | 'fault'> {
   durationMs: number;
 }
 
+/** Actions may take minutes: they leave most outbound calls to sign-ins, tokens and webhooks. */
+const SLOTS: SlotLimits = { total: 96, perOwner: 8, waitingPerOwner: 50 };
+
 interface CallDeps {
-  outbound: Outbound;
+  outbound: Pick<Outbound, 'request'>;
   connections: ConnectionCredentials;
   limits: ActionLimits;
 }
@@ -59,6 +63,7 @@ const NOTHING: Pick<CallEnd, 'status' | 'headers' | 'format' | 'result' | 'trunc
 export class ActionCalls {
   readonly connections: ConnectionCredentials;
   readonly #deps: CallDeps;
+  readonly #slots = new Slots(SLOTS, () => new OutboundError('busy'));
 
   constructor(deps: CallDeps) {
     this.#deps = deps;
@@ -92,7 +97,7 @@ export class ActionCalls {
     used: Set<string>,
     tries: { count: number },
   ): Promise<OutboundResponse> {
-    const { outbound, connections } = this.#deps;
+    const { connections } = this.#deps;
     const { instance, tool, action, namespaceId, parts } = called;
     const { orgId, id: toolInstanceId } = instance;
     const limits = limitsOf(action);
@@ -101,7 +106,7 @@ export class ActionCalls {
       const request = requestFor({ ...parts, credentials, secrets: { ...parts.secrets, ...secrets } });
       const call = async (timeoutMs: number) => {
         tries.count++;
-        return outbound.request({ ...request, owner: orgId, traceId: caller.request.traceId, timeoutMs });
+        return this.#request({ ...request, owner: orgId, traceId: caller.request.traceId, timeoutMs });
       };
       return withRetries({ method: request.method ?? 'GET', limits, endsAt, ask: call });
     };
@@ -114,6 +119,23 @@ export class ActionCalls {
     if (answer) return answer;
     demandKept(called);
     return ask({ credentials: [] });
+  }
+
+  /** Makes a request once there is room for it; its time includes the wait. */
+  async #request({ timeoutMs, ...request }: OutboundRequest & { owner: string; timeoutMs: number }) {
+    const waiting = new AbortController();
+    const endsAt = performance.now() + timeoutMs;
+    const timer = setTimeout(() => waiting.abort(new OutboundError('timeout')), timeoutMs);
+    try {
+      await this.#slots.take(request.owner, waiting.signal);
+    } finally {
+      clearTimeout(timer);
+    }
+    try {
+      return await this.#deps.outbound.request({ ...request, timeoutMs: Math.max(1, endsAt - performance.now()) });
+    } finally {
+      this.#slots.release(request.owner);
+    }
   }
 }
 

@@ -16,12 +16,19 @@ const tests: Readonly<Record<string, (value: unknown) => boolean>> = {
 export const typeMatches = (type: string, value: unknown): boolean =>
   Object.hasOwn(tests, type) ? tests[type]!(value) : true;
 
-/** A copy of JSON with other texts, those of keys too. The value must not be nested too deeply. */
-export function withTexts(value: unknown, write: (text: string) => string): unknown {
+/** A copy of JSON with other texts, those of keys too, and other numbers. The value must not be nested too deeply. */
+export function withTexts(
+  value: unknown,
+  write: (text: string) => string,
+  writeNumber: (number: number) => unknown,
+): unknown {
   if (typeof value === 'string') return write(value);
-  if (Array.isArray(value)) return value.map((item) => withTexts(item, write));
+  if (typeof value === 'number') return writeNumber(value);
+  if (Array.isArray(value)) return value.map((item) => withTexts(item, write, writeNumber));
   if (!isRecord(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [write(key), withTexts(item, write)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [write(key), withTexts(item, write, writeNumber)]),
+  );
 }
 
 /** The JSON of a value with its keys in order: equal values have equal texts. */

@@ -1,8 +1,11 @@
+import { onceFor } from '../../kernel/once-for.ts';
 import { isRecord, typeMatches } from './json-values.ts';
 
 /** Enough to say what differs, and little enough for any answer. */
 const MAX_DEPTH = 32;
 const MAX_STEPS = 20_000;
+/** Names and types that are looked for, in all. */
+const MAX_LOOKS = 500_000;
 
 /**
  * Where an answer differs from what its action promises: `items[3].id`, with what is wrong; `null` if nowhere. Of the
@@ -11,12 +14,15 @@ const MAX_STEPS = 20_000;
  */
 export function differenceFrom(schema: unknown, value: unknown): string | null {
   let steps = 0;
+  let looks = 0;
   const check = (of: unknown, found: unknown, at: string, depth: number): string | null => {
     if (!isRecord(of) || depth > MAX_DEPTH || ++steps > MAX_STEPS) return null;
+    looks += looksOf(of);
+    if (looks > MAX_LOOKS) return null;
     const types = [of.type].flat().filter((type) => typeof type === 'string');
     if (types.length > 0 && !types.some((type) => typeMatches(type, found)))
       return `${at || 'the result'} is not of the type ${types.join(' or ').slice(0, 100)}`;
-    if (Array.isArray(of.enum) && !of.enum.some((one) => one === found))
+    if (Array.isArray(of.enum) && !valuesOf(of.enum).has(found))
       return `${at || 'the result'} is none of the values of its enumeration`;
     if (isRecord(found)) return ofProperties(of, found, at, depth);
     if (!Array.isArray(found) || !isRecord(of.items)) return null;
@@ -39,3 +45,11 @@ export function differenceFrom(schema: unknown, value: unknown): string | null {
   };
   return check(schema, value, '', 0);
 }
+
+// an answer has many elements of one schema
+const valuesOf = onceFor((values: unknown[]) => new Set(values));
+const looksOf = onceFor(
+  ({ type, required, properties }: Record<string, unknown>) =>
+    [type, required].reduce<number>((sum, list) => sum + (Array.isArray(list) ? list.length : 0), 0) +
+    (isRecord(properties) ? Object.keys(properties).length : 0),
+);

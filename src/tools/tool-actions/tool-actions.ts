@@ -79,7 +79,6 @@ export class ToolActions {
    */
   async execute(caller: Caller, place: CallPlace, id: string, input: ExecuteInput): Promise<ToolActionResult> {
     const prepared = await this.#prepared(caller, place, id, input);
-    await this.#deps.limits.demand(prepared);
     if (input.dryRun) return this.#shown(prepared);
     if (prepared.action.requires_confirmation === true) {
       const call = await this.#callToConfirm(prepared);
@@ -92,13 +91,15 @@ export class ToolActions {
   }
 
   async #prepared(caller: Caller, place: CallPlace, id: string, input: ExecuteInput): Promise<Prepared> {
-    const { toolInstances, sql, credentials } = this.#deps;
+    const { toolInstances, sql, credentials, limits } = this.#deps;
     const instance = await toolInstances.reads.get(noCache, place, id);
     const namespaceId = namespaceOf(place, instance);
     const tool = await findRow(sql, 'tools', { id: instance.toolId });
     if (!tool) throw new Error(`A foreign key says that the tool '${instance.toolId}' exists.`);
     const action = instance.effectiveActionSchemas.find(({ name }) => name === input.action);
     if (!action) throw invalidInput(['input', 'action'], 'the instance has no action of this name');
+    // first of all: checking arguments costs something, too
+    await limits.demand({ instance, action });
     const given = (input.parameters ?? {}) as Record<string, unknown>;
     const values = checkedArguments(action, instance.configuration, given, PARAMETERS);
     if (!input.dryRun) demandRunnable(instance, tool);

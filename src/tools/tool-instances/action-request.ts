@@ -96,6 +96,9 @@ const needed = (name: string) => new UnusableAction('schema_mismatch', `The acti
 /** A part of a path: slashes of a value stay, all that would end the path does not. */
 const inPath = (value: string): string => encodeURIComponent(value).replaceAll('%2F', '/');
 
+/** A part of a query or a form: it ends no pair and begins none. */
+const inPair = (value: unknown): string => encodeURIComponent(plainText(value).toWellFormed());
+
 /** How many parts of a path lead upwards or nowhere once a URL is made of it. */
 const dotSegments = (path: string): number =>
   path.split(/[/\\]/).filter((part) => /^(?:\.|%2e){1,2}$/i.test(part)).length;
@@ -113,7 +116,7 @@ function urlOf(parts: ActionRequestParts): URL {
       // an address of the configuration begins the URL as it is
       return at === 0 ? text : inPath(text);
     });
-  const pairs = resolvedPairs(query, lookUp, (value) => encodeURIComponent(plainText(value)));
+  const pairs = resolvedPairs(query, lookUp, inPair);
   const url = parsed(`${write(lookUp)}${pairs === '' ? '' : `?${pairs}`}`);
   const withoutValues = write((name) => (Object.hasOwn(parts.parameters, name) ? 'x' : lookUp(name)));
   if (dotSegments(write(lookUp)) > dotSegments(withoutValues))
@@ -142,13 +145,18 @@ function parsed(text: string): URL {
 }
 
 const isJson = (template: string): boolean => /^\s*[[{]/.test(template);
+/** A form that is more than a JSON text with a wrong type. */
+const isForm = (template: string, type: string): boolean =>
+  /^application\/x-www-form-urlencoded\b/i.test(type) && !/^\s*(?:\[|\{(?!\{))/.test(template);
+/** Whether a template is one placeholder: whoever gives its value writes the whole. */
+const isWhole = (template: string): boolean => /^\s*\{\{[^{}]*\}\}\s*$/.test(template);
 
 /** @returns `undefined` if the whole body has no value */
 function bodyOf(template: string, lookUp: LookUp, type: string): string | undefined {
+  if (isForm(template, type)) return resolvedPairs(template, lookUp, isWhole(template) ? plainText : inPair);
   const unresolved = unresolvedIn(template, lookUp);
   if (!isJson(template)) {
     if (unresolved === null) return replaced(template, (name) => plainText(lookUp(name)));
-    if (/^application\/x-www-form-urlencoded\b/i.test(type)) return resolvedPairs(template, lookUp, plainText);
     throw needed(unresolved);
   }
   if (unresolved === null)

@@ -1,5 +1,6 @@
 import { checkConstraints, expectation } from '../../kernel/constraints.ts';
 import type { InputIssue } from '../../kernel/errors.ts';
+import { onceFor } from '../../kernel/once-for.ts';
 import { type ConfigField, isSensitive, keyFieldsOf } from '../tools/tool-shapes.ts';
 import { SafePatterns } from './safe-pattern.ts';
 
@@ -132,15 +133,14 @@ export function faultOf(field: ConfigField, value: unknown, patterns: SafePatter
 
 /** Options and enumerations apply to the value, or to each element of a list. */
 function choiceFault({ options, validation }: ConfigField, value: unknown): Fault | null {
-  const values = (options ?? []).flatMap((option) => (option.value === undefined ? [] : [option.value]));
-  const choices = values.length > 0 ? values : null;
+  const choices = options ? optionsOf(options) : null;
   const given = validation?.enum;
-  const listed = Array.isArray(given) && given.length > 0 ? (given as unknown[]) : null;
+  const listed = Array.isArray(given) ? listedIn(given) : null;
   const items: unknown[] = Array.isArray(value) ? value : [value];
   for (const [index, item] of items.entries()) {
-    const allowed = [choices?.includes(String(item)), listed?.some((one) => one === item)];
+    const allowed = [choices?.values.has(String(item)), listed?.values.has(item)];
     if (!allowed.includes(false)) continue;
-    const expected = expectation((allowed[0] === false ? choices! : listed!).map(String));
+    const { expected } = allowed[0] === false ? choices! : listed!;
     return {
       type: 'literal_error',
       msg: `Input should be ${expected}`,
@@ -150,6 +150,15 @@ function choiceFault({ options, validation }: ConfigField, value: unknown): Faul
   }
   return null;
 }
+
+const choicesIn = (values: readonly unknown[]) =>
+  values.length > 0 ? { values: new Set(values), expected: expectation(values.map(String)) } : null;
+
+// a list has many elements with the same choices
+const listedIn = onceFor((values: unknown[]) => choicesIn(values));
+const optionsOf = onceFor((options: NonNullable<ConfigField['options']>) =>
+  choicesIn(options.flatMap((option) => (option.value === undefined ? [] : [option.value]))),
+);
 
 type Validation = Readonly<Record<string, unknown>>;
 

@@ -101,6 +101,7 @@ export class ToolInstanceTest {
     if (!instance.isActive && !input.dryRun) return inactive();
     const tool = await findRow(this.#deps.sql, 'tools', { id: instance.toolId });
     if (!tool) throw new Error(`A foreign key says that the tool '${instance.toolId}' exists.`);
+    if (tool.status === 'disabled' && !input.dryRun) return disabled();
     const details: Record<string, unknown> = {};
     const startedAt = performance.now();
     try {
@@ -120,6 +121,7 @@ export class ToolInstanceTest {
   ): Promise<ToolTestResult> {
     const action = chosen(instance, input);
     details.action = action.name;
+    if (action.requires_confirmation === true && !input.dryRun) throw unconfirmed(action);
     checkStored(tool, instance);
     const secrets = await this.#deps.credentials.open(this.#deps.sql, instance.orgId, { toolInstanceId: instance.id });
     const parts: ActionRequestParts = {
@@ -194,7 +196,7 @@ export class ToolInstanceTest {
 /** The action to try. @throws UnusableAction */
 function chosen(
   { effectiveActionSchemas: actions }: ToolInstance,
-  { action: name, parameters }: TestInput,
+  { action: name, parameters, dryRun }: TestInput,
 ): ToolAction {
   if (name) {
     const named = actions.find((action) => action.name === name);
@@ -207,8 +209,9 @@ function chosen(
       (parameter) =>
         parameter.required !== true || parameter.default !== undefined || Object.hasOwn(given, parameter.name),
     );
-  const harmless = actions.filter((action) => isReadOnly(action) && isReady(action));
-  const [first = actions.find(isReadOnly)] = harmless;
+  const readOnly = actions.filter(isReadOnly);
+  const free = readOnly.filter((action) => dryRun || action.requires_confirmation !== true);
+  const first = free.find(isReady) ?? free[0] ?? readOnly[0];
   if (first) return first;
   throw new UnusableAction('schema_mismatch', 'The instance has no action that only reads: name the one to try.');
 }
@@ -257,6 +260,20 @@ const inactive = (): ToolTestResult => ({
   details: { code: 'inactive' },
   latencyMs: 0,
 });
+
+const disabled = (): ToolTestResult => ({
+  success: false,
+  message: 'The tool is disabled. Nothing was sent.',
+  details: { code: 'tool_disabled' },
+  latencyMs: 0,
+});
+
+/** Only an execution asks somebody. */
+const unconfirmed = ({ name }: ToolAction) =>
+  new UnusableAction(
+    'schema_mismatch',
+    `The action '${name}' needs a confirmation: execute it, or test it with 'dry_run'.`,
+  );
 
 const nothingToCall = (details: Record<string, unknown>): ToolTestResult => ({
   success: true,

@@ -61,6 +61,22 @@ test('a runner gets the access token with its expiry, and each time is recorded 
   expect(JSON.stringify(records)).not.toContain(body.access_token);
 });
 
+test('it is never answered again from before: each time is checked and recorded', async () => {
+  const { id, connectionId } = await connectedOne();
+  const twice = async () => {
+    const headers = { ...ann.headers, 'idempotency-key': 'one' };
+    const answer = await app.server.inject({ method: 'POST', url: urlOf(id), headers });
+    return [answer.statusCode, answer.headers['idempotent-replayed']];
+  };
+  expect([await twice(), await twice()]).toEqual([
+    [200, undefined],
+    [200, undefined],
+  ]);
+  expect(await revealsOf(connectionId)).toHaveLength(2);
+  await ann.call('POST', `${instancesOf(ann)}/${id}/toggle?is_active=false`);
+  expect(await twice()).toEqual([409, undefined]);
+});
+
 test('a token that ends within five minutes is refreshed first, once for all who ask', async () => {
   server.lifetime = 240;
   const { id } = await connectedOne();

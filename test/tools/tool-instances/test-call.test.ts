@@ -217,14 +217,39 @@ test('what changes something is tried only by its name', async () => {
   const made = await instanceWith([
     action('drop', '/drop', { method: 'DELETE', is_destructive: true }),
     action('one', '/one/{{id}}', { parameters: [{ name: 'id', required: true }] }),
+    action('ask', '/ask', { requires_confirmation: true }),
+    action('put', '/put', { method: 'PUT' }),
     action('all', '/all'),
   ]);
   expect(await tryIt(made, {})).toMatchObject({ details: { action: 'all' } });
   expect(await tryIt(made, { parameters: { id: '7' } })).toMatchObject({ details: { action: 'one' } });
-  expect(await tryIt(made, { action: 'drop' })).toMatchObject({ success: true, details: { method: 'DELETE' } });
+  expect(await tryIt(made, { action: 'put' })).toMatchObject({ success: true, details: { method: 'PUT' } });
   const onlyPosts = await instanceWith([action('post', '/x', { method: 'POST' })]);
   const seen = target.requests.length;
   expect(await tryIt(onlyPosts)).toMatchObject({ success: false, details: { code: 'schema_mismatch' }, latency_ms: 0 });
+  expect(target.requests).toHaveLength(seen);
+});
+
+test('what somebody must agree to is not tried, and nothing of a disabled tool', async () => {
+  const drop = action('drop', '/drop', { method: 'DELETE', is_destructive: true });
+  const made = await instanceWith([drop, action('ask', '/ask', { requires_confirmation: true })]);
+  const careful = await instanceWith([action('get', '/get')], { mcp_requires_confirmation: true });
+  const seen = target.requests.length;
+  const refused = { success: false, details: { code: 'schema_mismatch' }, latency_ms: 0 };
+  for (const name of ['drop', 'ask']) {
+    expect(await tryIt(made, { action: name })).toMatchObject(refused);
+    expect(await tryIt(made, { action: name, dry_run: true })).toMatchObject({ success: true });
+  }
+  for (const one of [made, careful]) expect(await tryIt(one)).toMatchObject(refused);
+  const free = await instanceWith([action('get', '/get')]);
+  await ann.call('PUT', `/v1/orgs/${ann.orgId}/tools/${String(free.tool_id)}`, { status: 'disabled' });
+  expect(await tryIt(free)).toEqual({
+    success: false,
+    message: 'The tool is disabled. Nothing was sent.',
+    details: { code: 'tool_disabled' },
+    latency_ms: 0,
+  });
+  expect(await tryIt(free, { dry_run: true })).toMatchObject({ success: true, details: { code: 'dry_run' } });
   expect(target.requests).toHaveLength(seen);
 });
 
