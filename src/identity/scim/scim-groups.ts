@@ -142,7 +142,6 @@ export class ScimGroups {
     directory: Directory,
     { scimUserIds, names }: { scimUserIds: readonly string[]; names: readonly (string | null)[] },
   ): Promise<void> {
-    if (scimUserIds.length === 0) return;
     const rows = await tx.query<{ userId: string }>(statement`select user_id as "userId" from scim_users
       where id = any(${scimUserIds}::text[]) and user_id is not null order by user_id`);
     const userIds = rows.map(({ userId }) => userId);

@@ -198,6 +198,47 @@ describe('groups grant roles by the mappings of the identity provider', () => {
     ]);
   });
 
+  test('nor is anybody made ready to rise: no stranger, no name of a group, no provider that is not active', async () => {
+    const firm = await mapped();
+    const { owner } = firm;
+    const admin = await register(app, { name: 'admin' });
+    await owner.call('POST', `/v1/orgs/${owner.orgId}/members`, { user_id: admin.userId, role: 'admin' });
+    const scim = clientOf(app, firm.base, (await newToken(admin, owner.orgId)).token);
+    const [bob, eve] = [await provision(firm), await provision(firm)];
+    const owners = await newGroup(firm, 'Owners');
+    const plain = await newGroup(firm, 'Plain', [bob.id]);
+    const active = (value: boolean) => patch({ op: 'replace', path: 'active', value });
+    const add = (id: string) => patch({ op: 'add', path: 'members', value: [{ value: id }] });
+    const rename = (value: object) => patch({ op: 'replace', value });
+    const one = `/Groups/${owners.id}`;
+    // an active user, and one who is no member and may become one at any time
+    expect((await scim('PATCH', `/Users/${bob.id}`, active(false))).status).toBe(200);
+    const refused = async () => [
+      await scim('PATCH', one, add(bob.id)),
+      await scim('PATCH', one, add(eve.id)),
+      await scim('PUT', one, { displayName: 'Owners', members: [{ value: bob.id }] }),
+      await scim('PATCH', `/Groups/${plain.id}`, rename({ externalId: 'Owners' })),
+      await scim('POST', '/Groups', { displayName: unique(), externalId: 'Owners', members: [{ value: bob.id }] }),
+      await scim('POST', '/Groups', { displayName: unique(), externalId: 'Owners' }),
+      await scim('PATCH', one, rename({ displayName: 'Former owners' })),
+      await scim('DELETE', one),
+    ];
+    const no = [403, expect.stringContaining("the role 'owner'")];
+    const answers = async () => (await refused()).map(({ status, body }) => [status, body?.detail]);
+    expect(await answers()).toEqual(Array(8).fill(no));
+    await db().identityProvider.update({ where: { id: firm.providerId }, data: { isActive: false } });
+    expect(await answers()).toEqual(Array(8).fill(no));
+    // nor does somebody come in by a group in which the owner's token has put them meanwhile
+    expect((await firm.scim('PATCH', one, add(bob.id))).status).toBe(204);
+    const back = await scim('PATCH', `/Users/${bob.id}`, active(true));
+    expect([back.status, back.body.detail]).toEqual(no);
+    expect((await firm.scim('PATCH', `/Users/${bob.id}`, active(true))).status).toBe(200);
+    expect((await firm.scim('GET', one)).body.members).toEqual([expect.objectContaining({ value: bob.id })]);
+    // what grants no more than the maker has goes on as ever
+    expect((await scim('PATCH', `/Groups/${plain.id}`, rename({ displayName: 'id-of-admins' }))).status).toBe(204);
+    expect((await scim('PATCH', `/Groups/${plain.id}`, add(eve.id))).status).toBe(204);
+  });
+
   test('the groups do not take the last owner away, and the answer says why', async () => {
     const firm = await mapped();
     const { owner, domain } = firm;
