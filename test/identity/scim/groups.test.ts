@@ -190,7 +190,8 @@ describe('groups grant roles by the mappings of the identity provider', () => {
       expect([answer.status, answer.body.detail]).toEqual([403, expect.stringContaining("the role 'owner'")]);
     expect((await rolesOf(app, owner.orgId, annId)).organization).toBe('owner');
     await app.services.activity.flush();
-    const records = await db().activity.findMany({ where: { resourceType: 'scim_group', statusCode: 403 } });
+    const where = { orgId: owner.orgId, resourceType: 'scim_group', statusCode: 403 };
+    const records = await db().activity.findMany({ where, orderBy: { id: 'asc' } });
     expect(records.map(({ action, principalType }) => [action, principalType])).toEqual([
       ['update', 'system'],
       ['update', 'system'],
@@ -255,6 +256,43 @@ describe('groups grant roles by the mappings of the identity provider', () => {
     expect([answer.status, answer.body.detail]).toEqual([409, expect.stringContaining('last owner')]);
     expect((await rolesOf(app, owner.orgId, annId)).organization).toBe('owner');
   });
+});
+
+test('a list shows the first of many members and groups, and a directory has an end', async () => {
+  const firm = await company(app);
+  const { orgId } = firm.owner;
+  const { pool } = app.database;
+  await pool.query(
+    `insert into scim_users (id, org_id, user_name, user_name_key)
+      select 'scu_' || $1 || lpad(n::text, 16, '0'), $1, 'n' || n, 'n' || n from generate_series(1, 99999) n`,
+    [orgId],
+  );
+  const large = await newGroup(firm, 'Large');
+  await pool.query(
+    `insert into scim_group_members (group_id, scim_user_id)
+      select $2, id from scim_users where org_id = $1 order by id limit 1005`,
+    [orgId, large.id],
+  );
+  const listed = async (path: string, name: 'members' | 'groups') =>
+    (await firm.scim('GET', path)).body.Resources.map(
+      (one) => (one as Partial<Record<string, object[]>>)[name]?.length,
+    );
+  expect(await listed('/Groups', 'members')).toEqual([1_000]);
+  expect((await firm.scim('GET', `/Groups/${large.id}`)).body.members).toHaveLength(1_005);
+  await pool.query(
+    `with made as (insert into scim_groups (id, org_id, display_name, display_key)
+      select 'scg_' || $1 || n, $1, 'g' || n, 'g' || n from generate_series(1, 104) n returning id)
+      insert into scim_group_members (group_id, scim_user_id) select made.id, s.id from made,
+        (select id from scim_users where org_id = $1 order by id limit 1) s`,
+    [orgId],
+  );
+  expect(await listed('/Users?attributes=groups&count=2', 'groups')).toEqual([100, 1]);
+  const [first] = (await firm.scim('GET', '/Users?count=1')).body.Resources;
+  expect((await firm.scim('GET', `/Users/${first!.id}?attributes=groups`)).body.groups).toHaveLength(105);
+  const add = () => firm.scim('POST', '/Users', { userName: unique(), active: false });
+  expect((await add()).status).toBe(201);
+  const refused = await add();
+  expect([refused.status, refused.body.scimType]).toEqual([409, 'tooMany']);
 });
 
 test('a thousand members are one change, and lists cost the same whatever their size', async () => {
