@@ -126,8 +126,8 @@ export class Sql implements ReadRunner {
   }
 
   /**
-   * The same for a text whose shape callers choose, such as a filter: each shape would take one of the names of prepared
-   * statements for ever.
+   * The same for a text whose shape callers choose, such as a filter: each shape would take one of the names of
+   * prepared statements for ever.
    */
   async readUnnamed<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
     return (await this.#readTwice<Row, never>({ name: undefined, text, values, types })).rows;

@@ -54,7 +54,8 @@ export const GROUP_COLUMNS = `s.id, s.display_name as "displayName", s.external_
 
 export const membersOfGroup = (isInList: boolean): string => `(select coalesce(json_agg(g), '[]') from (
     select x.id as value, coalesce(x.display_name, x.user_name) as display from scim_group_members gm
-    join scim_users x on x.id = gm.scim_user_id where gm.group_id = s.id order by x.id${limitOf(isInList, MEMBERS_SHOWN)}) g) as members`;
+    join scim_users x on x.id = gm.scim_user_id where gm.group_id = s.id
+    order by x.id${limitOf(isInList, MEMBERS_SHOWN)}) g) as members`;
 
 const META = {
   'meta.created': { sql: 's.created_at', as: 'time' },

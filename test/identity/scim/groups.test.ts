@@ -199,7 +199,7 @@ describe('groups grant roles by the mappings of the identity provider', () => {
     ]);
   });
 
-  test('nor is anybody made ready to rise: no stranger, no name of a group, no provider that is not active', async () => {
+  test('nor is anybody made ready to rise: no stranger, no name of a group, no inactive provider', async () => {
     const firm = await mapped();
     const { owner } = firm;
     const admin = await register(app, { name: 'admin' });
