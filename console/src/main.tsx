@@ -7,6 +7,10 @@ import { router } from './router';
 import './style.css';
 
 applyTheme();
+// a page that the browser has kept, to go back to, may be of somebody who has signed out since
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted) location.reload();
+});
 const place = document.getElementById('root');
 if (!place) throw new Error("The page has no 'root'.");
 createRoot(place).render(

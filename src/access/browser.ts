@@ -41,13 +41,19 @@ function tokenIn(header: string | string[] | undefined, name: string): string | 
   return value ?? null;
 }
 
-/** Whether `Accept` names HTML and prefers it to JSON. */
-export function prefersPage(accept = ''): boolean {
+/** What a header such as `Accept` names, each with its weight; 0 for what is refused. */
+export function weightsOf(header: string): ReadonlyMap<string, number> {
   const weights = new Map<string, number>();
-  for (const range of accept.toLowerCase().split(',')) {
+  for (const range of header.toLowerCase().split(',')) {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
     const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
     weights.set(type, Number(weight) || 0);
   }
+  return weights;
+}
+
+/** Whether `Accept` names HTML and prefers it to JSON. */
+export function prefersPage(accept = ''): boolean {
+  const weights = weightsOf(accept);
   return (weights.get('text/html') ?? 0) > (weights.get('application/json') ?? 0);
 }

@@ -125,14 +125,17 @@ export class Sql implements ReadRunner {
     return (await this.readMarked<Row, never>(text, values)).rows;
   }
 
+  /**
+   * The same for a text whose shape callers choose, such as a filter: each shape would take one of the names of
+   * prepared statements for ever.
+   */
+  async readUnnamed<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
+    return (await this.#readTwice<Row, never>({ name: undefined, text, values, types })).rows;
+  }
+
   /** The same for a statement with a column {@link MARK}, which is never null. */
   async readMarked<Row extends object, Mark>(text: string, values: unknown[]): Promise<MarkedRows<Row, Mark>> {
-    try {
-      return await this.#read(text, values);
-    } catch (error) {
-      if (!isConnectionLoss(error)) throw error;
-      return await this.#read(text, values);
-    }
+    return this.#readTwice(this.#query(text, values));
   }
 
   /** The rows of a reading statement, with the signature of a change. */
@@ -156,8 +159,17 @@ export class Sql implements ReadRunner {
     return rowMode ? { name, text, values, types: rowTypes, rowMode } : { name, text, values, types: rowTypes };
   }
 
-  async #read<Row extends object, Mark>(text: string, values: unknown[]): Promise<MarkedRows<Row, Mark>> {
-    const found = await this.#run<Row, Mark>(this.#pool, this.#query(text, values));
+  async #readTwice<Row extends object, Mark>(read: ReadStatement): Promise<MarkedRows<Row, Mark>> {
+    try {
+      return await this.#read(read);
+    } catch (error) {
+      if (!isConnectionLoss(error)) throw error;
+      return await this.#read(read);
+    }
+  }
+
+  async #read<Row extends object, Mark>(read: ReadStatement): Promise<MarkedRows<Row, Mark>> {
+    const found = await this.#run<Row, Mark>(this.#pool, read);
     if (found.rows.length > MANY_ROWS) await setImmediate();
     return found;
   }

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { weightsOf } from '../access/browser.ts';
 import { projectRoot } from '../paths.ts';
 
 /** Where `scripts/build-console.mjs` puts the console. */
@@ -22,7 +23,8 @@ const pageHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  'cache-control': 'no-cache',
+  // nor is it kept to go back to after a sign-out
+  'cache-control': 'no-store',
   'x-frame-options': 'DENY',
   'referrer-policy': 'same-origin',
 };
@@ -31,8 +33,8 @@ const pageHeaders = {
 const FOREVER = 'public, max-age=31536000, immutable';
 
 const ENCODINGS = [
-  { name: 'br', pattern: /\bbr\b/, ending: '.br' },
-  { name: 'gzip', pattern: /\bgzip\b/, ending: '.gz' },
+  { name: 'br', ending: '.br' },
+  { name: 'gzip', ending: '.gz' },
 ];
 
 interface Asset {
@@ -46,7 +48,8 @@ interface Asset {
  * files relatively, so that it works below any path of a proxy.
  */
 export function addConsolePages(server: FastifyInstance): void {
-  const names = new Set(existsSync(folder) ? readdirSync(path.join(folder, 'assets')) : []);
+  const assets = path.join(folder, 'assets');
+  const names = new Set(existsSync(assets) ? readdirSync(assets) : []);
   const read = new Map<string, Asset>();
   let page: string | undefined;
   const config = { isPublic: true };
@@ -88,8 +91,8 @@ function readAsset(name: string, type: string, names: ReadonlySet<string>): Asse
 }
 
 function send({ type, bytes }: Asset, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const accepted = String(request.headers['accept-encoding'] ?? '');
-  const encoding = ENCODINGS.find(({ name, pattern }) => bytes.has(name) && pattern.test(accepted))?.name ?? '';
+  const accepted = weightsOf(String(request.headers['accept-encoding'] ?? ''));
+  const encoding = ENCODINGS.find(({ name }) => bytes.has(name) && (accepted.get(name) ?? 0) > 0)?.name ?? '';
   void reply.headers(headers).header('cache-control', FOREVER).type(type);
   if (encoding !== '') void reply.header('content-encoding', encoding);
   return reply.send(bytes.get(encoding));

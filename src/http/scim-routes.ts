@@ -7,6 +7,7 @@ import { listResponse, providerConfig, resourceTypes, schemas } from '../identit
 import { badRequest, ScimError } from '../identity/scim/scim-error.ts';
 import { projected, readQuery, type ScimQuery } from '../identity/scim/scim-query.ts';
 import { groupResource, userResource } from '../identity/scim/scim-resources.ts';
+import { isUnstorable } from '../kernel/constraints.ts';
 import { ApiError, type ErrorCode, errorCatalogue, InputError, rateLimited } from '../kernel/errors.ts';
 import { lruOf } from '../kernel/lru.ts';
 import { callerErrorOfAny } from '../platform/postgres/faults.ts';
@@ -129,7 +130,8 @@ class ScimRoutes {
     const guess = this.#trusted.has(key) ? null : await limit.take(caller, 1);
     if (guess) demandRoom(guess);
     const { scimTokens } = services;
-    const found = scimTokens.isToken(token) ? await scimTokens.living(token, params.org) : null;
+    const isAsked = scimTokens.isToken(token) && !isUnstorable(params.org);
+    const found = isAsked ? await scimTokens.living(token, params.org) : null;
     if (!found) {
       this.#trusted.delete(key);
       throw new ScimError(401, 'The token is missing, unknown, expired, or of another organization.');
@@ -138,6 +140,8 @@ class ScimRoutes {
     if (guess) limit.giveBack(caller);
     demandRoom(await scimTokens.take(found));
     caller.scimTokenId = found.id;
+    // nothing has such an identifier, and no record could name it
+    if (isUnstorable(params.id ?? '')) throw new ScimError(404, 'There is no such resource.');
     request.directory = { caller, token: found };
   }
 
@@ -159,17 +163,20 @@ class ScimRoutes {
   }
 
   async get(request: ForOrganization, reply: FastifyReply, kind: Kind): Promise<FastifyReply> {
-    const resource = await this.#read(request, kind, request.params.id!);
+    const query = queryOf(request);
+    const resource = await this.#read(request, kind, request.params.id!, query);
     if (hasVersion(request.headers['if-none-match'], resource.meta.version))
       return reply.code(304).header('etag', resource.meta.version).send();
-    return this.#send(request, reply, resource);
+    return this.#send(reply, resource, query);
   }
 
+  /** The query is read before anything is done. */
   async create(request: ForOrganization, reply: FastifyReply, kind: Kind): Promise<FastifyReply> {
+    const query = queryOf(request);
     request.caller.request.successStatus = 201;
     const id = await this.#serviceOf(kind).create(directoryOf(request), request.body);
-    const resource = await this.#read(request, kind, id);
-    return this.#send(request, reply.code(201).header('location', resource.meta.location), resource);
+    const resource = await this.#read(request, kind, id, query);
+    return this.#send(reply.code(201).header('location', resource.meta.location), resource, query);
   }
 
   async change(
@@ -179,12 +186,13 @@ class ScimRoutes {
     how: 'replace' | 'patch',
   ): Promise<FastifyReply> {
     const { id = '' } = request.params;
+    const query = queryOf(request);
     // a group may have thousands of members: a PATCH is not answered with all of them
     const isSilent = kind === 'Groups' && how === 'patch';
     request.caller.request.successStatus = isSilent ? 204 : 200;
     await this.#serviceOf(kind)[how](directoryOf(request), id, request.body, request.headers['if-match']);
     if (isSilent) return reply.code(204).send();
-    return this.#send(request, reply, await this.#read(request, kind, id));
+    return this.#send(reply, await this.#read(request, kind, id, query), query);
   }
 
   async delete(request: ForOrganization, reply: FastifyReply, kind: Kind): Promise<FastifyReply> {
@@ -198,8 +206,7 @@ class ScimRoutes {
     return kind === 'Users' ? scimUsers : scimGroups;
   }
 
-  async #read(request: ForOrganization, kind: Kind, id: string): Promise<Resource> {
-    const query = queryOf(request);
+  async #read(request: ForOrganization, kind: Kind, id: string, query: ScimQuery): Promise<Resource> {
     const directory = directoryOf(request);
     const base = this.baseOf(request);
     const { scimUsers, scimGroups } = this.#options.services;
@@ -210,8 +217,8 @@ class ScimRoutes {
     ) as Resource;
   }
 
-  #send(request: ForOrganization, reply: FastifyReply, resource: Resource): FastifyReply {
-    const body = JSON.stringify(projected(resource, queryOf(request)));
+  #send(reply: FastifyReply, resource: Resource, query: ScimQuery): FastifyReply {
+    const body = JSON.stringify(projected(resource, query));
     return reply.header('etag', resource.meta.version).type(MEDIA_TYPE).send(body);
   }
 

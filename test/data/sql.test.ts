@@ -43,6 +43,18 @@ const ARRAYS = [
   `array['a', '{']`,
 ];
 
+it('a read without a name leaves nothing prepared', async () => {
+  const sql = new Sql(pool);
+  const prepared = async () =>
+    (await pool.query<{ statement: string }>('select statement from pg_prepared_statements')).rows;
+  const before = await prepared();
+  for (let at = 0; at < 3; at += 1)
+    expect(await sql.readUnnamed(`select $1::int + ${at} as shape`, [1])).toEqual([{ shape: 1 + at }]);
+  expect(await prepared()).toEqual(before);
+  await sql.read('select $1::int as named', [1]);
+  expect(await prepared()).toHaveLength(before.length + 1);
+});
+
 describe.each([
   ['prepared', preparedRead],
   ['plain', plainRead],

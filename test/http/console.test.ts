@@ -56,7 +56,7 @@ describe('the files of the console', () => {
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     );
-    expect(headers['cache-control']).toBe('no-cache');
+    expect(headers['cache-control']).toBe('no-store');
     expect(body).not.toMatch(/<style|style="|\son\w+="|<script>|(?:href|src)="(?:https?:)?\/\//);
   });
 
@@ -71,6 +71,13 @@ describe('the files of the console', () => {
     const packed = async (accepted: string) => app.server.inject({ url, headers: { 'accept-encoding': accepted } });
     expect(brotliDecompressSync((await packed('gzip, br')).rawPayload).toString()).toBe(plain.body);
     expect(gunzipSync((await packed('gzip')).rawPayload).toString()).toBe(plain.body);
+    for (const [accepted, encoding] of [
+      ['br;q=0, gzip', 'gzip'],
+      ['br; q=0.0, gzip;q=0', undefined],
+      ['x-br, gzip;q=0.5', 'gzip'],
+      ['gzip;q=0.1, BR;q=0.001', 'br'],
+    ] as const)
+      expect([accepted, (await packed(accepted)).headers['content-encoding']]).toEqual([accepted, encoding]);
   });
 
   it.each([
@@ -306,7 +313,19 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
   it('takes a whole .env, after it has shown what becomes of it', async () => {
     const page = await pageOf(ann);
     await open(page, `${homeOf(ann)}/secrets`);
+    await page.getByRole('button', { name: 'New secret' }).click();
+    const value = page.getByRole('dialog').getByLabel('Value');
+    expect([await value.getAttribute('spellcheck'), await value.getAttribute('autocomplete')]).toEqual([
+      'false',
+      'off',
+    ]);
+    await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Paste .env' }).click();
+    const pasted = page.getByLabel(/Content of the \.env/);
+    expect([await pasted.getAttribute('spellcheck'), await pasted.getAttribute('autocomplete')]).toEqual([
+      'false',
+      'off',
+    ]);
     await page
       .getByLabel(/Content of the \.env/)
       .fill('# keys\nexport SENTRY_DSN="https://two"\nMAIL_KEY=abc # of staging\n\nnonsense');

@@ -6,10 +6,14 @@ export const consolePath = new URL('../', here).pathname;
 /** The address of the service, with a slash at its end. */
 export const serviceUrl = new URL('../../', here).href;
 
-/** Leaves for the page to sign in, which comes back to where the reader is now. */
+/**
+ * Leaves for the page to sign in, which comes back to where the reader is now. The browser may keep the page that is
+ * left, to go back to: nothing stays in it.
+ */
 export function goToSignIn(): void {
   const below = location.href.slice(new URL(consolePath, here).href.length);
   const to = new URL('account/sign-in', serviceUrl);
   to.searchParams.set('return_to', `/console/${below}`);
+  addEventListener('pagehide', () => document.getElementById('root')?.replaceChildren());
   location.assign(to.href);
 }

@@ -9,6 +9,8 @@ export interface FieldSpec {
   label: string;
   kind?: 'text' | 'lines' | 'password' | 'number' | 'date' | 'choice' | 'check' | 'json';
   isRequired?: boolean;
+  /** Whether browsers may neither keep nor check it: some send what they check elsewhere. */
+  isSecret?: boolean;
   choices?: readonly { value: string; label: string }[];
   hint?: string | undefined;
   value?: string;
@@ -29,7 +31,7 @@ function Field({
   onChange: (value: string) => void;
 }) {
   const id = useId();
-  const { kind = 'text', isRequired = false, choices = [], hint } = spec;
+  const { kind = 'text', isRequired = false, isSecret = false, choices = [], hint } = spec;
   const describedBy = [fault && `${id}-fault`, hint && `${id}-hint`].filter(Boolean).join(' ') || undefined;
   const common = {
     id,
@@ -43,7 +45,13 @@ function Field({
     <div className={kind === 'check' ? 'field check' : 'field'}>
       <label htmlFor={id}>{spec.label}</label>
       {kind === 'lines' || kind === 'json' ? (
-        <textarea {...common} rows={kind === 'json' ? 5 : 3} value={value} onChange={(e) => onChange(e.target.value)} />
+        <textarea
+          {...common}
+          {...(isSecret && { spellCheck: false, autoComplete: 'off' })}
+          rows={kind === 'json' ? 5 : 3}
+          value={value}
+          onChange={(e) => onChange(e.target.value)}
+        />
       ) : kind === 'choice' ? (
         <select {...common} value={value} onChange={(e) => onChange(e.target.value)}>
           {!isRequired && <option value="">{t.none}</option>}

@@ -274,7 +274,14 @@ function Rotate({ secret: { id, name, vaultVersion }, onClose }: { secret: Secre
       action={t.secrets.rotate}
       onClose={onClose}
       fields={[
-        { name: 'value', label: t.secrets.newValue, kind: 'lines', isRequired: true, hint: t.secrets.valueHint },
+        {
+          name: 'value',
+          label: t.secrets.newValue,
+          kind: 'lines',
+          isRequired: true,
+          isSecret: true,
+          hint: t.secrets.valueHint,
+        },
       ]}
       onSave={({ value = '' }) => rotate({ orgId, id, input: { value: asValue(value), expectedVersion } })}
     />

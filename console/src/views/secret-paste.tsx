@@ -93,6 +93,7 @@ export function PasteDialog({
         <textarea
           rows={6}
           spellCheck={false}
+          autoComplete="off"
           value={text}
           placeholder={'API_KEY=…\nDATABASE_URL="…"'}
           onChange={(event) => {

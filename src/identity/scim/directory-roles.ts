@@ -38,23 +38,40 @@ export async function applyGroups(
   { userIds, names }: { userIds: readonly string[]; names: ReadonlySet<string> | null },
 ): Promise<void> {
   const { orgId } = directory.token;
-  if (userIds.length === 0) return;
-  await tx.lockUnread('users', statement`t.id = any(${userIds}::text[])`, 'key share');
-  const providers = await tx.lockAll('identity_providers', statement`t.org_id = ${orgId} and t.is_active`, 'share');
+  if (userIds.length > 0) await tx.lockUnread('users', statement`t.id = any(${userIds}::text[])`, 'key share');
+  const providers = await tx.lockAll('identity_providers', statement`t.org_id = ${orgId}`, 'share');
   const concerned = providers.filter((provider) =>
     mappingsOf(provider).some(({ group }) => names === null || names.has(group)),
   );
-  if (concerned.length === 0) return;
+  for (const provider of concerned) {
+    const changed = names ?? new Set([...(await directoryGroups(tx, provider, userIds)).values()].flat());
+    demandMapped(directory, provider, changed);
+  }
+  const active = concerned.filter(({ isActive }) => isActive);
+  if (active.length === 0 || userIds.length === 0) return;
   const members = await tx.query<{ userId: string }>(statement`select m.user_id as "userId" from organization_members m
     where m.org_id = ${orgId} and m.user_id = any(${userIds}::text[]) order by m.user_id`);
   const ids = members.map(({ userId }) => userId);
-  for (const provider of concerned) {
+  for (const provider of active) {
     const said = await directoryGroups(tx, provider, ids);
     // no group of the directory is mapped: what sign-ins say counts
     if (names === null && said.size === 0) continue;
     const plans = await planRolesOfMany(tx, provider, new Map(ids.map((id) => [id, said.get(id) ?? []])));
     for (const [userId, ofMember] of plans) await applyTo(tx, access, directory, { provider, userId, plans: ofMember });
   }
+}
+
+/**
+ * Sign-ins give what the groups of the directory say, to whoever is a member by then and as soon as the provider is
+ * active. So a directory that changes a mapped group needs the authority for its roles, whatever they are good for now.
+ * @throws FORBIDDEN
+ */
+function demandMapped(
+  directory: Directory,
+  provider: Parameters<typeof mappingsOf>[0],
+  groups: ReadonlySet<string>,
+): void {
+  for (const { group, roleId } of mappingsOf(provider)) if (groups.has(group)) demandAuthority(directory, roleId);
 }
 
 async function applyTo(

@@ -11,7 +11,7 @@ import { type GroupChange, patchedGroup, wholeGroup } from './scim-group-fields.
 import { readList, type ScimPage } from './scim-list.ts';
 import { readOperations } from './scim-patch.ts';
 import { isAsked, type ScimQuery } from './scim-query.ts';
-import { GROUP_COLUMNS, GROUPS, groupAttributes, MEMBERS_OF_GROUP, type ScimGroupRow } from './scim-resources.ts';
+import { GROUP_COLUMNS, GROUPS, groupAttributes, membersOfGroup, type ScimGroupRow } from './scim-resources.ts';
 import { folded } from './scim-sql.ts';
 
 interface ScimGroupDeps {
@@ -21,7 +21,7 @@ interface ScimGroupDeps {
 }
 
 const MOST = 100;
-/** Of groups with all their members. */
+/** Of groups with members. */
 const MOST_WHOLE = 10;
 const MAX_MEMBERS = 10_000;
 const MAX_GROUPS = 5_000;
@@ -39,13 +39,13 @@ export class ScimGroups {
 
   list({ token: { orgId } }: Directory, query: ScimQuery): Promise<ScimPage<ScimGroupRow>> {
     const most = isAsked(query, 'members') ? MOST_WHOLE : MOST;
-    const source = { from: GROUPS, columns: columnsFor(query), attributes: groupAttributes, most };
+    const source = { from: GROUPS, columns: columnsFor(query, true), attributes: groupAttributes, most };
     return readList<ScimGroupRow>(this.#deps.sql, source, orgId, query);
   }
 
   /** @throws ScimError 404 */
   async get({ token: { orgId } }: Directory, id: string, query: ScimQuery): Promise<ScimGroupRow> {
-    const text = `select ${columnsFor(query)} from ${GROUPS} where s.org_id = $1 and s.id = $2`;
+    const text = `select ${columnsFor(query, false)} from ${GROUPS} where s.org_id = $1 and s.id = $2`;
     const [row] = await this.#deps.sql.read<ScimGroupRow>(text, [orgId, id]);
     if (!row) throw notThere(id);
     return row;
@@ -142,7 +142,6 @@ export class ScimGroups {
     directory: Directory,
     { scimUserIds, names }: { scimUserIds: readonly string[]; names: readonly (string | null)[] },
   ): Promise<void> {
-    if (scimUserIds.length === 0) return;
     const rows = await tx.query<{ userId: string }>(statement`select user_id as "userId" from scim_users
       where id = any(${scimUserIds}::text[]) and user_id is not null order by user_id`);
     const userIds = rows.map(({ userId }) => userId);
@@ -151,8 +150,8 @@ export class ScimGroups {
   }
 }
 
-const columnsFor = (query: ScimQuery): string =>
-  isAsked(query, 'members') ? `${GROUP_COLUMNS}, ${MEMBERS_OF_GROUP}` : GROUP_COLUMNS;
+const columnsFor = (query: ScimQuery, isInList: boolean): string =>
+  isAsked(query, 'members') ? `${GROUP_COLUMNS}, ${membersOfGroup(isInList)}` : GROUP_COLUMNS;
 
 async function membersOf(tx: Tx, id: string): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(

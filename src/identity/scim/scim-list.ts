@@ -25,13 +25,14 @@ export async function readList<Row extends object>(
   const order = orderBy(query.sortBy, query.sortOrder, attributes, 's.id');
   const { startIndex } = query;
   const limit = Math.min(query.count ?? most, most);
-  const [counted] = await sql.read<{ total: number }>(
-    `select count(*)::int as total from ${from} where ${where}`,
-    values,
-  );
+  // there are as many texts as filters and orders
+  const isChosen = query.filter !== null || query.sortBy !== null;
+  const read = <Read extends object>(text: string, given: unknown[]) =>
+    isChosen ? sql.readUnnamed<Read>(text, given) : sql.read<Read>(text, given);
+  const [counted] = await read<{ total: number }>(`select count(*)::int as total from ${from} where ${where}`, values);
   const total = counted?.total ?? 0;
   if (limit === 0 || startIndex > total) return { total, startIndex, rows: [] };
   const text = `select ${columns} from ${from} where ${where} order by ${order}
     limit $${values.length + 1} offset $${values.length + 2}`;
-  return { total, startIndex, rows: await sql.read<Row>(text, [...values, limit, startIndex - 1]) };
+  return { total, startIndex, rows: await read<Row>(text, [...values, limit, startIndex - 1]) };
 }

@@ -1,3 +1,4 @@
+import { isUnstorable } from '../../kernel/constraints.ts';
 import { badRequest } from './scim-error.ts';
 import { attributeKey, parseFilter, type ScimFilter } from './scim-filter.ts';
 
@@ -76,7 +77,10 @@ export function fieldsOf(value: unknown): Map<string, unknown> {
 /** The identifiers that a filter of members names: `value eq "…"`, joined by `or`. @throws ScimError `invalidFilter` */
 export function namedMembers(filter: ScimFilter): string[] {
   if (filter.kind === 'or') return filter.parts.flatMap(namedMembers);
-  if (filter.kind === 'compare' && filter.attribute === 'members.value' && filter.operator === 'eq')
-    return [String(filter.value)];
+  if (filter.kind === 'compare' && filter.attribute === 'members.value' && filter.operator === 'eq') {
+    const id = String(filter.value);
+    if (isUnstorable(id)) throw badRequest('invalidFilter', 'A text has a character that cannot be stored.');
+    return [id];
+  }
   throw badRequest('invalidFilter', 'Members are named by value eq "…".');
 }

@@ -38,21 +38,24 @@ export const USER_COLUMNS = `s.id, s.user_id as "userId", s.user_name as "userNa
   s.family_name as "familyName", s.email, coalesce(${ACTIVE}, false) as active, s.created_at as "createdAt",
   s.updated_at as "updatedAt", s.resource_version as "resourceVersion"`;
 
-/** A user shows so many groups, and a group in a list so many members. */
-const MOST_SHOWN = 1_000;
+/** In a list a group shows so many members and a user so many groups: the first ones. By itself each shows them all. */
+const MEMBERS_SHOWN = 1_000;
+const GROUPS_SHOWN = 100;
+const limitOf = (isInList: boolean, most: number): string => (isInList ? ` limit ${most}` : '');
 
-export const GROUPS_OF_USER = `(select coalesce(json_agg(g), '[]') from (
+export const groupsOfUser = (isInList: boolean): string => `(select coalesce(json_agg(g), '[]') from (
     select g.id as value, g.display_name as display from scim_group_members gm join scim_groups g on g.id = gm.group_id
-    where gm.scim_user_id = s.id order by g.id limit ${MOST_SHOWN}) g) as groups`;
+    where gm.scim_user_id = s.id order by g.id${limitOf(isInList, GROUPS_SHOWN)}) g) as groups`;
 
 export const GROUPS = 'scim_groups s';
 
 export const GROUP_COLUMNS = `s.id, s.display_name as "displayName", s.external_id as "externalId",
   s.created_at as "createdAt", s.updated_at as "updatedAt", s.resource_version as "resourceVersion"`;
 
-export const MEMBERS_OF_GROUP = `(select coalesce(json_agg(g), '[]') from (
+export const membersOfGroup = (isInList: boolean): string => `(select coalesce(json_agg(g), '[]') from (
     select x.id as value, coalesce(x.display_name, x.user_name) as display from scim_group_members gm
-    join scim_users x on x.id = gm.scim_user_id where gm.group_id = s.id order by x.id) g) as members`;
+    join scim_users x on x.id = gm.scim_user_id where gm.group_id = s.id
+    order by x.id${limitOf(isInList, MEMBERS_SHOWN)}) g) as members`;
 
 const META = {
   'meta.created': { sql: 's.created_at', as: 'time' },

@@ -20,7 +20,7 @@ import { patchedUser, type UserFields, wholeUser } from './scim-fields.ts';
 import { readList, type ScimPage } from './scim-list.ts';
 import { readOperations } from './scim-patch.ts';
 import { isAsked, type ScimQuery } from './scim-query.ts';
-import { GROUPS_OF_USER, type ScimUserRow, USER_COLUMNS, USERS, userAttributes } from './scim-resources.ts';
+import { groupsOfUser, type ScimUserRow, USER_COLUMNS, USERS, userAttributes } from './scim-resources.ts';
 import { folded } from './scim-sql.ts';
 
 export interface ScimDeps {
@@ -46,6 +46,7 @@ interface Stored extends ScimUserRow {
 }
 
 const MOST = 100;
+const MAX_USERS = 100_000;
 const notThere = (id: string) => new ScimError(404, `The directory has no user '${id.slice(0, 80)}'.`);
 const STORED = `${USER_COLUMNS}, s.account_email as "accountEmail", s.saved_roles as "savedRoles",
   case when u.deactivated_at is null then m.role end as role,
@@ -75,14 +76,14 @@ export class ScimUsers {
   }
 
   list({ token: { orgId } }: Directory, query: ScimQuery): Promise<ScimPage<ScimUserRow>> {
-    const columns = columnsFor(query);
+    const columns = columnsFor(query, true);
     const source = { from: USERS, columns, attributes: userAttributes, most: MOST };
     return readList<ScimUserRow>(this.#deps.sql, source, orgId, query);
   }
 
   /** @throws ScimError 404 */
   async get({ token: { orgId } }: Directory, id: string, query: ScimQuery): Promise<ScimUserRow> {
-    const text = `select ${columnsFor(query)} from ${USERS} where s.org_id = $1 and s.id = $2`;
+    const text = `select ${columnsFor(query, false)} from ${USERS} where s.org_id = $1 and s.id = $2`;
     const [row] = await this.#deps.sql.read<ScimUserRow>(text, [orgId, id]);
     if (!row) throw notThere(id);
     return row;
@@ -94,6 +95,11 @@ export class ScimUsers {
     const { orgId } = directory.token;
     return this.#run(directory, async (tx) => {
       await refuseTaken(tx, orgId, fields.userName, null);
+      const [known] = await tx.query<{ count: number }>(
+        statement`select count(*)::int as count from scim_users where org_id = ${orgId}`,
+      );
+      if ((known?.count ?? 0) >= MAX_USERS)
+        throw new ScimError(409, `A directory has at most ${MAX_USERS} users.`, 'tooMany');
       const id = newId('scim_user');
       const account = fields.active ? await accountFor(tx, this.#deps, directory, fields) : null;
       tx.insert('scim_users', { id, orgId, ...columnsOf(fields), ...account });
@@ -254,8 +260,8 @@ export class ScimUsers {
   }
 }
 
-const columnsFor = (query: ScimQuery): string =>
-  isAsked(query, 'groups', false) ? `${USER_COLUMNS}, ${GROUPS_OF_USER}` : USER_COLUMNS;
+const columnsFor = (query: ScimQuery, isInList: boolean): string =>
+  isAsked(query, 'groups', false) ? `${USER_COLUMNS}, ${groupsOfUser(isInList)}` : USER_COLUMNS;
 
 const fieldsOf = ({
   userName,

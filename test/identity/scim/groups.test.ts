@@ -190,12 +190,54 @@ describe('groups grant roles by the mappings of the identity provider', () => {
       expect([answer.status, answer.body.detail]).toEqual([403, expect.stringContaining("the role 'owner'")]);
     expect((await rolesOf(app, owner.orgId, annId)).organization).toBe('owner');
     await app.services.activity.flush();
-    const records = await db().activity.findMany({ where: { resourceType: 'scim_group', statusCode: 403 } });
+    const where = { orgId: owner.orgId, resourceType: 'scim_group', statusCode: 403 };
+    const records = await db().activity.findMany({ where, orderBy: { id: 'asc' } });
     expect(records.map(({ action, principalType }) => [action, principalType])).toEqual([
       ['update', 'system'],
       ['update', 'system'],
       ['delete', 'system'],
     ]);
+  });
+
+  test('nor is anybody made ready to rise: no stranger, no name of a group, no inactive provider', async () => {
+    const firm = await mapped();
+    const { owner } = firm;
+    const admin = await register(app, { name: 'admin' });
+    await owner.call('POST', `/v1/orgs/${owner.orgId}/members`, { user_id: admin.userId, role: 'admin' });
+    const scim = clientOf(app, firm.base, (await newToken(admin, owner.orgId)).token);
+    const [bob, eve] = [await provision(firm), await provision(firm)];
+    const owners = await newGroup(firm, 'Owners');
+    const plain = await newGroup(firm, 'Plain', [bob.id]);
+    const active = (value: boolean) => patch({ op: 'replace', path: 'active', value });
+    const add = (id: string) => patch({ op: 'add', path: 'members', value: [{ value: id }] });
+    const rename = (value: object) => patch({ op: 'replace', value });
+    const one = `/Groups/${owners.id}`;
+    // an active user, and one who is no member and may become one at any time
+    expect((await scim('PATCH', `/Users/${bob.id}`, active(false))).status).toBe(200);
+    const refused = async () => [
+      await scim('PATCH', one, add(bob.id)),
+      await scim('PATCH', one, add(eve.id)),
+      await scim('PUT', one, { displayName: 'Owners', members: [{ value: bob.id }] }),
+      await scim('PATCH', `/Groups/${plain.id}`, rename({ externalId: 'Owners' })),
+      await scim('POST', '/Groups', { displayName: unique(), externalId: 'Owners', members: [{ value: bob.id }] }),
+      await scim('POST', '/Groups', { displayName: unique(), externalId: 'Owners' }),
+      await scim('PATCH', one, rename({ displayName: 'Former owners' })),
+      await scim('DELETE', one),
+    ];
+    const no = [403, expect.stringContaining("the role 'owner'")];
+    const answers = async () => (await refused()).map(({ status, body }) => [status, body?.detail]);
+    expect(await answers()).toEqual(Array(8).fill(no));
+    await db().identityProvider.update({ where: { id: firm.providerId }, data: { isActive: false } });
+    expect(await answers()).toEqual(Array(8).fill(no));
+    // nor does somebody come in by a group in which the owner's token has put them meanwhile
+    expect((await firm.scim('PATCH', one, add(bob.id))).status).toBe(204);
+    const back = await scim('PATCH', `/Users/${bob.id}`, active(true));
+    expect([back.status, back.body.detail]).toEqual(no);
+    expect((await firm.scim('PATCH', `/Users/${bob.id}`, active(true))).status).toBe(200);
+    expect((await firm.scim('GET', one)).body.members).toEqual([expect.objectContaining({ value: bob.id })]);
+    // what grants no more than the maker has goes on as ever
+    expect((await scim('PATCH', `/Groups/${plain.id}`, rename({ displayName: 'id-of-admins' }))).status).toBe(204);
+    expect((await scim('PATCH', `/Groups/${plain.id}`, add(eve.id))).status).toBe(204);
   });
 
   test('the groups do not take the last owner away, and the answer says why', async () => {
@@ -214,6 +256,43 @@ describe('groups grant roles by the mappings of the identity provider', () => {
     expect([answer.status, answer.body.detail]).toEqual([409, expect.stringContaining('last owner')]);
     expect((await rolesOf(app, owner.orgId, annId)).organization).toBe('owner');
   });
+});
+
+test('a list shows the first of many members and groups, and a directory has an end', async () => {
+  const firm = await company(app);
+  const { orgId } = firm.owner;
+  const { pool } = app.database;
+  await pool.query(
+    `insert into scim_users (id, org_id, user_name, user_name_key)
+      select 'scu_' || $1 || lpad(n::text, 16, '0'), $1, 'n' || n, 'n' || n from generate_series(1, 99999) n`,
+    [orgId],
+  );
+  const large = await newGroup(firm, 'Large');
+  await pool.query(
+    `insert into scim_group_members (group_id, scim_user_id)
+      select $2, id from scim_users where org_id = $1 order by id limit 1005`,
+    [orgId, large.id],
+  );
+  const listed = async (path: string, name: 'members' | 'groups') =>
+    (await firm.scim('GET', path)).body.Resources.map(
+      (one) => (one as Partial<Record<string, object[]>>)[name]?.length,
+    );
+  expect(await listed('/Groups', 'members')).toEqual([1_000]);
+  expect((await firm.scim('GET', `/Groups/${large.id}`)).body.members).toHaveLength(1_005);
+  await pool.query(
+    `with made as (insert into scim_groups (id, org_id, display_name, display_key)
+      select 'scg_' || $1 || n, $1, 'g' || n, 'g' || n from generate_series(1, 104) n returning id)
+      insert into scim_group_members (group_id, scim_user_id) select made.id, s.id from made,
+        (select id from scim_users where org_id = $1 order by id limit 1) s`,
+    [orgId],
+  );
+  expect(await listed('/Users?attributes=groups&count=2', 'groups')).toEqual([100, 1]);
+  const [first] = (await firm.scim('GET', '/Users?count=1')).body.Resources;
+  expect((await firm.scim('GET', `/Users/${first!.id}?attributes=groups`)).body.groups).toHaveLength(105);
+  const add = () => firm.scim('POST', '/Users', { userName: unique(), active: false });
+  expect((await add()).status).toBe(201);
+  const refused = await add();
+  expect([refused.status, refused.body.scimType]).toEqual([409, 'tooMany']);
 });
 
 test('a thousand members are one change, and lists cost the same whatever their size', async () => {

@@ -78,6 +78,7 @@ describe('credentials', () => {
       await refused(firm.base, 'x'.repeat(10_000)),
       await refused(firm.base, "' or true --"),
       await refused('/scim/v2/org_nobody', token),
+      await refused('/scim/v2/%00', token),
       await refused(`/scim/v2/${firm.owner.orgId.toUpperCase()}`, token),
       await refused(firm.base, token, { authorization: `Basic ${token}` }),
       await refused(firm.base, token, { authorization: `${fine}, ${fine}` }),
@@ -257,6 +258,28 @@ describe('filters', () => {
   });
 });
 
+test('no filter and no order takes a name of a prepared statement: there are endless ones', async () => {
+  const { sql } = app.services;
+  const read = sql.read.bind(sql);
+  const named: string[] = [];
+  sql.read = ((text: string, values: unknown[]) => {
+    named.push(text);
+    return read(text, values);
+  }) as typeof sql.read;
+  try {
+    for (const path of [
+      `/Users${filter('not (displayName pr) and not (externalId ew "x")')}`,
+      '/Users?sortBy=name.familyName&sortOrder=descending',
+      `/Groups${filter('displayName co "Her"')}`,
+      '/Groups?sortBy=meta.created',
+    ])
+      expect((await firm.scim('GET', path)).status).toBe(200);
+  } finally {
+    sql.read = read;
+  }
+  expect(named.filter((text) => /from scim_(?:users|groups) s/.test(text))).toEqual([]);
+});
+
 describe('what is no request', () => {
   const one = () => `/Users/${ids.user}`;
   const group = () => `/Groups/${ids.group}`;
@@ -276,6 +299,9 @@ describe('what is no request', () => {
     ['a change of that', 'PATCH', () => `/Groups/${ids.otherGroup}`, add([]), 404],
     ['the id of an account', 'GET', () => `/Users/${firm.owner.userId}`, undefined, 404],
     ['an id that is none', 'GET', () => `/Users/${'x'.repeat(90)}%27`, undefined, 404],
+    ['an id that has a NUL', 'GET', () => '/Users/%00', undefined, 404],
+    ['a change of that', 'PATCH', () => '/Users/a%00', patch({ op: 'replace', path: 'active', value: false }), 404],
+    ['a group whose id has a NUL', 'DELETE', () => '/Groups/%00', undefined, 404],
     ['a path that is none', 'GET', () => '/Everything', undefined, 404],
     ['a path below', 'GET', () => `${one()}/roles`, undefined, 404],
     ['bulk', 'POST', () => '/Bulk', {}, 501],
@@ -375,6 +401,33 @@ describe('what is no request', () => {
       400,
       'invalidFilter',
     ],
+    [
+      'a member with a NUL',
+      'PATCH',
+      group,
+      patch({ op: 'remove', path: 'members[value eq "\\u0000"]' }),
+      400,
+      'invalidFilter',
+    ],
+    ...(
+      [
+        ['POST', () => '/Users', entraUser(`q${unique()}@${firm.domain}`)],
+        ['PUT', one, entraUser(`q${unique()}@${firm.domain}`)],
+        ['PATCH', one, patch({ op: 'replace', path: 'displayName', value: unique() })],
+        ['POST', () => '/Groups', { displayName: unique() }],
+        ['PATCH', group, patch({ op: 'replace', path: 'displayName', value: unique() })],
+      ] as const
+    ).map(
+      ([method, path, body]) =>
+        [
+          `a ${method} with too many attributes for its answer`,
+          method,
+          () => `${path()}?attributes=${many(51).join(',')}`,
+          body,
+          400,
+          'invalidValue',
+        ] as [string, typeof method, () => string, unknown, number, string],
+    ),
     ['a count that is none', 'GET', () => '/Users?count=all', undefined, 400, 'invalidValue'],
     ['a startIndex beyond numbers', 'GET', () => '/Users?startIndex=99999999999999', undefined, 400, 'invalidValue'],
     ['two filters', 'GET', () => '/Users?filter=id%20pr&filter=id%20pr', undefined, 400, 'invalidValue'],
