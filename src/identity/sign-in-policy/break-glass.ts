@@ -35,7 +35,8 @@ export class BreakGlass {
 
   /**
    * @throws FORBIDDEN `organization:access`, the same for who is no owner, for an organization that does not allow it
-   * and for an unknown one, and `fresh_factor` for an owner with a second factor; InputError for a wrong password; RATE_LIMIT_EXCEEDED while the account is locked
+   * and for an unknown one; FORBIDDEN `fresh_factor` for an owner with a second factor; InputError for a wrong
+   * password; RATE_LIMIT_EXCEEDED while the account is locked
    */
   async open(
     caller: Caller,

@@ -183,7 +183,7 @@ async function demandPlatformAdmins(tx: QueryRunner, orgId: string): Promise<voi
     'organization',
     orgId,
     'nobody_left',
-    `${out.count} platform administrator${out.count === 1 ? '' : 's'} could not get in any more, because no identity ` +
+    `${out.count} platform administrator${out.count === 1 ? '' : 's'} would be shut out, because no identity ` +
       'provider signs them in: make them owners with a password and allow `breakGlass`, or remove them first.',
   );
 }
