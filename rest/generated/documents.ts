@@ -162,7 +162,7 @@ export type AuthProvider =
 
 /** Proves who adds a passkey. */
 export type BeginPasskeyInput = {
-  /** The caller's own password. Needed for the first factor, unless the caller has signed in within the last 10 minutes. */
+  /** The caller's own password. Needed for the first factor; without a password, the caller must have signed in within the last 10 minutes. */
   readonly currentPassword?: string | null | undefined;
 };
 
@@ -852,7 +852,7 @@ export type EndpointMethod =
 
 /** Proves who adds an app. */
 export type EnrolTotpInput = {
-  /** The caller's own password. Needed for the first factor, unless the caller has signed in within the last 10 minutes. */
+  /** The caller's own password. Needed for the first factor; without a password, the caller must have signed in within the last 10 minutes. */
   readonly currentPassword?: string | null | undefined;
 };
 

@@ -11,6 +11,10 @@ export function admitted(principal: Principal, orgId: string, access: Organizati
   return access.demand === 'glass' && access.role === 'owner' && hasBrokenGlass(principal, orgId) ? access : SHUT_OUT;
 }
 
+/** Whether the caller is in an organization only because they have opened it with their password, for an hour. */
+export const isBehindBrokenGlass = (principal: Principal, orgId: string): boolean =>
+  principal.vouchedBy !== orgId && hasBrokenGlass(principal, orgId);
+
 function hasBrokenGlass({ token, ...principal }: Principal, orgId: string): boolean {
   if (token !== null || !('brokenGlass' in principal)) return false;
   const { brokenGlass } = principal;

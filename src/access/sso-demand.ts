@@ -14,7 +14,11 @@ export const demandsSso = (organization: string, userId: string): string =>
 /** SQL: whether the address of a user is in a domain of which an organization demands single sign-on. */
 export const isInDemandedDomain = (organization: string, userId: string): string =>
   `(${organization}.sso_required_domains <> '{}' and exists (select from users ssu where ssu.id = ${userId}
-    and lower(split_part(ssu.email, '@', -1)) = any(${organization}.sso_required_domains)))`;
+    and ${isDemandedDomain(organization, 'ssu.email')}))`;
+
+/** SQL: whether an address, an expression, is in such a domain. It is compared letter by letter. */
+export const isDemandedDomain = (organization: string, email: string): string =>
+  `lower(split_part(${email}, '@', -1)) = any(${organization}.sso_required_domains)`;
 
 /** SQL: whether a provider is one of an organization, and switched on. Both are expressions. */
 export const vouchesFor = (providerId: string, orgId: string): string =>

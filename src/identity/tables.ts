@@ -38,6 +38,9 @@ export const tables: GroupTables = {
       live: 'who is present is shown with a name, and a webhook sends nothing for an account that is not active',
       insight: 'who gets a mail, in which language and where',
     },
+    email_tokens: {
+      'tenancy (writes)': 'a change of the address that waits for its link ends when its user becomes a member',
+    },
     sessions: {
       access: 'a session is looked up with each credential',
       knowledge: 'a link works while the session does that a grant was given for',

@@ -27,6 +27,7 @@ import { identityProviderNotices } from '../identity/identity-providers/identity
 import { IdentityProviderService } from '../identity/identity-providers/identity-provider.service.ts';
 import { IdentityProviderTests } from '../identity/identity-providers/identity-provider-tests.ts';
 import { IdentityProviders } from '../identity/identity-providers/identity-providers.ts';
+import { TokenResumption } from '../identity/identity-providers/token-resumption.ts';
 import { ApplicationGrants } from '../identity/oauth/application-grants.ts';
 import { AuthorizationServer } from '../identity/oauth/authorization-server.ts';
 import { ScimGroups } from '../identity/scim/scim-groups.ts';
@@ -123,6 +124,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
       ...single.open,
       ownTokens: new OwnTokens({ ...deps, authentication }),
       signInPolicies: new SignInPolicies({ ...deps, authentication }),
+      tokenResumption: new TokenResumption(deps),
       breakGlass: new BreakGlass({ ...deps, authentication, currentPassword }),
       browserSessions: new BrowserSessions({ ...deps, authentication, sessions, config }),
       applications: new ApplicationService({ ...deps, authentication }),

@@ -83,7 +83,10 @@ export const prepared: Record<string, Prepare> = {
   'POST /v1/auth/factors/totp/confirm': async (app, _world, parts) => {
     const person = await register(app);
     const request = { method: 'POST', url: '/v1/auth/factors/totp', headers: person.headers } as const;
-    const { secret } = await expectOk<{ secret: string }>(app, { ...request, payload: {} });
+    const { secret } = await expectOk<{ secret: string }>(app, {
+      ...request,
+      payload: { current_password: person.password },
+    });
     inBody(parts, { code: codeOf(secret) });
     asUser(parts, person.accessToken);
   },
@@ -101,7 +104,10 @@ export const prepared: Record<string, Prepare> = {
   'POST /v1/auth/passkeys': async (app, _world, parts) => {
     const person = await register(app);
     const request = { method: 'POST', url: '/v1/auth/passkeys/begin', headers: person.headers } as const;
-    const { challenge, options } = await expectOk<Beginning>(app, { ...request, payload: {} });
+    const { challenge, options } = await expectOk<Beginning>(app, {
+      ...request,
+      payload: { current_password: person.password },
+    });
     inBody(parts, { challenge, credential: new Authenticator(originOf(app)).create(options) });
     asUser(parts, person.accessToken);
   },

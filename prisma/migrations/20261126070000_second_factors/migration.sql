@@ -103,6 +103,5 @@ ALTER TABLE sessions
     WHEN 'saml' THEN identity_provider_id IS NOT NULL
     WHEN 'oidc' THEN identity_provider_id IS NOT NULL
     ELSE false END) NOT VALID;
-ALTER TABLE sessions VALIDATE CONSTRAINT sessions_method;
 
 ALTER TABLE passkeys ADD CONSTRAINT passkeys_sign_count CHECK (sign_count BETWEEN 0 AND 4294967295);

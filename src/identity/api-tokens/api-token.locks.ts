@@ -1,4 +1,5 @@
 import { demandLiveSession } from '../../access/live-session.ts';
+import { isBehindBrokenGlass, ssoRequired } from '../../access/sso-admission.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -32,9 +33,11 @@ export function demandMaker(tx: Tx, { orgId, userId, appId }: TokenMaker, orElse
  * Does the same for a new token, whose caller must still be there: a session that lives, or a token, which is locked
  * and must be alive by the clock of the database.
  * @throws AUTHENTICATION_FAILED if the user or the caller's session or token is gone, FORBIDDEN `organization:access`
- * if the user left, RESOURCE_NOT_FOUND `app`
+ * if the user left, or has opened the organization with the password for an hour, which the token would
+ * outlive; RESOURCE_NOT_FOUND `app`
  */
 export async function lockForMinting(tx: Tx, caller: Caller, maker: TokenMaker): Promise<void> {
+  if (isBehindBrokenGlass(caller.principal, maker.orgId)) throw ssoRequired();
   const askingTokenId = caller.principal.token?.id ?? null;
   demandMaker(tx, maker, (lost) => {
     if (lost === 'user') return unauthenticated();

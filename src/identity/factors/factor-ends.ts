@@ -2,6 +2,12 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { UserCredentials } from '../../vault/secrets/user-credentials.ts';
 
+/**
+ * Factors of which none is older may be those of somebody else, who has got at the password: their owner takes the
+ * account back within this time. Who has an older one has proven it for each factor that was added since.
+ */
+const NEW_DAYS = 7;
+
 /** What ends the factors of an account, besides its user. */
 export class FactorEnds {
   readonly #credentials: UserCredentials;
@@ -31,12 +37,17 @@ export class FactorEnds {
     tx.write(statement`update totp_factors set is_doubtful = true where user_id = ${userId}`);
   }
 
-  /** @returns whether some of the factors were doubtful: then all of them are gone */
-  async endDoubtful(tx: Tx, userId: string): Promise<boolean> {
-    const doubtful = await tx.query(statement`
-      select from passkeys where user_id = ${userId} and is_doubtful
-      union all select from totp_factors where user_id = ${userId} and is_doubtful`);
-    if (doubtful.length > 0) this.removeAll(tx, userId);
-    return doubtful.length > 0;
+  /**
+   * Ends the factors of an account that its owner takes back by a reset, if somebody else may have added them: some are
+   * doubtful, or all are new.
+   */
+  async endDoubtful(tx: Tx, userId: string): Promise<void> {
+    const [found] = await tx.query<{ ends: boolean | null }>(statement`
+      select bool_or(is_doubtful)
+        or min(created_at) filter (where counts) > now() - make_interval(days => ${NEW_DAYS}) as ends
+      from (select is_doubtful, created_at, true as counts from passkeys where user_id = ${userId}
+        union all select is_doubtful, created_at, confirmed_at is not null
+          from totp_factors where user_id = ${userId}) factors`);
+    if (found?.ends) this.removeAll(tx, userId);
   }
 }

@@ -15,8 +15,8 @@ export const currentPassword = (t: InputFields) =>
   t.string({
     constraints: { minLength: 1, maxLength: 1024, sensitive: true },
     description:
-      "The caller's own password. Needed for the first factor, unless the caller has signed in within the last 10 " +
-      'minutes.',
+      "The caller's own password. Needed for the first factor; without a password, the caller must have signed in " +
+      'within the last 10 minutes.',
   });
 
 export const PasskeyChallenge = builder.objectRef<PasskeyBeginning>('PasskeyChallenge').implement({

@@ -1,4 +1,5 @@
 import { demandLiveSession } from '../../access/live-session.ts';
+import type { QueryRunner } from '../../data/find-row.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -180,7 +181,7 @@ const wrongCode = (credential?: GivenProof['credential']) =>
 
 /**
  * Who may add a factor: with one, whoever has just proven it; without one, whoever has the password, or has just signed
- * in. Whoever has a stolen session would keep its owner out.
+ * in to an account without a password. Whoever has a stolen session would keep its owner out.
  */
 export async function demandMayAdd(
   { sql, proofs, currentPassword }: Pick<FactorDeps, 'sql' | 'proofs' | 'currentPassword'>,
@@ -188,9 +189,20 @@ export async function demandMayAdd(
   password: string | null | undefined,
 ): Promise<UserPrincipal> {
   const principal = sessionOf(caller, 'user:update');
-  if ((await proofs.methodsOf(sql, principal.userId)).length > 0) await demandFreshFactor(sql, caller);
-  else await currentPassword.demand(caller, password, ['input', 'currentPassword'], 'adding a second factor');
+  if ((await proofs.methodsOf(sql, principal.userId)).length > 0) {
+    await demandFreshFactor(sql, caller);
+    return principal;
+  }
+  const path = ['input', 'currentPassword'];
+  if (!password && (await hasPassword(sql, principal.userId)))
+    throw invalidInput(path, 'adding a second factor requires your password');
+  await currentPassword.demand(caller, password, path, 'adding a second factor');
   return principal;
+}
+
+async function hasPassword(db: QueryRunner, userId: string): Promise<boolean> {
+  const found = await db.query(statement`select from users where id = ${userId} and password_hash is not null`);
+  return found.length > 0;
 }
 
 /** Locks the caller's account, for a change of its factors by a session that still lives. */
@@ -208,11 +220,16 @@ const auditOf = ({ userId, orgId }: UserPrincipal, factor: string, more: Record<
     metadata: { factor, ...more },
   }) as const;
 
-/** A factor was added, and proven by that. @returns recovery codes, unless there are some already */
+/**
+ * A factor was added, and proven by that. Another address that was asked for before, without a factor, is not taken any
+ * more.
+ * @returns recovery codes, unless there are some already
+ */
 export async function addFactor(tx: Tx, principal: UserPrincipal, change: FactorChange): Promise<string[]> {
   const { userId, sessionId } = principal;
   const had = await tx.query(statement`select from recovery_codes where user_id = ${userId} limit 1`);
   tx.update('sessions', { id: sessionId }, { factorAt: new Date() });
+  tx.remove('email_tokens', { userId, purpose: 'change_email', usedAt: null });
   changeFactors(tx, principal, change);
   return had.length > 0 ? [] : renewRecoveryCodes(tx, userId);
 }

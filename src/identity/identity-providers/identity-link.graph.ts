@@ -7,6 +7,7 @@ import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { wordEnum } from '../../graphql/word-enum.ts';
 import { linkReasons } from './sign-in-admission.words.ts';
+import type { ResumedTokens } from './token-resumption.ts';
 
 const IdentityLinkReason = wordEnum('IdentityLinkReason', 'Why an identity is linked to an account.', {
   created: 'The sign-in made the account.',
@@ -41,6 +42,16 @@ const LinkIdentityInput = builder.inputType('LinkIdentityInput', {
     }),
   }),
 });
+
+const ResumedTokensType = builder.objectRef<ResumedTokens>('ResumedTokens').implement({
+  description: 'API tokens that were suspended, and work again.',
+  fields: (t) => ({
+    orgId: t.exposeID('orgId', { description: 'The organization.' }),
+    userId: t.exposeID('userId', { description: 'The user whose tokens they are.' }),
+    resumed: t.exposeInt('resumed', { description: 'How many were suspended.' }),
+  }),
+});
+refersTo(ResumedTokensType, { orgId: 'organization', userId: 'user' });
 
 const target = () => ({ ...organizationArgs(), ...idArg('The provider.') });
 
@@ -83,5 +94,17 @@ builder.mutationFields((t) => ({
     args: { ...target(), userId: t.arg.id({ required: true, description: 'The user.' }) },
     resolve: ({ organization }, { id, userId }, { caller, services }) =>
       services.identityLinks.unlink(caller, organization, id, userId),
+  }),
+  resumeApiTokens: t.field({
+    type: ResumedTokensType,
+    description:
+      'Lets the API tokens of a member work again that were suspended with an identity provider or a link. Refused ' +
+      'to API tokens, for members with a role above the caller, and while the member can sign in at a provider of ' +
+      'the organization, or has to: that resumes them.',
+    authorize: { organization: 'api_token:manage' },
+    activity: { action: 'update', resourceType: 'organization_member' },
+    args: { ...organizationArgs(), userId: t.arg.id({ required: true, description: 'The user.' }) },
+    resolve: ({ organization }, { userId }, { caller, services }) =>
+      services.tokenResumption.resume(caller, organization, userId),
   }),
 }));

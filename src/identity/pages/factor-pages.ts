@@ -88,7 +88,7 @@ const passwordField = (id: string): Html =>
   html`<label for="${id}">Your password</label>
         <input id="${id}" name="current_password" type="password" autocomplete="current-password" maxlength="1024"
           aria-describedby="${id}-hint" />
-        <p id="${id}-hint" class="hint">Not needed within ten minutes after you have signed in.</p>`;
+        <p id="${id}-hint" class="hint">Not needed for an account without one.</p>`;
 
 const shownCodes = (codes: readonly string[]): Html =>
   html`<section aria-labelledby="codes">

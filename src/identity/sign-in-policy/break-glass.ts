@@ -7,6 +7,7 @@ import { forbidden, invalidInput, unauthenticated } from '../../kernel/errors.ts
 import { sessionOf } from '../../kernel/principal.ts';
 import { ownersOf } from '../../tenancy/organizations/people-in-charge.ts';
 import type { CurrentPassword } from '../auth/current-password.ts';
+import { demandFreshFactor } from '../factors/fresh-factor.ts';
 
 /** How long an owner is in. */
 const MINUTES = 60;
@@ -34,7 +35,8 @@ export class BreakGlass {
 
   /**
    * @throws FORBIDDEN `organization:access`, the same for who is no owner, for an organization that does not allow it
-   * and for an unknown one; InputError for a wrong password; RATE_LIMIT_EXCEEDED while the account is locked
+   * and for an unknown one; FORBIDDEN `fresh_factor` for an owner with a second factor; InputError for a wrong
+   * password; RATE_LIMIT_EXCEEDED while the account is locked
    */
   async open(
     caller: Caller,
@@ -43,6 +45,7 @@ export class BreakGlass {
     const { sql, changes, currentPassword, authentication } = this.#deps;
     const { userId, sessionId } = sessionOf(caller, 'organization:access');
     if ((await sql.read(MAY_BREAK, [orgId, userId])).length === 0) throw refused();
+    await demandFreshFactor(sql, caller);
     await currentPassword.check(userId, password, () =>
       invalidInput(['input', 'password'], 'this is not your password'),
     );

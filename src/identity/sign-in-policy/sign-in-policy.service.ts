@@ -1,3 +1,4 @@
+import { domainToUnicode } from 'node:url';
 import type { Authentication } from '../../access/authentication.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { demandsSso, isVouchedFor } from '../../access/sso-demand.ts';
@@ -51,6 +52,13 @@ const OWNER_NOT_ASKED = `select 1 from organization_members m join users u on u.
   where m.org_id = $1 and m.role = 'owner' and u.deactivated_at is null and u.password_hash is not null
     and not ${demandsSso('o', 'm.user_id')} limit 1`;
 
+/** Members who administer the platform: no provider signs them in, so breaking the glass is their only way. */
+const PLATFORM_ADMINS_OUT = `select count(*)::int as count from organization_members m
+  join users u on u.id = m.user_id and u.is_active and u.is_platform_admin and u.deactivated_at is null
+  join organizations o on o.id = m.org_id
+  where m.org_id = $1 and ${demandsSso('o', 'm.user_id')}
+    and not (o.sso_break_glass and m.role = 'owner' and u.password_hash is not null)`;
+
 /** Whether an organization demands single sign-on of its members (docs/decisions/0066). */
 export class SignInPolicies {
   readonly #deps: ServiceDeps & { authentication: Authentication };
@@ -63,13 +71,13 @@ export class SignInPolicies {
   async get({ orgId }: Checked<OrganizationPlace>): Promise<SignInPolicy> {
     const [row] = await this.#deps.sql.read<SignInPolicy>(POLICY, [orgId]);
     if (!row) throw notFound('organization', orgId);
-    return row;
+    return { ...row, ssoRequiredDomains: row.ssoRequiredDomains.filter(isKey) };
   }
 
   /**
    * Changes the given rules. No token may: a copied one would open the organization to passwords.
    * @throws FORBIDDEN for tokens; InputError for a domain that is not proven; RESOURCE_CONFLICT `nobody_left` if no
-   * owner could still sign in
+   * owner, or not each administrator of the platform, could still sign in
    */
   async update(caller: Caller, place: Checked<OrganizationPlace>, input: UpdateSignInPolicy): Promise<SignInPolicy> {
     sessionOf(caller, 'identity_provider:update');
@@ -80,15 +88,17 @@ export class SignInPolicies {
       await lockOrganization(tx, orgId, 'no key update');
       const before = await findRow(tx, 'organizations', { id: orgId });
       if (!before) throw notFound('organization', orgId);
-      const known = new Set(before.ssoRequiredDomains);
+      const knownDomains = before.ssoRequiredDomains.filter(isKey);
+      const known = new Set(knownDomains);
       if (ssoRequiredDomains) await demandProven(tx, orgId, { given: ssoRequiredDomains, known });
       const rules: Rules = {
         ssoRequired: input.ssoRequired ?? before.ssoRequired,
-        ssoRequiredDomains: ssoRequiredDomains ?? before.ssoRequiredDomains,
+        ssoRequiredDomains: ssoRequiredDomains ?? knownDomains,
         breakGlass: input.breakGlass ?? before.ssoBreakGlass,
       };
       tx.update('organizations', { id: orgId }, columnsOf(rules));
       await demandWayIn(tx, orgId, rules);
+      await demandPlatformAdmins(tx, orgId);
       if (!rules.breakGlass) closeGlass(tx, orgId);
       recordChange(
         tx,
@@ -108,9 +118,13 @@ export class SignInPolicies {
 
 const columnsOf = ({ ssoRequired, ssoRequiredDomains, breakGlass }: Rules) => ({
   ssoRequired,
-  ssoRequiredDomains,
+  // addresses are stored as they were given: an international domain has two spellings
+  ssoRequiredDomains: [...new Set(ssoRequiredDomains.flatMap((domain) => [domain, domainToUnicode(domain)]))],
   ssoBreakGlass: breakGlass,
 });
+
+/** Whether a stored domain is the spelling that is shown. */
+const isKey = (domain: string): boolean => domain === domainKey(domain);
 
 const at = (index: number): (string | number)[] => ['input', 'ssoRequiredDomains', index];
 
@@ -158,6 +172,19 @@ async function demandWayIn(tx: QueryRunner, orgId: string, rules: Rules): Promis
     'nobody_left',
     'No owner could still sign in: let an owner sign in at an identity provider that an owner has configured, or ' +
       'allow `breakGlass` for an owner with a password.',
+  );
+}
+
+/** Demands that nobody who administers the platform is shut out for good. @throws RESOURCE_CONFLICT `nobody_left` */
+async function demandPlatformAdmins(tx: QueryRunner, orgId: string): Promise<void> {
+  const [out] = await tx.query<{ count: number }>({ text: PLATFORM_ADMINS_OUT, values: [orgId] });
+  if (!out || out.count === 0) return;
+  throw conflict(
+    'organization',
+    orgId,
+    'nobody_left',
+    `${out.count} platform administrator${out.count === 1 ? '' : 's'} would be shut out, because no identity ` +
+      'provider signs them in: make them owners with a password and allow `breakGlass`, or remove them first.',
   );
 }
 

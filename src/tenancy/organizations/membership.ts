@@ -52,7 +52,7 @@ interface NewMember {
 
 /**
  * Makes a user a member of an organization. An existing member keeps the role. Locks the organization, so nobody
- * removes the member meanwhile, and the account.
+ * removes the member meanwhile, and the account. A change of the address that waits for its link ends.
  * @returns whether the membership is new
  * @throws RESOURCE_NOT_FOUND when the organization or the account does not exist or is deleted
  */
@@ -69,6 +69,8 @@ export async function joinOrganization(
       ${isUnasked ? null : new Date()})
     on conflict do nothing returning id`);
   if (made.length === 0) return false;
+  // an address that was asked for before is none that the organization has seen: its link would change a member
+  tx.remove('email_tokens', { userId, purpose: 'change_email', usedAt: null });
   // a user who registers with an invitation is not signed in yet: the record names who added them
   tx.audit({
     action: 'create',

@@ -106,16 +106,18 @@ export class UserReads {
   }
 
   /**
-   * An organization that both users belong to: the preferred one first, for a token only its own. `null` when they
-   * share none.
+   * An organization that both users belong to: the preferred one first, for a token only its own. One that is
+   * closed to the caller's session does not count. `null` when they share none.
    */
-  async sharedOrganization(caller: Caller, userId: string): Promise<string | null> {
+  async sharedOrganization({ principal }: Caller, userId: string): Promise<string | null> {
+    const closed = principal.token === null ? (principal.shutOutOf ?? []) : [];
     const [row] = await this.#deps.sql.read<{ orgId: string }>(
       `select a.org_id as "orgId" from organization_members a join organization_members b on b.org_id = a.org_id
        join organizations o on o.id = a.org_id
        where a.user_id = $1 and b.user_id = $2 and o.deleted_at is null and ($4::text is null or a.org_id = $4)
+         and not (a.org_id = any($5::text[]))
        order by (a.org_id = $3) desc, a.id limit 1`,
-      [caller.principal.userId, userId, caller.principal.orgId ?? '', caller.principal.token?.orgId ?? null],
+      [principal.userId, userId, principal.orgId ?? '', principal.token?.orgId ?? null, closed],
     );
     return row?.orgId ?? null;
   }

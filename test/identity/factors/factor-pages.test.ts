@@ -157,6 +157,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     const page = await newPage();
     await withPassword(page, ann);
     await page.fill('#passkey-name', 'Laptop');
+    await page.fill('#passkey-password', ann.password);
     await page.click('#add-passkey button');
     await page.waitForSelector('text=Your recovery codes', { timeout: 15_000 });
     expect(await page.locator('code').count()).toBe(10);

@@ -247,10 +247,32 @@ describe('nobody gets in', () => {
 describe('a stolen session', () => {
   test('adds no factor without the password', async () => {
     const ann = await register(app, { name: 'ann' });
-    await letFactorsAge(app, ann);
+    // also right after the sign-in: a session is stolen at any time
     for (const payload of [{}, { current_password: 'wrong one' }])
       for (const url of ['/v1/auth/factors/totp', '/v1/auth/passkeys/begin'])
         expect((await ann.call('POST', url, payload)).status).toBe(422);
+  });
+
+  test('of an account without a password adds a factor only after a recent sign-in', async () => {
+    const ann = await register(app, { name: 'ann' });
+    await app.database.pool.query('update users set password_hash = null where id = $1', [ann.userId]);
+    expect((await ann.call('POST', '/v1/auth/factors/totp', {})).status).toBe(200);
+    await letFactorsAge(app, ann);
+    expect((await ann.call('POST', '/v1/auth/factors/totp', {})).status).toBe(422);
+  });
+
+  test('has asked for another address: the link ends with a new factor', async () => {
+    const ann = await registerProven(app, { name: 'ann' });
+    const email = `thief-of-${ann.email}`;
+    const change = { email, current_password: ann.password };
+    expect((await ann.call('PUT', `/v1/users/${ann.userId}`, change)).status).toBe(200);
+    const token = await waitFor(() => {
+      const mail = app.mails.find(({ to, link }) => to === email && link);
+      return /token=([\w-]+)/.exec(mail?.text ?? '')?.[1] ?? expect.fail('no mail yet');
+    });
+    await withTotp(app, ann);
+    const answer = await app.server.inject({ method: 'POST', url: '/v1/auth/verify-email', payload: { token } });
+    expect(answer.statusCode).toBe(401);
   });
 
   test('removes, renews and adds nothing, and changes no address, until a factor is proven again', async () => {
@@ -289,7 +311,8 @@ describe('a stolen session', () => {
 
   test('confirms no app that it has begun before there was a factor, and none that was begun long ago', async () => {
     const begun = async (person: Person) =>
-      (await person.call<{ secret: string }>('POST', '/v1/auth/factors/totp', {})).body.secret;
+      (await person.call<{ secret: string }>('POST', '/v1/auth/factors/totp', { current_password: person.password }))
+        .body.secret;
     const ann = await register(app, { name: 'ann' });
     const secret = await begun(ann);
     const { authenticator } = await withPasskey(app, ann);
@@ -330,13 +353,56 @@ describe('an account that is taken back', () => {
     return password;
   };
 
-  test('a reset keeps the second factor of whoever has proven the address', async () => {
+  /** All factors were added longer than a week ago. */
+  const aWeekAgo = async ({ userId }: Person) => {
+    for (const table of ['totp_factors', 'passkeys'])
+      await app.database.pool.query(
+        `update ${table} set created_at = created_at - interval '8 days' where user_id = $1`,
+        [userId],
+      );
+  };
+  const confirmAddress = async (person: Person) => {
+    const token = await waitFor(() => {
+      const mail = app.mails.find(({ to, subject }) => to === person.email && subject.startsWith('Confirm'));
+      return /token=([\w-]+)/.exec(mail?.text ?? '')?.[1] ?? expect.fail('no mail yet');
+    });
+    const request = { method: 'POST', url: '/v1/auth/verify-email', payload: { token } } as const;
+    expect((await app.server.inject(request)).statusCode).toBe(200);
+  };
+
+  test('a reset keeps the second factor of whoever has proven the address, and has had one for a week', async () => {
     const ann = await registerProven(app, { name: 'ann' });
     const { secret } = await withTotp(app, ann);
+    await aWeekAgo(ann);
+    // a new one beside it took a proof of the old one
+    await withPasskey(app, ann);
     const password = await resetOf(ann);
     const { status, body } = await login({ ...ann, password });
     expect([status, body.details.reason]).toEqual([401, 'factor_required']);
     expect((await complete(body.details.challenge, codeOf(secret))).status).toBe(200);
+  });
+
+  test.each<[string, () => Promise<Person>]>([
+    ['the password has leaked', () => registerProven(app, { name: 'ann' })],
+    [
+      'somebody else had registered the address, and its owner has followed the link',
+      async () => {
+        const ann = await register(app, { name: 'ann' });
+        await confirmAddress(ann);
+        return ann;
+      },
+    ],
+  ])('a reset ends factors that are new: %s', async (_what, account) => {
+    const ann = await account();
+    await withTotp(app, ann);
+    await withPasskey(app, ann);
+    const password = await resetOf(ann);
+    expect((await login({ ...ann, password })).status).toBe(200);
+    const { rows } = await app.database.pool.query(
+      'select from passkeys where user_id = $1 union all select from recovery_codes where user_id = $1',
+      [ann.userId],
+    );
+    expect(rows).toEqual([]);
   });
 
   test('a reset ends the factors of somebody who had registered with the address of another person', async () => {
@@ -352,12 +418,8 @@ describe('an account that is taken back', () => {
   test('also when a link alone has proven the address before', async () => {
     const squatter = await register(app, { name: 'squatter' });
     await withTotp(app, squatter);
-    const link = await waitFor(() => {
-      const mail = app.mails.find(({ to, subject }) => to === squatter.email && subject.startsWith('Confirm'));
-      return /token=([\w-]+)/.exec(mail?.text ?? '')?.[1] ?? expect.fail('no mail yet');
-    });
-    const payload = { token: link };
-    expect((await app.server.inject({ method: 'POST', url: '/v1/auth/verify-email', payload })).statusCode).toBe(200);
+    await aWeekAgo(squatter);
+    await confirmAddress(squatter);
     expect((await login(squatter)).status).toBe(401);
     const password = await resetOf(squatter);
     expect((await login({ ...squatter, password })).status).toBe(200);

@@ -2,6 +2,7 @@ import * as client from 'openid-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import type { BrowserWithCookies } from '../../support/browser-with-cookies.ts';
+import { codeOf, letFactorsAge, withTotp } from '../../support/factors.ts';
 import { caller, changesOf, createUser, type Person, prove, register, signIn } from '../../support/person.ts';
 import { openEvents } from '../../support/sockets.ts';
 import { issueToken } from '../../support/tokens.ts';
@@ -252,6 +253,18 @@ describe('an organization that demands single sign-on', () => {
     expect(await look(eve, company)).toBe(SHUT_OUT);
   });
 
+  test('who shares an open organization too is found in that one', async () => {
+    const dora = await register(app, { name: 'dora' });
+    const members = [
+      await owner.call('POST', `/v1/orgs/${company.orgId}/members`, { user_id: dora.userId }),
+      await dora.call('POST', `/v1/orgs/${dora.orgId}/members`, { user_id: bob.userId }),
+    ];
+    expect(members.map(({ status }) => status)).toEqual([201, 201]);
+    expect((await bob.call('GET', `/v1/users/${dora.userId}`)).status).toBe(200);
+    // who shares the closed one alone is not
+    expect((await bob.call('GET', `/v1/users/${ann.userId}`)).status).not.toBe(200);
+  });
+
   test('no API token changes the policy', async () => {
     const token = await issueToken(app, owner, { permissions: ['identity_provider:update', 'organization:access'] });
     const program = withToken(owner, token.plaintext_token);
@@ -405,10 +418,59 @@ describe('the rules themselves', () => {
     const change = (email: string) =>
       inDomain.call('PUT', `/v1/users/${inDomain.userId}`, { email, current_password: inDomain.password });
     expect((await change('free@elsewhere.example.test')).status).toBe(422);
+    // nor a spelling that mail takes for the same domain, and the rule for another one
+    expect((await change(`in@${company.domain.replace(/t$/, '\uff54')}`)).status).toBe(422);
     expect((await change(`other@${company.domain}`)).status).toBe(200);
     // a provider that gives the domain up opens nothing
     expect((await owner.call('PUT', company.url, { verified_domains: [] })).status).toBe(200);
     expect(await look(inDomain, company)).toBe(SHUT_OUT);
+  });
+
+  test('an international domain is demanded in both of its spellings, and shown in one', async () => {
+    const [ascii, letters] = [`xn--mnchen-3ya.${company.domain}`, `m\u00fcnchen.${company.domain}`];
+    await app.database.pool.query('update identity_provider_domains set domain = $2 where org_id = $1', [
+      company.orgId,
+      ascii,
+    ]);
+    const people = await Promise.all(
+      [ascii, letters].map((domain, index) =>
+        createUser(app, company.owner, { name: `in${index}`, email: `in${index}@${domain}` }),
+      ),
+    );
+    expect(await demand({ ssoRequiredDomains: [letters] })).toMatchObject({ ssoRequiredDomains: [ascii] });
+    for (const person of people) expect(await look(person, company)).toBe(SHUT_OUT);
+    // a change of another rule keeps both
+    expect(await demand({ breakGlass: true })).toMatchObject({ ssoRequiredDomains: [ascii] });
+    for (const person of people) expect(await look(person, company)).toBe(SHUT_OUT);
+    expect(await demand({ ssoRequiredDomains: [ascii] })).toMatchObject({ ssoRequiredDomains: [ascii] });
+    expect(await demand({ ssoRequiredDomains: [] })).toMatchObject({ ssoRequiredDomains: [] });
+    for (const person of people) expect(await look(person, company)).toBe('200');
+  });
+
+  test('shut out no administrator of the platform, whom no provider signs in', async () => {
+    const operator = await createUser(app, company.owner, { name: 'operator' });
+    await app.database.pool.query('update users set is_platform_admin = true where id = $1', [operator.userId]);
+    const refused = await setPolicy(owner, company.orgId, { ssoRequired: true });
+    expect(codes(refused)).toEqual(['RESOURCE_CONFLICT nobody_left']);
+    expect(refused.errors![0]).toMatchObject({
+      message: expect.stringContaining('1 platform administrator') as string,
+    });
+    // owners break the glass
+    await setRole(operator.userId, 'owner');
+    await demand();
+    expect(codes(await setPolicy(owner, company.orgId, { breakGlass: false }))).toEqual([
+      'RESOURCE_CONFLICT nobody_left',
+    ]);
+  });
+
+  test('a change of the address that waits for its link ends when its user becomes a member', async () => {
+    const dora = await register(app, { name: 'dora' });
+    const email = 'later@elsewhere.example.test';
+    const body = { email, current_password: dora.password };
+    expect((await dora.call('PUT', `/v1/users/${dora.userId}`, body)).status).toBe(200);
+    await app.jobsDone();
+    expect((await owner.call('POST', `/v1/orgs/${company.orgId}/members`, { user_id: dora.userId })).status).toBe(201);
+    expect((await asStranger('verify-email', { token: tokenMailedTo(email) })).statusCode).toBe(401);
   });
 
   test('a change of the address that was asked for before comes too late', async () => {
@@ -502,5 +564,24 @@ describe('owners can break the glass', () => {
     // what was opened before does not come back
     await demand({ breakGlass: true });
     expect(await look(second, company)).toBe(SHUT_OUT);
+  });
+
+  test('nothing that is made meanwhile outlives the hour', async () => {
+    expect((await breakGlass(second, company.orgId, second.password)).errors).toBeUndefined();
+    expect(await look(second, company)).toBe('200');
+    const made = await second.call('POST', `/v1/orgs/${company.orgId}/api-tokens`, { name: 'kept' });
+    expect(made).toMatchObject({ status: 403, body: { details: { reason: 'sso_required' } } });
+  });
+
+  test('the password alone is not enough of an owner with a second factor', async () => {
+    const third = await createUser(app, owner, { name: 'third', role: 'owner' });
+    await prove(app, [third]);
+    const { secret } = await withTotp(app, third);
+    await letFactorsAge(app, third);
+    expect(codes(await breakGlass(third, company.orgId, third.password))).toEqual(['FORBIDDEN fresh_factor']);
+    expect(await look(third, company)).toBe(SHUT_OUT);
+    expect((await third.call('POST', '/v1/auth/factors/proof', { code: codeOf(secret) })).status).toBe(200);
+    expect((await breakGlass(third, company.orgId, third.password)).errors).toBeUndefined();
+    expect(await look(third, company)).toBe('200');
   });
 });

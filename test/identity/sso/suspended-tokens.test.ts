@@ -4,7 +4,7 @@ import { caller, createUser, type Person, register } from '../../support/person.
 import { issueToken, type TestToken } from '../../support/tokens.ts';
 import { newApplication, peerOf, signedInBrowser, tokensOf } from '../oauth/oauth-browser.ts';
 import { newBrowser } from './companies.ts';
-import { atProvider, type EnforcingCompany, newCompany } from './enforced.ts';
+import { atProvider, breakGlass, type EnforcingCompany, newCompany, setPolicy } from './enforced.ts';
 import { type OpenIdServer, startOpenIdServer } from './openid-server.ts';
 
 /*
@@ -131,6 +131,62 @@ test('a user who signs in again has the tokens back, and nobody else', async () 
   app.services.authentication.sessionsChanged();
   expect(await Promise.all([token, ofEva].map(({ headers }) => statusWith(headers)))).toEqual([200, 401]);
   expect(await refresh(token)).toBe(200);
+});
+
+describe('an administrator resumes the tokens of a member', () => {
+  const RESUME = `mutation ($orgId: ID!, $userId: ID!) {
+    resumeApiTokens(orgId: $orgId, userId: $userId) { orgId userId resumed }
+  }`;
+  const resume = (who: Person) =>
+    who.ask(RESUME, { orgId: company.orgId, userId: ann.userId }) as Promise<{
+      data: { resumeApiTokens: object } | null;
+      errors?: { extensions: { code: string; details: { reason?: string } } }[];
+    }>;
+  const refusal = async (who: Person) => {
+    const { extensions } = (await resume(who)).errors![0]!;
+    return [extensions.code, extensions.details.reason];
+  };
+
+  test.each([ends[1]!, ends[2]!])('whom no provider knows any more: %s', async (_what, end) => {
+    await end();
+    const { orgId } = company;
+    const { data } = await resume(company.owner);
+    expect(data).toEqual({ resumeApiTokens: { orgId, userId: ann.userId, resumed: 1 } });
+    expect(await statusWith(token.headers)).toBe(200);
+    expect(await refresh(token)).toBe(200);
+    const found = await app.database.prisma.activity.findFirst({
+      where: { resourceId: ann.userId, resourceType: 'organization_member', action: 'update', success: true },
+      orderBy: { id: 'desc' },
+    });
+    expect(found).toMatchObject({ userId: company.owner.userId, metadata: { tokens_resumed: 1 } });
+  });
+
+  test('but not whom a provider knows, or has to', async () => {
+    await switchTo(false);
+    await switchTo(true);
+    expect(await refusal(company.owner)).toEqual(['RESOURCE_CONFLICT', 'known_to_provider']);
+    await unlink();
+    const demanded = await setPolicy(company.owner, company.orgId, { ssoRequired: true });
+    expect(demanded.errors).toBeUndefined();
+    expect((await breakGlass(company.owner, company.orgId, company.owner.password)).errors).toBeUndefined();
+    expect(await refusal(company.owner)).toEqual(['RESOURCE_CONFLICT', 'known_to_provider']);
+    expect(await statusWith(token.headers)).toBe(401);
+  });
+
+  test('and nobody else does: a member, a token, an administrator for an owner, another organization', async () => {
+    await unlink();
+    const [admin, bob] = [
+      await createUser(app, company.owner, { name: 'admin', role: 'admin' }),
+      await createUser(app, company.owner, { name: 'bob' }),
+    ];
+    const ofOwner = await issueToken(app, company.owner, { scopes: ['admin'] });
+    const program = caller(app, { ...company.owner, accessToken: ofOwner.plaintext_token });
+    const stranger = await register(app, { name: 'stranger' });
+    for (const who of [bob, program, stranger]) expect((await refusal(who))[0]).toBe('FORBIDDEN');
+    await app.database.pool.query(`update organization_members set role = 'owner' where user_id = $1`, [ann.userId]);
+    expect((await refusal(admin))[0]).toBe('FORBIDDEN');
+    expect(await statusWith(token.headers)).toBe(401);
+  });
 });
 
 test('tokens in other organizations work on', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { Authenticator } from '../authenticator.ts';
-import { challengeOf, codeOf, letFactorsAge, originOf, withPasskey, withTotp } from '../factors.ts';
+import { challengeOf, codeOf, originOf, withPasskey, withTotp } from '../factors.ts';
 import { register } from '../person.ts';
 import type { InputCase, Lab } from './input-case.ts';
 import { mutateOk } from './input-trials.ts';
@@ -14,12 +14,11 @@ interface Begun {
 const nobodys = 'nobody-was-given-this-challenge';
 const none = { id: 'nobody-has-this-passkey' };
 
-/** A password is asked for, of who has not just signed in. */
+/** A password is asked for. */
 const asksForPassword =
   (url: string) =>
   async ({ app }: Lab): Promise<void> => {
     const person = await register(app);
-    await letFactorsAge(app, person);
     const attempt = async (current_password: string) => (await person.call('POST', url, { current_password })).status;
     expect(await attempt('not the password')).toBe(422);
     expect(await attempt(person.password)).toBe(200);
@@ -29,11 +28,11 @@ const asksForPassword =
 export const factorCases: Readonly<Record<string, InputCase>> = {
   addPasskey: {
     prepare: async ({ app }) => {
-      const { accessToken } = await register(app);
+      const { accessToken, password } = await register(app);
       const { challenge, options } = (await mutateOk(
         app,
         'beginPasskey',
-        { input: {} },
+        { input: { currentPassword: password } },
         accessToken,
       )) as unknown as Begun;
       const credential = new Authenticator(originOf(app)).create(options);
@@ -55,8 +54,9 @@ export const factorCases: Readonly<Record<string, InputCase>> = {
   },
   confirmTotp: {
     prepare: async ({ app }) => {
-      const { accessToken } = await register(app);
-      const { secret } = (await mutateOk(app, 'enrolTotp', { input: {} }, accessToken)) as unknown as {
+      const { accessToken, password } = await register(app);
+      const input = { currentPassword: password };
+      const { secret } = (await mutateOk(app, 'enrolTotp', { input }, accessToken)) as unknown as {
         secret: string;
       };
       return { given: { input: { code: codeOf(secret) } }, token: accessToken };
@@ -64,9 +64,11 @@ export const factorCases: Readonly<Record<string, InputCase>> = {
     demands: { 'input.code': '000000' },
   },
   enrolTotp: {
-    prepare: async ({ app }) => ({ token: (await register(app)).accessToken, given: { input: {} } }),
+    prepare: async ({ app }) => {
+      const { accessToken, password } = await register(app);
+      return { token: accessToken, given: { input: { currentPassword: password } } };
+    },
     effects: { 'input.currentPassword': asksForPassword('/v1/auth/factors/totp') },
-    variants: () => [{ 'input.currentPassword': leftOut }],
   },
   proveFactor: {
     prepare: async ({ app }) => {

@@ -224,6 +224,12 @@ export const signInCases: Readonly<Record<string, InputCase>> = {
       return { given: { orgId: company.owner.orgId, id: company.idpId }, token: company.owner.accessToken };
     },
   },
+  resumeApiTokens: {
+    prepare: async ({ app, world }) => {
+      const { userId } = await createUser(app, world.accounts.owner);
+      return { given: { orgId: world.ids.org_id, userId }, token: world.accounts.owner.accessToken };
+    },
+  },
   unlinkIdentity: {
     prepare: async ({ app, world }) => {
       const { userId, accessToken } = world.accounts.owner;
