@@ -4725,7 +4725,7 @@ export interface components {
         };
         /** @description Proves who adds an app. */
         EnrolTotpInput: {
-            /** @description The caller's own password. Needed for the first factor, unless the caller has signed in within the last 10 minutes. */
+            /** @description The caller's own password. Needed for the first factor; without a password, the caller must have signed in within the last 10 minutes. */
             current_password?: string | null;
         };
         /** @description A code of the new app. */
@@ -4749,7 +4749,7 @@ export interface components {
         };
         /** @description Proves who adds a passkey. */
         BeginPasskeyInput: {
-            /** @description The caller's own password. Needed for the first factor, unless the caller has signed in within the last 10 minutes. */
+            /** @description The caller's own password. Needed for the first factor; without a password, the caller must have signed in within the last 10 minutes. */
             current_password?: string | null;
         };
         /** @description A passkey that a browser has made. */
