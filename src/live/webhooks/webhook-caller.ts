@@ -1,4 +1,5 @@
 import type { Access } from '../../access/access.ts';
+import { isVouchedFor } from '../../access/sso-demand.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
@@ -13,11 +14,14 @@ export interface CallingWebhook {
   username: string | null;
   isActive: boolean | null;
   isVerified: boolean | null;
+  /** Whether an identity provider of the organization vouches for the account. */
+  isVouchedFor: boolean;
 }
 
 /** The account `u` of a webhook `h`, for a statement. */
 export const CALLER_COLUMNS = `h.org_id as "orgId", h.workspace_id as "workspaceId", h.acts_for as "actsFor",
-  u.username, u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified"`;
+  u.username, u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified",
+  ${isVouchedFor('h.org_id', 'h.acts_for')} as "isVouchedFor"`;
 export const CALLER_JOIN = 'left join users u on u.id = h.acts_for';
 
 /** Whether a webhook `h` is in use: those of a deleted place wait until it is restored or gone. */
@@ -38,6 +42,8 @@ export async function callerOf(access: Access, webhook: CallingWebhook): Promise
       username: webhook.username ?? '',
       isPlatformAdmin: false,
       isVerified: webhook.isVerified === true,
+      // a webhook lasts as an API token does, whatever its user signs in with
+      vouchedBy: webhook.isVouchedFor ? webhook.orgId : null,
       sessionId: '',
       orgId: webhook.orgId,
       token: null,

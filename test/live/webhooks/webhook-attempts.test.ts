@@ -13,6 +13,12 @@ test('an excerpt has no secret, not even one that its end cuts, and nothing that
   expect(cut).toBe(`${'x'.repeat(1_020)}[red`);
   // of two, one in the other
   expect(excerptOf(answer('abcdef'), ['abc', 'abcdef'])).toBe('[redacted]');
+  // without its scheme, and as an address or JSON spells it
+  const token = 'Bearer a+b/c="d"';
+  const spelled = ['a+b/c="d"', encodeURIComponent('a+b/c="d"'), JSON.stringify(token), 'a%2bb%2fc%3d%22d%22'];
+  expect(excerptOf(answer(spelled.join(' and ')), [token])).toBe(
+    '[redacted] and [redacted] and "[redacted]" and [redacted]',
+  );
   expect(excerptOf(answer('a\u0000b\u001b[31m\nc\ud83d'), [''])).toBe('a\uFFFDb\uFFFD[31m\nc\uFFFD');
   expect(excerptOf(answer('é'.repeat(5_000)), [])).toBe('é'.repeat(1_024));
 });
@@ -38,8 +44,11 @@ test('eight tries in a day, none of them later', () => {
   expect(now - queuedAt.getTime()).toBeLessThan(86_400_000);
   const first = { tries: 0, maxTries: MAX_TRIES, queuedAt };
   expect(waitAfter(first, 60, queuedAt.getTime())).toBe(60);
-  expect(waitAfter(first, 21_600, queuedAt.getTime() + 80_000_000)).toBe(6_400);
-  expect(waitAfter(first, null, queuedAt.getTime() + 86_400_000)).toBeNull();
+  // what waited for its turn keeps its first tries, and is over then
+  const late = (tries: number, ms: number, asked: number | null = null) =>
+    waitAfter({ ...first, tries }, asked, queuedAt.getTime() + ms);
+  expect([0, 1, 2, 3].map((tries) => late(tries, 86_400_000))).toEqual([5, 300, 1_800, null]);
+  expect([late(0, 80_000_000, 21_600), late(3, 80_000_000, 21_600)]).toEqual([21_600, 6_400]);
   expect(waitAfter({ ...first, maxTries: 1 }, null, queuedAt.getTime())).toBeNull();
 });
 
