@@ -56,7 +56,13 @@ function spellingsOf(secret: string): string[] {
     .flatMap((text) => {
       const encoded = encodeURIComponent(text);
       const form = new URLSearchParams({ k: text }).toString().slice(2);
-      return [text, encoded, encoded.replaceAll(/%../g, (code) => code.toLowerCase()), form, JSON.stringify(text).slice(1, -1)];
+      return [
+        text,
+        encoded,
+        encoded.replaceAll(/%../g, (code) => code.toLowerCase()),
+        form,
+        JSON.stringify(text).slice(1, -1),
+      ];
     });
 }
 

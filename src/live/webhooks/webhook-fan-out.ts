@@ -9,10 +9,20 @@ import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Audience } from '../events/audience.ts';
 import { typeFilterOf } from '../events/type-filter.ts';
 import { bodyOf } from './webhook-body.ts';
-import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf, IN_USE } from './webhook-caller.ts';
+import {
+  CALLER_COLUMNS,
+  CALLER_JOIN,
+  type CallingWebhook,
+  callerOf,
+  IN_USE,
+  IS_AHEAD,
+  IS_LATER,
+} from './webhook-caller.ts';
 import type { WebhookDisabling } from './webhook-disabling.ts';
 
 const BATCH = 500;
+/** Batches until others have their turn. */
+const MAX_STEPS = 4;
 
 interface FannedWebhook extends CallingWebhook {
   id: string;
@@ -24,12 +34,15 @@ interface FannedWebhook extends CallingWebhook {
 }
 
 const WEBHOOK = `select h.id, h.event_types as "eventTypes", h.position_xid::text as xid, h.position_seq::text as seq,
-    h.position_xid >= pg_snapshot_xmax(pg_current_snapshot()) as "isAhead", ${CALLER_COLUMNS}
+    ${IS_AHEAD} as "isAhead", ${CALLER_COLUMNS}
   from webhooks h ${CALLER_JOIN} where h.id = $1 and ${IN_USE}`;
 
 /** In the order of commits, and only of transactions older than every running one: see `EventTail`. */
-const eventsOf = (place: string): string => `select ${EVENT_COLUMNS} from events e
-  where e.org_id = $1 and ${place} and (e.xid, e.seq) > ($3::xid8, $4::bigint)
+const eventsOf = (
+  place: string,
+): string => `select ${EVENT_COLUMNS} from webhooks h join events e on e.org_id = h.org_id
+  where h.id = $5 and e.org_id = $1 and ${place} and ${IS_LATER}
+    and (e.xid, e.seq) > ($3::xid8, $4::bigint)
     and e.xid < pg_snapshot_xmin(pg_current_snapshot())
   order by e.xid, e.seq limit ${BATCH}`;
 const EVENTS = {
@@ -68,14 +81,18 @@ export class WebhookFanOut {
     this.#deps = deps;
   }
 
-  /** Takes all events that there are. @returns the number of deliveries */
-  async run(webhookId: string): Promise<number> {
+  /**
+   * Takes the next events, a few batches at most: so others have their turn.
+   * @returns the number of deliveries
+   */
+  async run(webhookId: string, isOver: () => boolean): Promise<number> {
     let made = 0;
-    for (;;) {
+    for (let steps = 0; steps < MAX_STEPS && !isOver(); steps++) {
       const step = await this.#step(webhookId);
       made += step.made;
-      if (!step.isMore) return made;
+      if (!step.isMore) break;
     }
+    return made;
   }
 
   async #step(webhookId: string): Promise<{ made: number; isMore: boolean }> {
@@ -97,9 +114,9 @@ export class WebhookFanOut {
     return { made, isMore: events.length === BATCH };
   }
 
-  #eventsAfter({ orgId, workspaceId, xid, seq }: FannedWebhook): Promise<StreamEvent[]> {
+  #eventsAfter({ id, orgId, workspaceId, xid, seq }: FannedWebhook): Promise<StreamEvent[]> {
     const text = workspaceId === null ? EVENTS.organization : EVENTS.workspace;
-    return this.#deps.sql.read<StreamEvent>(text, [orgId, workspaceId, xid, seq]);
+    return this.#deps.sql.read<StreamEvent>(text, [orgId, workspaceId, xid, seq, id]);
   }
 
   /** What the user whom the webhook acts for may receive of the selected events. */
@@ -129,7 +146,8 @@ export class WebhookFanOut {
 
   async #beginAgain({ id, xid }: FannedWebhook): Promise<void> {
     await this.#deps.sql.write(
-      `update webhooks set position_xid = pg_snapshot_xmin(pg_current_snapshot()), position_seq = 0
+      `update webhooks set position_xid = pg_snapshot_xmin(pg_current_snapshot()), position_seq = 0,
+        begun = '1:1:', begun_xid = pg_current_xact_id()
         where id = $1 and position_xid = $2::xid8`,
       [id, xid],
     );

@@ -1,6 +1,15 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import type { Access } from '../../../src/access/access.ts';
+import type { Changes } from '../../../src/data/changes.ts';
+import type { Sql } from '../../../src/data/sql.ts';
+import type { Audience } from '../../../src/live/events/audience.ts';
 import { SendSlots, type SlotOwner } from '../../../src/live/webhooks/send-slots.ts';
 import { excerptOf, MAX_TRIES, retryAfterOf, waitAfter } from '../../../src/live/webhooks/webhook-attempts.ts';
+import type { WebhookDisabling } from '../../../src/live/webhooks/webhook-disabling.ts';
+import { WebhookEngine } from '../../../src/live/webhooks/webhook-engine.ts';
+import { WebhookFanOut } from '../../../src/live/webhooks/webhook-fan-out.ts';
+import type { WebhookQueue } from '../../../src/live/webhooks/webhook-queue.ts';
+import type { WebhookSender } from '../../../src/live/webhooks/webhook-sender.ts';
 import { OutboundResponse } from '../../../src/platform/outbound/outbound-response.ts';
 
 const answer = (text: string) =>
@@ -72,4 +81,51 @@ test('slow receivers have half of the room, an organization a third, and who wai
   releases[0]!();
   // the first that waited, and all that may have found room: each tries once
   expect(stepped.slice(0, 2)).toEqual(['slow 48', 'slow 49']);
+});
+
+test('a backlog has a few batches at a time, and two webhooks of an organization leave room for others', async () => {
+  const read = vi.fn(async (text: string) =>
+    text.includes('from webhooks h left')
+      ? [{ id: 'one', orgId: 'a', workspaceId: null, eventTypes: [], isActive: true, xid: '1', seq: '1' }]
+      : Array(500).fill({ type: 'thread.created', recipientId: null, xid: '2', seq: '1' }),
+  );
+  const run = vi.fn(async () => 0);
+  const fanOut = new WebhookFanOut({
+    sql: { read } as unknown as Sql,
+    changes: { run } as unknown as Changes,
+    access: { requireOrganization: async () => undefined } as unknown as Access,
+    audience: {} as Audience,
+    disabling: {} as WebhookDisabling,
+  });
+  await fanOut.run('one', () => false);
+  expect(run).toHaveBeenCalledTimes(4);
+  await fanOut.run('one', () => true);
+  expect(run).toHaveBeenCalledTimes(4);
+
+  const begun: string[] = [];
+  const ended = Promise.withResolvers<number>();
+  const work = ['a 1', 'a 2', 'a 3', 'a 4', 'a 5', 'b 1'].map((id) => ({
+    id,
+    orgId: id[0],
+    hasEvents: true,
+    hasDue: false,
+    hasWebhooks: true,
+  }));
+  const engine = new WebhookEngine({
+    sql: { read: async () => work } as unknown as Sql,
+    fanOut: {
+      run: (id: string) => {
+        begun.push(id);
+        return ended.promise;
+      },
+    } as unknown as WebhookFanOut,
+    queue: { renew: async () => undefined } as unknown as WebhookQueue,
+    sender: { forget: () => undefined } as unknown as WebhookSender,
+    leaseSeconds: 20,
+    onFault: (error) => expect(error).toBeUndefined(),
+  });
+  engine.wake();
+  await vi.waitFor(() => expect(begun).toEqual(['a 1', 'a 2', 'b 1']));
+  ended.resolve(0);
+  await engine.stop();
 });

@@ -331,7 +331,8 @@ test('five days of failures disable it', async () => {
 test('where single sign-on is demanded, it lasts as long as a provider vouches for its user', async () => {
   const ann = await register(app);
   const inbox = await receiver();
-  const { id, deliveries } = await hook(ann, inbox.url);
+  const about = await thread(ann);
+  const { id } = await hook(ann, inbox.url);
   const { pool } = app.database;
   const key = `idp-${ann.orgId}`;
   await pool.query(
@@ -347,14 +348,14 @@ test('where single sign-on is demanded, it lasts as long as a provider vouches f
   );
   await pool.query('update organizations set sso_required = true where id = $1', [ann.orgId]);
   app.services.access.facts.demandsChanged(ann.orgId);
-  await insertEvent(pool, ann, `${id}_vouched`);
+  await insertEvent(pool, ann, `${about}_vouched`);
   await inbox.has(1);
   await waitUntil(async () => {
     const { rows } = await pool.query(`select status from webhook_deliveries where webhook_id = $1`, [id]);
     return rows[0]?.status === 'delivered';
   });
   await pool.query('update identity_links set ended_at = now() where org_id = $1', [ann.orgId]);
-  await insertEvent(pool, ann, `${id}_alone`);
+  await insertEvent(pool, ann, `${about}_alone`);
   await waitUntil(async () => {
     const { rows } = await pool.query('select disabled_reason as why from webhooks where id = $1', [id]);
     return rows[0].why === 'no_access';
@@ -366,10 +367,10 @@ test('it begins with what was not committed when it was made, whoever began befo
   const ann = await register(app);
   const inbox = await receiver();
   const client = await app.database.pool.connect();
-  const old = `old-${ann.workspaceId}_1`;
+  const first = await thread(ann);
   try {
     await client.query('begin');
-    await insertEvent(client, ann, old);
+    await insertEvent(client, ann, `${first}_late`);
     await thread(ann);
     await hook(ann, inbox.url);
     await client.query('commit');
@@ -378,8 +379,8 @@ test('it begins with what was not committed when it was made, whoever began befo
   }
   const later = await thread(ann);
   const got = await inbox.has(2);
-  const events = got.map(({ body }) => JSON.parse(body) as { event_id: string; resource_id: string });
-  expect(events.map(({ resource_id }) => resource_id).toSorted()).toEqual([`old-${ann.workspaceId}`, later].toSorted());
+  const events = got.map(({ body }) => JSON.parse(body) as { resource_id: string });
+  expect(events.map(({ resource_id }) => resource_id).toSorted()).toEqual([first, later].toSorted());
 });
 
 test('nothing is taken for a disabled one, and what waits too long goes without holding up the rest', async () => {
