@@ -13,10 +13,8 @@ CREATE TABLE "webhooks" (
     "acts_for" TEXT NOT NULL,
     "secret_rotated_at" TIMESTAMPTZ(3),
     "failing_since" TIMESTAMPTZ(3),
-    "begun" pg_snapshot NOT NULL DEFAULT pg_current_snapshot(),
-    "begun_xid" xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    "position_xid" xid8 NOT NULL DEFAULT pg_snapshot_xmin(pg_current_snapshot()),
-    "position_seq" BIGINT NOT NULL DEFAULT 0,
+    "position_xid" xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    "position_seq" BIGINT NOT NULL DEFAULT 9223372036854775807,
     "created_by" TEXT,
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "updated_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
@@ -93,4 +91,4 @@ CREATE INDEX webhook_deliveries_queue ON webhook_deliveries (webhook_id, resourc
 CREATE INDEX webhooks_enabled ON webhooks (id) WHERE is_enabled;
 
 -- The version rises with every change that is visible to clients and made by them; failures and positions are neither.
-CALL keep_resource_version('webhooks', '{failing_since,begun,begun_xid,position_xid,position_seq}');
+CALL keep_resource_version('webhooks', '{failing_since,position_xid,position_seq}');

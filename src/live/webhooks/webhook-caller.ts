@@ -28,15 +28,8 @@ export const CALLER_JOIN = 'left join users u on u.id = h.acts_for';
 export const IN_USE = `h.is_enabled and ${isLiveOrganization('h.org_id')}
   and (h.workspace_id is null or ${isLiveWorkspace('h.workspace_id')})`;
 
-/**
- * Whether an event `e` is none that a webhook `h` begins after. Transactions that were running when it was made come
- * late, as they do on streams.
- */
-export const IS_LATER = 'not pg_visible_in_snapshot(e.xid, h.begun) and e.xid <> h.begun_xid';
-
 /** Whether the database was restored from a copy whose transactions had higher numbers. */
-export const IS_AHEAD = `(h.position_xid >= pg_snapshot_xmax(pg_current_snapshot())
-  or pg_snapshot_xmax(h.begun) > pg_snapshot_xmax(pg_current_snapshot()))`;
+export const IS_AHEAD = 'h.position_xid >= pg_snapshot_xmax(pg_current_snapshot())';
 
 /**
  * The caller whose rights a webhook has: those of the user who decided last what goes where. `no access` if the account

@@ -2,7 +2,7 @@ import type { Sql } from '../../data/sql.ts';
 import { apart } from '../../kernel/spans.ts';
 import { every } from '../../platform/every.ts';
 import { SendSlots } from './send-slots.ts';
-import { IN_USE, IS_AHEAD, IS_LATER } from './webhook-caller.ts';
+import { IN_USE, IS_AHEAD } from './webhook-caller.ts';
 import type { WebhookFanOut } from './webhook-fan-out.ts';
 import { WebhookLine } from './webhook-line.ts';
 import type { WebhookQueue } from './webhook-queue.ts';
@@ -25,7 +25,7 @@ const FANNED_AT_ONCE = 4;
 const FANNED_OF_ONE = 2;
 
 const hasEvents = (place: string): string => `exists (select from events e where e.org_id = h.org_id
-  and ${place} and (e.xid, e.seq) > (h.position_xid, h.position_seq) and ${IS_LATER}
+  and ${place} and (e.xid, e.seq) > (h.position_xid, h.position_seq)
   and e.xid < pg_snapshot_xmin(pg_current_snapshot()))`;
 
 /** Webhooks that have events which are no deliveries yet, or deliveries that are due; one row without, if none has. */

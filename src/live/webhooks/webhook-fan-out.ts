@@ -9,15 +9,7 @@ import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Audience } from '../events/audience.ts';
 import { typeFilterOf } from '../events/type-filter.ts';
 import { bodyOf } from './webhook-body.ts';
-import {
-  CALLER_COLUMNS,
-  CALLER_JOIN,
-  type CallingWebhook,
-  callerOf,
-  IN_USE,
-  IS_AHEAD,
-  IS_LATER,
-} from './webhook-caller.ts';
+import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf, IN_USE, IS_AHEAD } from './webhook-caller.ts';
 import type { WebhookDisabling } from './webhook-disabling.ts';
 
 const BATCH = 500;
@@ -38,11 +30,8 @@ const WEBHOOK = `select h.id, h.event_types as "eventTypes", h.position_xid::tex
   from webhooks h ${CALLER_JOIN} where h.id = $1 and ${IN_USE}`;
 
 /** In the order of commits, and only of transactions older than every running one: see `EventTail`. */
-const eventsOf = (
-  place: string,
-): string => `select ${EVENT_COLUMNS} from webhooks h join events e on e.org_id = h.org_id
-  where h.id = $5 and e.org_id = $1 and ${place} and ${IS_LATER}
-    and (e.xid, e.seq) > ($3::xid8, $4::bigint)
+const eventsOf = (place: string): string => `select ${EVENT_COLUMNS} from events e
+  where e.org_id = $1 and ${place} and (e.xid, e.seq) > ($3::xid8, $4::bigint)
     and e.xid < pg_snapshot_xmin(pg_current_snapshot())
   order by e.xid, e.seq limit ${BATCH}`;
 const EVENTS = {
@@ -114,9 +103,9 @@ export class WebhookFanOut {
     return { made, isMore: events.length === BATCH };
   }
 
-  #eventsAfter({ id, orgId, workspaceId, xid, seq }: FannedWebhook): Promise<StreamEvent[]> {
+  #eventsAfter({ orgId, workspaceId, xid, seq }: FannedWebhook): Promise<StreamEvent[]> {
     const text = workspaceId === null ? EVENTS.organization : EVENTS.workspace;
-    return this.#deps.sql.read<StreamEvent>(text, [orgId, workspaceId, xid, seq, id]);
+    return this.#deps.sql.read<StreamEvent>(text, [orgId, workspaceId, xid, seq]);
   }
 
   /** What the user whom the webhook acts for may receive of the selected events. */
@@ -146,8 +135,7 @@ export class WebhookFanOut {
 
   async #beginAgain({ id, xid }: FannedWebhook): Promise<void> {
     await this.#deps.sql.write(
-      `update webhooks set position_xid = pg_snapshot_xmin(pg_current_snapshot()), position_seq = 0,
-        begun = '1:1:', begun_xid = pg_current_xact_id()
+      `update webhooks set position_xid = pg_snapshot_xmin(pg_current_snapshot()), position_seq = 0
         where id = $1 and position_xid = $2::xid8`,
       [id, xid],
     );

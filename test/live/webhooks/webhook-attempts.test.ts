@@ -103,7 +103,10 @@ test('a backlog has a few batches at a time, and two webhooks of an organization
   expect(run).toHaveBeenCalledTimes(4);
 
   const begun: string[] = [];
-  const ended = Promise.withResolvers<number>();
+  let end: () => void = () => undefined;
+  const ended = new Promise<number>((resolve) => {
+    end = () => resolve(0);
+  });
   const work = ['a 1', 'a 2', 'a 3', 'a 4', 'a 5', 'b 1'].map((id) => ({
     id,
     orgId: id[0],
@@ -116,7 +119,7 @@ test('a backlog has a few batches at a time, and two webhooks of an organization
     fanOut: {
       run: (id: string) => {
         begun.push(id);
-        return ended.promise;
+        return ended;
       },
     } as unknown as WebhookFanOut,
     queue: { renew: async () => undefined } as unknown as WebhookQueue,
@@ -126,6 +129,6 @@ test('a backlog has a few batches at a time, and two webhooks of an organization
   });
   engine.wake();
   await vi.waitFor(() => expect(begun).toEqual(['a 1', 'a 2', 'b 1']));
-  ended.resolve(0);
+  end();
   await engine.stop();
 });
