@@ -64,6 +64,9 @@ CREATE INDEX "webhook_deliveries_created_at_idx" ON "webhook_deliveries"("create
 -- CreateIndex
 CREATE UNIQUE INDEX "credentials_webhook_id_key" ON "credentials"("webhook_id");
 
+-- CreateIndex
+CREATE INDEX "webhook_deliveries_log" ON "webhook_deliveries"("webhook_id", "created_at");
+
 -- AddForeignKey
 ALTER TABLE "webhooks" ADD CONSTRAINT "webhooks_org_id_fkey" FOREIGN KEY ("org_id") REFERENCES "organizations"("id") ON DELETE CASCADE ON UPDATE CASCADE;
 

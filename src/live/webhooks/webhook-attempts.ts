@@ -6,8 +6,9 @@ const WAITS = [5, 300, 1_800, 7_200, 18_000, 21_600, 36_000];
 export const MAX_TRIES = WAITS.length + 1;
 /** No receiver puts a try off for longer. */
 const MAX_RETRY_AFTER = 21_600;
-/** No try is later than this after the first one could be made. */
+/** No try is later than this after it was queued, but for the first ones of what waited so long for its turn. */
 const MAX_AGE_SECONDS = 86_400;
+const FIRST_TRIES = 3;
 /** What the log keeps of an answer. */
 const KEPT_ANSWER = 1_024;
 
@@ -33,17 +34,36 @@ export interface AttemptResult {
 /** The beginning of an answer. A receiver may send back what it was sent: values that are secret are taken out. */
 export function excerptOf(answer: OutboundResponse, secrets: readonly string[]): string {
   // longer than what is kept, so that a secret at its end is still whole; control characters fit no column and no log
-  const longest = Math.max(0, ...secrets.map(({ length }) => length));
+  const known = [...new Set(secrets.flatMap(spellingsOf))].toSorted((a, b) => b.length - a.length);
+  const longest = known[0]?.length ?? 0;
   const start = answer.body
     .subarray(0, 4 * (KEPT_ANSWER + longest))
     .toString('utf8')
     .slice(0, KEPT_ANSWER + longest);
-  const known = secrets.filter((secret) => secret !== '').toSorted((a, b) => b.length - a.length);
   const masked = known.reduce((text, secret) => text.replaceAll(secret, '[redacted]'), start);
   return masked
     .slice(0, KEPT_ANSWER)
     .replaceAll(/(?![\t\n])\p{Cc}/gu, '\uFFFD')
     .toWellFormed();
+}
+
+/** A header value and what follows its scheme (`Bearer abc`), as answers, addresses and JSON may spell them. */
+function spellingsOf(secret: string): string[] {
+  const afterScheme = /^\S+\s+(.{4,})$/s.exec(secret)?.[1];
+  return [secret, ...(afterScheme ? [afterScheme] : [])]
+    .map((text) => text.toWellFormed())
+    .filter((text) => text !== '')
+    .flatMap((text) => {
+      const encoded = encodeURIComponent(text);
+      const form = new URLSearchParams({ k: text }).toString().slice(2);
+      return [
+        text,
+        encoded,
+        encoded.replaceAll(/%../g, (code) => code.toLowerCase()),
+        form,
+        JSON.stringify(text).slice(1, -1),
+      ];
+    });
 }
 
 /** The seconds of a `Retry-After`: a number, or a date. */
@@ -73,5 +93,6 @@ export function waitAfter(
   if (tries + 1 >= maxTries) return null;
   const wait = Math.max(WAITS[Math.min(tries, WAITS.length - 1)]!, retryAfter ?? 0);
   const left = MAX_AGE_SECONDS - (now - queuedAt.getTime()) / 1_000;
-  return left <= 0 ? null : Math.min(wait, left);
+  if (left > wait || tries < FIRST_TRIES) return wait;
+  return left > 0 ? left : null;
 }

@@ -1,4 +1,5 @@
 import type { Access } from '../../access/access.ts';
+import { isVouchedFor } from '../../access/sso-demand.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
@@ -13,16 +14,22 @@ export interface CallingWebhook {
   username: string | null;
   isActive: boolean | null;
   isVerified: boolean | null;
+  /** Whether an identity provider of the organization vouches for the account. */
+  isVouchedFor: boolean;
 }
 
 /** The account `u` of a webhook `h`, for a statement. */
 export const CALLER_COLUMNS = `h.org_id as "orgId", h.workspace_id as "workspaceId", h.acts_for as "actsFor",
-  u.username, u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified"`;
+  u.username, u.is_active and u.deactivated_at is null as "isActive", u.is_verified as "isVerified",
+  ${isVouchedFor('h.org_id', 'h.acts_for')} as "isVouchedFor"`;
 export const CALLER_JOIN = 'left join users u on u.id = h.acts_for';
 
 /** Whether a webhook `h` is in use: those of a deleted place wait until it is restored or gone. */
 export const IN_USE = `h.is_enabled and ${isLiveOrganization('h.org_id')}
   and (h.workspace_id is null or ${isLiveWorkspace('h.workspace_id')})`;
+
+/** Whether the database was restored from a copy whose transactions had higher numbers. */
+export const IS_AHEAD = 'h.position_xid >= pg_snapshot_xmax(pg_current_snapshot())';
 
 /**
  * The caller whose rights a webhook has: those of the user who decided last what goes where. `no access` if the account
@@ -38,6 +45,8 @@ export async function callerOf(access: Access, webhook: CallingWebhook): Promise
       username: webhook.username ?? '',
       isPlatformAdmin: false,
       isVerified: webhook.isVerified === true,
+      // a webhook lasts as an API token does, whatever its user signs in with
+      vouchedBy: webhook.isVouchedFor ? webhook.orgId : null,
       sessionId: '',
       orgId: webhook.orgId,
       token: null,

@@ -66,10 +66,17 @@ const FIRST = `update webhook_deliveries d set due_at = now()
     where p.webhook_id = $1 and p.status = 'pending' and p.resource_id = r.resource_id order by p.place limit 1) head
   where d.id = head.id and d.due_at is null`;
 
+/** What is first of its resource has its turn: what was before it may have gone while the webhook was disabled. */
+export const FIRST_OF_EACH = `update webhook_deliveries d set due_at = now() where d.due_at is null and d.id in (
+    select distinct on (p.resource_id) p.id from webhook_deliveries p
+    where p.webhook_id = $1 and p.status = 'pending' order by p.resource_id, p.place)`;
+
 /** The log of what was sent, what is sent again, and tests. */
 export class WebhookDeliveries {
   readonly retention = [
-    `delete from webhook_deliveries where created_at < now() - interval '${LOG_DAYS} days' and status <> 'pending'`,
+    // whoever enables a webhook meanwhile holds its row, so its queues are not changed behind the first of each
+    `delete from webhook_deliveries where created_at < now() - interval '${LOG_DAYS} days' and (status <> 'pending'
+      or webhook_id in (select h.id from webhooks h where not h.is_enabled for share skip locked))`,
   ];
   readonly reads: Reads<WebhookDelivery, WebhookPlace, DeliveryArgs>;
   readonly #deps: ServiceDeps & { wake: () => void };

@@ -2,7 +2,7 @@ import type { Sql } from '../../data/sql.ts';
 import { apart } from '../../kernel/spans.ts';
 import { every } from '../../platform/every.ts';
 import { SendSlots } from './send-slots.ts';
-import { IN_USE } from './webhook-caller.ts';
+import { IN_USE, IS_AHEAD } from './webhook-caller.ts';
 import type { WebhookFanOut } from './webhook-fan-out.ts';
 import { WebhookLine } from './webhook-line.ts';
 import type { WebhookQueue } from './webhook-queue.ts';
@@ -21,17 +21,21 @@ const STOP_MS = 5_000;
 /** Webhooks whose events become deliveries at the same time. */
 const FANNED_AT_ONCE = 4;
 
-/** Webhooks that have events which are no deliveries yet, or deliveries that are due. */
-const LOOK = `select h.id, h.org_id as "orgId",
-    case when h.workspace_id is null then exists (select from events e where e.org_id = h.org_id
-        and e.workspace_id is null and (e.xid, e.seq) > (h.position_xid, h.position_seq)
-        and e.xid < pg_snapshot_xmin(pg_current_snapshot()))
-      else exists (select from events e where e.org_id = h.org_id
-        and e.workspace_id = h.workspace_id and (e.xid, e.seq) > (h.position_xid, h.position_seq)
-        and e.xid < pg_snapshot_xmin(pg_current_snapshot())) end
-      or h.position_xid >= pg_snapshot_xmax(pg_current_snapshot()) as "hasEvents",
-    exists (select from webhook_deliveries d where d.webhook_id = h.id and d.due_at <= now()) as "hasDue"
-  from webhooks h where ${IN_USE}`;
+/** Of these, webhooks of one organization. */
+const FANNED_OF_ONE = 2;
+
+const hasEvents = (place: string): string => `exists (select from events e where e.org_id = h.org_id
+  and ${place} and (e.xid, e.seq) > (h.position_xid, h.position_seq)
+  and e.xid < pg_snapshot_xmin(pg_current_snapshot()))`;
+
+/** Webhooks that have events which are no deliveries yet, or deliveries that are due; one row without, if none has. */
+const LOOK = `select w.*, exists (select from webhooks h where ${IN_USE}) as "hasWebhooks"
+  from (values (1)) one(n) left join (select h.id, h.org_id as "orgId",
+      case when h.workspace_id is null then ${hasEvents('e.workspace_id is null')}
+        else ${hasEvents('e.workspace_id = h.workspace_id')} end or ${IS_AHEAD} as "hasEvents",
+      exists (select from webhook_deliveries d where d.webhook_id = h.id and d.due_at <= now()) as "hasDue"
+    from webhooks h where ${IN_USE}) w on w."hasEvents" or w."hasDue"
+  order by random()`;
 
 interface WebhookWork {
   id: string;
@@ -39,6 +43,9 @@ interface WebhookWork {
   hasEvents: boolean;
   hasDue: boolean;
 }
+
+/** What a look finds: the columns of {@link WebhookWork} are `null` if there is no work. */
+type Found = (WebhookWork | { id: null }) & { hasWebhooks: boolean };
 
 export interface WebhookEngineDeps {
   sql: Sql;
@@ -58,7 +65,7 @@ export class WebhookEngine {
   readonly #deps: WebhookEngineDeps;
   readonly #slots = new SendSlots();
   readonly #lines = new Map<string, WebhookLine>();
-  readonly #fanning = new Map<string, Promise<void>>();
+  readonly #fanning = new Map<string, { orgId: string; done: Promise<void> }>();
   readonly #cutOff = new AbortController();
   #endPolling: () => Promise<void> = async () => undefined;
   #endRenewing: () => Promise<void> = async () => undefined;
@@ -82,7 +89,8 @@ export class WebhookEngine {
     this.#endPolling = every(
       POLL_MS,
       async () => {
-        if (this.#hasWebhooks || performance.now() - this.#lookedAt > IDLE_MS) await this.#lookNow();
+        const pause = this.#hasWebhooks ? this.#pauseMs : IDLE_MS;
+        if (performance.now() - this.#lookedAt > pause) await this.#lookNow();
       },
       (error) => onFault(error, 'webhooks could not be read'),
       0,
@@ -114,8 +122,12 @@ export class WebhookEngine {
     this.#isStopped = true;
     if (this.#timer) clearTimeout(this.#timer);
     const timer = setTimeout(() => this.#cutOff.abort(), STOP_MS);
-    await Promise.all([this.#endPolling(), this.#endRenewing(), this.#looking, ...this.#fanning.values()]);
+    await this.#endPolling();
+    await this.#looking;
+    await Promise.all([...this.#fanning.values()].map(({ done }) => done));
     await Promise.all([...this.#lines.values()].map((line) => line.end()));
+    // what was taken keeps its lease until it is given back
+    await this.#endRenewing();
     clearTimeout(timer);
   }
 
@@ -135,10 +147,11 @@ export class WebhookEngine {
     const startedAt = performance.now();
     this.#lookedAt = startedAt;
     try {
-      const found = await this.#deps.sql.read<WebhookWork>(LOOK, []);
-      this.#hasWebhooks = found.length > 0;
+      const found = await this.#deps.sql.read<Found>(LOOK, []);
+      this.#hasWebhooks = found[0]?.hasWebhooks === true;
       for (const [id, line] of this.#lines) if (line.isIdle) this.#lines.delete(id);
       for (const webhook of found) {
+        if (webhook.id === null) continue;
         if (webhook.hasEvents) this.#fan(webhook);
         if (webhook.hasDue) this.#lineOf(webhook).wake();
       }
@@ -166,13 +179,14 @@ export class WebhookEngine {
   /** Those for which there is no room now are found by the next look. */
   #fan(webhook: WebhookWork): void {
     if (this.#isStopped || this.#fanning.has(webhook.id)) return;
-    if (this.#fanning.size >= FANNED_AT_ONCE) {
+    const ofOne = [...this.#fanning.values()].filter(({ orgId }) => orgId === webhook.orgId);
+    if (this.#fanning.size >= FANNED_AT_ONCE || ofOne.length >= FANNED_OF_ONE) {
       this.#isWanted = true;
       return;
     }
     const { fanOut, onFault } = this.#deps;
-    const fanned = fanOut
-      .run(webhook.id)
+    const done = fanOut
+      .run(webhook.id, () => this.#isStopped)
       .then(
         (made) => {
           if (made > 0 && !this.#isStopped) this.#lineOf(webhook).wake();
@@ -180,6 +194,6 @@ export class WebhookEngine {
         (error: unknown) => onFault(error, 'events could not be given to a webhook'),
       )
       .finally(() => this.#fanning.delete(webhook.id));
-    this.#fanning.set(webhook.id, fanned);
+    this.#fanning.set(webhook.id, { orgId: webhook.orgId, done });
   }
 }

@@ -9,10 +9,12 @@ import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Audience } from '../events/audience.ts';
 import { typeFilterOf } from '../events/type-filter.ts';
 import { bodyOf } from './webhook-body.ts';
-import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf, IN_USE } from './webhook-caller.ts';
+import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf, IN_USE, IS_AHEAD } from './webhook-caller.ts';
 import type { WebhookDisabling } from './webhook-disabling.ts';
 
 const BATCH = 500;
+/** Batches until others have their turn. */
+const MAX_STEPS = 4;
 
 interface FannedWebhook extends CallingWebhook {
   id: string;
@@ -24,7 +26,7 @@ interface FannedWebhook extends CallingWebhook {
 }
 
 const WEBHOOK = `select h.id, h.event_types as "eventTypes", h.position_xid::text as xid, h.position_seq::text as seq,
-    h.position_xid >= pg_snapshot_xmax(pg_current_snapshot()) as "isAhead", ${CALLER_COLUMNS}
+    ${IS_AHEAD} as "isAhead", ${CALLER_COLUMNS}
   from webhooks h ${CALLER_JOIN} where h.id = $1 and ${IN_USE}`;
 
 /** In the order of commits, and only of transactions older than every running one: see `EventTail`. */
@@ -68,14 +70,18 @@ export class WebhookFanOut {
     this.#deps = deps;
   }
 
-  /** Takes all events that there are. @returns the number of deliveries */
-  async run(webhookId: string): Promise<number> {
+  /**
+   * Takes the next events, a few batches at most: so others have their turn.
+   * @returns the number of deliveries
+   */
+  async run(webhookId: string, isOver: () => boolean): Promise<number> {
     let made = 0;
-    for (;;) {
+    for (let steps = 0; steps < MAX_STEPS && !isOver(); steps++) {
       const step = await this.#step(webhookId);
       made += step.made;
-      if (!step.isMore) return made;
+      if (!step.isMore) break;
     }
+    return made;
   }
 
   async #step(webhookId: string): Promise<{ made: number; isMore: boolean }> {

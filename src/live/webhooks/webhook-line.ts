@@ -1,4 +1,5 @@
 import { mostOf, type SendSlots, type SlotOwner } from './send-slots.ts';
+import { TEST_TYPE } from './webhook.words.ts';
 import { type AttemptResult, waitAfter } from './webhook-attempts.ts';
 import type { FinishedDelivery, TakenDelivery, WebhookQueue } from './webhook-queue.ts';
 import type { WebhookSender } from './webhook-sender.ts';
@@ -69,7 +70,7 @@ export class WebhookLine implements SlotOwner {
 
   /** Sends what was taken, as far as there is room, and takes more before it is used up. */
   step(): void {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#deps.signal.aborted) return;
     while (this.#taken.length > 0 && this.#running.size < mostOf(this)) {
       const release = this.#deps.slots.take(this);
       if (!release) break;
@@ -133,8 +134,9 @@ export class WebhookLine implements SlotOwner {
     this.#isFailing = !isDelivered;
     const wait = isDelivered ? null : waitAfter(delivery, retryAfter);
     const status = isDelivered ? 'delivered' : wait === null ? 'failed' : 'pending';
-    const { id, resourceId, tries } = delivery;
-    this.#finished.push({ id, resource_id: resourceId, tries, status, wait, attempt });
+    const { id, resourceId, tries, eventType } = delivery;
+    const isTest = eventType === TEST_TYPE;
+    this.#finished.push({ id, resource_id: resourceId, tries, status, wait, attempt, isTest });
     if (this.#finished.length >= RECORDED) this.#record();
     else this.#timer ??= setTimeout(() => this.#record(), RECORD_MS);
   }

@@ -4,12 +4,14 @@ import { statement } from '../../data/writes.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import { PATIENCE_DAYS } from './webhook.words.ts';
 import type { StoredAttempt } from './webhook-attempts.ts';
+import { IN_USE } from './webhook-caller.ts';
 import { disabled } from './webhook-disabling.ts';
 
 /** A delivery that this node has taken, until its lease is over. */
 export interface TakenDelivery {
   id: string;
   eventId: string;
+  eventType: string;
   resourceId: string;
   body: string;
   tries: number;
@@ -28,13 +30,18 @@ export interface FinishedDelivery {
   /** Seconds until the next try of a pending one. */
   wait: number | null;
   attempt: StoredAttempt;
+  /** A test says nothing of how long events have failed. */
+  isTest: boolean;
 }
 
+// one that is disabled meanwhile gives back what was taken: nothing may take it again at once
 const TAKE = `with due as (
     select d.id from webhook_deliveries d where d.webhook_id = $1 and d.due_at <= now()
+      and exists (select from webhooks h where h.id = $1 and ${IN_USE})
     order by d.due_at, d.place limit $2 for update skip locked)
   update webhook_deliveries d set due_at = now() + $3 * interval '1 second' from due where d.id = due.id
-  returning d.id, d.event_id as "eventId", d.resource_id as "resourceId", d.body, d.tries, d.max_tries as "maxTries",
+  returning d.id, d.event_id as "eventId", d.event_type as "eventType",
+    d.resource_id as "resourceId", d.body, d.tries, d.max_tries as "maxTries",
     d.queued_at as "queuedAt", d.place::text as place`;
 
 // what failed meanwhile has a later time of its own
@@ -100,10 +107,15 @@ export class WebhookQueue {
         if (webhook.failingSince) tx.write(statement`update webhooks set failing_since = null where id = ${webhookId}`);
         return;
       }
+      const failures = finished.filter(({ isTest }) => !isTest);
+      if (failures.length === 0) return;
       if (!webhook.failingSince)
         tx.write(statement`update webhooks set failing_since = clock_timestamp() where id = ${webhookId}`);
-      else if (webhook.isEnabled && Date.now() - webhook.failingSince.getTime() > PATIENCE_DAYS * 86_400_000)
+      // what fails for the first time after quiet days may be a hiccup
+      else if (webhook.isEnabled && failures.some(({ tries }) => tries > 0) && isOverdue(webhook.failingSince))
         disabled(tx, webhook, 'failing');
     });
   }
 }
+
+const isOverdue = (since: Date): boolean => Date.now() - since.getTime() > PATIENCE_DAYS * 86_400_000;

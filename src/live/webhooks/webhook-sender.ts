@@ -4,6 +4,7 @@ import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
+import { VaultFault } from '../../vault/secrets/envelope.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { type AttemptResult, excerptOf, retryAfterOf } from './webhook-attempts.ts';
 import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf, IN_USE } from './webhook-caller.ts';
@@ -63,17 +64,16 @@ export class WebhookSender {
   async destination(webhookId: string): Promise<MessageTarget | null> {
     const known = this.#destinations.get(webhookId);
     if (known && known.until > performance.now()) return known.value;
-    const { sql, access, credentials, disabling } = this.#deps;
+    const { sql, access, disabling } = this.#deps;
     this.#destinations.delete(webhookId);
     const [webhook] = await sql.read<WebhookRow>(WEBHOOK, [webhookId]);
     if (!webhook) return null;
     const caller = await callerOf(access, webhook);
     if (caller === 'no access') await disabling.disable(webhookId, 'no_access');
     if (typeof caller === 'string') return null;
-    const stored = await credentials.open(sql, webhook.orgId, { webhookId });
     const destination = {
       url: webhook.url,
-      keys: stored ? livingKeys(stored) : [],
+      keys: await this.#keysOf(webhook.orgId, webhookId),
       headers: await this.#headersOf(webhook),
     };
     this.#destinations.set(webhookId, { value: destination, until: performance.now() + FRESH_MS });
@@ -125,6 +125,18 @@ export class WebhookSender {
     } catch (error) {
       if (error instanceof OutboundError) return failed(error.code);
       throw error;
+    }
+  }
+
+  /** The keys that sign now: none if they do not open. */
+  async #keysOf(orgId: string, webhookId: string): Promise<string[]> {
+    try {
+      const stored = await this.#deps.credentials.open(this.#deps.sql, orgId, { webhookId });
+      return stored ? livingKeys(stored) : [];
+    } catch (error) {
+      if (!(error instanceof VaultFault)) throw error;
+      this.#deps.onFault(error, 'the signing keys of a webhook could not be opened');
+      return [];
     }
   }
 

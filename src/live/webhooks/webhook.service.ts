@@ -19,6 +19,7 @@ import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
 import type { Resolution, Vault } from '../../vault/secrets/vault.ts';
 import { MAX_WEBHOOKS, typeProblem, wordsOf } from './webhook.words.ts';
+import { FIRST_OF_EACH } from './webhook-deliveries.ts';
 import { keysOf, newSecret, rotatedKeys } from './webhook-signing.ts';
 
 /** A webhook as everybody sees it who may read it. */
@@ -141,6 +142,7 @@ export class WebhookService {
       if (isSteered && headersRef !== null)
         ensureSame(await this.#deps.vault.ensureReference(tx, orgId, headersRef, HEADERS), shown);
       // the resource is the organization's, whatever events it receives
+      if (input.isEnabled === true && !held.isEnabled) await tx.query({ text: FIRST_OF_EACH, values: [id] });
       recordChange(tx, 'update', 'webhook', { id, orgId }, { fields: Object.keys(input) });
       return tx.change('webhooks', { id, orgId }, setOf(input, isSteered ? caller : null), () =>
         notFound('webhook', id),

@@ -1,6 +1,15 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import type { Access } from '../../../src/access/access.ts';
+import type { Changes } from '../../../src/data/changes.ts';
+import type { Sql } from '../../../src/data/sql.ts';
+import type { Audience } from '../../../src/live/events/audience.ts';
 import { SendSlots, type SlotOwner } from '../../../src/live/webhooks/send-slots.ts';
 import { excerptOf, MAX_TRIES, retryAfterOf, waitAfter } from '../../../src/live/webhooks/webhook-attempts.ts';
+import type { WebhookDisabling } from '../../../src/live/webhooks/webhook-disabling.ts';
+import { WebhookEngine } from '../../../src/live/webhooks/webhook-engine.ts';
+import { WebhookFanOut } from '../../../src/live/webhooks/webhook-fan-out.ts';
+import type { WebhookQueue } from '../../../src/live/webhooks/webhook-queue.ts';
+import type { WebhookSender } from '../../../src/live/webhooks/webhook-sender.ts';
 import { OutboundResponse } from '../../../src/platform/outbound/outbound-response.ts';
 
 const answer = (text: string) =>
@@ -13,6 +22,12 @@ test('an excerpt has no secret, not even one that its end cuts, and nothing that
   expect(cut).toBe(`${'x'.repeat(1_020)}[red`);
   // of two, one in the other
   expect(excerptOf(answer('abcdef'), ['abc', 'abcdef'])).toBe('[redacted]');
+  // without its scheme, and as an address or JSON spells it
+  const token = 'Bearer a+b/c="d"';
+  const spelled = ['a+b/c="d"', encodeURIComponent('a+b/c="d"'), JSON.stringify(token), 'a%2bb%2fc%3d%22d%22'];
+  expect(excerptOf(answer(spelled.join(' and ')), [token])).toBe(
+    '[redacted] and [redacted] and "[redacted]" and [redacted]',
+  );
   expect(excerptOf(answer('a\u0000b\u001b[31m\nc\ud83d'), [''])).toBe('a\uFFFDb\uFFFD[31m\nc\uFFFD');
   expect(excerptOf(answer('é'.repeat(5_000)), [])).toBe('é'.repeat(1_024));
 });
@@ -38,8 +53,11 @@ test('eight tries in a day, none of them later', () => {
   expect(now - queuedAt.getTime()).toBeLessThan(86_400_000);
   const first = { tries: 0, maxTries: MAX_TRIES, queuedAt };
   expect(waitAfter(first, 60, queuedAt.getTime())).toBe(60);
-  expect(waitAfter(first, 21_600, queuedAt.getTime() + 80_000_000)).toBe(6_400);
-  expect(waitAfter(first, null, queuedAt.getTime() + 86_400_000)).toBeNull();
+  // what waited for its turn keeps its first tries, and is over then
+  const late = (tries: number, ms: number, asked: number | null = null) =>
+    waitAfter({ ...first, tries }, asked, queuedAt.getTime() + ms);
+  expect([0, 1, 2, 3].map((tries) => late(tries, 86_400_000))).toEqual([5, 300, 1_800, null]);
+  expect([late(0, 80_000_000, 21_600), late(3, 80_000_000, 21_600)]).toEqual([21_600, 6_400]);
   expect(waitAfter({ ...first, maxTries: 1 }, null, queuedAt.getTime())).toBeNull();
 });
 
@@ -63,4 +81,54 @@ test('slow receivers have half of the room, an organization a third, and who wai
   releases[0]!();
   // the first that waited, and all that may have found room: each tries once
   expect(stepped.slice(0, 2)).toEqual(['slow 48', 'slow 49']);
+});
+
+test('a backlog has a few batches at a time, and two webhooks of an organization leave room for others', async () => {
+  const read = vi.fn(async (text: string) =>
+    text.includes('from webhooks h left')
+      ? [{ id: 'one', orgId: 'a', workspaceId: null, eventTypes: [], isActive: true, xid: '1', seq: '1' }]
+      : Array(500).fill({ type: 'thread.created', recipientId: null, xid: '2', seq: '1' }),
+  );
+  const run = vi.fn(async () => 0);
+  const fanOut = new WebhookFanOut({
+    sql: { read } as unknown as Sql,
+    changes: { run } as unknown as Changes,
+    access: { requireOrganization: async () => undefined } as unknown as Access,
+    audience: {} as Audience,
+    disabling: {} as WebhookDisabling,
+  });
+  await fanOut.run('one', () => false);
+  expect(run).toHaveBeenCalledTimes(4);
+  await fanOut.run('one', () => true);
+  expect(run).toHaveBeenCalledTimes(4);
+
+  const begun: string[] = [];
+  let end: () => void = () => undefined;
+  const ended = new Promise<number>((resolve) => {
+    end = () => resolve(0);
+  });
+  const work = ['a 1', 'a 2', 'a 3', 'a 4', 'a 5', 'b 1'].map((id) => ({
+    id,
+    orgId: id[0],
+    hasEvents: true,
+    hasDue: false,
+    hasWebhooks: true,
+  }));
+  const engine = new WebhookEngine({
+    sql: { read: async () => work } as unknown as Sql,
+    fanOut: {
+      run: (id: string) => {
+        begun.push(id);
+        return ended;
+      },
+    } as unknown as WebhookFanOut,
+    queue: { renew: async () => undefined } as unknown as WebhookQueue,
+    sender: { forget: () => undefined } as unknown as WebhookSender,
+    leaseSeconds: 20,
+    onFault: (error) => expect(error).toBeUndefined(),
+  });
+  engine.wake();
+  await vi.waitFor(() => expect(begun).toEqual(['a 1', 'a 2', 'b 1']));
+  end();
+  await engine.stop();
 });

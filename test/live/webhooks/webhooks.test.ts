@@ -1,6 +1,10 @@
 import { Webhook as Verifier } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Changes } from '../../../src/data/changes.ts';
+import { Sql } from '../../../src/data/sql.ts';
+import { WebhookQueue } from '../../../src/live/webhooks/webhook-queue.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { insertEvent } from '../../support/late-writers.ts';
 import { colleague, eventsOf, type Person, register } from '../../support/person.ts';
 import { hostileUrls, type Receiver, receive } from '../../support/receivers.ts';
 import { waitFor, waitUntil } from '../../support/wait.ts';
@@ -243,6 +247,8 @@ test('a test is sent once, signed like an event', async () => {
     workspace_id: null,
   });
   await done(deliveries, 1, 'failed');
+  // it says nothing of what fails
+  expect((await ann.call('GET', at)).body).toMatchObject({ failing_since: null });
   await ann.call('PATCH', at, { is_enabled: false });
   expect(await ann.call('POST', `${at}/test`)).toMatchObject({
     status: 409,
@@ -308,13 +314,92 @@ test('five days of failures disable it', async () => {
   await thread(ann);
   await waitUntil(async () => (await deliveries())[0]?.tries === 1);
   expect((await ann.call('GET', at)).body).toMatchObject({ failing_since: expect.any(String), is_enabled: true });
+  await passTime(id);
+  await waitUntil(async () => (await deliveries())[0]?.tries === 2);
   await failFor(id, 6);
+  // one more that fails for the first time disables nothing
+  await thread(ann);
+  await waitUntil(async () => (await deliveries())[0]?.tries === 1);
+  expect((await ann.call('GET', at)).body).toMatchObject({ is_enabled: true });
   await passTime(id);
   await waitFor(async () =>
     expect((await ann.call('GET', at)).body).toMatchObject({ is_enabled: false, disabled_reason: 'failing' }),
   );
   const etag = (await app.server.inject({ url: at, headers: ann.headers })).headers.etag;
   expect(etag).toBe('"2"'); // failures and positions raise no version
+});
+
+test('where single sign-on is demanded, it lasts as long as a provider vouches for its user', async () => {
+  const ann = await register(app);
+  const inbox = await receiver();
+  const about = await thread(ann);
+  const { id } = await hook(ann, inbox.url);
+  const { pool } = app.database;
+  const key = `idp-${ann.orgId}`;
+  await pool.query(
+    `insert into identity_providers (id, org_id, name, protocol, oidc_client_id, oidc_client_secret_ref, oidc_discovery_url,
+        authority)
+      values ($2, $1, 'Corp', 'oidc', 'us', 'secret://idp', 'https://idp.example.test', 'owner')`,
+    [ann.orgId, key],
+  );
+  await pool.query(
+    `insert into identity_links (org_id, identity_provider_id, id, subject, user_id, reason)
+      values ($1, $2, $2, 'ann', $3, 'created')`,
+    [ann.orgId, key, ann.userId],
+  );
+  await pool.query('update organizations set sso_required = true where id = $1', [ann.orgId]);
+  app.services.access.facts.demandsChanged(ann.orgId);
+  await insertEvent(pool, ann, `${about}_vouched`);
+  await inbox.has(1);
+  await waitUntil(async () => {
+    const { rows } = await pool.query(`select status from webhook_deliveries where webhook_id = $1`, [id]);
+    return rows[0]?.status === 'delivered';
+  });
+  await pool.query('update identity_links set ended_at = now() where org_id = $1', [ann.orgId]);
+  await insertEvent(pool, ann, `${about}_alone`);
+  await waitUntil(async () => {
+    const { rows } = await pool.query('select disabled_reason as why from webhooks where id = $1', [id]);
+    return rows[0].why === 'no_access';
+  });
+  expect(inbox.got).toHaveLength(1);
+});
+
+test('nothing is taken for a disabled one, and what waits too long goes without holding up the rest', async () => {
+  const ann = await register(app);
+  let status = 500;
+  const inbox = await receiver((_request, response) => response.writeHead(status).end());
+  const { id, at, deliveries } = await hook(ann, inbox.url);
+  const first = await thread(ann);
+  for (const title of ['1', '2']) await rename(ann, first, title);
+  await waitUntil(async () => {
+    const rows = await deliveries('?status=pending');
+    return rows.length === 3 && rows[2]!.tries === 1;
+  });
+  await ann.call('PATCH', at, { is_enabled: false });
+  await passTime(id);
+  const { pool } = app.database;
+  const queue = new WebhookQueue({ sql: new Sql(pool), changes: {} as Changes, leaseSeconds: 20 });
+  expect(await queue.take(id, 10)).toEqual([]);
+  await pool.query(
+    `update webhook_deliveries set created_at = now() - interval '8 days' where webhook_id = $1 and tries > 0`,
+    [id],
+  );
+  for (const rule of app.services.webhookDeliveries.retention) await pool.query(rule);
+  expect((await deliveries('?status=pending')).map(({ tries }) => tries)).toEqual([0, 0]);
+  status = 200;
+  await ann.call('PATCH', at, { is_enabled: true });
+  await done(deliveries, 2);
+});
+
+test('a signing key that does not open is a failed attempt', async () => {
+  const ann = await register(app);
+  const inbox = await receiver();
+  const { id, deliveries } = await hook(ann, inbox.url);
+  await app.database.pool.query(`update credentials set ciphertext = decode('00', 'hex') where webhook_id = $1`, [id]);
+  await thread(ann);
+  const attempt = await waitUntil(async () => (await deliveries())[0]?.attempts[0]);
+  expect(attempt).toMatchObject({ status_code: null, error: 'headers' });
+  expect(inbox.got).toEqual([]);
 });
 
 test('headers come from the vault, by users who may reveal them, and no answer shows them', async () => {
