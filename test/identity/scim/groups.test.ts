@@ -275,7 +275,7 @@ test('a list shows the first of many members and groups, and a directory has an 
   );
   const listed = async (path: string, name: 'members' | 'groups') =>
     (await firm.scim('GET', path)).body.Resources.map(
-      (one) => (one as Partial<Record<string, object[]>>)[name]?.length,
+      (one) => (one as object as Partial<Record<string, object[]>>)[name]?.length,
     );
   expect(await listed('/Groups', 'members')).toEqual([1_000]);
   expect((await firm.scim('GET', `/Groups/${large.id}`)).body.members).toHaveLength(1_005);
