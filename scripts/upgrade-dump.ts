@@ -15,6 +15,7 @@ import { DUMPS, SERVICE } from '../test/upgrade/dumps.ts';
 import { type Recording, record } from '../test/upgrade/record.ts';
 import { dumpRows, tablesOf } from '../test/upgrade/rows.ts';
 import { type Seeded, seed, seedPresence, text } from '../test/upgrade/seed.ts';
+import { seedDirectory } from '../test/upgrade/seed-directory.ts';
 import { seedFactors } from '../test/upgrade/seed-factors.ts';
 import { seedGrants } from '../test/upgrade/seed-grants.ts';
 import { seedSignIns } from '../test/upgrade/seed-sign-ins.ts';
@@ -53,6 +54,7 @@ async function askService(url: string, db: pg.Client): Promise<Recording> {
     );
     if (tables.has('identity_links')) await seedSignIns(db, seeded.ids);
     if (tables.has('oauth_grants')) await seedGrants(db, seeded.ids);
+    if (tables.has('scim_users')) await seedDirectory(db, seeded.ids);
     if (tables.has('passkeys')) await seedFactors(db, seeded.ids);
     if (tables.has('persisted_documents'))
       await db.query(`insert into persisted_documents (id, text) values ('me', '{ me { id } }')`);
