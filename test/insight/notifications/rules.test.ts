@@ -430,7 +430,7 @@ describe('the statement', () => {
   });
 });
 
-/** What other tests cause: those of connection-refresh, identity-providers, squatted-addresses, webhooks and factors. */
+/** What other tests cause: connection-refresh, identity-providers, squatted-addresses, webhooks and factors. */
 const elsewhere = [
   'user.arrived',
   'connection.needs_reauth',

@@ -337,8 +337,8 @@ test('where single sign-on is demanded, it lasts as long as a provider vouches f
   const { pool } = app.database;
   const key = `idp-${ann.orgId}`;
   await pool.query(
-    `insert into identity_providers (id, org_id, name, protocol, oidc_client_id, oidc_client_secret_ref, oidc_discovery_url,
-        authority)
+    `insert into identity_providers (id, org_id, name, protocol, oidc_client_id, oidc_client_secret_ref,
+        oidc_discovery_url, authority)
       values ($2, $1, 'Corp', 'oidc', 'us', 'secret://idp', 'https://idp.example.test', 'owner')`,
     [ann.orgId, key],
   );
