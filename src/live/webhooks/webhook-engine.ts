@@ -45,7 +45,7 @@ interface WebhookWork {
 }
 
 /** What a look finds: the columns of {@link WebhookWork} are `null` if there is no work. */
-type Found = (WebhookWork | { id: null }) & { hasWebhooks: boolean };
+type FoundWork = (WebhookWork | { id: null }) & { hasWebhooks: boolean };
 
 export interface WebhookEngineDeps {
   sql: Sql;
@@ -147,7 +147,7 @@ export class WebhookEngine {
     const startedAt = performance.now();
     this.#lookedAt = startedAt;
     try {
-      const found = await this.#deps.sql.read<Found>(LOOK, []);
+      const found = await this.#deps.sql.read<FoundWork>(LOOK, []);
       this.#hasWebhooks = found[0]?.hasWebhooks === true;
       for (const [id, line] of this.#lines) if (line.isIdle) this.#lines.delete(id);
       for (const webhook of found) {
