@@ -11,6 +11,7 @@ import { WebhookFanOut } from '../../../src/live/webhooks/webhook-fan-out.ts';
 import type { WebhookQueue } from '../../../src/live/webhooks/webhook-queue.ts';
 import type { WebhookSender } from '../../../src/live/webhooks/webhook-sender.ts';
 import { OutboundResponse } from '../../../src/platform/outbound/outbound-response.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const answer = (text: string) =>
   new OutboundResponse({ status: 200, headers: new Headers(), body: Buffer.from(text), url: 'https://a.example/' });
@@ -128,7 +129,7 @@ test('a backlog has a few batches at a time, and two webhooks of an organization
     onFault: (error) => expect(error).toBeUndefined(),
   });
   engine.wake();
-  await vi.waitFor(() => expect(begun).toEqual(['a 1', 'a 2', 'b 1']));
+  await waitFor(() => expect(begun).toEqual(['a 1', 'a 2', 'b 1']));
   end();
   await engine.stop();
 });
