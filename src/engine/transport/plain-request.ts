@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { GraphQLError, getOperationAST } from 'graphql';
+import { isJsonObject } from '../../kernel/json-object.ts';
 import type { Documents } from '../path/documents.ts';
 import type { PersistedDocuments } from '../path/persisted-documents.ts';
 import type { OperationParams } from './endpoint.ts';
@@ -61,17 +62,15 @@ function paramsOf(body: unknown): Params | null {
   } catch {
     return null; // yoga reports the error
   }
-  if (!isObject(params)) return null;
+  if (!isJsonObject(params)) return null;
   for (const key in params) if (!KEYS.has(key)) return null;
   const { query, documentId, operationName, variables, extensions } = params;
   const isText = [query, documentId, operationName].every(isTextOrNothing);
   return isText && isObjectOrNothing(variables) && isObjectOrNothing(extensions) ? (params as Params) : null;
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 const isTextOrNothing = (value: unknown) => value === undefined || value === null || typeof value === 'string';
-const isObjectOrNothing = (value: unknown) => value === undefined || value === null || isObject(value);
+const isObjectOrNothing = (value: unknown) => value === undefined || value === null || isJsonObject(value);
 
 /** `null` if GraphQL refuses: yoga refuses it again and formats the error. */
 function nullIfRefused(error: unknown): null {

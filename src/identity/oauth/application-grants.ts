@@ -61,9 +61,9 @@ type Reason = 'user' | 'administrator' | 'application' | 'replaced';
  */
 const MOST_LIVING = 20;
 
-const IS_LIVING = `g.revoked_at is null and (g.session_id is null or exists (
-    select from sessions s where s.id = g.session_id and s.revoked_at is null and s.expires_at > now()))`;
-const IS_T_LIVING = IS_LIVING.replaceAll('g.', 't.');
+const isLiving = (grant: string) => `${grant}.revoked_at is null and (${grant}.session_id is null or exists (
+    select from sessions s where s.id = ${grant}.session_id and s.revoked_at is null and s.expires_at > now()))`;
+const IS_LIVING = isLiving('g');
 const OF_USER = `select g.id, g.org_id as "orgId", g.application_id as "applicationId", a.name,
     o.name as organization, g.scopes, g.workspace_ids as "workspaceIds",
     g.session_id is not null as "endsWithSession", g.created_at as "createdAt", g.last_used_at as "lastUsedAt"
@@ -80,7 +80,7 @@ const grants = {
   from: 'oauth_grants',
   columns: columnsOf(Object.values(Prisma.OauthGrantScalarFieldEnum).filter((name) => !HIDDEN.includes(name))),
   below: ['orgId'],
-  always: [IS_T_LIVING],
+  always: [isLiving('t')],
   filters: ({ applicationId, userId }: GrantArgs) => ({
     't.application_id = ?': applicationId,
     't.user_id = ?': userId,

@@ -1,10 +1,10 @@
 import { InputError, type InputIssue, invalidInput } from '../../kernel/errors.ts';
+import { isJsonObject } from '../../kernel/json-object.ts';
 import { onceFor } from '../../kernel/once-for.ts';
 import { faultOf } from '../tool-instances/configuration.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { SafePatterns } from '../tool-instances/safe-pattern.ts';
 import type { ConfigField } from '../tools/tool-shapes.ts';
-import { isRecord } from './json-values.ts';
 
 const MAX_ISSUES = 50;
 const MAX_DEPTH = 16;
@@ -71,12 +71,12 @@ function faultsOf(described: Described, value: unknown, path: Path, checking: Ch
   }
   if (depth === MAX_DEPTH) return [];
   if (Array.isArray(value))
-    return isRecord(described.items)
+    return isJsonObject(described.items)
       ? value.flatMap((item, index) =>
           partFaults(described.items as Described, item, [...path, index], checking, depth),
         )
       : [];
-  return isRecord(value) && isRecord(described.properties)
+  return isJsonObject(value) && isJsonObject(described.properties)
     ? propertyFaults(described.properties, value, path, checking, depth)
     : [];
 }
@@ -92,7 +92,7 @@ function propertyFaults(
   checking.looks += entries.length;
   if (checking.looks > MAX_LOOKS) throw invalidInput(path, 'the arguments have too many parts to check');
   return entries.flatMap(([name, part]) => {
-    if (!isRecord(part)) return [];
+    if (!isJsonObject(part)) return [];
     const found = Object.hasOwn(value, name) ? value[name] : undefined;
     if (found === undefined || found === null)
       return part.required === true ? [issueAt([...path, name], 'missing', 'Field required')] : [];

@@ -3,9 +3,9 @@ import { randomToken, tokenHash } from '../../access/random-token.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { invalidInput } from '../../kernel/errors.ts';
+import { canonicalJson } from '../../kernel/json-object.ts';
 import type { Owner } from '../../kernel/owner.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
-import { canonical } from './json-values.ts';
 
 /** How long somebody may think about it. */
 const CONFIRM_SECONDS = 300;
@@ -73,7 +73,7 @@ export class Confirmations implements Owner {
 
   /** Arguments may be secret, so a plain hash of them could be guessed. */
   #digest(call: unknown): string {
-    return this.#seal.fingerprint(canonical(call));
+    return this.#seal.fingerprint(canonicalJson(call));
   }
 }
 

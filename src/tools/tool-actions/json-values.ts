@@ -1,9 +1,7 @@
-/** Whether a value is an object of JSON. */
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
+import { isJsonObject } from '../../kernel/json-object.ts';
 
 const tests: Readonly<Record<string, (value: unknown) => boolean>> = {
-  object: isRecord,
+  object: isJsonObject,
   array: Array.isArray,
   string: (value) => typeof value === 'string',
   integer: Number.isInteger,
@@ -25,14 +23,8 @@ export function withTexts(
   if (typeof value === 'string') return write(value);
   if (typeof value === 'number') return writeNumber(value);
   if (Array.isArray(value)) return value.map((item) => withTexts(item, write, writeNumber));
-  if (!isRecord(value)) return value;
+  if (!isJsonObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, item]) => [write(key), withTexts(item, write, writeNumber)]),
   );
 }
-
-/** The JSON of a value with its keys in order: equal values have equal texts. */
-export const canonical = (value: unknown): string =>
-  JSON.stringify(value, (_key, item: unknown) =>
-    isRecord(item) ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) : item,
-  );

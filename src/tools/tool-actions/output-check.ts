@@ -1,5 +1,6 @@
+import { isJsonObject } from '../../kernel/json-object.ts';
 import { onceFor } from '../../kernel/once-for.ts';
-import { isRecord, typeMatches } from './json-values.ts';
+import { typeMatches } from './json-values.ts';
 
 /** Enough to say what differs, and little enough for any answer. */
 const MAX_DEPTH = 32;
@@ -16,7 +17,7 @@ export function differenceFrom(schema: unknown, value: unknown): string | null {
   let steps = 0;
   let looks = 0;
   const check = (of: unknown, found: unknown, at: string, depth: number): string | null => {
-    if (!isRecord(of) || depth > MAX_DEPTH || ++steps > MAX_STEPS) return null;
+    if (!isJsonObject(of) || depth > MAX_DEPTH || ++steps > MAX_STEPS) return null;
     looks += looksOf(of);
     if (looks > MAX_LOOKS) return null;
     const types = [of.type].flat().filter((type) => typeof type === 'string');
@@ -24,8 +25,8 @@ export function differenceFrom(schema: unknown, value: unknown): string | null {
       return `${at || 'the result'} is not of the type ${types.join(' or ').slice(0, 100)}`;
     if (Array.isArray(of.enum) && !valuesOf(of.enum).has(found))
       return `${at || 'the result'} is none of the values of its enumeration`;
-    if (isRecord(found)) return ofProperties(of, found, at, depth);
-    if (!Array.isArray(found) || !isRecord(of.items)) return null;
+    if (isJsonObject(found)) return ofProperties(of, found, at, depth);
+    if (!Array.isArray(found) || !isJsonObject(of.items)) return null;
     for (const [index, item] of found.entries()) {
       const fault = check(of.items, item, `${at}[${index}]`, depth + 1);
       if (fault) return fault;
@@ -37,7 +38,7 @@ export function differenceFrom(schema: unknown, value: unknown): string | null {
     const missing = required.find((name) => typeof name === 'string' && !Object.hasOwn(found, name)) as unknown;
     const place = (name: string) => `${at}${at === '' ? '' : '.'}${name.slice(0, 100)}`;
     if (typeof missing === 'string') return `${place(missing)} is missing`;
-    for (const [name, property] of Object.entries(isRecord(of.properties) ? of.properties : {})) {
+    for (const [name, property] of Object.entries(isJsonObject(of.properties) ? of.properties : {})) {
       const fault = Object.hasOwn(found, name) ? check(property, found[name], place(name), depth + 1) : null;
       if (fault) return fault;
     }
@@ -51,5 +52,5 @@ const valuesOf = onceFor((values: unknown[]) => new Set(values));
 const looksOf = onceFor(
   ({ type, required, properties }: Record<string, unknown>) =>
     [type, required].reduce<number>((sum, list) => sum + (Array.isArray(list) ? list.length : 0), 0) +
-    (isRecord(properties) ? Object.keys(properties).length : 0),
+    (isJsonObject(properties) ? Object.keys(properties).length : 0),
 );

@@ -1,5 +1,6 @@
 import { checkConstraints, expectation } from '../../kernel/constraints.ts';
 import type { InputIssue } from '../../kernel/errors.ts';
+import { isJsonObject } from '../../kernel/json-object.ts';
 import { onceFor } from '../../kernel/once-for.ts';
 import { type ConfigField, isSensitive, keyFieldsOf } from '../tools/tool-shapes.ts';
 import { SafePatterns } from './safe-pattern.ts';
@@ -115,7 +116,7 @@ const types: Readonly<Record<string, { fault: Fault; accepts: (value: unknown) =
   array: { fault: typed('list', 'list'), accepts: Array.isArray },
   object: {
     fault: typed('dict', 'dictionary'),
-    accepts: (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    accepts: isJsonObject,
   },
 };
 

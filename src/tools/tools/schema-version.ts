@@ -1,3 +1,4 @@
+import { canonicalJson } from '../../kernel/json-object.ts';
 /** A part of a tool that instances depend on: lists of entries with names. */
 export interface ToolSchemas {
   configSchema: readonly object[];
@@ -5,14 +6,6 @@ export interface ToolSchemas {
 }
 
 const nameOf = (entry: object) => ('name' in entry ? String(entry.name) : '');
-/** Equal for equal JSON, whatever the order of keys. */
-const canonical = (value: unknown): string =>
-  JSON.stringify(value, (_key, item: unknown) =>
-    typeof item === 'object' && item !== null && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : item,
-  );
-
 const MAX_NAMES = 10;
 
 function listed(verb: string, names: readonly string[]): string[] {
@@ -23,8 +16,8 @@ function listed(verb: string, names: readonly string[]): string[] {
 
 /** `fields: added a; changed b`. `null` if the lists are the same. */
 function differenceOf(noun: string, before: readonly object[], after: readonly object[]): string | null {
-  if (canonical(before) === canonical(after)) return null;
-  const known = new Map(before.map((entry) => [nameOf(entry), canonical(entry)]));
+  if (canonicalJson(before) === canonicalJson(after)) return null;
+  const known = new Map(before.map((entry) => [nameOf(entry), canonicalJson(entry)]));
   const left = new Set(after.map(nameOf));
   const changes = [
     ...listed(
@@ -33,7 +26,9 @@ function differenceOf(noun: string, before: readonly object[], after: readonly o
     ),
     ...listed(
       'changed',
-      after.filter((entry) => known.has(nameOf(entry)) && known.get(nameOf(entry)) !== canonical(entry)).map(nameOf),
+      after
+        .filter((entry) => known.has(nameOf(entry)) && known.get(nameOf(entry)) !== canonicalJson(entry))
+        .map(nameOf),
     ),
     ...listed(
       'removed',

@@ -1,5 +1,6 @@
 import { decodeJwt, errors } from 'jose';
 import { z } from 'zod';
+import { isJsonObject } from '../../../kernel/json-object.ts';
 import type { Outbound } from '../../../platform/outbound/outbound.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import { Discovery } from './discovery.ts';
@@ -75,7 +76,7 @@ export class OidcLogout {
     const expiresAt = this.#checkTimes(claims);
     const { aud, events, sub = null, sid = null } = claims;
     if (![aud].flat().includes(provider.clientId)) throw new SsoRefusal('the logout token is for another audience');
-    if (!isObject(events[EVENT])) throw new SsoRefusal('the token is not a logout token');
+    if (!isJsonObject(events[EVENT])) throw new SsoRefusal('the token is not a logout token');
     if (sub === null && sid === null) throw new SsoRefusal('the logout token names neither a user nor a session');
     const { metadata, keys } = await this.#discovery.of(provider);
     if (claims.iss !== metadata.issuer) throw new SsoRefusal('the logout token is from another issuer');
@@ -102,5 +103,3 @@ function claimsOf(token: string): z.infer<typeof logoutClaims> {
   }
   throw new SsoRefusal('the logout token is not valid');
 }
-
-const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null && !Array.isArray(value);
