@@ -33,10 +33,6 @@ const mutations = gentlestFirst(
   operations.filter((operation) => operation.type === 'mutation' && !withoutChange.includes(routeOf(operation))),
 );
 
-/**
- * Changes by nobody in particular, of which the audit trail says nothing. A new one is added here on purpose, or not at
- * all.
- */
 /** They give a challenge: what is done with it is recorded. */
 const beginnings = [
   'POST /v1/auth/factors/proof/begin',
@@ -44,6 +40,10 @@ const beginnings = [
   'POST /v1/auth/passkeys/sign-in/begin',
 ];
 
+/**
+ * Changes by nobody in particular, of which the audit trail says nothing. A new one is added here on purpose, or not at
+ * all.
+ */
 const withoutRecord = [
   ...beginnings,
   'POST /v1/auth/forgot-password',
