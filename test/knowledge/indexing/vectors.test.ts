@@ -314,6 +314,40 @@ test('a long text is embedded in several requests, and what was embedded is not 
   expect(refused).toBe(others[0]);
 });
 
+test('two jobs of an artifact do not send its texts twice, on whichever nodes they run', async () => {
+  const { ann, car, model } = await setting();
+  await app.another({ OUTBOUND_ALLOW: '127.0.0.1' });
+  let release: () => void = () => undefined;
+  provider.held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await choose(ann, model);
+  const { pool } = app.database;
+  const sent = () => provider.texts().filter((text) => text.includes('car'));
+  await waitFor(() => expect(sent()).toHaveLength(1));
+  const payload = JSON.stringify({ artifactId: car.artifact_id, version: 1 });
+  await pool.query(`select jobs.add_job('embed_artifact', $1::json) from generate_series(1, 8)`, [payload]);
+  // all of them have begun, and wait now as one for that which runs
+  await waitFor(async () => {
+    const { rows } = await pool.query<{ waits: boolean }>(
+      `select locked_at is null and run_at > now() as waits from jobs._private_jobs
+        where payload::jsonb ->> 'artifactId' = $1 order by 1`,
+      [car.artifact_id],
+    );
+    expect(rows).toEqual([{ waits: false }, { waits: true }]);
+  });
+  release();
+  await waitFor(async () => {
+    await makeDue();
+    const { rows } = await pool.query(`select 1 from jobs._private_jobs where payload::jsonb ->> 'artifactId' = $1`, [
+      car.artifact_id,
+    ]);
+    expect(rows).toEqual([]);
+  });
+  expect(sent()).toHaveLength(1);
+  expect(await vectorsOf(car.artifact_id)).toHaveLength(1);
+});
+
 test('of several accounts that serve a model, the next one answers for one that fails', async () => {
   const { ann, account, model } = await embedded();
   const away = await newAccount(app, ann, {

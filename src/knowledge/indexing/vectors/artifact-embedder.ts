@@ -1,4 +1,5 @@
 import type { Changes } from '../../../data/changes.ts';
+import { runsBeside } from '../../../data/running-jobs.ts';
 import type { Sql } from '../../../data/sql.ts';
 import type { Tx } from '../../../data/tx.ts';
 import { statement } from '../../../data/writes.ts';
@@ -6,7 +7,7 @@ import type { WorkspacePlace } from '../../../kernel/checked-place.ts';
 import { type Embedder, EmbeddingUnavailable, type OpenEmbedding, type Vector } from '../../../kernel/embedding.ts';
 import type { Owner } from '../../../kernel/owner.ts';
 import { systemCaller } from '../../../kernel/system-caller.ts';
-import type { Task } from '../../../kernel/tasks.ts';
+import type { Attempt, Task } from '../../../kernel/tasks.ts';
 import { embeddingChangesTask } from './embedding-changes.ts';
 import { arrayOf, HAS_VECTOR, signsOf } from './stored-vectors.ts';
 
@@ -89,12 +90,10 @@ export class ArtifactEmbedder implements Owner {
   readonly tasks: readonly Task[];
   readonly #task: Task<EmbedJob>;
   readonly #deps: EmbedderDeps;
-  /** The artifacts that jobs of this process embed: two would pay for the same texts. */
-  readonly #running = new Set<string>();
 
   constructor(deps: EmbedderDeps) {
     this.#deps = deps;
-    this.#task = { name: NAME, tries: TRIES, atOnce: AT_ONCE, run: (job) => this.#run(job) };
+    this.#task = { name: NAME, tries: TRIES, atOnce: AT_ONCE, run: (job, attempt) => this.#run(job, attempt) };
     const follow = (tx: Tx, artifact: { id: string; orgId: string; version: number }) => this.follow(tx, artifact);
     this.tasks = [this.#task as Task, embeddingChangesTask({ ...deps, follow })];
   }
@@ -104,25 +103,23 @@ export class ArtifactEmbedder implements Owner {
     tx.enqueue(this.#task, { artifactId: id, version }, { key: keyOf(id), turnOf: orgId });
   }
 
-  async #run(job: EmbedJob): Promise<void> {
+  async #run(job: EmbedJob, attempt: Attempt): Promise<void> {
     const { embedder, sql } = this.#deps;
     const [head] = await sql.read<Head>(HEAD, [job.artifactId, job.version]);
     if (!head) return;
     // when it is indexed, the indexer asks for it, unless it has read before that the workspace has no model
     if (!head.isIndexed && head.hasFailed) return;
-    if (!head.isIndexed || this.#running.has(job.artifactId)) {
+    // two at once would pay for the same texts; if both give way, the jobs that follow them are one, by their key
+    if (!head.isIndexed || (await runsBeside(sql, NAME, attempt, { artifactId: job.artifactId }))) {
       await this.#later(job, head, WAIT_SECONDS);
       return;
     }
-    this.#running.add(job.artifactId);
     try {
       const model = await embedder.open(head, head.modelId, { timeoutMs: TIMEOUT_MS });
       if (!(await this.#embed(job, head, model))) await this.#later({ ...job, waits: 0 }, head, 0);
     } catch (error) {
       if (!(error instanceof EmbeddingUnavailable)) throw error;
       await this.#fail(job, head, error);
-    } finally {
-      this.#running.delete(job.artifactId);
     }
   }
 
