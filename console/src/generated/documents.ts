@@ -1039,7 +1039,7 @@ export type ArtifactTextQueryVariables = Exact<{
 }>;
 
 
-export type ArtifactTextQuery = { readonly artifact: { readonly id: string, readonly contentText: string | null } };
+export type ArtifactTextQuery = { readonly artifact: { readonly id: string, readonly content: string | null, readonly contentText: string | null } };
 
 export type RestoreVersionMutationVariables = Exact<{
   orgId: string;
@@ -1139,7 +1139,23 @@ export type RecipesQueryVariables = Exact<{
 }>;
 
 
-export type RecipesQuery = { readonly recipes: { readonly recipes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string, readonly category: RecipeCategoryName, readonly parameters: ReadonlyArray<Record<string, unknown>> }> }, readonly organizationRecipes: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string, readonly category: RecipeCategoryName, readonly content: { readonly recipe: Record<string, unknown> } }> } };
+export type RecipesQuery = { readonly recipes: { readonly recipes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string, readonly category: RecipeCategoryName }> }, readonly organizationRecipes: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string, readonly category: RecipeCategoryName }> } };
+
+export type RecipeParametersQueryVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type RecipeParametersQuery = { readonly recipe: { readonly id: string, readonly parameters: ReadonlyArray<Record<string, unknown>> } };
+
+export type OwnRecipeQueryVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type OwnRecipeQuery = { readonly organizationRecipe: { readonly id: string, readonly content: { readonly recipe: Record<string, unknown> } } };
 
 export type RecipePartsQueryVariables = Exact<{
   orgId: string;
@@ -1252,7 +1268,7 @@ export type DeleteScimTokenMutationVariables = Exact<{
 
 export type DeleteScimTokenMutation = { readonly deleteScimToken: { readonly id: string } };
 
-export type TokenRowFragment = { readonly id: string, readonly name: string, readonly description: string | null, readonly prefix: string, readonly tokenType: ApiTokenType, readonly scopes: ReadonlyArray<string>, readonly permissions: ReadonlyArray<string>, readonly workspaceIds: ReadonlyArray<string>, readonly expiresAt: string | null, readonly lastUsedAt: string | null, readonly issuedAt: string, readonly revokedAt: string | null, readonly suspendedAt: string | null, readonly workspaces: ReadonlyArray<{ readonly id: string, readonly name: string } | null>, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly app: { readonly id: string, readonly name: string } | null };
+export type TokenRowFragment = { readonly id: string, readonly name: string, readonly description: string | null, readonly prefix: string, readonly tokenType: ApiTokenType, readonly scopes: ReadonlyArray<string>, readonly permissions: ReadonlyArray<string>, readonly workspaceIds: ReadonlyArray<string>, readonly expiresAt: string | null, readonly lastUsedAt: string | null, readonly issuedAt: string, readonly revokedAt: string | null, readonly suspendedAt: string | null, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly app: { readonly id: string, readonly name: string } | null };
 
 export type ApiTokensQueryVariables = Exact<{
   orgId: string;
@@ -1260,7 +1276,7 @@ export type ApiTokensQueryVariables = Exact<{
 }>;
 
 
-export type ApiTokensQuery = { readonly apiTokens: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly prefix: string, readonly tokenType: ApiTokenType, readonly scopes: ReadonlyArray<string>, readonly permissions: ReadonlyArray<string>, readonly workspaceIds: ReadonlyArray<string>, readonly expiresAt: string | null, readonly lastUsedAt: string | null, readonly issuedAt: string, readonly revokedAt: string | null, readonly suspendedAt: string | null, readonly workspaces: ReadonlyArray<{ readonly id: string, readonly name: string } | null>, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly app: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type ApiTokensQuery = { readonly apiTokens: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly prefix: string, readonly tokenType: ApiTokenType, readonly scopes: ReadonlyArray<string>, readonly permissions: ReadonlyArray<string>, readonly workspaceIds: ReadonlyArray<string>, readonly expiresAt: string | null, readonly lastUsedAt: string | null, readonly issuedAt: string, readonly revokedAt: string | null, readonly suspendedAt: string | null, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly app: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type AllApiTokensQueryVariables = Exact<{
   orgId: string;
@@ -1268,7 +1284,7 @@ export type AllApiTokensQueryVariables = Exact<{
 }>;
 
 
-export type AllApiTokensQuery = { readonly allApiTokens: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly prefix: string, readonly tokenType: ApiTokenType, readonly scopes: ReadonlyArray<string>, readonly permissions: ReadonlyArray<string>, readonly workspaceIds: ReadonlyArray<string>, readonly expiresAt: string | null, readonly lastUsedAt: string | null, readonly issuedAt: string, readonly revokedAt: string | null, readonly suspendedAt: string | null, readonly workspaces: ReadonlyArray<{ readonly id: string, readonly name: string } | null>, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly app: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type AllApiTokensQuery = { readonly allApiTokens: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly prefix: string, readonly tokenType: ApiTokenType, readonly scopes: ReadonlyArray<string>, readonly permissions: ReadonlyArray<string>, readonly workspaceIds: ReadonlyArray<string>, readonly expiresAt: string | null, readonly lastUsedAt: string | null, readonly issuedAt: string, readonly revokedAt: string | null, readonly suspendedAt: string | null, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly app: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type CreateApiTokenMutationVariables = Exact<{
   orgId: string;
@@ -2166,10 +2182,6 @@ export const TokenRowFragmentDoc = new TypedDocumentString(`
   scopes
   permissions
   workspaceIds
-  workspaces {
-    id
-    name
-  }
   expiresAt
   lastUsedAt
   issuedAt
@@ -2458,6 +2470,7 @@ export const ArtifactTextDocument = new TypedDocumentString(`
     id: $id
   ) {
     id
+    content
     contentText
   }
 }
@@ -2516,7 +2529,7 @@ export const ModelsDocument = new TypedDocumentString(`
     `) as unknown as TypedDocumentString<ModelsQuery, ModelsQueryVariables>;
 export const ModelNamesDocument = new TypedDocumentString(`
     query ModelNames($orgId: ID!) {
-  logicalModels(orgId: $orgId, first: 200) {
+  logicalModels(orgId: $orgId, first: 100) {
     nodes {
       id
       logicalModelId
@@ -2669,7 +2682,6 @@ export const RecipesDocument = new TypedDocumentString(`
       name
       description
       category
-      parameters
     }
   }
   organizationRecipes(orgId: $orgId, first: 100) {
@@ -2678,13 +2690,28 @@ export const RecipesDocument = new TypedDocumentString(`
       name
       description
       category
-      content {
-        recipe
-      }
     }
   }
 }
     `) as unknown as TypedDocumentString<RecipesQuery, RecipesQueryVariables>;
+export const RecipeParametersDocument = new TypedDocumentString(`
+    query RecipeParameters($orgId: ID!, $id: ID!) {
+  recipe(orgId: $orgId, id: $id) {
+    id
+    parameters
+  }
+}
+    `) as unknown as TypedDocumentString<RecipeParametersQuery, RecipeParametersQueryVariables>;
+export const OwnRecipeDocument = new TypedDocumentString(`
+    query OwnRecipe($orgId: ID!, $id: ID!) {
+  organizationRecipe(orgId: $orgId, id: $id) {
+    id
+    content {
+      recipe
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<OwnRecipeQuery, OwnRecipeQueryVariables>;
 export const RecipePartsDocument = new TypedDocumentString(`
     query RecipeParts($orgId: ID!, $workspaceId: ID!) {
   toolInstances(orgId: $orgId, workspaceId: $workspaceId, first: 200) {
@@ -2693,7 +2720,7 @@ export const RecipePartsDocument = new TypedDocumentString(`
       name
     }
   }
-  logicalModels(orgId: $orgId, first: 200) {
+  logicalModels(orgId: $orgId, first: 100) {
     nodes {
       id
       logicalModelId
@@ -2903,10 +2930,6 @@ export const ApiTokensDocument = new TypedDocumentString(`
   scopes
   permissions
   workspaceIds
-  workspaces {
-    id
-    name
-  }
   expiresAt
   lastUsedAt
   issuedAt
@@ -2942,10 +2965,6 @@ export const AllApiTokensDocument = new TypedDocumentString(`
   scopes
   permissions
   workspaceIds
-  workspaces {
-    id
-    name
-  }
   expiresAt
   lastUsedAt
   issuedAt

@@ -92,7 +92,8 @@ function Compare({ versions, namespaceId }: { versions: readonly Version[]; name
     const answers = await Promise.all(
       [older, newer].map(({ id }) => askPastCache(ArtifactTextDocument, { orgId, workspaceId, namespaceId, id })),
     );
-    const [before, after] = answers.map(({ data }) => data?.artifact.contentText ?? null);
+    // what was read in a file is its text, where it has no content of its own
+    const [before, after] = answers.map(({ data }) => data?.artifact.content ?? data?.artifact.contentText ?? null);
     const refusal = answers.find((answer) => answer.problem)?.problem;
     setProblem(refusal ?? '');
     setResult(refusal ? null : compared(older, newer, before ?? null, after ?? null));

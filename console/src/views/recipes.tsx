@@ -3,6 +3,8 @@ import { useState } from 'react';
 import {
   ApplyRecipeDocument,
   type ApplyRecipeMutation,
+  OwnRecipeDocument,
+  RecipeParametersDocument,
   RecipePartsDocument,
   type RecipePartsQuery,
   RecipesDocument,
@@ -33,31 +35,29 @@ interface Recipe {
   description: string;
   category: string;
   isOwn: boolean;
-  parameters: readonly Parameter[];
 }
 
-const parametersIn = (recipe: Readonly<Record<string, unknown>>): readonly Parameter[] =>
-  Array.isArray(recipe.parameters) ? (recipe.parameters as Parameter[]) : [];
-
 const recipesIn = ({ recipes, organizationRecipes }: RecipesQuery): Recipe[] => [
-  ...organizationRecipes.nodes.map(({ content, ...one }) => ({
-    ...one,
-    isOwn: true,
-    parameters: parametersIn(content.recipe),
-  })),
-  ...recipes.recipes.map(({ parameters, ...one }) => ({
-    ...one,
-    isOwn: false,
-    parameters: parameters as unknown as readonly Parameter[],
-  })),
+  ...organizationRecipes.nodes.map((one) => ({ ...one, isOwn: true })),
+  ...recipes.recipes.map((one) => ({ ...one, isOwn: false })),
 ];
+
+/** What the one who applies a recipe may choose. Of the recipes, only the chosen one is read whole. */
+function useParameters({ id, isOwn }: Recipe) {
+  const { orgId } = usePlace();
+  const ours = useAnswer(OwnRecipeDocument, { orgId, id }, { isWaiting: !isOwn });
+  const theirs = useAnswer(RecipeParametersDocument, { orgId, id }, { isWaiting: isOwn });
+  const given = isOwn ? ours.data?.organizationRecipe.content.recipe.parameters : theirs.data?.recipe.parameters;
+  const isRead = (isOwn ? ours : theirs).data !== undefined;
+  return { parameters: isRead ? ((given ?? []) as readonly Parameter[]) : null, error: ours.error ?? theirs.error };
+}
 
 /** A recipe is chosen, tried, and applied with what takes the place of what the workspace lacks. */
 export function Recipes({ onClose }: { onClose: () => void }) {
   const { orgId } = usePlace();
   const { data, error } = useAnswer(RecipesDocument, { orgId });
   const [chosen, setChosen] = useState<Recipe | null>(null);
-  if (chosen) return <Apply recipe={chosen} onClose={onClose} />;
+  if (chosen) return <Chosen recipe={chosen} onClose={onClose} />;
   const recipes = data && recipesIn(data);
   return (
     <Dialog title={t.recipes.choose} onClose={onClose} isWide>
@@ -75,6 +75,17 @@ export function Recipes({ onClose }: { onClose: () => void }) {
           </li>
         ))}
       </ul>
+    </Dialog>
+  );
+}
+
+function Chosen({ recipe, onClose }: { recipe: Recipe; onClose: () => void }) {
+  const { parameters, error } = useParameters(recipe);
+  if (parameters) return <Apply recipe={recipe} parameters={parameters} onClose={onClose} />;
+  return (
+    <Dialog title={t.recipes.applyOne(recipe.name)} onClose={onClose} isWide>
+      <Problem error={error} />
+      {!error && <Loading />}
     </Dialog>
   );
 }
@@ -123,13 +134,18 @@ function mappingsOf(missing: readonly Missing[], instead: Values) {
   return all;
 }
 
-function Apply({ recipe, onClose }: { recipe: Recipe; onClose: () => void }) {
+function Apply({
+  recipe,
+  parameters,
+  onClose,
+}: {
+  recipe: Recipe;
+  parameters: readonly Parameter[];
+  onClose: () => void;
+}) {
   const { orgId, workspaceId } = usePlace();
   const apply = useChange(ApplyRecipeDocument);
-  const fields: FieldSpec[] = [
-    { name: 'name', label: t.name, hint: t.recipes.nameHint },
-    ...recipe.parameters.map(specOf),
-  ];
+  const fields: FieldSpec[] = [{ name: 'name', label: t.name, hint: t.recipes.nameHint }, ...parameters.map(specOf)];
   const [values, setValues] = useState<Values>(() =>
     Object.fromEntries(fields.map(({ name, value }) => [name, value ?? ''])),
   );
@@ -145,7 +161,7 @@ function Apply({ recipe, onClose }: { recipe: Recipe; onClose: () => void }) {
     const input = {
       recipeId: recipe.id,
       dryRun,
-      parameters: parametersOf(recipe.parameters, values),
+      parameters: parametersOf(parameters, values),
       ...(values.name && { name: values.name }),
       ...mappingsOf(missing, instead),
     };

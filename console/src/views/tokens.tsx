@@ -119,7 +119,7 @@ function TokenRows({
         },
         ...(hasOwner ? [owner] : []),
         { label: t.tokens.rights, isExtra: true, cell: rightsOf },
-        { label: t.tokens.workspaces, isExtra: true, cell: placesOf },
+        { label: t.tokens.workspaces, isExtra: true, cell: (token) => <Places token={token} /> },
         {
           label: t.tokens.until,
           isExtra: true,
@@ -152,9 +152,19 @@ function TokenRows({
 
 const rightsOf = ({ scopes, permissions: names }: Token) => [...scopes, ...names].join(', ') || t.tokens.allRights;
 
+/** The workspaces of the organization that the reader sees. */
+function useWorkspaces(): readonly { id: string; name: string }[] {
+  const { orgId } = usePlace();
+  const { data } = useAnswer(ShellDocument, {}, { isFresh: false });
+  return data?.me.organizations.nodes.find(({ id }) => id === orgId)?.workspaces.nodes ?? [];
+}
+
 /** Ids stand for workspaces that the reader does not see. */
-const placesOf = ({ workspaceIds, workspaces }: Token) =>
-  workspaceIds.map((id, at) => workspaces[at]?.name ?? id).join(', ') || t.tokens.everywhere;
+function Places({ token: { workspaceIds } }: { token: Token }) {
+  const workspaces = useWorkspaces();
+  const names = workspaceIds.map((id) => workspaces.find((one) => one.id === id)?.name ?? id);
+  return names.join(', ') || t.tokens.everywhere;
+}
 
 function Status({ token: { revokedAt, suspendedAt, expiresAt } }: { token: Token }) {
   if (revokedAt) return <span className="tag bad">{t.tokens.revoked}</span>;
@@ -198,9 +208,7 @@ const DAYS = '90';
 function NewToken({ onIssued, onClose }: { onIssued: (issued: Issued) => void; onClose: () => void }) {
   const { orgId } = usePlace();
   const create = useChange(CreateApiTokenDocument);
-  const { data } = useAnswer(ShellDocument, {}, { isFresh: false });
-  const organization = data?.me.organizations.nodes.find(({ id }) => id === orgId);
-  const workspaces = organization?.workspaces.nodes.map(({ id, name }) => ({ value: id, label: name })) ?? [];
+  const workspaces = useWorkspaces().map(({ id, name }) => ({ value: id, label: name }));
   return (
     <FormDialog
       title={t.tokens.create}
