@@ -27,7 +27,7 @@ test('both texts can be read from it, with as few changes as there can be', () =
 
 /** The length of the longest list of lines that both have in their order. */
 function common(one: readonly string[], other: readonly string[]): number {
-  let row = new Array<number>(other.length + 1).fill(0);
+  let row = Array.from({ length: other.length + 1 }, () => 0);
   for (const line of one) {
     const next = [0];
     for (const [at, text] of other.entries())

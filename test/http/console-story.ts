@@ -15,7 +15,7 @@ export interface Story {
 
 const idIn = (body: unknown, name: string) => (body as Record<string, string>)[name]!;
 
-/** Tells a short story through the API: environments, secrets, an app with a pipeline, releases, runs, a model and a text. */
+/** Tells a short story through the API: environments, secrets, an app with a pipeline, runs, a model and a text. */
 export async function tellStory(call: CallService, { orgId, workspaceId }: Places): Promise<Story> {
   const org = `/v1/orgs/${orgId}`;
   const home = `${org}/workspaces/${workspaceId}`;

@@ -628,8 +628,9 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
   });
 
   it('shows what differs between versions of a text, and goes back to one', async () => {
+    const { body } = await ann.call<{ namespace_id: string }>('GET', `${ann.home}/namespaces/default`);
     const page = await pageOf(ann);
-    await open(page, `${homeOf(ann)}/artifacts`);
+    await open(page, `${homeOf(ann)}/artifacts?namespace=${body.namespace_id}`);
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
     await page.getByRole('button', { name: 'Compare' }).click();
     const lines = page.getByRole('list', { name: 'Differences from version 1 to version 2' }).locator('li');

@@ -25,7 +25,7 @@ interface Parameter {
   name: string;
   type: string;
   description?: string | null;
-  default?: unknown;
+  default?: string | number | boolean | null;
   enum?: readonly string[] | null;
 }
 
