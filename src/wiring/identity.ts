@@ -33,6 +33,7 @@ import { AuthorizationServer } from '../identity/oauth/authorization-server.ts';
 import { ScimGroups } from '../identity/scim/scim-groups.ts';
 import { ScimTokens } from '../identity/scim/scim-token.service.ts';
 import { ScimUsers } from '../identity/scim/scim-users.ts';
+import { MemberFactors } from '../identity/factors/member-factors.ts';
 import { BreakGlass } from '../identity/sign-in-policy/break-glass.ts';
 import { SignInPolicies } from '../identity/sign-in-policy/sign-in-policy.service.ts';
 import { BackchannelLogout } from '../identity/sso/backchannel-logout.ts';
@@ -123,7 +124,8 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
       apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: appSecret }),
       ...single.open,
       ownTokens: new OwnTokens({ ...deps, authentication }),
-      signInPolicies: new SignInPolicies({ ...deps, authentication }),
+      memberFactors: new MemberFactors({ ...deps, ...factors, sessions, authentication }),
+      signInPolicies: new SignInPolicies({ ...deps, ...factors, authentication }),
       tokenResumption: new TokenResumption(deps),
       breakGlass: new BreakGlass({ ...deps, authentication, currentPassword }),
       browserSessions: new BrowserSessions({ ...deps, authentication, sessions, config }),

@@ -39,7 +39,7 @@ export interface ConnectedApplication {
 }
 
 /** What a user has granted to an application, as administrators see it. */
-export type ApplicationGrant = Omit<OauthGrant, 'revokedAt' | 'revokedReason'>;
+export type ApplicationGrant = Omit<OauthGrant, 'revokedAt' | 'revokedReason' | 'withFactor'>;
 
 /** Arguments of the list of an organization's grants. */
 export interface GrantArgs extends PageArgs {
@@ -74,7 +74,7 @@ const ONE_OF_USER = `select g.org_id as "orgId", g.application_id as "applicatio
   where g.id = $1 and g.user_id = $2 and ${IS_LIVING}`;
 const ONE_IN_ORGANIZATION = `select g.application_id as "applicationId" from oauth_grants g
   where g.id = $1 and g.org_id = $2 and ${IS_LIVING}`;
-const HIDDEN: readonly string[] = ['revokedAt', 'revokedReason'];
+const HIDDEN: readonly string[] = ['revokedAt', 'revokedReason', 'withFactor'];
 const grants = {
   kind: 'application_grant',
   from: 'oauth_grants',
@@ -113,11 +113,13 @@ export class ApplicationGrants {
       for (const former of await tx.query<{ id: string }>({ text: SUPERFLUOUS, values }))
         this.#end(tx, { id: former.id, orgId, applicationId }, 'replaced');
       const given = caller.principal.token === null ? caller.principal.sessionId : null;
-      // an organization may take only what was given in a session of its identity provider
-      const [session] = await tx.query<{ identityProviderId: string | null }>(
-        statement`select identity_provider_id as "identityProviderId" from sessions where id = ${given}`,
+      // an organization may take only what was given in a session of its identity provider, or with a second factor
+      const [session] = await tx.query<{ identityProviderId: string | null; withFactor: boolean }>(
+        statement`select identity_provider_id as "identityProviderId", factor_at is not null as "withFactor"
+          from sessions where id = ${given}`,
       );
-      tx.insert('oauth_grants', { id, ...grant, identityProviderId: session?.identityProviderId ?? null });
+      const { identityProviderId = null, withFactor = false } = session ?? {};
+      tx.insert('oauth_grants', { id, ...grant, identityProviderId, withFactor });
       const metadata = { application_id: applicationId, scopes };
       tx.audit({ action: 'create', resourceType: 'application_grant', resourceId: id, orgId, metadata });
     });
