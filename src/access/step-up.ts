@@ -9,8 +9,9 @@ export type StepUp = (typeof stepUps)[number];
 /** For this long after a factor was proven, nobody is asked for it again. */
 export const FRESH_MINUTES = 10;
 
-/** The permissions of changes, by what they are. */
-const CHANGES: Partial<Record<Permission, StepUp>> = {
+const ASKED: Partial<Record<Permission, StepUp>> = {
+  'secret:reveal': 'secret_reveal',
+  'connection:use': 'secret_reveal',
   'identity_provider:create': 'sign_in_settings',
   'identity_provider:update': 'sign_in_settings',
   'identity_provider:delete': 'sign_in_settings',
@@ -19,16 +20,23 @@ const CHANGES: Partial<Record<Permission, StepUp>> = {
   'organization:delete': 'organization_deletion',
 };
 
-/** Whether a change with this permission is one that an organization may ask a fresh factor for. */
-export const isSteppedUp = (permission: Permission): boolean => CHANGES[permission] !== undefined;
+/** Whether an organization may ask a fresh factor for a change with this permission. */
+export const isSteppedUp = (permission: Permission): boolean => ASKED[permission] !== undefined;
 
-/** 403 for what asks for a factor that was proven a moment ago. */
-export const freshFactorNeeded = (permission: Permission): ApiError =>
-  new ApiError(
-    'FORBIDDEN',
-    { required_permission: permission, reason: 'fresh_factor', minutes: FRESH_MINUTES },
-    `Prove your second factor again: this takes one that was proven within the last ${FRESH_MINUTES} minutes.`,
-  );
+/** Whether a permission lets values of secrets out: it asks for a fresh factor wherever it is checked. */
+export const letsSecretsOut = (permission: Permission): boolean =>
+  permission === 'secret:reveal' || permission === 'connection:use';
+
+/** 403 for what asks for a factor that was proven a moment ago. Only who has the permission is asked. */
+export class FreshFactorNeeded extends ApiError {
+  constructor(permission: Permission) {
+    super(
+      'FORBIDDEN',
+      { required_permission: permission, reason: 'fresh_factor', minutes: FRESH_MINUTES },
+      `Prove your second factor again: this takes one that was proven within the last ${FRESH_MINUTES} minutes.`,
+    );
+  }
+}
 
 /**
  * Demands a fresh factor of a caller who may do something, if the organization asks for it (docs/decisions/0072). API
@@ -37,11 +45,11 @@ export const freshFactorNeeded = (permission: Permission): ApiError =>
  * @throws FORBIDDEN `fresh_factor`
  */
 export function demandStepUp(principal: Principal, asked: readonly StepUp[], permission: Permission): void {
-  const word = permission === 'secret:reveal' ? 'secret_reveal' : CHANGES[permission];
+  const word = ASKED[permission];
   if (word === undefined || !asked.includes(word)) return;
   const { token } = principal;
   const isFresh = token
     ? word === 'secret_reveal' && token.applicationId === undefined
     : (principal.factorAt ?? 0) > Date.now() - FRESH_MINUTES * 60_000;
-  if (!isFresh) throw freshFactorNeeded(permission);
+  if (!isFresh) throw new FreshFactorNeeded(permission);
 }

@@ -134,6 +134,7 @@ const UNMARKED: readonly string[] = [
   'TokenInput.token',
   'UpdateActionInput.timezone',
   'UpdateSignInPolicyInput.ssoRequiredDomains',
+  'UpdateSignInPolicyInput.stepUp',
   'UpdateUserInput.currentPassword',
   'UpdateWebhookInput.eventTypes',
 ];

@@ -4,6 +4,7 @@ import { granted } from '../../access/permissions.ts';
 import { tokenHash } from '../../access/random-token.ts';
 import { expand } from '../../access/scopes.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import { letsSecretsOut } from '../../access/step-up.ts';
 import type { Config } from '../../config.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
@@ -222,7 +223,7 @@ export class ApiTokenService implements ContentOwner {
 
   /** A token that may reveal secrets takes what revealing them does: it would be the way around. */
   async #demandStepUp(caller: Caller, orgId: string, { scopes, permissions }: TokenLists): Promise<void> {
-    if (expand(scopes, permissions).has('secret:reveal'))
+    if ([...expand(scopes, permissions)].some(letsSecretsOut))
       await this.#deps.access.steppedUp(caller, orgId, 'secret:reveal', null);
   }
 

@@ -15,7 +15,8 @@ import type { PasskeyCeremonies } from './passkey-ceremonies.ts';
 import { renewRecoveryCodes } from './recovery-codes.ts';
 import type { Totp, TotpEnrolment } from './totp.ts';
 
-export interface FactorDeps extends Pick<AuthDeps, 'sql' | 'changes' | 'access' | 'authentication' | 'currentPassword' | 'factorEnds'> {
+export interface FactorDeps
+  extends Pick<AuthDeps, 'sql' | 'changes' | 'access' | 'authentication' | 'currentPassword' | 'factorEnds'> {
   totp: Totp;
   proofs: FactorProofs;
   challenges: Challenges;

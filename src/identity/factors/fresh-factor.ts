@@ -1,4 +1,4 @@
-import { FRESH_MINUTES, freshFactorNeeded } from '../../access/step-up.ts';
+import { FRESH_MINUTES, FreshFactorNeeded } from '../../access/step-up.ts';
 import type { QueryRunner } from '../../data/find-row.ts';
 import { statement } from '../../data/writes.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -16,5 +16,5 @@ export async function demandFreshFactor(db: QueryRunner, caller: Caller): Promis
         and not exists (select from passkeys where user_id = ${userId})
       or exists (select from sessions where id = ${sessionId} and user_id = ${userId} and revoked_at is null
         and factor_at > now() - make_interval(mins => ${FRESH_MINUTES})) as "isFresh"`);
-  if (!found?.isFresh) throw freshFactorNeeded('user:update');
+  if (!found?.isFresh) throw new FreshFactorNeeded('user:update');
 }

@@ -1,6 +1,6 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider';
-import { tokenHash } from '../../access/random-token.ts';
 import { demandsFactor, hasFactor } from '../../access/factor-demand.ts';
+import { tokenHash } from '../../access/random-token.ts';
 import { demandsSso, vouchesFor } from '../../access/sso-demand.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Seal } from '../../platform/keys/seal.ts';

@@ -212,7 +212,9 @@ export class Notifier {
 
 /** Whether somebody else than the actor may get it: registering, for one, notifies nobody. */
 const concernsOthers = ({ audience, user_ids, not_user }: Draft): boolean =>
-  audience.endsWith('administrators') || audience === 'members without a factor' || user_ids.some((id) => id !== not_user);
+  audience.endsWith('administrators') ||
+  audience === 'members without a factor' ||
+  user_ids.some((id) => id !== not_user);
 
 const whoActs = ({ principal, signedInAs }: AnyCaller) => principal ?? signedInAs;
 function nameOfActor(caller: AnyCaller, { facts }: Occasion): string {
