@@ -495,7 +495,7 @@ export type CreateLogicalModelInput = {
 
 /** A new memory. */
 export type CreateMemoryInput = {
-  /** What is remembered. */
+  /** The text of the memory. */
   readonly content: string;
   /** The entities that it is about. */
   readonly entityIds?: ReadonlyArray<string> | null | undefined;
@@ -1792,7 +1792,7 @@ export type SsoProtocol =
 export type StepUp =
   /** The deletion of the organization. No token may. */
   | 'organization_deletion'
-  /** The values of secrets, and new API tokens that may reveal them. API tokens that exist go on; what was granted to applications is refused. */
+  /** The values of secrets, credentials of connections, and new API tokens that may reveal them. API tokens that exist go on; what was granted to applications is refused. */
   | 'secret_reveal'
   /** Changes of how members sign in: this policy, identity providers, directories. No token may. */
   | 'sign_in_settings';
@@ -2206,7 +2206,7 @@ export type UpdateLogicalModelInput = {
 
 /** The fields to change. Omitted fields stay as they are. */
 export type UpdateMemoryInput = {
-  /** What is remembered. */
+  /** The text of the memory. */
   readonly content?: string | null | undefined;
   /** Replaces the entities that it is about. */
   readonly entityIds?: ReadonlyArray<string> | null | undefined;
