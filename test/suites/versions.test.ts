@@ -327,6 +327,7 @@ test('PUT, PATCH and DELETE all take If-Match, but for what never changes and ha
     'disableTotp',
     'renamePasskey',
     'removePasskey',
+    'updateSignInPolicy',
     'updateWorkspaceStorage',
     'updateOrganizationStorage',
     'updateNotificationPreferences',

@@ -134,7 +134,6 @@ const UNMARKED: readonly string[] = [
   'TokenInput.token',
   'UpdateActionInput.timezone',
   'UpdateSignInPolicyInput.ssoRequiredDomains',
-  'UpdateSignInPolicyInput.stepUp',
   'UpdateUserInput.currentPassword',
   'UpdateWebhookInput.eventTypes',
 ];

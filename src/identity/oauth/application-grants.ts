@@ -39,7 +39,7 @@ export interface ConnectedApplication {
 }
 
 /** What a user has granted to an application, as administrators see it. */
-export type ApplicationGrant = Omit<OauthGrant, 'revokedAt' | 'revokedReason' | 'withFactor'>;
+export type ApplicationGrant = Omit<OauthGrant, 'revokedAt' | 'revokedReason'>;
 
 /** Arguments of the list of an organization's grants. */
 export interface GrantArgs extends PageArgs {
@@ -74,7 +74,7 @@ const ONE_OF_USER = `select g.org_id as "orgId", g.application_id as "applicatio
   where g.id = $1 and g.user_id = $2 and ${IS_LIVING}`;
 const ONE_IN_ORGANIZATION = `select g.application_id as "applicationId" from oauth_grants g
   where g.id = $1 and g.org_id = $2 and ${IS_LIVING}`;
-const HIDDEN: readonly string[] = ['revokedAt', 'revokedReason', 'withFactor'];
+const HIDDEN: readonly string[] = ['revokedAt', 'revokedReason'];
 const grants = {
   kind: 'application_grant',
   from: 'oauth_grants',

@@ -116,8 +116,8 @@ builder.mutationFields((t) => ({
     type: SignInPolicyType,
     description:
       'Changes how members of an organization have to sign in. It takes effect within a second. Refused to API ' +
-      'tokens, and when no owner could still sign in. To demand a factor takes one of the caller that was proven ' +
-      'within the last ten minutes.',
+      'tokens, and when no owner could still sign in. A change of what is demanded of factors takes one of the ' +
+      'caller that was proven within the last ten minutes.',
     authorize: { organization: 'identity_provider:update' },
     activity: { action: 'update', resourceType: 'organization' },
     emits: ['organization.updated'],

@@ -100,7 +100,7 @@ export class SignInPolicies {
    * Changes the given rules. No token may: a copied one would open the organization to passwords.
    * @throws FORBIDDEN for tokens; InputError for a domain that is not proven; RESOURCE_CONFLICT `nobody_left` if no
    * owner, or not each administrator of the platform, could still sign in; RESOURCE_CONFLICT `no_factor` and FORBIDDEN
-   * `fresh_factor` for who would demand a factor without having proven one
+   * `fresh_factor` for who changes what is demanded of factors without having proven one
    */
   async update(caller: Caller, place: Checked<OrganizationPlace>, input: UpdateSignInPolicy): Promise<SignInPolicy> {
     sessionOf(caller, 'identity_provider:update');
@@ -120,7 +120,7 @@ export class SignInPolicies {
         breakGlass: input.breakGlass ?? before.ssoBreakGlass,
       };
       const factorRules = factorRulesOf(before, input);
-      if (isStricter(before, factorRules)) await this.#demandOwnFactor(tx, caller);
+      if (isOtherwise(before, factorRules)) await this.#demandOwnFactor(tx, caller);
       tx.update('organizations', { id: orgId }, { ...columnsOf(rules), ...factorRules });
       await demandWayIn(tx, orgId, rules);
       await demandPlatformAdmins(tx, orgId);
@@ -149,7 +149,8 @@ export class SignInPolicies {
   }
 
   /**
-   * Whoever demands a factor has one, and has just proven it in this session: nobody locks themselves out by a click.
+   * Whoever changes what is demanded of factors has one, and has just proven it in this session: nobody locks themselves
+   * out by a click, and a stolen session takes nothing back.
    * @throws RESOURCE_CONFLICT `no_factor`, FORBIDDEN `fresh_factor`
    */
   async #demandOwnFactor(tx: QueryRunner, caller: Caller): Promise<void> {
@@ -171,10 +172,19 @@ function factorRulesOf(before: Organization, input: UpdateSignInPolicy): FactorR
   };
 }
 
-/** Whether more is demanded than before: a factor at all, sooner, or for more. */
-function isStricter(before: Organization, { factorRequiredAt, factorGraceDays, stepUp }: FactorRules): boolean {
-  const isSooner = before.factorRequiredAt === null || factorGraceDays < before.factorGraceDays;
-  return (factorRequiredAt !== null && isSooner) || stepUp.some((word) => !before.stepUp.includes(word));
+/**
+ * Whether something else is demanded than before. Less of it counts too: it would be the way around what it protects.
+ * The grace of nothing is nothing.
+ */
+function isOtherwise(before: Organization, { factorRequiredAt, factorGraceDays, stepUp }: FactorRules): boolean {
+  const wasRequired = before.factorRequiredAt !== null;
+  const isRequired = factorRequiredAt !== null;
+  return (
+    wasRequired !== isRequired ||
+    (isRequired && factorGraceDays !== before.factorGraceDays) ||
+    stepUp.length !== before.stepUp.length ||
+    stepUp.some((word) => !before.stepUp.includes(word))
+  );
 }
 
 /** Tells the members who have no factor until when they need one. */

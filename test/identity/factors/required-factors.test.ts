@@ -114,13 +114,24 @@ describe('demanding a factor', () => {
     expect((await set(withToken(owner, plaintext_token), { require_factor: true })).status).toBe(403);
     expect((await owner.call<{ require_factor: boolean }>('GET', policyOf(owner))).body.require_factor).toBe(false);
     await demand(owner, { factor_grace_days: 3 });
-    // less grace is more of a demand, and so is more of a step-up
+    await demand(owner, { factor_grace_days: 3, step_up: ['secret_reveal'] });
+    // neither more nor less of it without a fresh one: a stolen session takes nothing back
     await letFactorsAge(app, owner);
-    expect(verdictOf(await set(owner, { factor_grace_days: 2 }))).toBe(STALE);
-    expect((await set(owner, { factor_grace_days: 30 })).status).toBe(200);
+    for (const change of [
+      { require_factor: false },
+      { factor_grace_days: 2 },
+      { factor_grace_days: 30 },
+      { step_up: [] },
+    ])
+      expect(verdictOf(await set(owner, change))).toBe(STALE);
+    const admin = await createUser(app, owner, { role: 'admin' });
+    expect(verdictOf(await set(admin, { step_up: [] }))).toBe('409 no_factor');
     expect((await set(owner, { factor_grace_days: 31 })).status).toBe(422);
     expect((await set(owner, { step_up: ['everything'] })).status).toBe(422);
-    expect((await set(owner, { require_factor: false })).status).toBe(200);
+    // what stays as it is asks for nothing
+    expect((await set(owner, { require_factor: true, sso_required: false })).status).toBe(200);
+    await proveFactor(owner, secret);
+    expect((await set(owner, { require_factor: false, step_up: [] })).status).toBe(200);
   });
 
   test('is recorded, told to who lacks one, and shows them to administrators, not to members', async () => {
@@ -304,7 +315,7 @@ describe('an organization that demands a factor', () => {
       return (await log.by(() => look(owner, owner))).length;
     };
     await proveFactor(owner, ownerSecret);
-    expect((await set(owner, { require_factor: false, step_up: [] })).status).toBe(200);
+    expect((await set(owner, { require_factor: false })).status).toBe(200);
     const before = await cost();
     await demand(owner, { step_up: ['secret_reveal', 'sign_in_settings'] });
     expect(await cost()).toBe(before);
@@ -479,6 +490,7 @@ describe('an organization that asks for a fresh factor', () => {
   });
 
   test('for sign-in settings, but not for a look at them; no token changes them', async () => {
+    await proveFactor(owner, secret);
     expect((await set(owner, { step_up: ['sign_in_settings'] })).status).toBe(200);
     const provider = { name: 'Okta', protocol: 'oidc' };
     const { plaintext_token } = await issueToken(app, owner, { permissions: ['identity_provider:create'] });
