@@ -29,8 +29,8 @@ const text = {
 
 const StepUpType = wordEnum('StepUp', 'What an organization may ask a fresh second factor for.', {
   secret_reveal:
-    'The values of secrets, credentials of connections, and new API tokens that may reveal them. API tokens that exist go on; what was granted ' +
-    'to applications is refused.',
+    'The values of secrets, credentials of connections, and new API tokens that may reveal them. API tokens that ' +
+    'exist go on; what was granted to applications is refused.',
   sign_in_settings: 'Changes of how members sign in: this policy, identity providers, directories. No token may.',
   organization_deletion: 'The deletion of the organization. No token may.',
 });

@@ -149,8 +149,8 @@ export class SignInPolicies {
   }
 
   /**
-   * Whoever changes what is demanded of factors has one, and has just proven it in this session: nobody locks themselves
-   * out by a click, and a stolen session takes nothing back.
+   * A change of what is demanded of factors takes one of the caller that was just proven in this session: nobody locks
+   * themselves out by a click, and a stolen session takes nothing back.
    * @throws RESOURCE_CONFLICT `no_factor`, FORBIDDEN `fresh_factor`
    */
   async #demandOwnFactor(tx: QueryRunner, caller: Caller): Promise<void> {

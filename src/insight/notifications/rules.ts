@@ -466,7 +466,7 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       title: () => `The organization '${named.organization}' demands a second factor`,
       message: ({ facts: { daysLeft, expiresAt } }) =>
         `Your account has no second factor. ${
-          daysLeft === 0 ? 'From now on' : `From ${minuteOf(expiresAt!)} UTC on`
+          daysLeft === 0 ? 'Now' : `After ${minuteOf(expiresAt!)} UTC`
         }, you reach ${inOrganization} only with one: add it to your account, at /account/factors, or sign in at the ` +
         'identity provider of the organization.',
       link: (of) => [path(of), 'Open organization'],
