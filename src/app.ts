@@ -217,6 +217,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addMcp(server, {
     schema,
     endpoint,
+    persisted,
     documents: runner,
     contextOf: ({ caller }) => new Context(caller, open),
     sql: services.sql,

@@ -1,7 +1,8 @@
-import type { Server, ServerContext } from '@modelcontextprotocol/server';
+import type { ClientCapabilities, Server, ServerContext } from '@modelcontextprotocol/server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
 import type { Sql } from '../data/sql.ts';
+import type { PersistedDocuments } from '../engine/path/persisted-documents.ts';
 import { jsonBounds } from '../engine/transport/bounds.ts';
 import type { GraphQLEndpoint } from '../engine/transport/endpoint.ts';
 import type { OwnDocuments } from '../engine/transport/own-documents.ts';
@@ -24,6 +25,7 @@ import { addWorkspaceTools, WorkspaceTools } from './workspace-tools.ts';
 interface McpOptions {
   schema: GraphQLSchema;
   endpoint: GraphQLEndpoint;
+  persisted: PersistedDocuments;
   documents: OwnDocuments;
   contextOf: (request: FastifyRequest) => Context;
   sql: Sql;
@@ -146,7 +148,7 @@ class McpRoutes {
     );
     server.setRequestHandler('tools/list', () => this.#list(library, face, asked));
     server.setRequestHandler('tools/call', ({ params: { name, arguments: args } }, context: ServerContext) => {
-      const asksUser = era === 'modern' && server.getClientCapabilities()?.elicitation !== undefined;
+      const asksUser = era === 'modern' && hasForms(server.getClientCapabilities());
       return this.#call(face, { name, args }, { ...asked, context, asksUser, library });
     });
     return server;
@@ -174,6 +176,12 @@ class McpRoutes {
       return errorResult(internalError(), traceId);
     }
   }
+}
+
+/** Whether a client shows forms to its user. One that names no way of asking means them. */
+function hasForms(capabilities: ClientCapabilities | undefined): boolean {
+  const ways = capabilities?.elicitation;
+  return ways !== undefined && (ways.form !== undefined || ways.url === undefined);
 }
 
 /** Why a list is not shown. */

@@ -2,6 +2,7 @@ import type { Tool } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
 import { type ExecutionResult, type FieldNode, GraphQLError, valueFromASTUntyped } from 'graphql';
 import { z } from 'zod';
+import type { PersistedDocuments } from '../engine/path/persisted-documents.ts';
 import { recordRefused } from '../engine/path/refused-operations.ts';
 import { type GraphQLEndpoint, prepared } from '../engine/transport/endpoint.ts';
 import type { Context } from '../graphql/context.ts';
@@ -33,6 +34,8 @@ import { askUser, userAnswer } from './user-answer.ts';
 interface PlatformToolsOptions {
   endpoint: GraphQLEndpoint;
   contextOf: (request: FastifyRequest) => Context;
+  /** Says whether a browser may send a text. */
+  persisted: Pick<PersistedDocuments, 'textOf'>;
   search: SchemaSearch;
   events: EventPages;
   confirmations: McpConfirmations;
@@ -229,9 +232,11 @@ export class PlatformTools implements ToolFace {
     call: McpCall,
     kind: 'query' | 'mutation',
   ): Promise<Ready> {
-    const { endpoint, contextOf } = this.#options;
+    const { endpoint, contextOf, persisted } = this.#options;
     const { request } = call;
     const context = contextOf(request);
+    const refused = await persisted.textOf({ query }, request).then(() => null, graphqlErrorOr);
+    if (refused) return { refusal: this.#shown({ errors: [refused] }, call) };
     const ready = await prepared(endpoint, { query, variables: given ?? {} }, request, context);
     const refuse = (error: ShownError) => ({ refusal: errorResult(error, request.id) });
     if (!('document' in ready)) return { refusal: this.#shown({ errors: ready }, call) };
@@ -268,6 +273,12 @@ export class PlatformTools implements ToolFace {
   }
 }
 
+/** @throws what is no refusal */
+function graphqlErrorOr(error: unknown): GraphQLError {
+  if (error instanceof GraphQLError) return error;
+  throw error;
+}
+
 const UNCONFIRMED =
   'The confirmation is unknown, was used, has expired or is for another change. Nothing was changed. Ask again without.';
 
@@ -290,5 +301,5 @@ function sentenceOf({ name, arguments: given = [] }: FieldNode, values: Record<s
 
 function shortened(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing';
-  return bytesOf(text) > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
+  return bytesOf(text) > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN).toWellFormed()}…` : text;
 }

@@ -43,6 +43,8 @@ export interface ActionTool {
   instanceId: string;
   action: string;
   isReading: boolean;
+  /** Whether somebody must agree to each call. */
+  asks: boolean;
   /** How often a model may call the instance in one turn; `null` for as often as it wants. */
   maxCalls: number | null;
 }
@@ -103,7 +105,7 @@ function toolsOf(instance: Instance): ActionTool[] {
         openWorldHint: true,
       },
     };
-    return { tool, instanceId: id, action: action.name, isReading, maxCalls };
+    return { tool, instanceId: id, action: action.name, isReading, asks, maxCalls };
   });
 }
 

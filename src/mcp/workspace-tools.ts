@@ -169,12 +169,14 @@ export class WorkspaceTools implements ToolFace {
       return errorResult({ code: 'DECLINED', message: 'The user did not agree. Nothing was sent.' }, request.id);
     const { [CONFIRMATION]: repeated, ...parameters } = given;
     if (repeated !== undefined && typeof repeated !== 'string') return errorResult(wrongArguments([]), request.id);
-    if (!this.#options.turns.take(caller.principal, found, traceOf(call)))
+    const confirmation = answer.kind === 'yes' ? answer.state : call.asksUser ? undefined : repeated;
+    // the call that asked was counted, and a confirmation is for one
+    const isCounted = found.asks && confirmation !== undefined;
+    if (!isCounted && !this.#options.turns.take(caller.principal, found, traceOf(call)))
       return errorResult(
         { code: 'RATE_LIMIT_EXCEEDED', message: `In one turn this may be called ${found.maxCalls} times.` },
         request.id,
       );
-    const confirmation = answer.kind === 'yes' ? answer.state : call.asksUser ? undefined : repeated;
     return this.#execute(found, { parameters, confirmation }, call);
   }
 
@@ -194,7 +196,7 @@ export class WorkspaceTools implements ToolFace {
     if (result.errors || !result.data) return errorResult(this.#errorOf(result, request.id), request.id);
     const { confirmation: issued, request: sent, ...executed } = (result.data as { result: Executed }).result;
     if (!issued) return dataResult(executed, { isError: !executed.success, hint: 'Ask the service for less.' });
-    const sentence = `Send ${sent ? `${sent.method} ${sent.url.slice(0, 300)}` : `the action ${action}`}`;
+    const sentence = `Send ${sent ? `${sent.method} ${sent.url.slice(0, 300).toWellFormed()}` : `the action ${action}`}`;
     if (call.asksUser) return askUser(call, `${sentence}?`, issued);
     return textResult(
       `Nothing was sent yet. ${sentence}: if the user wants this, make the same call again within five minutes with ` +
