@@ -2,7 +2,7 @@ import { isJsonObject } from '../kernel/json-object.ts';
 import type { InputSchema } from './tool.ts';
 
 /** An action, or a parameter of one, as a tool describes it: the tool is somebody's, so nothing in it is certain. */
-export type Described = Readonly<Record<string, unknown>>;
+export type ActionPart = Readonly<Record<string, unknown>>;
 
 const TYPES = new Set(['string', 'integer', 'number', 'boolean', 'array', 'object']);
 const MAX_PARAMETERS = 40;
@@ -21,7 +21,7 @@ export const shortText = (text: unknown, most = LONGEST_DESCRIPTION): string =>
  * What an action takes, as JSON Schema.
  * @param known names of values that its instance has already
  */
-export function actionSchema(action: Described, known: ReadonlySet<string>, withConfirmation: boolean): InputSchema {
+export function actionSchema(action: ActionPart, known: ReadonlySet<string>, withConfirmation: boolean): InputSchema {
   const parameters = parametersOf(action);
   const properties = Object.fromEntries(parameters.map((parameter) => [parameter.name, partSchema(parameter, 0)]));
   const required = parameters
@@ -41,15 +41,15 @@ export function actionSchema(action: Described, known: ReadonlySet<string>, with
 
 const isMissing = (value: unknown): boolean => value === undefined || value === null;
 
-function parametersOf({ parameters }: Described): (Described & { name: string })[] {
+function parametersOf({ parameters }: ActionPart): (ActionPart & { name: string })[] {
   const all = Array.isArray(parameters) ? (parameters as unknown[]) : [];
   return all
-    .filter((one): one is Described & { name: string } => isJsonObject(one) && typeof one.name === 'string')
+    .filter((one): one is ActionPart & { name: string } => isJsonObject(one) && typeof one.name === 'string')
     .filter(({ name }) => name !== CONFIRMATION && name !== '__proto__')
     .slice(0, MAX_PARAMETERS);
 }
 
-function partSchema(part: Described, depth: number): Record<string, unknown> {
+function partSchema(part: ActionPart, depth: number): Record<string, unknown> {
   const { type, description, items, properties } = part;
   const listed = valuesOf(part);
   // a parameter without a type is a text, a part without one anything
@@ -65,7 +65,7 @@ function partSchema(part: Described, depth: number): Record<string, unknown> {
   };
 }
 
-function propertiesOf(properties: Described, depth: number): Record<string, unknown> {
+function propertiesOf(properties: ActionPart, depth: number): Record<string, unknown> {
   const parts = Object.entries(properties)
     .filter((entry): entry is [string, Record<string, unknown>] => isJsonObject(entry[1]) && entry[0] !== '__proto__')
     .slice(0, MAX_PROPERTIES);
@@ -77,7 +77,7 @@ function propertiesOf(properties: Described, depth: number): Record<string, unkn
 }
 
 /** The only values of a parameter, if they are few. */
-function valuesOf({ enum: listed, options }: Described): unknown[] | null {
+function valuesOf({ enum: listed, options }: ActionPart): unknown[] | null {
   const values = Array.isArray(listed)
     ? (listed as unknown[])
     : Array.isArray(options)

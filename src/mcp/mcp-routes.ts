@@ -227,10 +227,10 @@ function askedBy(request: FastifyRequest): McpRequest {
   return { request, caller: caller as Caller, isReadOnly };
 }
 
-type Message = Record<string, unknown>;
+type RpcMessage = Record<string, unknown>;
 
 /** The message of a request, of which there is one: batches are of former revisions. */
-function messageIn(text: unknown): { message: Message } | { error: number; message: string } {
+function messageIn(text: unknown): { message: RpcMessage } | { error: number; message: string } {
   const body = typeof text === 'string' ? text : '';
   if (overloadOf(body, jsonBounds)) return { error: INVALID_REQUEST, message: 'The message has too many values.' };
   try {

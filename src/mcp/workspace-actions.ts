@@ -3,7 +3,7 @@ import type { Tool } from '@modelcontextprotocol/server';
 import { type ExecutionResult, parse } from 'graphql';
 import type { OwnDocuments } from '../engine/transport/own-documents.ts';
 import type { Context } from '../graphql/context.ts';
-import { actionSchema, type Described, shortText } from './action-schema.ts';
+import { type ActionPart, actionSchema, shortText } from './action-schema.ts';
 
 const INSTANCES = parse(`
   query McpToolInstances($orgId: ID!, $workspaceId: ID!, $after: String) {
@@ -26,14 +26,14 @@ interface Instance {
   authMode: string;
   hasCredentials: boolean;
   connectionStatus: string;
-  configuration: Described;
+  configuration: ActionPart;
   credentialFields: readonly string[];
-  effectiveActionSchemas: readonly (Described & { name: string })[];
+  effectiveActionSchemas: readonly (ActionPart & { name: string })[];
   mcpDescriptionOverride: string | null;
   mcpMaxCallsPerTurn: number | null;
 }
 
-interface Page {
+interface InstancePage {
   toolInstances: { nodes: Instance[]; pageInfo: { hasNextPage: boolean; endCursor: string | null } };
 }
 
@@ -71,7 +71,7 @@ export class WorkspaceActions {
       const variables: Record<string, unknown> = { ...workspace, after };
       const result: ExecutionResult = await this.#documents.execute(INSTANCES, context, variables);
       if (result.errors || !result.data) return { error: result };
-      const { nodes, pageInfo } = (result.data as unknown as Page).toolInstances;
+      const { nodes, pageInfo } = (result.data as unknown as InstancePage).toolInstances;
       tools.push(...nodes.filter(isUsable).flatMap(toolsOf));
       if (!pageInfo.hasNextPage) break;
       after = pageInfo.endCursor;
@@ -126,7 +126,7 @@ export function nameOf({ id, toolSlug }: Pick<Instance, 'id' | 'toolSlug'>, acti
 /** What people of the workspace wrote, and where it is from. */
 function descriptionOf(
   { name, toolName, mcpDescriptionOverride, mcpMaxCallsPerTurn: most }: Instance,
-  action: Described,
+  action: ActionPart,
   asks: boolean,
 ) {
   const parts = [

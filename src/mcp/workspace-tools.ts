@@ -196,7 +196,8 @@ export class WorkspaceTools implements ToolFace {
     if (result.errors || !result.data) return errorResult(this.#errorOf(result, request.id), request.id);
     const { confirmation: issued, request: sent, ...executed } = (result.data as { result: Executed }).result;
     if (!issued) return dataResult(executed, { isError: !executed.success, hint: 'Ask the service for less.' });
-    const sentence = `Send ${sent ? `${sent.method} ${sent.url.slice(0, 300).toWellFormed()}` : `the action ${action}`}`;
+    const what = sent ? `${sent.method} ${sent.url.slice(0, 300).toWellFormed()}` : `the action ${action}`;
+    const sentence = `Send ${what}`;
     if (call.asksUser) return askUser(call, `${sentence}?`, issued);
     return textResult(
       `Nothing was sent yet. ${sentence}: if the user wants this, make the same call again within five minutes with ` +

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const tokenOf = async (person: Person, given: object = { scopes: ['admin'] }) =>
+const tokenOf = async (person: Person, given: Record<string, unknown> = { scopes: ['admin'] }) =>
   (await issueToken(app, person, given)).plaintext_token;
 const open = (options: McpClientOptions = {}, as = token) => connect(app, as, options);
 const namesOf = async (options: McpClientOptions = {}, as = token) =>
@@ -34,6 +34,8 @@ async function newSecret(person = ann): Promise<string> {
 }
 const REMOVE = 'mutation($o: ID!, $id: ID!) { deleteSecret(orgId: $o, id: $id) { id } }';
 const removal = (id: string, more = {}) => ({ mutation: REMOVE, variables: { o: ann.orgId, id }, ...more });
+const renaming = () =>
+  `mutation { updateWorkspace(orgId: "${ann.orgId}", id: "${ann.workspaceId}", input: {name: "M"}) { id } }`;
 const isThere = async (id: string) =>
   (await ann.call<{ status: string }>('GET', `/v1/orgs/${ann.orgId}/secrets/${id}`)).status === 200;
 /** A message as any program sends it. */
@@ -134,7 +136,7 @@ describe('what is read', () => {
     const viewer = await colleague(app, ann, 'viewer');
     const theirs = await issueToken(app, { ...viewer, orgId: ann.orgId }, { scopes: ['admin'] });
     const refused = await (await open({}, theirs.plaintext_token)).call('change', {
-      mutation: `mutation { updateWorkspace(orgId: "${ann.orgId}", id: "${ann.workspaceId}", input: {name: "Mine"}) { id } }`,
+      mutation: renaming(),
     });
     expect(refused.json).toMatchObject({
       error: { code: 'FORBIDDEN', details: { required_permission: 'workspace:update' } },
@@ -151,8 +153,7 @@ describe('what is read', () => {
     [
       'too many objects',
       {
-        query:
-          '{ organizations(first: 200) { nodes { workspaces(first: 200) { nodes { apps(first: 200) { nodes { id } } } } } } }',
+        query: '{ organizations(first: 200) { nodes { workspaces(first: 200) { nodes { id name description } } } } }',
       },
     ],
     ['no query', {}],
@@ -358,7 +359,7 @@ describe('who may call', () => {
     const query = `{ workspaces(orgId: "${ann.orgId}") { nodes { id } } }`;
     expect((await call('read', { query })).isError).toBe(false);
     const refused = await call('change', {
-      mutation: `mutation { updateWorkspace(orgId: "${ann.orgId}", id: "${ann.workspaceId}", input: {name: "M"}) { id } }`,
+      mutation: renaming(),
     });
     expect(refused.json).toMatchObject({ error: { code: 'FORBIDDEN' } });
     const of = (url: string, as: string) => send({ ...rpc('tools/list'), query }, { url, as });
