@@ -15,8 +15,7 @@ export interface McpClientOptions {
 export interface McpClient {
   client: Client;
   /** Calls a tool. @returns its text, and whether it is an error */
-  call(name: string, args?: Record<string, unknown>, meta?: Record<string, unknown>): Promise<Called>;
-  close(): Promise<void>;
+  call: (name: string, args?: Record<string, unknown>, meta?: Record<string, unknown>) => Promise<Called>;
 }
 
 export interface Called {
@@ -49,7 +48,6 @@ export async function connect(app: TestApp, token: string, options: McpClientOpt
       const result = (await client.callTool({ name, arguments: args, ...(meta && { _meta: meta }) })) as CallToolResult;
       return calledOf(result);
     },
-    close: () => client.close(),
   };
 }
 
