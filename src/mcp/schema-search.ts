@@ -176,7 +176,7 @@ function typeText(type: GraphQLNamedType, { withDescriptions }: { withDescriptio
   }
   if (isUnionType(type)) return `union ${type.name} = ${type.getTypes().map(String).join(' | ')}`;
   if (isInputObjectType(type) || isObjectType(type) || isInterfaceType(type)) {
-    const fields = Object.values(type.getFields())
+    const fields = (Object.values(type.getFields()) as FieldOrInput[])
       .filter(({ name }) => isInputObjectType(type) || !looksSecret(type.name, name))
       .map((field) => `  ${fieldText(field)}${about(field.description)}`);
     return `${start}${about(type.description)} {\n${fields.join('\n')}\n}`;
@@ -184,7 +184,15 @@ function typeText(type: GraphQLNamedType, { withDescriptions }: { withDescriptio
   return `scalar ${type.name}${about(type.description)}`;
 }
 
-function fieldText(field: { name: string; type: unknown; args?: readonly GraphQLArgument[] }): string {
+/** A field of an object or of an input. */
+interface FieldOrInput {
+  name: string;
+  type: unknown;
+  description?: string | null | undefined;
+  args?: readonly GraphQLArgument[];
+}
+
+function fieldText(field: FieldOrInput): string {
   const given = (field.args ?? []).map(argumentText).join(', ');
   return `${field.name}${given && `(${given})`}: ${String(field.type)}`;
 }
