@@ -696,6 +696,15 @@ export type SsoProtocol =
   /** SAML 2.0. */
   | 'saml';
 
+/** What an organization may ask a fresh second factor for. */
+export type StepUp =
+  /** The deletion of the organization. No token may. */
+  | 'organization_deletion'
+  /** The values of secrets, credentials of connections, and new API tokens that may reveal them. API tokens that exist go on; what was granted to applications is refused. */
+  | 'secret_reveal'
+  /** Changes of how members sign in: this policy, identity providers, directories. No token may. */
+  | 'sign_in_settings';
+
 /** The action to call, and its parameters. */
 export type TestToolInstanceInput = {
   /** The name of an action. Default: the first action that only reads. */
@@ -880,10 +889,16 @@ export type UpdateSecretInput = {
 export type UpdateSignInPolicyInput = {
   /** Whether owners may get in with their password nevertheless, for an hour (`breakGlass`). */
   readonly breakGlass?: boolean | null | undefined;
+  /** How many days members may be without a factor, from when it was demanded or they joined. */
+  readonly factorGraceDays?: number | null | undefined;
+  /** Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here. */
+  readonly requireFactor?: boolean | null | undefined;
   /** Whether members reach the organization only by a sign-in at one of its identity providers. Sessions of a password, and what was granted to applications in one, are refused there with the reason `sso_required`; API tokens work while a provider that is switched on knows their user. */
   readonly ssoRequired?: boolean | null | undefined;
   /** The same for members with an address in one of these domains. The organization must have proven them. Replaces all. */
   readonly ssoRequiredDomains?: ReadonlyArray<string> | null | undefined;
+  /** What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. Replaces all. */
+  readonly stepUp?: ReadonlyArray<StepUp> | null | undefined;
 };
 
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. Who sets the URL, the types or the headers, or enables it, is whom it acts for from then on. */
