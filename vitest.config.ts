@@ -23,17 +23,23 @@ const built = {
   replacement: path.join(import.meta.dirname, 'dist', '$1', '$2.js'),
 };
 
-// measured before the tests make the machine busy, and told to their processes
+// measured before the tests make the machine busy, and told to their processes; it may become busier than it was, and
+// only a test that would never end meets a limit
 const factor = slowness();
 process.env.TEST_SLOWNESS = String(factor);
 
 // requests leave much behind that is dead at once: with room for it, it is swept less often, a tenth of the processor
-const ROOM = ['--max-semi-space-size=64', '--min-semi-space-size=16'];
+// (functions that rest for some collections would be compiled again by a later file)
+const ROOM = ['--max-semi-space-size=64', '--min-semi-space-size=16', '--no-flush-bytecode'];
+
+/** A process of one file runs most of its code too seldom to win what optimizing it takes. */
+const SELDOM_OPTIMIZED = '--interrupt-budget=1000000';
 
 const common = {
-  maxWorkers: 2,
-  testTimeout: 30_000 * factor,
-  hookTimeout: 60_000 * factor,
+  // one more than the processors of CI: most files wait for something while the others work
+  maxWorkers: 3,
+  testTimeout: 300_000 * factor,
+  hookTimeout: 300_000 * factor,
   server: { deps: { external: [/\/dist\/(?:src|rest)\//] } },
 } satisfies TestProjectInlineConfiguration['test'] & { maxWorkers: number };
 
@@ -46,7 +52,7 @@ const project = (
   test: {
     ...common,
     pool: 'forks',
-    execArgv: ROOM,
+    execArgv: isolate ? [...ROOM, SELDOM_OPTIMIZED] : ROOM,
     setupFiles: ['test/support/setup.ts', ...(isolate ? [] : ['test/support/shared-setup.ts'])],
     name,
     include,
