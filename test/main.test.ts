@@ -6,15 +6,12 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase } from './support/database.ts';
 import { PASSWORD } from './support/person.ts';
 import { type Service, type ServiceOptions, startService } from './support/service.ts';
 import { openAcknowledged, openEvents } from './support/sockets.ts';
 import { waitFor, waitUntil } from './support/wait.ts';
-
-// processes start here, with databases of their own
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
 let base: string;
 const services = new Set<Service>();
@@ -389,7 +386,7 @@ describe('the process', () => {
     for (const node of nodes) node.child.kill('SIGTERM');
     expect(await Promise.all(nodes.map((node) => node.exited()))).toEqual([0, 0, 0]);
     await database.drop();
-  }, 90_000);
+  });
 
   it('says that its port is taken', async () => {
     const other = net.createServer().listen(0, '127.0.0.1');

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startOwnApp, type TestApp } from '../support/app.ts';
 import { type Run, runCommand, startCommand } from '../support/command.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -15,8 +15,6 @@ import { databaseChecksums } from '../support/rows.ts';
 import { templateOf } from '../support/template.ts';
 import { waitUntil } from '../support/wait.ts';
 import { newSecret } from '../vault/secrets/new-secret.ts';
-
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
 const PASSPHRASE = 'correct horse battery staple';
 /** Keys in files, as they are by default. */

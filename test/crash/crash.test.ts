@@ -3,15 +3,12 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it, type TestContext, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Service, startService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 import { Load } from './load.ts';
 import { expectWhole } from './whole.ts';
-
-// services start, die and start again here, beside another test file
-vi.setConfig({ testTimeout: 180_000 });
 
 let dataDir: string;
 const services = new Set<Service>();

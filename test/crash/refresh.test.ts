@@ -3,15 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { newId } from '../../src/kernel/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { type Service, startService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 import { Client } from './client.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 let dataDir: string;
 let database: TestDatabase;

@@ -1,5 +1,5 @@
 // own process: starts servers of PostgreSQL
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bouncers } from '../../scripts/pgbouncer.mjs';
 import { placeOf, ReplicaReads } from '../../src/data/replica-reads.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
@@ -12,8 +12,6 @@ import { startPgBouncer } from '../support/pgbouncer.ts';
 import { type ReplicatedPostgres, startReplicated } from '../support/replica.ts';
 import { openAcknowledged, openEvents } from '../support/sockets.ts';
 import { waitFor } from '../support/wait.ts';
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 /** Half a second behind: read from, and always too late for what was just written. */
 const LAG_MS = 500;

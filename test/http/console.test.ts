@@ -8,12 +8,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
-import { slowness } from '../support/slowness.ts';
+import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
 import { type Story, tellStory } from './console-story.ts';
-
-/** How long a browser may take for one step. */
-const PATIENCE_MS = 20_000 * slowness();
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 

@@ -337,7 +337,7 @@ describe('a stolen session', () => {
   });
 });
 
-describe('an account that is taken back', { timeout: 120_000 }, () => {
+describe('an account that is taken back', () => {
   const resetOf = async (person: Person) => {
     const mailed = app.mails.length;
     const asked = { method: 'POST', url: '/v1/auth/forgot-password', payload: { email: person.email } } as const;
