@@ -23,8 +23,7 @@ const built = {
   replacement: path.join(import.meta.dirname, 'dist', '$1', '$2.js'),
 };
 
-// measured before the tests make the machine busy, and told to their processes; it may become busier than it was, and
-// only a test that would never end meets a limit
+// measured before the tests make the machine busy, and told to their processes
 const factor = slowness();
 process.env.TEST_SLOWNESS = String(factor);
 
@@ -38,6 +37,7 @@ const SELDOM_OPTIMIZED = '--interrupt-budget=1000000';
 const common = {
   // one more than the processors of CI: most files wait for something while the others work
   maxWorkers: 3,
+  // they end what hangs: a machine may become busy after it was measured
   testTimeout: 300_000 * factor,
   hookTimeout: 300_000 * factor,
   server: { deps: { external: [/\/dist\/(?:src|rest)\//] } },

@@ -13,6 +13,8 @@ import { type Service, type ServiceOptions, startService } from './support/servi
 import { openAcknowledged, openEvents } from './support/sockets.ts';
 import { waitFor, waitUntil } from './support/wait.ts';
 
+// processes start here, with databases of their own
+
 let base: string;
 const services = new Set<Service>();
 

@@ -10,6 +10,8 @@ import { waitUntil } from '../support/wait.ts';
 import { Load } from './load.ts';
 import { expectWhole } from './whole.ts';
 
+// services start, die and start again here, beside another test file
+
 let dataDir: string;
 const services = new Set<Service>();
 
@@ -32,8 +34,7 @@ function start(env: Record<string, string> = {}): Service {
   return service;
 }
 
-const enough = (load: Load, before?: readonly number[]) =>
-  waitUntil(() => load.hasDoneEnough(before), { withinMs: 60_000 });
+const enough = (load: Load, before?: readonly number[]) => waitUntil(() => load.hasDoneEnough(before));
 
 /** The lines of `postmaster.pid` of the embedded database. */
 const postmaster = async () => (await readFile(path.join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n');

@@ -43,7 +43,7 @@ function start(): Service {
   return service;
 }
 
-const soon = (check: () => Promise<void>) => waitFor(check, { withinMs: 60_000 });
+const soon = (check: () => Promise<void>) => waitFor(check);
 
 /** Processes that a service has started. */
 const childrenOf = ({ child: { pid } }: Service): number[] =>

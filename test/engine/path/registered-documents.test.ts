@@ -11,6 +11,8 @@ import { type Run, runScript } from '../../support/command.ts';
 import { openSocket } from '../../support/sockets.ts';
 import { createWorld, type World } from '../../support/world.ts';
 
+// the command is a process of its own
+
 let folder: string;
 let app: TestApp;
 let only: TestApp;

@@ -6,6 +6,8 @@ import { loadConfig } from '../../../src/config.ts';
 import type { Service } from '../../support/service.ts';
 import { idOf, Keeper, newKey, OwnVault, sealOne } from './own-vault.ts';
 
+// some tests start processes
+
 let own: OwnVault;
 beforeEach(async () => {
   own = await OwnVault.make();

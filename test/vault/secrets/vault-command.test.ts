@@ -5,6 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runScript } from '../../support/command.ts';
 import { idOf, Keeper, newKey, OwnVault, sealOne } from './own-vault.ts';
 
+// each test starts processes, one after the other
+
 let own: OwnVault;
 beforeEach(async () => {
   own = await OwnVault.make();
