@@ -35,8 +35,7 @@ const ROOM = ['--max-semi-space-size=64', '--min-semi-space-size=16', '--no-flus
 const SELDOM_OPTIMIZED = '--interrupt-budget=1000000';
 
 const common = {
-  // one more than the processors of CI: most files wait for something while the others work
-  maxWorkers: 3,
+  maxWorkers: 2,
   // they end what hangs: a machine may become busy after it was measured
   testTimeout: 300_000 * factor,
   hookTimeout: 300_000 * factor,
