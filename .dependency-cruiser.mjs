@@ -24,7 +24,7 @@ export const LEVELS = [
   ['identity', 'tools', 'knowledge', 'models', 'delivery'],
   ['pipelines'],
   ['insight', 'live'],
-  ['wiring', 'http'],
+  ['wiring', 'http', 'mcp'],
 ];
 /** The folders of resources. */
 export const GROUPS = LEVELS.slice(
@@ -69,6 +69,13 @@ export const imports = [
     severity: 'error',
     from: { path: '^rest/' },
     to: { path: '^node_modules/', pathNot: '^node_modules/(graphql|fastify|@fastify/[^/]+)/' },
+  },
+  {
+    name: 'mcp-knows-the-schema-only',
+    comment: 'src/mcp reaches the product through GraphQL documents too, with the rights of its caller.',
+    severity: 'error',
+    from: { path: '^src/mcp/' },
+    to: { path: RESOURCES },
   },
   {
     name: 'only-the-app-mounts-the-facade',

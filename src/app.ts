@@ -61,6 +61,7 @@ import { scheduled, type Task } from './kernel/tasks.ts';
 import { hasKeptFiles } from './knowledge/files/kept-files.ts';
 import { asyncApi } from './live/events/async-api.ts';
 import { EventLag } from './live/events/event-lag.ts';
+import { addMcp } from './mcp/mcp-routes.ts';
 import { operationsDir, version } from './paths.ts';
 import { recipeSchema } from './pipelines/recipes/recipe-schema.ts';
 import { workspaceSchema } from './pipelines/workspace-documents/workspace-document.schema.ts';
@@ -213,6 +214,20 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   });
   addGraphQL(server, { ...config, endpoint, read: plainReader(documents, persisted), socket });
   const runner = new OwnDocuments(endpoint, documents);
+  addMcp(server, {
+    schema,
+    endpoint,
+    persisted,
+    documents: runner,
+    contextOf: ({ caller }) => new Context(caller, open),
+    sql: services.sql,
+    seal: new Seal(secret, 'mcp confirmations'),
+    version,
+    publicUrl: () => services.authorizationServer.publicUrl,
+    corsOrigins: config.corsOrigins,
+    bodyLimitBytes: config.bodyLimitBytes,
+    onFault: onResolverFault,
+  });
   const hooks = idempotency({
     sql: services.sql,
     seal: new Seal(secret, 'idempotency'),

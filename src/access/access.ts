@@ -12,7 +12,8 @@ import { MembershipFacts, type OrganizationAccess, type WorkspaceAccess } from '
 import { granted, readPermissionOf } from './permissions.ts';
 import { PlaceParts } from './place-parts.ts';
 import { effectiveRole, grantIn, isFromOrganization } from './role-grants.ts';
-import { admitted, ssoRequired } from './sso-admission.ts';
+import { admitted, refusalOf } from './sso-admission.ts';
+import { demandStepUp, letsSecretsOut } from './step-up.ts';
 
 /**
  * Decides whether a caller may do something in a place, by what {@link MembershipFacts} reads live. Answers 403 for an
@@ -63,6 +64,16 @@ export class Access {
     permission: Permission,
     place?: Omit<Reach, 'orgId'>,
   ): Permit | Promise<Permit> {
+    const permit = this.#permitInOrganization(caller, orgId, permission, place);
+    return letsSecretsOut(permission) ? this.steppedUp(caller, orgId, permission, permit) : permit;
+  }
+
+  #permitInOrganization(
+    caller: Caller,
+    orgId: string,
+    permission: Permission,
+    place?: Omit<Reach, 'orgId'>,
+  ): Permit | Promise<Permit> {
     if (caller.principal.token)
       return this.requireToken(caller, permission, { orgId, ...place }).then(async () =>
         this.#requireOrganization(caller, await this.#organization(caller, orgId), orgId, permission),
@@ -80,6 +91,34 @@ export class Access {
    * existed, FORBIDDEN with the permission for callers whose role does not grant it
    */
   requireWorkspace(
+    caller: Caller,
+    orgId: string,
+    workspaceId: string,
+    permission: Permission,
+    place?: Place,
+  ): Permit | Promise<Permit> {
+    const permit = this.#permitInWorkspace(caller, orgId, workspaceId, permission, place);
+    return letsSecretsOut(permission) ? this.steppedUp(caller, orgId, permission, permit) : permit;
+  }
+
+  /**
+   * Passes a permit on to a caller who has proven a second factor a moment ago, if the organization asks for it. The
+   * values of secrets ask by themselves, wherever their permission is checked; changes ask where they are declared.
+   * @throws FORBIDDEN `fresh_factor`
+   */
+  async steppedUp<Found>(
+    caller: Caller,
+    orgId: string,
+    permission: Permission,
+    permit: Found | Promise<Found>,
+  ): Promise<Found> {
+    const found = await permit;
+    const { stepUp } = await this.#organization(caller, orgId);
+    demandStepUp(caller.principal, stepUp, permission);
+    return found;
+  }
+
+  #permitInWorkspace(
     caller: Caller,
     orgId: string,
     workspaceId: string,
@@ -209,7 +248,7 @@ export class Access {
     workspaceId: string,
     permission: Permission,
   ) {
-    if (!organization.role) throw shutOut(organization);
+    if (!organization.role) throw refusalOf(organization);
     const { role } = organization;
     const workspace = this.facts.workspace(caller.principal.userId, orgId, workspaceId);
     if (organization.isUnused) return this.#useWorkspace(caller, role, { orgId, workspaceId, workspace }, permission);
@@ -244,7 +283,7 @@ export class Access {
   }
 
   #judge(access: OrganizationAccess, permission: Permission): Permit {
-    if (!access.role) throw shutOut(access);
+    if (!access.role) throw refusalOf(access);
     const { role } = access;
     const grant = this.#grantOf(role, permission);
     if (grant === 'none') throw forbidden(permission);
@@ -257,9 +296,6 @@ export class Access {
     return granted(role, permission);
   }
 }
-
-/** Why somebody without a role is refused: no member, or one for whom no identity provider vouches. */
-const shutOut = ({ demand }: OrganizationAccess) => (demand === '-' ? forbidden('organization:access') : ssoRequired());
 
 /** A token belongs to one organization. Users are checked as members instead. */
 const isForeign = ({ principal: { token } }: Caller, orgId: string): boolean => token !== null && token.orgId !== orgId;

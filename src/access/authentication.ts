@@ -5,6 +5,7 @@ import type { Principal, UserPrincipal } from '../kernel/principal.ts';
 import { TextArray } from '../platform/postgres/text-array.ts';
 import type { AccessClaims, AccessTokens } from './access-tokens.ts';
 import { kindOfToken } from './api-token-format.ts';
+import { demandsFactor, hasFactor } from './factor-demand.ts';
 import { FreshCache } from './fresh-cache.ts';
 import { grantKey } from './grant-lookup.ts';
 import type { OAuthClaims, OAuthTokens } from './oauth-tokens.ts';
@@ -15,7 +16,8 @@ import type { TokenUses } from './token-uses.ts';
 
 type MaybePromise<T> = T | Promise<T>;
 
-interface SessionRow extends Omit<UserPrincipal, 'orgId' | 'type' | 'token' | 'brokenGlass'> {
+interface SessionRow extends Omit<UserPrincipal, 'orgId' | 'type' | 'token' | 'brokenGlass' | 'factorAt'> {
+  factorAt: Date | null;
   glassOf: string | null;
   glassUntil: Date | null;
 }
@@ -31,12 +33,14 @@ const API_TOKEN = /^(?:pat|app)_/;
 const SESSION = `select s.id as "sessionId", u.id as "userId", u.username, u.is_platform_admin as "isPlatformAdmin",
     u.is_verified as "isVerified", (select p.org_id from identity_providers p
       where p.id = s.identity_provider_id and p.is_active) as "vouchedBy",
-    s.break_glass_org_id as "glassOf", s.break_glass_until as "glassUntil",
+    s.break_glass_org_id as "glassOf", s.break_glass_until as "glassUntil", s.factor_at as "factorAt",
     array(select m.org_id from organization_members m join organizations o on o.id = m.org_id
-      where m.user_id = s.user_id and ${demandsSso('o', 'm.user_id')}
-        and not ${vouchesFor('s.identity_provider_id', 'm.org_id')}
-        and not (m.org_id = s.break_glass_org_id and s.break_glass_until > now() and m.role = 'owner'
-          and o.sso_break_glass) is true) as "shutOutOf"
+      where m.user_id = s.user_id and not ${vouchesFor('s.identity_provider_id', 'm.org_id')}
+        and (${demandsSso('o', 'm.user_id')}
+            and not (m.org_id = s.break_glass_org_id and s.break_glass_until > now() and m.role = 'owner'
+              and o.sso_break_glass) is true
+          or ${demandsFactor('o', 'm')} and not (s.factor_at is not null and ${hasFactor('m.user_id')}))
+      ) as "shutOutOf"
   from sessions s join users u on u.id = s.user_id
   where s.id = any($1) and s.revoked_at is null and s.expires_at > now() and u.is_active`;
 
@@ -299,9 +303,16 @@ export class Authentication {
   }
 }
 
-function principalOf({ glassOf, glassUntil, ...known }: SessionRow): Omit<UserPrincipal, 'orgId'> {
+function principalOf({ glassOf, glassUntil, factorAt, ...known }: SessionRow): Omit<UserPrincipal, 'orgId'> {
   const brokenGlass = glassOf === null || glassUntil === null ? null : { orgId: glassOf, until: glassUntil.getTime() };
-  return { ...known, type: 'user', token: null, brokenGlass };
+  return {
+    ...known,
+    type: 'user',
+    token: null,
+    brokenGlass,
+    factorAt: factorAt?.getTime() ?? null,
+    provesFactor: factorAt !== null,
+  };
 }
 
 /** Property by property: on the way of each request, Node 20 takes microseconds for one after a spread. */
@@ -313,6 +324,8 @@ const inOrganization = (known: Omit<UserPrincipal, 'orgId'>, orgId: string | nul
   isPlatformAdmin: known.isPlatformAdmin,
   vouchedBy: known.vouchedBy ?? null,
   brokenGlass: known.brokenGlass ?? null,
+  provesFactor: known.provesFactor ?? false,
+  factorAt: known.factorAt ?? null,
   shutOutOf: known.shutOutOf ?? [],
   sessionId: known.sessionId,
   orgId,

@@ -14,12 +14,15 @@ interface GrantRow {
   isVerified: boolean;
   /** The organization of the identity provider whose session gave it. */
   vouchedBy: string | null;
+  /** Whether it was given in a session with a second factor, or such a session is its own. */
+  provesFactor: boolean;
 }
 
 // a grant that was given for a session ends with it
 const GRANT = `select g.id, g.org_id as "orgId", g.application_id as "applicationId", g.scopes,
     g.workspace_ids as "workspaceIds", u.id as "userId", u.username, u.is_verified as "isVerified",
-    (select p.org_id from identity_providers p where p.id = g.identity_provider_id and p.is_active) as "vouchedBy"
+    (select p.org_id from identity_providers p where p.id = g.identity_provider_id and p.is_active) as "vouchedBy",
+    g.with_factor or coalesce(s.factor_at is not null, false) as "provesFactor"
   from oauth_grants g
   join users u on u.id = g.user_id and u.is_active
   join organizations o on o.id = g.org_id and o.deleted_at is null
@@ -50,7 +53,7 @@ export async function readGrants(sql: Sql, keys: readonly string[]): Promise<(To
 
 /** A token never has more than its grant, and may have less. */
 function principalOf(row: GrantRow, hash: string, scopes: readonly string[]): TokenPrincipal {
-  const { id, orgId, applicationId, workspaceIds, userId, username, isVerified, vouchedBy } = row;
+  const { id, orgId, applicationId, workspaceIds, userId, username, isVerified, vouchedBy, provesFactor } = row;
   const granted = scopes.filter((scope) => row.scopes.includes(scope));
   return {
     type: 'api_token',
@@ -59,6 +62,7 @@ function principalOf(row: GrantRow, hash: string, scopes: readonly string[]): To
     isVerified,
     isPlatformAdmin: false,
     vouchedBy,
+    provesFactor,
     orgId,
     token: {
       id,

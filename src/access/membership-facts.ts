@@ -2,9 +2,11 @@ import DataLoader from 'dataloader';
 import type { Sql } from '../data/sql.ts';
 import { isUnstorable } from '../kernel/constraints.ts';
 import type { Role } from '../kernel/roles.ts';
+import { type FactorDemand, factorDemand } from './factor-demand.ts';
 import { FreshCache } from './fresh-cache.ts';
 import type { KnownFacts } from './known-facts.ts';
 import { type SsoDemand, ssoDemand } from './sso-demand.ts';
+import { type StepUp, stepUps } from './step-up.ts';
 
 export interface OrganizationAccess {
   role: Role | null;
@@ -12,6 +14,10 @@ export interface OrganizationAccess {
   isUnused: boolean;
   /** Whether the organization demands single sign-on of the user. */
   demand: SsoDemand;
+  /** Whether it demands a second factor of the user. */
+  factor: FactorDemand;
+  /** What it asks a fresh factor for. */
+  stepUp: readonly StepUp[];
 }
 
 export interface WorkspaceAccess {
@@ -22,10 +28,14 @@ export interface WorkspaceAccess {
 }
 
 const DEMAND = ssoDemand('o', 'm.user_id');
-const ORGANIZATION_FACTS = `select m.role || ' ' || ${DEMAND} from organization_members m
+const FACTOR = factorDemand('o', 'm');
+/** The words of the organization, as one word: `-` for none. */
+const STEP_UP = `coalesce(nullif(array_to_string(o.step_up, ','), ''), '-')`;
+const ORGANIZATION_FACTS = `select concat_ws(' ', m.role, ${DEMAND}, ${FACTOR}, ${STEP_UP}) from organization_members m
   join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is null`;
-const ORGANIZATION_ACCESS = `select m.role, m.used_at is null as "isUnused", ${DEMAND} as demand
+const ORGANIZATION_ACCESS = `select m.role, m.used_at is null as "isUnused", ${DEMAND} as demand, ${FACTOR} as factor,
+    o.step_up as "stepUp"
   from organization_members m join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is null`;
 const USE = `update organization_members set used_at = now() where org_id = $1 and user_id = $2 and used_at is null`;
@@ -58,7 +68,7 @@ const CHANGED_FACTS = `select k.at::int - 1 as at, f.facts
   from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality
     k(org_id, workspace_id, user_id, known, at)
   left join lateral (${WORKSPACE_ROLE_OF_KEY}) r on true
-  cross join lateral (select concat_ws(' ', coalesce((${ORGANIZATION_FACTS_OF_KEY}), '- -'), coalesce(r.role, '-'),
+  cross join lateral (select concat_ws(' ', coalesce((${ORGANIZATION_FACTS_OF_KEY}), '- - - -'), coalesce(r.role, '-'),
     coalesce(r.exists::text, '-')) as facts) f
   where f.facts is distinct from k.known`;
 
@@ -166,6 +176,11 @@ export class MembershipFacts {
     this.#organizations.dropAll(`${orgId} `);
   }
 
+  /** The second factors of somebody changed on this node. */
+  factorsChanged(): void {
+    this.#organizations.clear();
+  }
+
   /** An organization was deleted on this node: nobody is a member of anything in it. */
   organizationDeleted(orgId: string): void {
     this.#organizations.dropAll(`${orgId} `);
@@ -200,18 +215,26 @@ export class MembershipFacts {
   }
 }
 
-const NO_ORGANIZATION: OrganizationAccess = { role: null, isUnused: false, demand: '-' };
+const NO_ORGANIZATION: OrganizationAccess = { role: null, isUnused: false, demand: '-', factor: '-', stepUp: [] };
 
 /** The facts about a user without any role, in no workspace. */
-const NO_FACTS = '- - - -';
+const NO_FACTS = '- - - - - -';
 
-/** Reads the facts that {@link CHANGED_FACTS} writes: `admin - - true`. */
+/** Reads the facts that {@link CHANGED_FACTS} writes: `admin - - - - true`. */
 function accessOf(facts: string): { organization: OrganizationAccess; workspace: WorkspaceAccess } {
-  const [inOrganization, demand, inWorkspace, exists] = facts.split(' ') as [string, SsoDemand, string, string];
+  const [inOrganization, demand, factor, stepUp, inWorkspace, exists] = facts.split(' ') as [
+    string,
+    SsoDemand,
+    FactorDemand,
+    string,
+    string,
+    string,
+  ];
+  const asked = stepUps.filter((word) => stepUp.split(',').includes(word));
   const roleOf = (word: string) => (word === '-' ? null : (word as Role));
   return {
     // who reads events has asked for the stream, which is using the organization
-    organization: { role: roleOf(inOrganization), isUnused: false, demand },
+    organization: { role: roleOf(inOrganization), isUnused: false, demand, factor, stepUp: asked },
     workspace: { exists: exists === 'true', role: roleOf(inWorkspace) },
   };
 }

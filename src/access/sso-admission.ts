@@ -1,14 +1,33 @@
-import { ApiError } from '../kernel/errors.ts';
+import { ApiError, forbidden } from '../kernel/errors.ts';
 import type { Principal } from '../kernel/principal.ts';
 import type { OrganizationAccess } from './membership-facts.ts';
 
+const OUT = { role: null, isUnused: false, demand: '-', factor: '-', stepUp: [] } as const;
 /** What a member is to an organization that demands single sign-on and did not get it. */
-const SHUT_OUT: OrganizationAccess = { role: null, isUnused: false, demand: 'sso' };
+const WITHOUT_PROVIDER: OrganizationAccess = { ...OUT, demand: 'sso' };
+/** The same of a second factor, which the member lacks or has not proven. */
+const WITHOUT_FACTOR = {
+  lacking: { ...OUT, factor: 'lacking' },
+  held: { ...OUT, factor: 'held' },
+} as const satisfies Record<string, OrganizationAccess>;
 
-/** What a caller is in an organization: nothing, if it demands single sign-on and nobody vouches for the caller. */
+/**
+ * What a caller is in an organization: nothing, if it demands single sign-on or a factor, and did not get it. Whom its
+ * own provider vouches for has a factor there, if the provider wants one.
+ */
 export function admitted(principal: Principal, orgId: string, access: OrganizationAccess): OrganizationAccess {
-  if (access.demand === '-' || access.role === null || principal.vouchedBy === orgId) return access;
-  return access.demand === 'glass' && access.role === 'owner' && hasBrokenGlass(principal, orgId) ? access : SHUT_OUT;
+  const { demand, factor, role } = access;
+  if ((demand === '-' && factor === '-') || role === null || principal.vouchedBy === orgId) return access;
+  const isIn = demand === '-' || (demand === 'glass' && role === 'owner' && hasBrokenGlass(principal, orgId));
+  if (!isIn) return WITHOUT_PROVIDER;
+  if (factor === '-' || (factor === 'held' && principal.provesFactor === true)) return access;
+  return WITHOUT_FACTOR[factor];
+}
+
+/** Why somebody without a role is refused: no member, or one who was not admitted. */
+export function refusalOf({ demand, factor }: OrganizationAccess): ApiError {
+  if (demand !== '-') return ssoRequired();
+  return factor === '-' ? forbidden('organization:access') : factorDemanded(factor);
 }
 
 /** Whether the caller is in an organization only because they have opened it with their password, for an hour. */
@@ -28,3 +47,17 @@ export const ssoRequired = (): ApiError =>
     { required_permission: 'organization:access', reason: 'sso_required' },
     'The organization demands a sign-in at its identity provider. Sign in there.',
   );
+
+/** 403 for a member without a second factor, or with a session that was opened without it. */
+const factorDemanded = (factor: 'held' | 'lacking'): ApiError =>
+  factor === 'lacking'
+    ? new ApiError(
+        'FORBIDDEN',
+        { required_permission: 'organization:access', reason: 'factor_missing' },
+        'The organization demands a second factor. Add one to your account, at /account/factors.',
+      )
+    : new ApiError(
+        'FORBIDDEN',
+        { required_permission: 'organization:access', reason: 'factor_unproven' },
+        'The organization demands a second factor. Prove yours in this session, or sign in with it.',
+      );

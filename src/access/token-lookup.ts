@@ -33,7 +33,7 @@ interface TokenRow {
   userId: string;
   username: string;
   isVerified: boolean;
-  /** Its organization, if it demands single sign-on and the user has an identity there. */
+  /** Its organization, if it demands single sign-on or a factor and the user has an identity there. */
   vouchedBy: string | null;
   /** Milliseconds until it expires or its revocation takes effect, by the clock of the database; `null` for never. */
   leftMs: number | null;
@@ -62,7 +62,7 @@ const TOKEN = `select t.token_hash as hash, t.id, t.token_type as type, t.family
     t.endpoint_paths as "endpointPaths", t.rate_limit_rps as "rateLimitRps",
     t.rate_limit_burst as "rateLimitBurst", t.root_family_id as "rootFamilyId", root.rps as "rootRps",
     root.burst as "rootBurst", u.id as "userId", u.username, u.is_verified as "isVerified",
-    case when (o.sso_required or o.sso_required_domains <> '{}')
+    case when (o.sso_required or o.sso_required_domains <> '{}' or o.factor_required_at is not null)
       and ${isVouchedFor('t.org_id', 't.created_by_user_id')} then t.org_id end as "vouchedBy",
     (extract(epoch from least(t.expires_at, t.revoked_at) - now()) * 1000)::float8 as "leftMs"
   from api_tokens t join users u on u.id = t.created_by_user_id and u.is_active
@@ -141,7 +141,9 @@ export class TokenLookup {
 function principalOf(row: TokenRow, hash: string): TokenPrincipal {
   const { userId, username, isVerified, orgId, vouchedBy } = row;
   const type = row.type === 'app' ? 'app_token' : 'api_token';
-  return { type, userId, username, isVerified, isPlatformAdmin: false, vouchedBy, orgId, token: grantOf(row, hash) };
+  const known = { userId, username, isVerified, isPlatformAdmin: false, vouchedBy, orgId };
+  // a token signs nobody in: it works as long as its user has a factor
+  return { ...known, type, provesFactor: true, token: grantOf(row, hash) };
 }
 
 /** Of a row that was read without them: whoever forgets to ask for workspaces that are implied reaches none. */

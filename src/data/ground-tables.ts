@@ -27,7 +27,11 @@ export const tables: GroupTables = {
       insight: 'numbers of a place',
       'insight (writes)': 'counts go with their place',
     },
-    idempotency_keys: { http: 'answers that are replayed', 'http (writes)': 'answers that are kept for a replay' },
+    idempotency_keys: {
+      http: 'answers that are replayed',
+      'http (writes)': 'answers that are kept for a replay',
+      'mcp (writes)': 'a confirmation that was used',
+    },
     persisted_documents: {
       engine: 'the text of an id that a client sends',
       'engine (writes)': 'an operator registers the documents of a front end',

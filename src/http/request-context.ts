@@ -89,5 +89,7 @@ class HttpRequestInfo implements RequestInfo {
 function endpointOf({ routeOptions, params }: FastifyRequest): string | undefined {
   const { template } = routeOptions.config;
   if (template) return canonicalPath(template, params as Record<string, string>);
-  return routeOptions.url === '/graphql' ? '/graphql' : undefined;
+  const { url } = routeOptions;
+  if (url === '/mcp/w/:workspace') return canonicalPath('/mcp/w/{workspace}', params as Record<string, string>);
+  return url === '/graphql' || url === '/mcp' ? url : undefined;
 }

@@ -55,6 +55,12 @@ export const tables: GroupTables = {
       'access (writes)': 'when it was last used',
       knowledge: 'a link works while the grant of its maker does',
     },
+    totp_factors: {
+      access: 'an organization may demand a second factor of its members',
+    },
+    passkeys: {
+      access: 'the same: a passkey is a second factor',
+    },
     identity_providers: {
       access: 'an organization may demand that one of its own vouches for a credential',
     },

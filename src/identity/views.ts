@@ -1,3 +1,5 @@
+import { hasFactor } from '../access/factor-demand.ts';
+
 /** The owner of an API token of an organization: `$1`, `$2`. */
 export const TOKEN_OWNER =
   'select t.created_by_user_id as "userId" from api_tokens t where t.org_id = $1 and t.id = $2';
@@ -8,6 +10,10 @@ export const organizationOfUser = (userId: string): string => `coalesce((select 
     where s.user_id = ${userId} and s.revoked_at is null and s.expires_at > now()
     order by s.id desc limit 1), (select m.org_id from organization_members m
     where m.user_id = ${userId} order by m.id limit 1))`;
+
+/** The `user_id` of the members of an organization whose accounts have no second factor. */
+export const membersWithoutFactor = (orgId: string): string =>
+  `select m.user_id from organization_members m where m.org_id = ${orgId} and not ${hasFactor('m.user_id')}`;
 
 /** Whether a token expires at this moment, and was neither refreshed nor revoked. */
 export const tokenExpires = (id: string, at: string): string =>

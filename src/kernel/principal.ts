@@ -13,6 +13,11 @@ interface Known {
    * Without one, organizations that demand single sign-on are closed to it.
    */
   vouchedBy?: string | null;
+  /**
+   * Whether it was made with a second factor, or lasts as long as its user has one. Without it, organizations that
+   * demand a factor are closed to it.
+   */
+  provesFactor?: boolean;
 }
 
 /** A user who has signed in. */
@@ -25,7 +30,9 @@ export interface UserPrincipal extends Known {
   token: null;
   /** The organization that its owner has opened with the password, and until when, in milliseconds. */
   brokenGlass?: { orgId: string; until: number } | null;
-  /** Organizations of the user that demand single sign-on and did not get it, as they were a moment ago. */
+  /** When a second factor was last proven in the session, in milliseconds. */
+  factorAt?: number | null;
+  /** Organizations of the user that demand single sign-on or a factor and did not get it, as they were a moment ago. */
   shutOutOf?: readonly string[];
 }
 

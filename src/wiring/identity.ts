@@ -17,6 +17,7 @@ import { FactorService } from '../identity/factors/factor.service.ts';
 import { FactorEnds } from '../identity/factors/factor-ends.ts';
 import { FactorProofs } from '../identity/factors/factor-proofs.ts';
 import { FactorSignIn, SecondFactor } from '../identity/factors/factor-sign-in.ts';
+import { MemberFactors } from '../identity/factors/member-factors.ts';
 import { PasskeyService } from '../identity/factors/passkey.service.ts';
 import { PasskeyCeremonies } from '../identity/factors/passkey-ceremonies.ts';
 import { Totp } from '../identity/factors/totp.ts';
@@ -123,7 +124,8 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
       apiTokenRefresh: new ApiTokenRefresh({ prisma, changes, authentication, activity, secret: appSecret }),
       ...single.open,
       ownTokens: new OwnTokens({ ...deps, authentication }),
-      signInPolicies: new SignInPolicies({ ...deps, authentication }),
+      memberFactors: new MemberFactors({ ...deps, ...factors, sessions, authentication }),
+      signInPolicies: new SignInPolicies({ ...deps, ...factors, authentication }),
       tokenResumption: new TokenResumption(deps),
       breakGlass: new BreakGlass({ ...deps, authentication, currentPassword }),
       browserSessions: new BrowserSessions({ ...deps, authentication, sessions, config }),

@@ -52,6 +52,7 @@ const refused = [
   'Query.identityProvider',
   'Query.identityLink',
   'Query.signInPolicy',
+  'Query.membersWithoutFactor',
   'Query.identityProviderTest',
   'Query.workspaceDeletedArtifacts',
   'Query.deletedArtifacts',

@@ -237,6 +237,11 @@ const special: Record<string, HeldReads> = {
     rows: () => rows.organizationMembers({ orgId: org(), ...shownMembers }),
     known: 'userId',
   },
+  'memberFactors.missing': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.membersWithoutFactor(org()),
+    known: 'userId',
+  },
   'workspaceMembers.reads': {
     place: inWorkspace,
     rows: () => rows.workspaceMembers({ ...inWorkspace(), ...shownMembers }),

@@ -22,7 +22,7 @@ import {
 import { createUser, register } from './person.ts';
 import { keepOpen, mailed } from './prepared.ts';
 import { issueToken } from './tokens.ts';
-import { makeNotification } from './world.ts';
+import { givePasskey, makeNotification } from './world.ts';
 
 const coming = [true, false].map(
   (isFirst): EventCase => ({
@@ -224,6 +224,15 @@ export const casesOfPeople: Record<string, readonly EventCase[]> = {
         await setPolicy(owner, owner.orgId, { ssoRequired: true });
         actAs(parts, owner);
         parts.body = { orgId: owner.orgId, input: { password: owner.password, reason: 'the provider is down' } };
+      },
+    },
+  ],
+  resetMemberFactors: [
+    {
+      prepare: async ({ app, owner, parts }) => {
+        const { userId } = await createUser(app, owner);
+        await givePasskey(app, userId, 'to be lost');
+        parts.params.member_user_id = userId;
       },
     },
   ],

@@ -6,6 +6,7 @@ import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts'
 import { makeMarkedInstance } from './tool-instance.ts';
 import {
   findKey,
+  givePasskey,
   grantIn,
   makeNotification,
   makeOne,
@@ -41,6 +42,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
     const url = `/v1/orgs/${world.ids.org_id}/workspaces/${world.ids.workspace_id}/members`;
     if (path.includes('/workspaces/'))
       await expectOk(app, { method: 'POST', url, headers: world.as('owner'), payload: { user_id, role: 'viewer' } });
+    if (path.endsWith(RESET)) await givePasskey(app, user_id, 'to be lost');
     return user_id;
   },
   app_id: async (app, world, path) => {
@@ -66,6 +68,9 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
   },
 };
 
+/** A member loses something else than the membership. */
+const RESET = '/reset-factors';
+
 /** Everybody has only their own: each role gets one. */
 const isOwn: ReadonlySet<string> = new Set(['notification_id', 'passkey_id']);
 
@@ -88,7 +93,7 @@ export async function expendable(
   const ids = { ...world.ids };
   const last = pathVariables(operation.path).at(-1);
   const isNamedLast = operation.path.endsWith('}') && operation.method !== 'GET';
-  if (last && last !== 'org_id' && (isNamedLast || isOwn.has(last))) {
+  if (last && last !== 'org_id' && (isNamedLast || isOwn.has(last) || operation.path.endsWith(RESET))) {
     const maker = makerOf(last);
     const made = fresh[last]
       ? await fresh[last](app, world, operation.path, role)

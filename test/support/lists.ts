@@ -79,6 +79,8 @@ const sources: Record<string, RowSource> = {
   'GET /v1/orgs/{org_id}/apps/{app_id}/tokens': { table: 'api_tokens' },
   'GET /v1/orgs/{org_id}/application-grants': { table: 'oauth_grants' },
   'GET /v1/orgs/{org_id}/members': { table: 'organization_members', fresh: 'user_id' },
+  // copies of the viewer, who has no factor
+  'GET /v1/orgs/{org_id}/members-without-factor': { table: 'organization_members', fresh: 'user_id' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/members': { table: 'workspace_members', fresh: 'user_id' },
 };
 

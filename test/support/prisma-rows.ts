@@ -196,6 +196,20 @@ export const prismaRows = (prisma: PrismaClient) => ({
     return Promise.all(rows.map(async (row) => memberOf(row, await shownIn(prisma, row.orgId))));
   },
 
+  async membersWithoutFactor(orgId: string) {
+    const user = { isActive: true, deactivatedAt: null, passkeys: { none: {} } };
+    const rows = await prisma.organizationMember.findMany({ where: { orgId, user }, ...byId, include: { user: true } });
+    const has = { userId: { in: rows.map(({ userId }) => userId) } };
+    const apps = await prisma.totpFactor.findMany({ where: { ...has, confirmedAt: { not: null } } });
+    const links = await prisma.identityLink.findMany({ where: { ...has, orgId, endedAt: null } });
+    return rows
+      .filter(({ userId }) => apps.every((app) => app.userId !== userId))
+      .map(({ id, userId, role, user: { username } }) => ({
+        ...{ id, orgId, userId, username, role, since: null, until: null },
+        hasIdentity: links.some((link) => link.userId === userId),
+      }));
+  },
+
   async secrets(where: Of<'secret'>) {
     const rows = await prisma.secret.findMany({ where, ...byId });
     return rows.map((row) => without(row, ['rootKeyId', 'wrappedKey', 'rotationNoticedAt', 'expiryNoticedAt']));

@@ -40,6 +40,8 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   // who asks would be shut out
   'UpdateSignInPolicyInput.ssoRequired': () => false,
   'UpdateSignInPolicyInput.ssoRequiredDomains': () => [],
+  'UpdateSignInPolicyInput.requireFactor': () => false,
+  'UpdateSignInPolicyInput.stepUp': () => [],
   // GraphQL: a file that was received; REST: any content
   'UploadArtifactInput.file': ({ ids }) => ids.received_upload ?? 'the content of a file',
   'ConfirmTotpInput.code': () => '000000',

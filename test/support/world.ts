@@ -228,15 +228,18 @@ export async function makeNotification(app: TestApp, { ids, as }: World, role: R
 }
 
 /** A passkey, which was just used. No route makes one without an authenticator. */
-export async function makePasskey(app: TestApp, { accounts, marker }: World, role: Role): Promise<string> {
+export const makePasskey = (app: TestApp, { accounts, marker }: World, role: Role): Promise<string> =>
+  givePasskey(app, accounts[role].userId, `${marker} key`);
+
+/** The same for anybody. */
+export async function givePasskey(app: TestApp, userId: string, name: string): Promise<string> {
   const id = newId('passkey');
-  const { userId } = accounts[role];
   await fromOutside(() =>
     app.database.pool.query(
       `with used as (update sessions set factor_at = now() where user_id = $2)
         insert into passkeys (id, user_id, name, credential_id, public_key, sign_count, is_synced, last_used_at)
         values ($1, $2, $3, $4, '\\x00', 1, true, now())`,
-      [id, userId, `${marker} key`, randomBytes(32).toString('base64url')],
+      [id, userId, name, randomBytes(32).toString('base64url')],
     ),
   );
   return id;

@@ -5,6 +5,7 @@ import SchemaBuilder, {
   type SchemaTypes,
 } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
+import { isSteppedUp } from '../../access/step-up.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { PlacePart } from '../../kernel/checked-place.ts';
 import { type ErrorCode, forbidden, unauthenticated } from '../../kernel/errors.ts';
@@ -253,9 +254,12 @@ function questionOf<Types extends SchemaTypes>(
     const orgIdOf = isRoot
       ? argumentReader(fieldConfig, requirement.by ?? 'orgId')
       : parentReader(fieldConfig, parentType === 'Organization' ? 'id' : 'orgId');
-    return ({ caller, services }, parent, args) => {
-      const place = placeFor(caller, parent, args);
-      return services.access.requireOrganization(caller, orgIdOf(parent, args), requirement.organization, place);
+    // to look at what a change is about asks for no fresh factor
+    const stepsUp = parentType === 'Mutation' && isSteppedUp(requirement.organization);
+    return ({ caller, services: { access } }, parent, args) => {
+      const [orgId, place] = [orgIdOf(parent, args), placeFor(caller, parent, args)];
+      const permit = access.requireOrganization(caller, orgId, requirement.organization, place);
+      return stepsUp ? access.steppedUp(caller, orgId, requirement.organization, permit) : permit;
     };
   }
   if ('workspace' in requirement) {

@@ -17,8 +17,8 @@ export function entryOf(label: ActivityLabel, caller: Context['anyCaller'], args
   const { action, resourceType, field } = label;
   // resources that are places themselves
   const own = (kind: PlaceKind) => (resourceType === kind ? id : undefined);
-  // a part of a workspace that is no resource, such as its storage
-  const placeItself = resourceType === 'workspace' ? workspaceId : undefined;
+  // a part of a place that is no resource, such as its storage or its rules
+  const placeItself = resourceType === 'workspace' ? workspaceId : resourceType === 'organization' ? orgId : undefined;
   // no spread on the way of each request: Node 20 takes microseconds for a property after one
   return {
     action,

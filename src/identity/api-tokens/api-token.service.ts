@@ -2,7 +2,9 @@ import { formatToken, prefixOf } from '../../access/api-token-format.ts';
 import type { Authentication } from '../../access/authentication.ts';
 import { granted } from '../../access/permissions.ts';
 import { tokenHash } from '../../access/random-token.ts';
+import { expand } from '../../access/scopes.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import { letsSecretsOut } from '../../access/step-up.ts';
 import type { Config } from '../../config.ts';
 import { findRow } from '../../data/find-row.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
@@ -25,7 +27,7 @@ import { checkRates, expiryOf, type ParentLimits, refreshExpiryOf } from './api-
 import { lockForMinting } from './api-token.locks.ts';
 import { type ApiToken, ownTokens, shown, tokens } from './api-token.reads.ts';
 import { type RevocationReason, resourceOf, revokeTokens } from './api-token.revocation.ts';
-import { checkTokenLists, listsOf, type TokenInput } from './api-token.rules.ts';
+import { checkTokenLists, listsOf, type TokenInput, type TokenLists } from './api-token.rules.ts';
 
 type OfApp = Pick<AppPlace, 'orgId' | 'appId'>;
 
@@ -219,6 +221,12 @@ export class ApiTokenService implements ContentOwner {
     return app;
   }
 
+  /** A token that may reveal secrets takes what revealing them does: it would be the way around. */
+  async #demandStepUp(caller: Caller, orgId: string, { scopes, permissions }: TokenLists): Promise<void> {
+    if ([...expand(scopes, permissions)].some(letsSecretsOut))
+      await this.#deps.access.steppedUp(caller, orgId, 'secret:reveal', null);
+  }
+
   async #issue(caller: Caller, owner: TokenOwner, input: TokenInput): Promise<IssuedToken> {
     const { changes, config } = this.#deps;
     const issuedAt = new Date();
@@ -227,6 +235,7 @@ export class ApiTokenService implements ContentOwner {
     checkRates(caller, input);
     const lists = listsOf(input);
     await checkTokenLists(this.#deps, caller, owner, lists);
+    await this.#demandStepUp(caller, owner.orgId, lists);
     const plaintextToken = formatToken(owner.tokenType === 'app' ? 'app' : 'pat');
     const refreshTokenPlaintext = formatToken('rft');
     const id = newId('api_token');

@@ -2,6 +2,7 @@ import type { Access } from '../../access/access.ts';
 import type { AccessTokens } from '../../access/access-tokens.ts';
 import type { Authentication } from '../../access/authentication.ts';
 import type { Budgets } from '../../access/budgets.ts';
+import { demandsFactor, hasFactor } from '../../access/factor-demand.ts';
 import type { MailBudgets } from '../../access/mail-budgets.ts';
 import type { Passwords } from '../../access/passwords.ts';
 import { tokenHash } from '../../access/random-token.ts';
@@ -303,13 +304,13 @@ async function findByName(prisma: PrismaClient, name: string): Promise<User[]> {
 
 const HOME = `select m.org_id as "orgId" from organization_members m join organizations o on o.id = m.org_id
   where m.user_id = $1 and o.deleted_at is null
-  order by ${demandsSso('o', 'm.user_id')}, (m.org_id = (
+  order by ${demandsSso('o', 'm.user_id')}, ${demandsFactor('o', 'm')} and not ${hasFactor('m.user_id')}, (m.org_id = (
     select w.org_id from workspaces w where w.id = $2 and w.deleted_at is null)) desc nulls last, m.id
   limit 1`;
 
 /**
  * The organization of a new session: that of the default workspace, else that of the oldest membership. One that
- * demands single sign-on comes last: the password does not open it.
+ * demands single sign-on, or a factor that the user lacks, comes last: the password does not open it.
  */
 async function homeOf(sql: Sql, user: Pick<User, 'id' | 'defaultWorkspaceId'>): Promise<string | null> {
   const [row] = await sql.read<{ orgId: string }>(HOME, [user.id, user.defaultWorkspaceId]);

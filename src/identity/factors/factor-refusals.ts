@@ -33,11 +33,3 @@ export const wrongFactor = () => wrongPassword('This does not prove your second 
 
 /** 401 for a challenge that is over, used up, or was given for something else. */
 export const deadChallenge = () => wrongPassword('This took too long, or was done before. Begin again.');
-
-/** 403 for what asks for a factor that was proven a moment ago. */
-export const freshFactorNeeded = (minutes: number) =>
-  new ApiError(
-    'FORBIDDEN',
-    { required_permission: 'user:update', reason: 'fresh_factor', minutes },
-    `Prove your second factor again: this takes one that was proven within the last ${minutes} minutes.`,
-  );

@@ -11,7 +11,7 @@ import {
 import { Passkey } from './passkey.graph.ts';
 import type { TotpEnrolment } from './totp.ts';
 
-const FactorMethod = wordEnum('FactorMethod', 'How somebody proves a second factor.', {
+export const FactorMethodType = wordEnum('FactorMethod', 'How somebody proves a second factor.', {
   totp: 'With a code of an app.',
   passkey: 'With a passkey.',
   recovery_code: 'With a recovery code.',
@@ -33,7 +33,7 @@ const Factors = builder.objectRef<FactorsView>('Factors').implement({
   description: 'What the caller can prove besides a password.',
   fields: (t) => ({
     methods: t.field({
-      type: [FactorMethod],
+      type: [FactorMethodType],
       authorize: 'inherited',
       description: 'How the caller can prove a second factor. Empty without one: a password is enough then.',
       resolve: (_row, _args, { caller, services }) => services.factors.methods(caller),

@@ -15,7 +15,8 @@ import type { PasskeyCeremonies } from './passkey-ceremonies.ts';
 import { renewRecoveryCodes } from './recovery-codes.ts';
 import type { Totp, TotpEnrolment } from './totp.ts';
 
-export interface FactorDeps extends Pick<AuthDeps, 'sql' | 'changes' | 'currentPassword' | 'factorEnds'> {
+export interface FactorDeps
+  extends Pick<AuthDeps, 'sql' | 'changes' | 'access' | 'authentication' | 'currentPassword' | 'factorEnds'> {
   totp: Totp;
   proofs: FactorProofs;
   challenges: Challenges;
@@ -71,7 +72,7 @@ export class FactorService {
     const principal = await demandMayAdd(this.#deps, caller, currentPassword);
     const { userId } = principal;
     return changes.run(caller, async (tx) => {
-      await lockUser(tx, caller, principal);
+      await lockUser(tx, this.#deps, caller, principal);
       const confirmed = await tx.query(
         statement`select from totp_factors where user_id = ${userId} and confirmed_at is not null`,
       );
@@ -94,7 +95,7 @@ export class FactorService {
     await demandFreshFactor(sql, caller);
     await proofs.takeTry(principal.userId);
     const codes = await changes.run(caller, async (tx) => {
-      await lockUser(tx, caller, principal);
+      await lockUser(tx, this.#deps, caller, principal);
       if (!(await totp.use(tx, principal.userId, code, 'new'))) throw wrongCode();
       return addFactor(tx, principal, 'totp_added');
     });
@@ -109,7 +110,7 @@ export class FactorService {
     const { userId } = principal;
     await demandFreshFactor(sql, caller);
     await changes.run(caller, async (tx) => {
-      await lockUser(tx, caller, principal);
+      await lockUser(tx, this.#deps, caller, principal);
       const confirmed = await tx.query(
         statement`select from totp_factors where user_id = ${userId} and confirmed_at is not null`,
       );
@@ -129,7 +130,7 @@ export class FactorService {
     const { userId } = principal;
     await demandFreshFactor(sql, caller);
     return changes.run(caller, async (tx) => {
-      await lockUser(tx, caller, principal);
+      await lockUser(tx, this.#deps, caller, principal);
       if ((await proofs.methodsOf(tx, userId)).length === 0)
         throw conflict('user', userId, 'no_factor', 'Recovery codes take the place of a second factor. Add one first.');
       changeFactors(tx, principal, 'recovery_codes');
@@ -163,7 +164,7 @@ export class FactorService {
     if (!given.credential) await proofs.takeTry(userId);
     const provenAt = new Date();
     await changes.run(caller, async (tx) => {
-      await lockUser(tx, caller, principal);
+      await lockUser(tx, this.#deps, caller, principal);
       const proven = await proofs.prove(tx, userId, given, challenge?.nonce ?? '');
       if (!proven || (challenge && !(await challenges.use(tx, challenge)))) throw wrongCode(given.credential);
       tx.update('sessions', { id: sessionId }, { factorAt: provenAt });
@@ -205,8 +206,20 @@ async function hasPassword(db: QueryRunner, userId: string): Promise<boolean> {
   return found.length > 0;
 }
 
-/** Locks the caller's account, for a change of its factors by a session that still lives. */
-export async function lockUser(tx: Tx, caller: Caller, { userId }: UserPrincipal): Promise<void> {
+/**
+ * Locks the caller's account, for a change of its factors by a session that still lives. What checks know of both is
+ * read again after it: organizations that demand a factor are open or closed at once.
+ */
+export async function lockUser(
+  tx: Tx,
+  { access, authentication }: Pick<FactorDeps, 'access' | 'authentication'>,
+  caller: Caller,
+  { userId, sessionId }: UserPrincipal,
+): Promise<void> {
+  tx.afterCommit(() => {
+    access.facts.factorsChanged();
+    authentication.sessionChanged(sessionId);
+  });
   await tx.lock('users', { id: userId, isActive: true }, 'no key update', unauthenticated);
   await demandLiveSession(tx, caller);
 }

@@ -1,11 +1,8 @@
+import { FRESH_MINUTES, FreshFactorNeeded } from '../../access/step-up.ts';
 import type { QueryRunner } from '../../data/find-row.ts';
 import { statement } from '../../data/writes.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { sessionOf } from '../../kernel/principal.ts';
-import { freshFactorNeeded } from './factor-refusals.ts';
-
-/** For this long after a factor was proven, nobody is asked for it again. */
-const FRESH_MINUTES = 10;
 
 /**
  * Demands that the caller has proven a second factor within the last ten minutes, if they have one: before a change
@@ -19,5 +16,5 @@ export async function demandFreshFactor(db: QueryRunner, caller: Caller): Promis
         and not exists (select from passkeys where user_id = ${userId})
       or exists (select from sessions where id = ${sessionId} and user_id = ${userId} and revoked_at is null
         and factor_at > now() - make_interval(mins => ${FRESH_MINUTES})) as "isFresh"`);
-  if (!found?.isFresh) throw freshFactorNeeded(FRESH_MINUTES);
+  if (!found?.isFresh) throw new FreshFactorNeeded('user:update');
 }

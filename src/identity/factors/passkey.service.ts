@@ -81,7 +81,7 @@ export class PasskeyService {
     };
     return changes
       .run(caller, async (tx) => {
-        await lockUser(tx, caller, principal);
+        await lockUser(tx, this.#deps, caller, principal);
         if (!(await challenges.use(tx, challenge))) throw invalidInput(['input', 'challenge'], 'it was used before');
         const own = await tx.query(statement`select from passkeys where user_id = ${userId}`);
         if (own.length >= MOST_PASSKEYS)
@@ -117,7 +117,7 @@ export class PasskeyService {
     const principal = sessionOf(caller, 'user:update');
     await demandFreshFactor(sql, caller);
     await changes.run(caller, async (tx) => {
-      await lockUser(tx, caller, principal);
+      await lockUser(tx, this.#deps, caller, principal);
       tx.remove('passkeys', { id, userId: principal.userId }, () => notFound('passkey', id));
       factorRemoved(tx, principal, 'passkey_removed', id);
     });

@@ -113,11 +113,13 @@ export class ApplicationGrants {
       for (const former of await tx.query<{ id: string }>({ text: SUPERFLUOUS, values }))
         this.#end(tx, { id: former.id, orgId, applicationId }, 'replaced');
       const given = caller.principal.token === null ? caller.principal.sessionId : null;
-      // an organization may take only what was given in a session of its identity provider
-      const [session] = await tx.query<{ identityProviderId: string | null }>(
-        statement`select identity_provider_id as "identityProviderId" from sessions where id = ${given}`,
+      // an organization may take only what was given in a session of its identity provider, or with a second factor
+      const [session] = await tx.query<{ identityProviderId: string | null; withFactor: boolean }>(
+        statement`select identity_provider_id as "identityProviderId", factor_at is not null as "withFactor"
+          from sessions where id = ${given}`,
       );
-      tx.insert('oauth_grants', { id, ...grant, identityProviderId: session?.identityProviderId ?? null });
+      const { identityProviderId = null, withFactor = false } = session ?? {};
+      tx.insert('oauth_grants', { id, ...grant, identityProviderId, withFactor });
       const metadata = { application_id: applicationId, scopes };
       tx.audit({ action: 'create', resourceType: 'application_grant', resourceId: id, orgId, metadata });
     });

@@ -1,4 +1,5 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider';
+import { demandsFactor, hasFactor } from '../../access/factor-demand.ts';
 import { tokenHash } from '../../access/random-token.ts';
 import { demandsSso, vouchesFor } from '../../access/sso-demand.ts';
 import type { Sql } from '../../data/sql.ts';
@@ -38,7 +39,9 @@ const LIVING_GRANT = `select g.id from oauth_grants g join users u on u.id = g.u
   join organizations o on o.id = g.org_id and o.deleted_at is null
   left join sessions s on s.id = g.session_id and s.revoked_at is null and s.expires_at > now()
   where g.id = $1 and g.revoked_at is null and (g.session_id is null or s.id is not null)
-    and (not ${demandsSso('o', 'g.user_id')} or ${vouchesFor('g.identity_provider_id', 'g.org_id')})`;
+    and (${vouchesFor('g.identity_provider_id', 'g.org_id')} or not ${demandsSso('o', 'g.user_id')}
+      and (not ${demandsFactor('o', 'm')}
+        or (g.with_factor or s.factor_at is not null) and ${hasFactor('g.user_id')}))`;
 
 export interface RecordDeps {
   sql: Sql;

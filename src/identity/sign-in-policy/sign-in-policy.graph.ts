@@ -1,7 +1,10 @@
+import { stepUps } from '../../access/step-up.ts';
 import { builder } from '../../graphql/builder.ts';
+import { optionalTime } from '../../graphql/common-fields.ts';
 import { inputArg } from '../../graphql/inputs.ts';
 import { organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
 import type { BrokenGlass } from './break-glass.ts';
 import type { SignInPolicy } from './sign-in-policy.service.ts';
@@ -14,7 +17,23 @@ const text = {
   ssoRequiredDomains:
     'The same for members with an address in one of these domains. The organization must have proven them.',
   breakGlass: 'Whether owners may get in with their password nevertheless, for an hour (`breakGlass`).',
+  requireFactor:
+    'Whether members reach the organization only with a second factor of their account. After the grace, members ' +
+    'without one are refused there with the reason `factor_missing`, and sessions that were opened without it with ' +
+    '`factor_unproven`. Who signs in at an identity provider of the organization needs none here.',
+  factorGraceDays: 'How many days members may be without a factor, from when it was demanded or they joined.',
+  stepUp:
+    'What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is ' +
+    'refused with the reason `fresh_factor`.',
 } as const;
+
+const StepUpType = wordEnum('StepUp', 'What an organization may ask a fresh second factor for.', {
+  secret_reveal:
+    'The values of secrets, credentials of connections, and new API tokens that may reveal them. API tokens that ' +
+    'exist go on; what was granted to applications is refused.',
+  sign_in_settings: 'Changes of how members sign in: this policy, identity providers, directories. No token may.',
+  organization_deletion: 'The deletion of the organization. No token may.',
+});
 
 const SignInPolicyType = builder.objectRef<SignInPolicy>('SignInPolicy').implement({
   description: 'How members of an organization have to sign in.',
@@ -26,6 +45,10 @@ const SignInPolicyType = builder.objectRef<SignInPolicy>('SignInPolicy').impleme
     membersWithoutIdentity: t.exposeInt('membersWithoutIdentity', {
       description: 'How many members are shut out, because no identity provider of the organization knows them.',
     }),
+    requireFactor: t.exposeBoolean('requireFactor', { description: text.requireFactor }),
+    factorRequiredAt: t.expose('factorRequiredAt', optionalTime('Since when a factor is demanded.')),
+    factorGraceDays: t.exposeInt('factorGraceDays', { description: text.factorGraceDays }),
+    stepUp: t.expose('stepUp', { type: [StepUpType], authorize: 'inherited', description: text.stepUp }),
   }),
 });
 
@@ -51,6 +74,13 @@ const UpdateSignInPolicyInput = builder.inputType('UpdateSignInPolicyInput', {
       description: `${text.ssoRequiredDomains} Replaces all.`,
     }),
     breakGlass: t.boolean({ constraints: kept, description: text.breakGlass }),
+    requireFactor: t.boolean({ constraints: kept, description: text.requireFactor }),
+    factorGraceDays: t.int({ constraints: { min: 0, max: 30, notNull: true }, description: text.factorGraceDays }),
+    stepUp: t.field({
+      type: [StepUpType],
+      constraints: { maxItems: stepUps.length, notNull: true },
+      description: `${text.stepUp} Replaces all.`,
+    }),
   }),
 });
 
@@ -86,7 +116,8 @@ builder.mutationFields((t) => ({
     type: SignInPolicyType,
     description:
       'Changes how members of an organization have to sign in. It takes effect within a second. Refused to API ' +
-      'tokens, and when no owner could still sign in.',
+      'tokens, and when no owner could still sign in. A change of what is demanded of factors takes one of the ' +
+      'caller that was proven within the last ten minutes.',
     authorize: { organization: 'identity_provider:update' },
     activity: { action: 'update', resourceType: 'organization' },
     emits: ['organization.updated'],

@@ -2,15 +2,19 @@ import { domainToUnicode } from 'node:url';
 import type { Authentication } from '../../access/authentication.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { demandsSso, isVouchedFor } from '../../access/sso-demand.ts';
+import { type StepUp, stepUps } from '../../access/step-up.ts';
 import { findRow, type QueryRunner } from '../../data/find-row.ts';
 import { recordChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
+import type { Organization } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, notFound, valueIssue } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import { lockOrganization } from '../../tenancy/organizations/membership.ts';
+import type { FactorProofs } from '../factors/factor-proofs.ts';
+import { demandFreshFactor } from '../factors/fresh-factor.ts';
 import { domainKey } from '../identity-providers/domain-name.ts';
 
 /** How members of an organization have to sign in. */
@@ -22,18 +26,31 @@ export interface SignInPolicy {
   breakGlass: boolean;
   /** Members whom it shuts out, because no provider knows them. */
   membersWithoutIdentity: number;
+  requireFactor: boolean;
+  /** Since when. */
+  factorRequiredAt: Date | null;
+  factorGraceDays: number;
+  stepUp: StepUp[];
 }
 
 export interface UpdateSignInPolicy {
   ssoRequired?: boolean | null | undefined;
   ssoRequiredDomains?: readonly string[] | null | undefined;
   breakGlass?: boolean | null | undefined;
+  requireFactor?: boolean | null | undefined;
+  factorGraceDays?: number | null | undefined;
+  stepUp?: readonly StepUp[] | null | undefined;
 }
 
 type Rules = Pick<SignInPolicy, 'ssoRequired' | 'ssoRequiredDomains' | 'breakGlass'>;
+type FactorRules = Pick<SignInPolicy, 'factorRequiredAt' | 'factorGraceDays' | 'stepUp'>;
+
+const DAY_MS = 86_400_000;
 
 const POLICY = `select o.id as "orgId", o.sso_required as "ssoRequired",
     o.sso_required_domains as "ssoRequiredDomains", o.sso_break_glass as "breakGlass",
+    o.factor_required_at is not null as "requireFactor", o.factor_required_at as "factorRequiredAt",
+    o.factor_grace_days as "factorGraceDays", o.step_up as "stepUp",
     (select count(*) from organization_members m join users u on u.id = m.user_id and u.is_active
       where m.org_id = o.id and ${demandsSso('o', 'm.user_id')}
         and not ${isVouchedFor('o.id', 'm.user_id')})::int as "membersWithoutIdentity"
@@ -59,11 +76,16 @@ const PLATFORM_ADMINS_OUT = `select count(*)::int as count from organization_mem
   where m.org_id = $1 and ${demandsSso('o', 'm.user_id')}
     and not (o.sso_break_glass and m.role = 'owner' and u.password_hash is not null)`;
 
-/** Whether an organization demands single sign-on of its members (docs/decisions/0066). */
-export class SignInPolicies {
-  readonly #deps: ServiceDeps & { authentication: Authentication };
+interface SignInPolicyDeps extends ServiceDeps {
+  authentication: Authentication;
+  proofs: FactorProofs;
+}
 
-  constructor(deps: ServiceDeps & { authentication: Authentication }) {
+/** Whether an organization demands single sign-on or a second factor of its members (docs/decisions/0066, 0072). */
+export class SignInPolicies {
+  readonly #deps: SignInPolicyDeps;
+
+  constructor(deps: SignInPolicyDeps) {
     this.#deps = deps;
   }
 
@@ -77,7 +99,8 @@ export class SignInPolicies {
   /**
    * Changes the given rules. No token may: a copied one would open the organization to passwords.
    * @throws FORBIDDEN for tokens; InputError for a domain that is not proven; RESOURCE_CONFLICT `nobody_left` if no
-   * owner, or not each administrator of the platform, could still sign in
+   * owner, or not each administrator of the platform, could still sign in; RESOURCE_CONFLICT `no_factor` and FORBIDDEN
+   * `fresh_factor` for who changes what is demanded of factors without having proven one
    */
   async update(caller: Caller, place: Checked<OrganizationPlace>, input: UpdateSignInPolicy): Promise<SignInPolicy> {
     sessionOf(caller, 'identity_provider:update');
@@ -96,7 +119,9 @@ export class SignInPolicies {
         ssoRequiredDomains: ssoRequiredDomains ?? knownDomains,
         breakGlass: input.breakGlass ?? before.ssoBreakGlass,
       };
-      tx.update('organizations', { id: orgId }, columnsOf(rules));
+      const factorRules = factorRulesOf(before, input);
+      if (isOtherwise(before, factorRules)) await this.#demandOwnFactor(tx, caller);
+      tx.update('organizations', { id: orgId }, { ...columnsOf(rules), ...factorRules });
       await demandWayIn(tx, orgId, rules);
       await demandPlatformAdmins(tx, orgId);
       if (!rules.breakGlass) closeGlass(tx, orgId);
@@ -105,8 +130,16 @@ export class SignInPolicies {
         'update',
         'organization',
         { id: orgId, orgId },
-        { fields: Object.keys(input), sso_required: rules.ssoRequired, sso_required_domains: rules.ssoRequiredDomains },
+        {
+          fields: Object.keys(input),
+          sso_required: rules.ssoRequired,
+          sso_required_domains: rules.ssoRequiredDomains,
+          factor_required: factorRules.factorRequiredAt !== null,
+          factor_grace_days: factorRules.factorGraceDays,
+          step_up: factorRules.stepUp,
+        },
       );
+      if (before.factorRequiredAt === null) announceFactor(tx, orgId, factorRules);
       tx.afterCommit(() => {
         access.facts.demandsChanged(orgId);
         authentication.sessionsChanged();
@@ -114,6 +147,57 @@ export class SignInPolicies {
     });
     return this.get(place);
   }
+
+  /**
+   * A change of what is demanded of factors takes one of the caller that was just proven in this session: nobody locks
+   * themselves out by a click, and a stolen session takes nothing back.
+   * @throws RESOURCE_CONFLICT `no_factor`, FORBIDDEN `fresh_factor`
+   */
+  async #demandOwnFactor(tx: QueryRunner, caller: Caller): Promise<void> {
+    const { userId } = caller.principal;
+    if ((await this.#deps.proofs.methodsOf(tx, userId)).length === 0)
+      throw conflict('user', userId, 'no_factor', 'Add a second factor to your own account first.');
+    await demandFreshFactor(tx, caller);
+  }
+}
+
+/** What is kept of a change: a demand that stands goes on, and its grace with it. */
+function factorRulesOf(before: Organization, input: UpdateSignInPolicy): FactorRules {
+  const isRequired = input.requireFactor ?? before.factorRequiredAt !== null;
+  const asked = input.stepUp ?? before.stepUp;
+  return {
+    factorRequiredAt: isRequired ? (before.factorRequiredAt ?? new Date()) : null,
+    factorGraceDays: input.factorGraceDays ?? before.factorGraceDays,
+    stepUp: stepUps.filter((word) => asked.includes(word)),
+  };
+}
+
+/**
+ * Whether something else is demanded than before. Less of it counts too: it would be the way around what it protects.
+ * The grace of nothing is nothing.
+ */
+function isOtherwise(before: Organization, { factorRequiredAt, factorGraceDays, stepUp }: FactorRules): boolean {
+  const wasRequired = before.factorRequiredAt !== null;
+  const isRequired = factorRequiredAt !== null;
+  return (
+    wasRequired !== isRequired ||
+    (isRequired && factorGraceDays !== before.factorGraceDays) ||
+    stepUp.length !== before.stepUp.length ||
+    stepUp.some((word) => !before.stepUp.includes(word))
+  );
+}
+
+/** Tells the members who have no factor until when they need one. */
+function announceFactor(tx: Tx, orgId: string, { factorRequiredAt, factorGraceDays }: FactorRules): void {
+  if (factorRequiredAt === null) return;
+  const expiresAt = new Date(factorRequiredAt.getTime() + factorGraceDays * DAY_MS);
+  tx.announce({
+    type: 'organization.factor_required',
+    orgId,
+    resourceType: 'organization',
+    resourceId: orgId,
+    facts: { expiresAt, daysLeft: factorGraceDays },
+  });
 }
 
 const columnsOf = ({ ssoRequired, ssoRequiredDomains, breakGlass }: Rules) => ({

@@ -1,6 +1,6 @@
 import type { Notifying, Occasion } from '../../data/occasions.ts';
 import { eventActor } from '../../data/outbox.ts';
-import { organizationOfUser } from '../../identity/views.ts';
+import { membersWithoutFactor, organizationOfUser } from '../../identity/views.ts';
 import type { AnyCaller } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
 import { oneLine } from '../../kernel/wording.ts';
@@ -107,6 +107,8 @@ const MAKE = `with drafts as (
         where d.audience = 'workspace administrators'
       union select a.user_id from (${organizationAdministrators('d.org_id')}) a
         where d.audience in ('workspace administrators', 'organization administrators')
+      union select a.user_id from (${membersWithoutFactor('d.org_id')}) a
+        where d.audience = 'members without a factor'
     ) r
   ), chosen as materialized (
     select d.stem || lpad(row_number() over (partition by d.stem order by u.id)::text, ${DIGITS}, '0') as id,
@@ -210,7 +212,9 @@ export class Notifier {
 
 /** Whether somebody else than the actor may get it: registering, for one, notifies nobody. */
 const concernsOthers = ({ audience, user_ids, not_user }: Draft): boolean =>
-  audience.endsWith('administrators') || user_ids.some((id) => id !== not_user);
+  audience.endsWith('administrators') ||
+  audience === 'members without a factor' ||
+  user_ids.some((id) => id !== not_user);
 
 const whoActs = ({ principal, signedInAs }: AnyCaller) => principal ?? signedInAs;
 function nameOfActor(caller: AnyCaller, { facts }: Occasion): string {

@@ -30,9 +30,14 @@ export const named = {
 
 /**
  * Who is notified: `subject`: the user that the occasion is about; `listed`: those in its facts; or whoever administers
- * its workspace or organization now.
+ * its workspace or organization now; or its members whose accounts have no second factor.
  */
-export type Recipients = 'subject' | 'listed' | 'workspace administrators' | 'organization administrators';
+export type Recipients =
+  | 'subject'
+  | 'listed'
+  | 'workspace administrators'
+  | 'organization administrators'
+  | 'members without a factor';
 
 /** What has happened to the factors of a user. */
 const factorNews: Readonly<Record<string, string>> = {
@@ -40,6 +45,7 @@ const factorNews: Readonly<Record<string, string>> = {
   totp_removed: 'The app for one-time codes was removed from your account.',
   passkey_added: 'A passkey was added to your account.',
   passkey_removed: 'A passkey was removed from your account.',
+  reset: 'An administrator of your organization has removed all second factors of your account and ended its sessions.',
   recovery_codes: 'Your account has new recovery codes; earlier codes have ended.',
 };
 
@@ -445,6 +451,24 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
       message: ({ facts: { reason, expiresAt } }) =>
         `${named.user} has opened ${inOrganization} with the password, although it demands single sign-on, until ` +
         `${minuteOf(expiresAt!)} UTC. The reason given: ${oneLine(reason ?? '', 500)}`,
+      link: (of) => [path(of), 'Open organization'],
+      page: 'organization',
+    },
+  ],
+  [
+    'organization.factor_required',
+    {
+      to: 'members without a factor',
+      category: 'security',
+      source: 'auth',
+      isMailed: true,
+      tone: ['warning', 'high'],
+      title: () => `The organization '${named.organization}' demands a second factor`,
+      message: ({ facts: { daysLeft, expiresAt } }) =>
+        `Your account has no second factor. ${
+          daysLeft === 0 ? 'Now' : `After ${minuteOf(expiresAt!)} UTC`
+        }, you reach ${inOrganization} only with one: add it to your account, at /account/factors, or sign in at the ` +
+        'identity provider of the organization.',
       link: (of) => [path(of), 'Open organization'],
       page: 'organization',
     },

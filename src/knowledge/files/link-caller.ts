@@ -56,6 +56,7 @@ export class LinkCaller {
         isVerified: true,
         // the link was made by a caller that was admitted: it lasts as an API token does
         vouchedBy: user.isVouchedFor ? place.orgId : null,
+        provesFactor: true,
         sessionId: '',
         orgId: place.orgId,
         token: null,

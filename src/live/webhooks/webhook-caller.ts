@@ -47,6 +47,7 @@ export async function callerOf(access: Access, webhook: CallingWebhook): Promise
       isVerified: webhook.isVerified === true,
       // a webhook lasts as an API token does, whatever its user signs in with
       vouchedBy: webhook.isVouchedFor ? webhook.orgId : null,
+      provesFactor: true,
       sessionId: '',
       orgId: webhook.orgId,
       token: null,

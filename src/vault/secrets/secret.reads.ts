@@ -2,6 +2,7 @@ import type { Access } from '../../access/access.ts';
 import { granted, rolesWith } from '../../access/permissions.ts';
 import { reachesEveryWorkspace } from '../../access/role-grants.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import { FreshFactorNeeded } from '../../access/step-up.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
@@ -208,7 +209,7 @@ export class SecretReads {
     throw await this.#refusal(caller, secret.orgId, permission, notFound('secret', secret.id));
   }
 
-  /** Whether the caller has a permission where the secret lives. */
+  /** Whether the caller has a permission where the secret lives. @throws FORBIDDEN `fresh_factor` */
   async may(caller: Caller, secret: Owned, permission: Permission): Promise<boolean> {
     const { orgId, workspaceId } = secret;
     try {
@@ -216,7 +217,7 @@ export class SecretReads {
       else await this.#access.requireOrganization(caller, orgId, permission);
       return true;
     } catch (error) {
-      if (isRefusal(error)) return false;
+      if (isRefusal(error) && !(error instanceof FreshFactorNeeded)) return false;
       throw error;
     }
   }

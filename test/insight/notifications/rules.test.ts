@@ -436,6 +436,7 @@ const elsewhere = [
   'connection.needs_reauth',
   'webhook.disabled',
   'organization.glass_broken',
+  'organization.factor_required',
   'identity_provider.certificate_ending',
   'user.identity_linked',
   'user.factors_changed',

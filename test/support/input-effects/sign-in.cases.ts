@@ -6,6 +6,7 @@ import { type OpenIdServer, startOpenIdServer } from '../../identity/sso/openid-
 import { usualIdpKey } from '../../identity/sso/saml-idp.ts';
 import { createUser, type Person, register } from '../person.ts';
 import { expectOk } from '../requests.ts';
+import { givePasskey } from '../world.ts';
 import type { InputCase, Lab } from './input-case.ts';
 import { mutateOk } from './input-trials.ts';
 import { leftOut } from './input-values.ts';
@@ -112,6 +113,8 @@ export const signInCases: Readonly<Record<string, InputCase>> = {
   updateSignInPolicy: {
     prepare: async (lab) => {
       const { company, owner } = await enforcingCompany(lab);
+      // who demands a factor has one, and has just proven it
+      await givePasskey(lab.app, owner.userId, 'of the owner');
       return { given: { orgId: company.orgId, input: {} }, token: owner.accessToken };
     },
     variants: async (lab) => {
@@ -121,6 +124,9 @@ export const signInCases: Readonly<Record<string, InputCase>> = {
           'input.ssoRequired': true,
           'input.ssoRequiredDomains': [company.domain],
           'input.breakGlass': false,
+          'input.requireFactor': true,
+          'input.factorGraceDays': 3,
+          'input.stepUp': ['secret_reveal'],
         },
       ];
     },
@@ -222,6 +228,13 @@ export const signInCases: Readonly<Record<string, InputCase>> = {
     prepare: async (lab) => {
       const { company } = await openIdUser(lab);
       return { given: { orgId: company.owner.orgId, id: company.idpId }, token: company.owner.accessToken };
+    },
+  },
+  resetMemberFactors: {
+    prepare: async ({ app, world }) => {
+      const { userId } = await createUser(app, world.accounts.owner);
+      await givePasskey(app, userId, 'to be lost');
+      return { given: { orgId: world.ids.org_id, userId }, token: world.accounts.owner.accessToken };
     },
   },
   resumeApiTokens: {

@@ -772,6 +772,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/sign-in-policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How members of an organization have to sign in
+         * @description How members of an organization have to sign in.
+         */
+        get: operations["GetSignInPolicy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Omitted rules stay as they are
+         * @description Omitted rules stay as they are.
+         */
+        patch: operations["UpdateSignInPolicy"];
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/members-without-factor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The members of an organization whose accounts have no second factor, oldest first
+         * @description The members of an organization whose accounts have no second factor, oldest first.
+         */
+        get: operations["ListMembersWithoutFactor"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/members/{member_user_id}/reset-factors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * For a member who has lost all of them
+         * @description For a member who has lost all of them. Ends the sessions of the member.
+         */
+        post: operations["ResetMemberFactors"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/orgs/{org_id}/applications": {
         parameters: {
             query?: never;
@@ -5078,6 +5142,54 @@ export interface components {
             is_active?: boolean;
             /** @description Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. */
             suspends_tokens?: boolean;
+        };
+        /** @description How members of an organization have to sign in. */
+        SignInPolicy: {
+            /** @description The organization. */
+            org_id: string;
+            /** @description Whether members reach the organization only by a sign-in at one of its identity providers. Sessions of a password, and what was granted to applications in one, are refused there with the reason `sso_required`; API tokens work while a provider that is switched on knows their user. */
+            sso_required: boolean;
+            /** @description The same for members with an address in one of these domains. The organization must have proven them. */
+            sso_required_domains: string[];
+            /** @description Whether owners may get in with their password nevertheless, for an hour (`breakGlass`). */
+            break_glass: boolean;
+            /**
+             * Format: int32
+             * @description How many members are shut out, because no identity provider of the organization knows them.
+             */
+            members_without_identity: number;
+            /** @description Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here. */
+            require_factor: boolean;
+            /**
+             * Format: date-time
+             * @description Since when a factor is demanded.
+             */
+            factor_required_at: string | null;
+            /**
+             * Format: int32
+             * @description How many days members may be without a factor, from when it was demanded or they joined.
+             */
+            factor_grace_days: number;
+            /** @description What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. */
+            step_up: ("secret_reveal" | "sign_in_settings" | "organization_deletion")[];
+        };
+        /** @description The rules to change. Omitted rules stay as they are. */
+        UpdateSignInPolicyInput: {
+            /** @description Whether members reach the organization only by a sign-in at one of its identity providers. Sessions of a password, and what was granted to applications in one, are refused there with the reason `sso_required`; API tokens work while a provider that is switched on knows their user. */
+            sso_required?: boolean;
+            /** @description The same for members with an address in one of these domains. The organization must have proven them. Replaces all. */
+            sso_required_domains?: string[];
+            /** @description Whether owners may get in with their password nevertheless, for an hour (`breakGlass`). */
+            break_glass?: boolean;
+            /** @description Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here. */
+            require_factor?: boolean;
+            /**
+             * Format: int32
+             * @description How many days members may be without a factor, from when it was demanded or they joined.
+             */
+            factor_grace_days?: number;
+            /** @description What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. Replaces all. */
+            step_up?: ("secret_reveal" | "sign_in_settings" | "organization_deletion")[];
         };
         /** @description A program of an organization that signs people in and acts for them, within what they grant. */
         Application: {
@@ -13171,6 +13283,229 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    GetSignInPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInPolicy"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    UpdateSignInPolicy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The rules to change. Omitted rules stay as they are. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateSignInPolicyInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInPolicy"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ListMembersWithoutFactor: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of rows on the page. */
+                limit?: number;
+                /** @description Cursor of the row to continue after. */
+                cursor?: string;
+            };
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: int32
+                         * @description The number of rows that match the filters, on all pages.
+                         */
+                        total: number;
+                        /** @description Whether there are rows after this page. */
+                        has_more: boolean;
+                        /** @description Pass it as `after` to fetch the next page. `null` on the last page. */
+                        next_cursor: string | null;
+                        /** @description The rows of the page. */
+                        members: {
+                            /** @description The organization. */
+                            org_id: string;
+                            /** @description The member. */
+                            user_id: string;
+                            /** @description The user name of the member. */
+                            username: string;
+                            /**
+                             * @description The role in the organization.
+                             * @enum {string}
+                             */
+                            role: "owner" | "admin" | "editor" | "member" | "viewer";
+                            /**
+                             * Format: date-time
+                             * @description Since when the organization demands a factor of the member.
+                             */
+                            since: string | null;
+                            /**
+                             * Format: date-time
+                             * @description Until when the member may be without one.
+                             */
+                            until: string | null;
+                            /** @description Whether an identity provider of the organization knows the member: who signs in there needs no factor here. */
+                            has_identity: boolean;
+                        }[];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ResetMemberFactors: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The member. */
+                member_user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The organization. */
+                        org_id: string;
+                        /** @description The member. */
+                        user_id: string;
+                        /** @description How the member could prove a factor before. */
+                        methods: ("totp" | "passkey" | "recovery_code")[];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
