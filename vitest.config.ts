@@ -28,13 +28,17 @@ const factor = slowness();
 process.env.TEST_SLOWNESS = String(factor);
 
 // requests leave much behind that is dead at once: with room for it, it is swept less often, a tenth of the processor
-const ROOM = ['--max-semi-space-size=64', '--min-semi-space-size=16'];
+// (functions that rest for some collections would be compiled again by a later file)
+const ROOM = ['--max-semi-space-size=64', '--min-semi-space-size=16', '--no-flush-bytecode'];
+
+/** A process of one file runs most of its code too seldom to win what optimizing it takes. */
+const SELDOM_OPTIMIZED = '--interrupt-budget=1000000';
 
 const common = {
   maxWorkers: 2,
   // they end what hangs: a machine may become busy after it was measured
-  testTimeout: 180_000 * factor,
-  hookTimeout: 180_000 * factor,
+  testTimeout: 300_000 * factor,
+  hookTimeout: 300_000 * factor,
   server: { deps: { external: [/\/dist\/(?:src|rest)\//] } },
 } satisfies TestProjectInlineConfiguration['test'] & { maxWorkers: number };
 
@@ -47,7 +51,7 @@ const project = (
   test: {
     ...common,
     pool: 'forks',
-    execArgv: ROOM,
+    execArgv: isolate ? [...ROOM, SELDOM_OPTIMIZED] : ROOM,
     setupFiles: ['test/support/setup.ts', ...(isolate ? [] : ['test/support/shared-setup.ts'])],
     name,
     include,

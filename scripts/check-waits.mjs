@@ -10,6 +10,10 @@ const FORBIDDEN = [
   ['vi.waitUntil', /\bvi\s*\.\s*waitUntil\(/g],
   ['expect.poll', /\bexpect\s*\.\s*poll\(/g],
   ['a pause', /\bsetTimeout\b[^;]*['"](?:node:)?timers\/promises['"]|\bpg_sleep\(|\bsetTimeout\(|\bsleep\(/g],
+  [
+    'a limit of its own, which a busy machine exceeds',
+    /\bsetConfig\(\{[^}]*Timeout\b|^\s*\}, \d[\d_]*_000\);$|\btimeout: \d[\d_]*_000 \}/gm,
+  ],
   ['the memory or time of a process', /\bprocess\.(?:memoryUsage|cpuUsage|resourceUsage)\b/g],
 ];
 

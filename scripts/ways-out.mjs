@@ -38,7 +38,7 @@ const EXCEPTIONS = [
     uses: ['node:cluster'],
     why: 'the workers of a node, which share its socket; a process calls nobody by it',
   },
-  { from: 'src/platform/garbage-collector.', uses: ['node:v8'], why: 'a setting of the engine, which calls nobody' },
+  { from: 'src/platform/v8.', uses: ['node:v8'], why: 'settings of the engine, which call nobody' },
   { from: 'src/tools/connections/oauth-provider.', uses: ['openid-client'], why: 'OAuth, through the outbound client' },
   {
     from: 'src/identity/oauth/',

@@ -5,7 +5,6 @@ import type { FastifyInstance } from 'fastify';
 import { type Config, commandLine, ignoredVariables, loadConfig, logFormatOf } from './config.ts';
 import { baseUrl } from './http/base-url.ts';
 import { migrationsDir, moduleOf } from './paths.ts';
-import { tuneGarbageCollector } from './platform/garbage-collector.ts';
 import { LogOutput } from './platform/log-output.ts';
 import { createLogger, type Logger } from './platform/logger.ts';
 import { WorkerLink } from './platform/nodes/worker-link.ts';
@@ -19,6 +18,7 @@ import { waitForDatabase } from './platform/postgres/wait-for-database.ts';
 import { ReadableLog } from './platform/readable-log.ts';
 import { StartSteps } from './platform/start-steps.ts';
 import { openTracing } from './platform/tracing/open-tracing.ts';
+import { tuneGarbageCollector, withoutOptimizer } from './platform/v8.ts';
 import { Shutdown } from './shutdown.ts';
 import { settingFaults, startFault } from './start-fault.ts';
 
@@ -199,6 +199,7 @@ function announce(base: string, { config: { publicUrl, host, port, logFormat }, 
  */
 async function main(): Promise<void> {
   tuneGarbageCollector();
+  const optimize = withoutOptimizer();
   const config = readConfig();
   const link = await WorkerLink.open();
   const isAlone = config.workers === 1;
@@ -241,7 +242,10 @@ async function main(): Promise<void> {
     void stop(1);
   };
   const given: Start = { config, logger, shutdown, steps, lostLogLines: () => output.lost, link, onGone };
-  const starting = (isAlone || link ? startService(given) : startWorkers(given)).finally(() => steps.end());
+  const starting = (isAlone || link ? startService(given) : startWorkers(given)).finally(() => {
+    steps.end();
+    optimize();
+  });
   link?.onStop(() => onSignal('SIGTERM'));
   process
     .on('SIGTERM', onSignal)

@@ -388,7 +388,7 @@ describe('the process', () => {
     for (const node of nodes) node.child.kill('SIGTERM');
     expect(await Promise.all(nodes.map((node) => node.exited()))).toEqual([0, 0, 0]);
     await database.drop();
-  }, 90_000);
+  });
 
   it('says that its port is taken', async () => {
     const other = net.createServer().listen(0, '127.0.0.1');

@@ -162,7 +162,7 @@ test('a service that is not there is exit code 8, and no stack', async () => {
   const ran = await run(['workspace', 'list', '--url', 'http://127.0.0.1:9']);
   expect(ran.code).toBe(8);
   expect(ran.err).toMatch(/^The service cannot be reached: .+\n$/);
-}, 60_000);
+});
 
 test('a secret is stored from stdin, read, rotated, and given to a program by its environment', async () => {
   expect((await run(['secrets', 'set', 'openai', '--field', 'api_key'], 'sk-1\n')).code).toBe(0);
@@ -218,7 +218,7 @@ test('events are followed while somebody works', async () => {
     .split('\n')
     .map((line) => JSON.parse(line) as { id: string; type: string });
   expect(lines.map(({ type }) => type)).toEqual(['namespace.created', 'namespace.created']);
-}, 60_000);
+});
 
 test('recipes are listed, applied and exported; activity is shown; every route can be called', async () => {
   expect((await run(['recipes', 'list'])).out).toContain('starter-chat');

@@ -323,7 +323,7 @@ test('events go on without a gap or a repeat when connections break, over REST',
   stop.abort(new Error('enough'));
   await reading;
   expect(failure).toMatchObject({ message: 'enough' });
-}, 60_000);
+});
 
 test('events end when the service says that there will be none any more', async () => {
   const fay = await register(app, { name: 'fay' });
@@ -340,7 +340,7 @@ test('events end when the service says that there will be none any more', async 
     if (event.type === 'connected') await client.rest.DELETE(WORKSPACE, { params: { path: place } });
   }
   expect(types.at(-1)).toBe('stream.closing');
-}, 60_000);
+});
 
 test('a subscription follows events over one socket', async () => {
   const client = clientOf(ann);
@@ -357,7 +357,7 @@ test('a subscription follows events over one socket', async () => {
   expect((await next).value?.workspaceEvents).toMatchObject({ type: 'workspace.updated', resourceId: ann.workspaceId });
   await events.return();
   await client.close();
-}, 60_000);
+});
 
 test('a file is sent in pieces, goes on after a broken connection, and is read back in parts', async () => {
   const bytes = randomBytes(300_000);

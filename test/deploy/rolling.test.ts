@@ -7,15 +7,13 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from '../crash/client.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Follower, followSocket, followStream } from '../support/followers.ts';
 import { caddy, freePort, nginx, type ReverseProxy } from '../support/proxies.ts';
 import { type Service, startService } from '../support/service.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';
-
-vi.setConfig({ testTimeout: 300_000, hookTimeout: 180_000 });
 
 // Debian's packages `nginx-light` and `caddy`; without them, only CI insists
 const proxies = Object.entries({ nginx, caddy }).filter(([, { program }]) => process.env.CI || existsSync(program));

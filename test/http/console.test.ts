@@ -12,12 +12,9 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { makeGrant } from '../support/application-grant.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
 import { receive } from '../support/receivers.ts';
-import { slowness } from '../support/slowness.ts';
+import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
 import { type Story, tellStory } from './console-story.ts';
-
-/** How long a browser may take for one step. */
-const PATIENCE_MS = 20_000 * slowness();
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 

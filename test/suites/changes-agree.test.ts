@@ -93,7 +93,7 @@ beforeAll(async () => {
   rest = await startTestApp({ databaseUrl: original.url, env });
   graphql = await startTestApp({ databaseUrl: copy.url, env });
   known = idsOfSnapshot(await snapshotOf(rest.database.pool));
-}, 120_000);
+});
 
 afterAll(async () => {
   await rest.close();

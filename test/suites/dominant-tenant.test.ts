@@ -91,7 +91,7 @@ beforeAll(async () => {
     organizationRecipeId: world.ids.organization_recipe_id!,
     webhookId: world.ids.webhook_id!,
   };
-}, 120_000);
+});
 afterAll(() => app.close());
 
 /** The statement of a list's first page, below the place or, batched, below it and another. */

@@ -278,7 +278,7 @@ describe('one resync, and then what happens', () => {
     socket.close();
     await open(0);
     await resyncThenLive(after);
-  }, 60_000);
+  });
 });
 
 describe('the window of a reader', () => {

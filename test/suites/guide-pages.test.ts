@@ -16,5 +16,4 @@ test('there are guides with commands', () => expect(guides.length).toBeGreaterTh
 test.each(guides.map((page) => [page.path, page] as const))(
   'every command of %s prints what the page says',
   (_path, page) => runPage(page),
-  120_000,
 );

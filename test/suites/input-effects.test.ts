@@ -33,7 +33,7 @@ beforeAll(async () => {
   world = await createWorld(app);
   lab = { app, world, closeLater: (server) => servers.push(server) };
   others = { ...world, ids: { ...world.ids, ...(await secondIds()) } };
-}, 120_000);
+});
 afterAll(async () => {
   await app.close();
   await Promise.all(servers.map((server) => server.close()));

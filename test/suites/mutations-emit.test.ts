@@ -30,7 +30,7 @@ beforeAll(async () => {
   app = await startTestApp({ env: { OUTBOUND_ALLOW: '127.0.0.1', PUBLIC_URL } });
   url = await app.listen();
   world = await createWorld(app);
-}, 120_000);
+});
 afterAll(async () => {
   await app.close();
   await closeProviders();

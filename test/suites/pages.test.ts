@@ -34,7 +34,6 @@ const others = pagesWithCommands.filter((page) => !page.path.startsWith('docs/gu
 test.each(others.map((page) => [page.path, page] as const))(
   'every command of %s prints what the page says',
   (_path, page) => runPage(page),
-  120_000,
 );
 
 test('docs/start.md shows answers of the shape that the service gives', async () => {

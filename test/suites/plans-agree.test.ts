@@ -33,7 +33,7 @@ beforeAll(async () => {
   });
   world = await createWorld(app);
   for (const list of listRoutes) await addRows(app, world, list, 3);
-}, 120_000);
+});
 afterAll(() => {
   runs.mockRestore();
   return app.close();
@@ -111,7 +111,6 @@ test.each(thinned(hostileDocuments, 'plans').map((document) => [document.what, d
         `"operationName":${JSON.stringify(operationName)}}`,
     });
   },
-  60_000,
 );
 
 const id = () => world.ids.workspace_id;

@@ -199,4 +199,4 @@ test('random reads by five roles: REST and GraphQL answer equal, byte for byte o
     }
   }
   expect(answered).toBeGreaterThan(reads.length / 2);
-}, 60_000);
+});

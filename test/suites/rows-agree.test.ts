@@ -41,7 +41,7 @@ beforeAll(async () => {
     thread_namespace: (await prisma.thread.findFirstOrThrow({ where: { orgId: world.ids.org_id } })).namespaceId,
   };
   await vary();
-}, 120_000);
+});
 afterAll(() => app.close());
 
 /** Rows that differ from what a tenant has at first: gone, expired, disabled, failing, used. */

@@ -27,7 +27,7 @@ beforeAll(async () => {
   others = lookers.filter((looker) => looker !== owner);
   log = logQueries(app.database.pool);
   answerInLockstep(app.database.pool);
-}, 120_000);
+});
 afterAll(() => app.close());
 
 /**

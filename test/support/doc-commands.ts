@@ -10,6 +10,7 @@ import { expect } from 'vitest';
 import { projectRoot } from '../../src/paths.ts';
 import { ROOT_KEYS, startTestApp, type TestApp } from './app.ts';
 import { keptLog } from './log-lines.ts';
+import { PATIENCE_MS } from './slowness.ts';
 
 /** A page of the documentation, as text and by its path below the root of the project. */
 export interface Page {
@@ -137,7 +138,7 @@ export async function printedBy(
     .replaceAll('http://127.0.0.1:4000', url);
   // what waits for ever is ended before the test is
   const service = { DATABASE_URL: database.url, DATA_DIR: dataDir, ROOT_KEYS };
-  const options = { cwd: folder, encoding: 'utf8', timeout: 90_000, env: { ...process.env, ...service } } as const;
+  const options = { cwd: folder, encoding: 'utf8', timeout: PATIENCE_MS, env: { ...process.env, ...service } } as const;
   const { stdout } = await promisify(execFile)('bash', ['-c', script], options);
   return stdout
     .split(`${MARK}\n`)

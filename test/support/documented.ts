@@ -75,14 +75,29 @@ export function expectDocumented(server: FastifyInstance): void {
 /** What an answer has beside the document; `null` for nothing. */
 type Checker = (template: string, method: string, status: number, body: string | null) => string | null;
 
+/** What a value has beside a schema; `null` for nothing. */
+type SchemaJudge = (value: unknown) => string | null;
+
 function checker(document: OpenApiDocument): Checker {
   const judge = judgeOf(document);
   const responsesOf = new Map<string, (body: string | null) => string | null>();
+  // by its text: most routes answer the same faults, and a schema takes milliseconds to compile
+  const compiled = new Map<string, SchemaJudge>();
+  const judgeBy = (schema: object): SchemaJudge => {
+    const text = JSON.stringify(schema);
+    let known = compiled.get(text);
+    if (!known) {
+      const validate = judge.compile(within(schema));
+      known = (value) => (validate(value) ? null : judge.errorsText(validate.errors));
+      compiled.set(text, known);
+    }
+    return known;
+  };
   return (template, method, status, body) => {
     const key = `${method} ${template} ${status}`;
     let verdict = responsesOf.get(key);
     if (!verdict) {
-      verdict = verdictOf(document, judge, document.paths[template]?.[method.toLowerCase()], status);
+      verdict = verdictOf(document, judgeBy, document.paths[template]?.[method.toLowerCase()], status);
       responsesOf.set(key, verdict);
     }
     return verdict(body);
@@ -91,7 +106,7 @@ function checker(document: OpenApiDocument): Checker {
 
 function verdictOf(
   document: OpenApiDocument,
-  judge: Ajv2020,
+  judgeBy: (schema: object) => SchemaJudge,
   operation: Record<string, unknown> | undefined,
   status: number,
 ): (body: string | null) => string | null {
@@ -101,9 +116,9 @@ function verdictOf(
   if (!response) return () => 'the status is not listed';
   const schema = response.content?.['application/json']?.schema;
   if (!schema) return (body) => (body && !response.content ? 'a body where none is listed' : null);
-  const validate = judge.compile(within(schema));
+  const faultsOf = judgeBy(schema);
   return (body) => {
-    if (body === null) return null;
-    return validate(JSON.parse(body)) ? null : `${judge.errorsText(validate.errors)} in ${body.slice(0, 300)}`;
+    const faults = body === null ? null : faultsOf(JSON.parse(body));
+    return faults && `${faults} in ${body!.slice(0, 300)}`;
   };
 }

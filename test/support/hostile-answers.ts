@@ -2,7 +2,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import type { TestApp } from './app.ts';
 import { shapeFault } from './error-shapes.ts';
 import type { HostileRequest } from './hostile.ts';
-import { slowness } from './slowness.ts';
+import { slownessNow } from './slowness.ts';
 
 const TIMEOUT_MS = 10_000;
 
@@ -10,7 +10,7 @@ const TIMEOUT_MS = 10_000;
 export async function answered(app: TestApp, request: InjectOptions): Promise<LightMyRequestResponse> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('no answer in time')), TIMEOUT_MS * slowness());
+    timer = setTimeout(() => reject(new Error('no answer in time')), TIMEOUT_MS * slownessNow());
   });
   try {
     return await Promise.race([app.server.inject(request), late]);

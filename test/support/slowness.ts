@@ -25,8 +25,17 @@ export function slowness(): number {
   return measured;
 }
 
-function measure(): number {
-  // the work shows a slow or throttled processor, the queue of processes what the work was too short to meet
-  const queued = os.loadavg()[0]! / os.availableParallelism();
-  return Math.min(MOST, Math.max(1, sampleMs() / REFERENCE_MS, queued));
-}
+/**
+ * {@link slowness}, or more where the machine has become busier since: what waits for a condition asks when its time
+ * would be over.
+ */
+export const slownessNow = (): number => Math.max(slowness(), Math.min(MOST, queued()));
+
+// the work shows a slow or throttled processor, the queue of processes what the work was too short to meet
+const measure = (): number => Math.min(MOST, Math.max(1, sampleMs() / REFERENCE_MS, queued()));
+
+/** How many processes there are for each processor. */
+const queued = (): number => os.loadavg()[0]! / os.availableParallelism();
+
+/** How long a browser or a shell may take for one step. */
+export const PATIENCE_MS = 120_000 * slowness();

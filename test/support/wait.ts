@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { slowness } from './slowness.ts';
+import { slownessNow } from './slowness.ts';
 
 // taken before any test stops the clock
 const { setTimeout, clearTimeout } = globalThis;
@@ -12,7 +12,7 @@ const LONGEST_PAUSE_MS = 20;
 export interface WaitOptions {
   /** What is waited for, for the message of the error. Default: the text of the condition. */
   what?: string | (() => string);
-  /** Longest wait on a machine that does nothing else. Default: a minute. It is multiplied by `slowness()`. */
+  /** Longest wait on a machine that does nothing else. Default: a minute. It grows with the load meanwhile. */
   withinMs?: number;
 }
 
@@ -47,7 +47,7 @@ async function poll<T, V extends T>(
 ): Promise<V> {
   const failure = new Error();
   Error.captureStackTrace(failure, poll);
-  const deadline = deadlineAfter(withinMs * slowness());
+  const deadline = deadlineAfter(withinMs);
   let last: Tried<T>;
   try {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 1.5, LONGEST_PAUSE_MS)) {
@@ -75,17 +75,26 @@ async function attempt<T>(condition: () => T | Promise<T>, passed: Promise<typeo
 
 const OVER = Symbol('the deadline has passed');
 
+/** It is put off for as long as the machine is so busy that the time means little. */
 function deadlineAfter(ms: number) {
   const begun = hrtime.bigint();
+  const elapsed = () => Number(hrtime.bigint() - begun) / 1e6;
+  const left = () => ms * slownessNow() - elapsed();
   let timer: NodeJS.Timeout | undefined;
   const passed = new Promise<typeof OVER>((resolve) => {
-    timer = setTimeout(() => resolve(OVER), ms);
+    const look = (): void => {
+      if (left() <= 0) resolve(OVER);
+      else timer = setTimeout(look, left());
+    };
+    look();
   });
   return {
     passed,
-    isOver: () => Number(hrtime.bigint() - begun) / 1e6 >= ms,
+    isOver: () => left() <= 0,
     cancel: () => clearTimeout(timer),
-    seconds: Math.round(ms / 100) / 10,
+    get seconds(): number {
+      return Math.round(elapsed() / 100) / 10;
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type BrowserWithCookies, newBrowserWithCookies } from '../../support/browser-with-cookies.ts';
 import { codeOf, forgetCodes, withTotp } from '../../support/factors.ts';
 import { type Person, register } from '../../support/person.ts';
+import { PATIENCE_MS } from '../../support/slowness.ts';
 import { formIn, onwardIn, signedInBrowser, signIn, submit } from '../oauth/oauth-browser.ts';
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -125,7 +126,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
   const problems: string[] = [];
   beforeAll(async () => {
     browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-  }, 60_000);
+  });
   afterAll(() => browser.close());
 
   /** A page with an authenticator of its own, which knows its user. */
@@ -159,25 +160,25 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.fill('#passkey-name', 'Laptop');
     await page.fill('#passkey-password', ann.password);
     await page.click('#add-passkey button');
-    await page.waitForSelector('text=Your recovery codes');
+    await page.waitForSelector('text=Your recovery codes', { timeout: PATIENCE_MS });
     expect(await page.locator('code').count()).toBe(10);
     await page.click('text=Go on');
-    await page.waitForSelector('strong:has-text("Laptop")');
+    await page.waitForSelector('strong:has-text("Laptop")', { timeout: PATIENCE_MS });
 
     await page.context().clearCookies();
     await page.goto(`${origin}/account/sign-in?return_to=/account/factors`);
     await page.click('#passkey');
-    await page.waitForSelector('text=last used');
+    await page.waitForSelector('text=last used', { timeout: PATIENCE_MS });
 
     await page.context().clearCookies();
     await withPassword(page, ann);
-    await page.waitForSelector('#factor-form:not([hidden])');
+    await page.waitForSelector('#factor-form:not([hidden])', { timeout: PATIENCE_MS });
     await page.click('#factor-passkey');
-    await page.waitForSelector('strong:has-text("Laptop")');
+    await page.waitForSelector('strong:has-text("Laptop")', { timeout: PATIENCE_MS });
     await page.click('#prove-passkey');
-    await page.waitForSelector('text=Last done in this session');
+    await page.waitForSelector('text=Last done in this session', { timeout: PATIENCE_MS });
     await page.click('button[aria-label="Remove the passkey Laptop"]');
-    await page.waitForSelector('text=With one, you sign in by your device');
+    await page.waitForSelector('text=With one, you sign in by your device', { timeout: PATIENCE_MS });
     expect(problems).toEqual([]);
   });
 
@@ -188,10 +189,10 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await withPassword(page, ann);
     await page.fill('#code', '000000');
     await page.click('#factor-form button[type="submit"]');
-    await page.waitForSelector('text=This does not prove your second factor');
+    await page.waitForSelector('text=This does not prove your second factor', { timeout: PATIENCE_MS });
     await page.fill('#code', codeOf(secret));
     await page.click('#factor-form button[type="submit"]');
-    await page.waitForSelector('text=Remove the app');
+    await page.waitForSelector('text=Remove the app', { timeout: PATIENCE_MS });
     expect(problems).toEqual([]);
   });
 });

@@ -4,6 +4,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
+import { PATIENCE_MS } from '../../support/slowness.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { ask, callWith, newApplication, peerOf } from './oauth-browser.ts';
 
@@ -32,7 +33,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
   const problems: string[] = [];
   beforeAll(async () => {
     browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-  }, 60_000);
+  });
   afterAll(() => browser.close());
 
   const newPage = async (options: { javaScriptEnabled?: boolean } = {}): Promise<Page> => {
@@ -47,7 +48,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     const peer = await peerOf(app, await newApplication(ann, { redirect_uris: [callback] }));
     const { url, verifier, state } = await ask(peer, { redirect_uri: callback, scope: 'workspace:read' });
     const finish = async (page: Page) => {
-      await page.waitForURL(/\/callback\?code=/);
+      await page.waitForURL(/\/callback\?code=/, { timeout: PATIENCE_MS });
       const checks = { pkceCodeVerifier: verifier, expectedState: state };
       return client.authorizationCodeGrant(peer, new URL(page.url()), checks);
     };
@@ -62,7 +63,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.click('#ask button');
     await page.fill('#password', ann.password);
     await page.click('#password-form button');
-    await page.waitForSelector('text=Allow Notes?');
+    await page.waitForSelector('text=Allow Notes?', { timeout: PATIENCE_MS });
     await page.click('button[value="allow"]');
     const tokens = await finish(page);
     expect((await callWith(app, tokens.access_token, 'GET', ann.home)).status).toBe(200);
@@ -77,12 +78,12 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.fill('#plain-username', ann.username);
     await page.fill('#plain-password', ann.password);
     await page.click('form:has(#plain-username) button');
-    await page.waitForSelector('text=Allow Notes?');
+    await page.waitForSelector('text=Allow Notes?', { timeout: PATIENCE_MS });
     await page.click('button[value="allow"]');
     expect((await finish(page)).scope).toBe('workspace:read');
     await page.goto(`${app.url}/account`);
     await page.click('text=Sign out');
-    await page.waitForSelector('text=You are signed out');
+    await page.waitForSelector('text=You are signed out', { timeout: PATIENCE_MS });
     expect(await page.context().cookies()).not.toContainEqual(expect.objectContaining({ name: 'session' }));
   });
 });

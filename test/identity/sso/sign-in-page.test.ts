@@ -3,6 +3,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { register } from '../../support/person.ts';
+import { PATIENCE_MS } from '../../support/slowness.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { waitFor } from '../../support/wait.ts';
 import { openIdCompany, SAML_ENTITY, samlCompany } from './companies.ts';
@@ -80,7 +81,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
     page = await browser.newPage();
     page.on('console', (message) => problems.push(message.text()));
-  }, 60_000);
+  });
   afterAll(() => browser.close());
 
   const enter = async (email: string, query = '') => {
@@ -120,7 +121,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     openId.account = { sub: 'bea', email: `bea@${domain}`, email_verified: true };
     const to = `http://127.0.0.1:${front.port}/in`;
     await enter(`bea@${domain}`, `?redirect_uri=${encodeURIComponent(to)}`);
-    await page.waitForURL(/\/in\?code=[\w-]{43}$/);
+    await page.waitForURL(/\/in\?code=[\w-]{43}$/, { timeout: PATIENCE_MS });
   });
 
   test('what was refused is told in the page, which asks again; so is the end of a sign-out', async () => {

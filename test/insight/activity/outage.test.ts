@@ -96,4 +96,4 @@ it('loses no record of an acknowledged change, and counts each other one that it
   // some of the refused changes may be lost, too
   expect(lost).toBeGreaterThanOrEqual(notKept);
   expect(lost).toBeLessThanOrEqual(notKept + refused.all);
-}, 120_000);
+});

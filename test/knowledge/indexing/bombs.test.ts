@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { extractionFailures } from '../../../src/knowledge/indexing/text/extraction-error.ts';
 import { textKindOf } from '../../../src/knowledge/indexing/text/text-kinds.ts';
 import { Client } from '../../crash/client.ts';
@@ -14,8 +14,6 @@ import { hostileFiles } from '../../support/hostile-files.ts';
 import { pdfOf } from '../../support/made-files.ts';
 import { type Service, startService } from '../../support/service.ts';
 import { waitFor } from '../../support/wait.ts';
-
-vi.setConfig({ testTimeout: 240_000 });
 
 let dataDir: string;
 let database: TestDatabase;

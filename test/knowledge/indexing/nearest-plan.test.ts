@@ -29,7 +29,7 @@ beforeAll(async () => {
   await filled(ann, FEW);
   await filled(bob, MANY);
   await app.database.pool.query('vacuum analyze artifacts, artifact_chunks, artifact_chunk_vectors');
-}, 120_000);
+});
 afterAll(() => app.close());
 
 /** One artifact with so many chunks, each with a vector of its own. */

@@ -27,7 +27,7 @@ beforeAll(async () => {
     [bob.orgId],
   );
   await app.database.pool.query('vacuum analyze artifacts, artifact_chunks, artifact_words');
-}, 120_000);
+});
 afterAll(() => app.close());
 
 async function made(of: Person): Promise<string> {

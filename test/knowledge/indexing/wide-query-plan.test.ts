@@ -30,7 +30,7 @@ beforeAll(async () => {
   await app.database.pool.query(
     'vacuum analyze artifacts, artifact_chunks, artifact_words, artifact_languages, namespaces',
   );
-}, 300_000);
+});
 afterAll(() => app.close());
 
 /** Puts artifacts with a chunk each into namespaces, one after the other. */

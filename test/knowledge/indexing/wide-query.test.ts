@@ -277,4 +277,4 @@ test(`finds what the searches of the namespaces find that the caller may read (T
     }
   }
   expect(seen).toBeGreaterThan(2);
-}, 120_000);
+});

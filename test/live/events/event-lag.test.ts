@@ -37,7 +37,7 @@ beforeAll(async () => {
   await migrate(server.url, migrationsDir);
   app = await startTestApp({ databaseUrl: server.url });
   owner = await register(app);
-}, 60_000);
+});
 afterAll(async () => {
   await app.close();
   await server.stop();

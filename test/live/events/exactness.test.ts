@@ -206,4 +206,4 @@ test('nothing is lost, nothing comes twice, each resource in order; a naive read
     expect(isRight(ids, written), 'the order of each resource').toBe(true);
   }
   expect(isRight((await naive).slice(1, -1), written)).toBe(false);
-}, 90_000);
+});

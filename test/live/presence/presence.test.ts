@@ -499,4 +499,4 @@ test('200 who join and leave at once, on two nodes: nobody joins or leaves twice
   // some are about to leave
   await waitFor(async () => expect(await follow()).toEqual(await listed()));
   expect((await told()).length).toBeGreaterThan(10);
-}, 60_000);
+});

@@ -192,7 +192,7 @@ const comparable = ({ document: { workspace: _name, ...document }, ...rest }: Ex
     }),
   );
 
-test('the export of an imported export is the export', { timeout: 240_000 }, async () => {
+test('the export of an imported export is the export', async () => {
   const given = await equipped();
   const { who } = given;
   await fc.assert(

@@ -96,4 +96,4 @@ it('makes the buckets of several batches once, when two nodes work at once and a
     [ids],
   );
   expect(told.rows.map(({ n }) => n)).toEqual(ids.map(() => 1));
-}, 60_000);
+});

@@ -53,7 +53,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
   let browser: Browser;
   beforeAll(async () => {
     browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-  }, 60_000);
+  });
   afterAll(() => browser.close());
 
   /** Opens an authorization from a front end that answers with a token, and collects what it is told. */

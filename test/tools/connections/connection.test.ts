@@ -253,7 +253,7 @@ describe('a provider', () => {
     free(null);
     expect(answer).toMatchObject({ status: 504, body: { error: 'UPSTREAM_TIMEOUT', details: { upstream: 'mailer' } } });
     expect(await rowOf(app, before.id)).toEqual(before);
-  }, 20_000);
+  });
 
   test('with habits of its own is understood', async () => {
     const { ann, instanceId, ofNamespace } = await withInstance(app, server);

@@ -236,7 +236,7 @@ describe.each(Object.entries(plantings))('%s', (_what, { plant, isNeverShown = f
     await plant(marker, hand);
     await app.services.activity.flush();
     await app.jobsDone();
-  }, 60_000);
+  });
 
   test('is shown by the answers that are meant to', () => {
     expect(shownAnswers.length > 0).toBe(!isNeverShown);

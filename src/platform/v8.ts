@@ -12,3 +12,12 @@ const FEW_PROCESSORS = 2;
 export function tuneGarbageCollector(): void {
   if (availableParallelism() <= FEW_PROCESSORS) setFlagsFromString('--no-parallel-scavenge');
 }
+
+/**
+ * Keeps the optimizing compiler off until the function that it returns is called. Most of what a start runs, it runs
+ * once: optimizing that was a quarter of its processor time.
+ */
+export function withoutOptimizer(): () => void {
+  setFlagsFromString('--no-opt');
+  return () => setFlagsFromString('--opt');
+}
