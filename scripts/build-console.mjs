@@ -1,7 +1,7 @@
 // Bundles `console/` to what the service has at `/console/`: hashed files, each beside the same compressed, and the
 // page that loads them. Fails when a browser would have to load too much.
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { makeIfChanged, root } from './stamp.mjs';
@@ -43,6 +43,8 @@ function build() {
   );
   if (error) throw error;
   if (status !== 0) throw new Error(`The console could not be built:\n${stdout}${stderr}`);
+  // what its pages send where browsers may send registered documents only
+  copyFileSync(path.join(root, 'console/src/generated/documents.json'), path.join(target, 'documents.json'));
   const sizes = compressed();
   checkSizes(sizes);
 }

@@ -31,7 +31,7 @@ import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
 import { cutOffSlowReaders, cutOffSlowSenders, endUnusedConnections, UPLOAD_TIMEOUT_MS } from './http/connections.ts';
 import { addConsistency, CONSISTENCY_HEADER } from './http/consistency.ts';
-import { addConsolePages } from './http/console-pages.ts';
+import { addConsolePages, consoleDocuments } from './http/console-pages.ts';
 import { addDocPages } from './http/doc-pages.ts';
 import { addFactorPages } from './http/factor-pages.ts';
 import { addFailureRecords } from './http/failure-records.ts';
@@ -199,7 +199,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     logger.error({ err: error, trace_id: traceId }, 'a resolver failed');
   const operations = new Operations({ schema, limit, config, onFault: onResolverFault, tracing });
   const { documents } = operations;
-  const registered = new RegisteredDocuments(services.sql);
+  const registered = new RegisteredDocuments(services.sql, consoleDocuments());
   const persisted = new PersistedDocuments({ documents, registered, persistedOnly: config.persistedOnly });
   const endpoint = createEndpoint({ schema, services: open, operations, persisted, onFault: onResolverFault });
   const socket = socketHandler({

@@ -81,6 +81,26 @@ const routeTree = root.addChildren([
     }),
     createRoute({
       getParentRoute: () => workspace,
+      path: '/models',
+      component: lazyRouteComponent(() => import('./views/models'), 'Models'),
+    }),
+    createRoute({
+      getParentRoute: () => workspace,
+      path: '/tokens',
+      component: lazyRouteComponent(() => import('./views/tokens'), 'Tokens'),
+    }),
+    createRoute({
+      getParentRoute: () => workspace,
+      path: '/sign-in',
+      component: lazyRouteComponent(() => import('./views/sign-in'), 'SignIn'),
+    }),
+    createRoute({
+      getParentRoute: () => workspace,
+      path: '/webhooks',
+      component: lazyRouteComponent(() => import('./views/webhooks'), 'Webhooks'),
+    }),
+    createRoute({
+      getParentRoute: () => workspace,
       path: '/tools',
       component: lazyRouteComponent(() => import('./views/tools'), 'Tools'),
     }),

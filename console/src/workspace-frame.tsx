@@ -29,12 +29,21 @@ const sections = [
   ['/o/$org/w/$ws/apps', 'apps'],
   ['/o/$org/w/$ws/tools', 'tools'],
   ['/o/$org/w/$ws/artifacts', 'artifacts'],
+  ['/o/$org/w/$ws/models', 'models'],
   ['/o/$org/w/$ws/people', 'people'],
+  ['/o/$org/w/$ws/tokens', 'tokens'],
+  ['/o/$org/w/$ws/sign-in', 'sign-in'],
+  ['/o/$org/w/$ws/webhooks', 'webhooks'],
 ] as const;
 
 function Sections() {
-  const { orgId, workspaceId, may } = usePlace();
-  const shown = sections.filter(([, name]) => name !== 'secrets' || may('secret:read'));
+  const { orgId, workspaceId, may, mayInOrganization } = usePlace();
+  const isShown: Partial<Record<(typeof sections)[number][1], boolean>> = {
+    secrets: may('secret:read'),
+    'sign-in': mayInOrganization('identity_provider:read'),
+    webhooks: mayInOrganization('webhook:read'),
+  };
+  const shown = sections.filter(([, name]) => isShown[name] ?? true);
   return (
     <nav aria-label={t.sections.title} className="sections">
       {shown.map(([to, name]) => (

@@ -81,6 +81,13 @@ export function addConsolePages(server: FastifyInstance): void {
   });
 }
 
+/** What the console asks, by ids: for services that take nothing else from browsers. */
+export function consoleDocuments(): ReadonlyMap<string, string> {
+  const file = path.join(folder, 'documents.json');
+  if (!existsSync(file)) return new Map();
+  return new Map(Object.entries(JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>));
+}
+
 /** @param names all files, so that nothing is looked for that is not there */
 function readAsset(name: string, type: string, names: ReadonlySet<string>): Asset {
   const variants = ENCODINGS.filter(({ ending }) => names.has(name + ending));

@@ -15,7 +15,7 @@ export interface Story {
 
 const idIn = (body: unknown, name: string) => (body as Record<string, string>)[name]!;
 
-/** Tells a short story through the API: environments, secrets, an app with a pipeline, releases, runs and a tool. */
+/** Tells a short story through the API: environments, secrets, an app with a pipeline, runs, a model and a text. */
 export async function tellStory(call: CallService, { orgId, workspaceId }: Places): Promise<Story> {
   const org = `/v1/orgs/${orgId}`;
   const home = `${org}/workspaces/${workspaceId}`;
@@ -81,6 +81,21 @@ export async function tellStory(call: CallService, { orgId, workspaceId }: Place
   await run('run-1', 'completed', 3);
   await run('run-2', 'failed', 1, 'The model did not answer in time.');
   await run('run-3', 'running', 2);
+  await post(`${org}/secrets`, { name: 'model-key', secret_type: 'api_key', value: { api_key: 'k-1' } });
+  const account = idIn(
+    await post(`${org}/provider-accounts`, {
+      name: 'Models EU',
+      provider_type: 'openai',
+      credentials_ref: 'secret://model-key',
+    }),
+    'provider_account_id',
+  );
+  const targets = [{ provider_account_id: account, model_name: 'large-1' }];
+  await post(`${org}/model-catalog`, { logical_model_id: 'large', name: 'Large', targets });
+  const files = `${home}/namespaces/default/artifacts`;
+  const plan = { name: 'Plan', artifact_type: 'markdown', content: '# Plan\n\nBuy milk.\nCall Ann.' };
+  const artifactId = idIn(await post(files, plan), 'artifact_id');
+  await call('PUT', `${files}/${artifactId}`, { content: '# Plan\n\nBuy tea.\nCall Ann.' });
   return { appId, staging, production };
 }
 

@@ -4,10 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { Webhook as Verifier } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { makeGrant } from '../support/application-grant.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
+import { receive } from '../support/receivers.ts';
 import { slowness } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
 import { type Story, tellStory } from './console-story.ts';
@@ -20,7 +24,8 @@ const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 let app: TestApp;
 let ann: Person;
 beforeAll(async () => {
-  app = await startTestApp();
+  // receivers of webhooks and identity providers are on this machine
+  app = await startTestApp({ env: { OUTBOUND_ALLOW: '127.0.0.1' } });
   await app.listen();
   ann = await registerProven(app, { name: 'ann' });
 });
@@ -175,10 +180,19 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
 
   const homeOf = ({ orgId, workspaceId }: Pick<Person, 'orgId' | 'workspaceId'>) =>
     `${app.url}/console/o/${orgId}/w/${workspaceId}`;
+  const views = [
+    '',
+    '/activity',
+    '/analytics',
+    '/secrets',
+    '/environments',
+    '/apps',
+    '/tools',
+    '/artifacts',
+    '/people',
+  ];
   const viewsOf = (home: string, appId?: string) => [
-    ...['', '/activity', '/analytics', '/secrets', '/environments', '/apps', '/tools', '/artifacts', '/people'].map(
-      (view) => `${home}${view}`,
-    ),
+    ...[...views, '/models', '/tokens', '/sign-in', '/webhooks'].map((view) => `${home}${view}`),
     ...(appId ? [`${home}/apps/${appId}`] : []),
     `${app.url}/console/`,
     `${app.url}/console/notifications`,
@@ -248,6 +262,10 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
       ['/environments', 'No environments yet'],
       ['/apps', 'No apps yet'],
       ['/tools', 'No tools are in use yet'],
+      ['/models', 'No models yet'],
+      ['/tokens', 'No API tokens yet'],
+      ['/sign-in', 'No identity providers yet'],
+      ['/webhooks', 'No webhooks yet'],
     ]) {
       await open(page, `${homeOf(eve)}${view}`);
       await page.getByRole('heading', { name: text! }).waitFor();
@@ -258,7 +276,8 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
   it('shows a viewer nothing that the service would refuse', async () => {
     const page = await pageOf(vic);
     const seen: Record<string, string[]> = {};
-    for (const view of ['', '/environments', '/people', '/tools', '/apps', `/apps/${story.appId}`, '/artifacts']) {
+    const places = ['', '/environments', '/people', '/tools', '/apps', `/apps/${story.appId}`, '/artifacts'];
+    for (const view of [...places, '/models', '/tokens', '/sign-in', '/webhooks']) {
       await open(page, `${homeOf(ann)}${view}`);
       seen[view] = await page.locator('main button, main input[type=file]').allTextContents();
     }
@@ -269,9 +288,15 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
       '/tools': [],
       '/apps': [],
       [`/apps/${story.appId}`]: [],
-      '/artifacts': ['Search'],
+      '/artifacts': ['Search', 'Plan'],
+      '/models': ['Large'],
+      // tokens of one's own
+      '/tokens': ['New API token'],
+      '/sign-in': [],
+      '/webhooks': [],
     });
-    expect(await page.getByRole('link', { name: 'Secrets' }).count()).toBe(0);
+    for (const name of ['Secrets', 'Webhooks', 'Sign-in'])
+      expect(await page.getByRole('link', { name, exact: true }).count()).toBe(0);
   });
 
   it('is walked by keyboard alone', async () => {
@@ -414,6 +439,249 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
     const data = JSON.stringify({ query: 'mutation { logout { sessionId } }' });
     expect((await contexts.get(kim)!.request.post(`${app.url}/graphql`, { headers, data })).status()).toBe(200);
     await page.waitForURL(/\/account\/sign-in\?return_to=/);
+  });
+
+  /** A part of a page that has a heading of its own. */
+  const part = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
+
+  it('creates a webhook, shows its secret once, and what was sent and answered', async () => {
+    const receiver = await receive((_request, response) => response.end('thanks a lot'));
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/webhooks`);
+    await page.getByRole('button', { name: 'New webhook' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('To our chat');
+    await page.getByRole('textbox', { name: 'Address' }).fill('http://10.0.0.1/');
+    await page.getByLabel('thread.*', { exact: true }).check();
+    await page.getByRole('button', { name: 'Create' }).click();
+    // what the service refuses is said at its field
+    await waitFor(async () =>
+      expect(await page.getByRole('textbox', { name: 'Address' }).getAttribute('aria-invalid')).toBe('true'),
+    );
+    await page.getByRole('textbox', { name: 'Address' }).fill(receiver.url);
+    await page.getByRole('button', { name: 'Create' }).click();
+    const once = page.getByRole('dialog', { name: 'Secret of To our chat' });
+    const secret = (await once.locator('code').textContent())!;
+    expect(secret).toMatch(/^whsec_/);
+    await once.getByRole('button', { name: 'Done' }).click();
+    expect(await page.content()).not.toContain(secret);
+    await page.getByRole('button', { name: 'To our chat', exact: true }).click();
+    const log = page.getByRole('dialog', { name: 'Deliveries of To our chat' });
+    await log.getByText('Nothing was sent in the last seven days.').waitFor();
+    await log.getByRole('button', { name: 'Send a test' }).click();
+    await log.getByText('delivered').waitFor();
+    await log.getByText('webhook.test').first().click();
+    await log.getByText('thanks a lot').waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    const [first] = await receiver.has(1);
+    new Verifier(secret).verify(first!.body, first!.headers);
+    await log.getByRole('button', { name: 'Send again' }).click();
+    expect((await receiver.has(2))[1]!.body).toBe(first!.body);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'New secret for To our chat' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'New secret' }).click();
+    expect(await once.locator('code').textContent()).not.toBe(secret);
+    await once.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('button', { name: 'Turn off To our chat' }).click();
+    await page.getByRole('button', { name: 'Turn on To our chat' }).waitFor();
+    await receiver.close();
+  });
+
+  it('makes an API token with few rights, shows it once, and revokes it', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/tokens`);
+    await page.getByRole('button', { name: 'New API token' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('ci');
+    await page.getByLabel('Find in Scopes').fill('read');
+    await page.getByRole('group', { name: 'Scopes' }).getByLabel('read', { exact: true }).check();
+    expect(await barriersOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Create' }).click();
+    const once = page.getByRole('dialog', { name: 'Token ci' });
+    const token = (await once.locator('code').first().textContent())!;
+    await once.getByRole('button', { name: 'Done' }).click();
+    const asked = async (method: string) => {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      const body = method === 'GET' ? {} : { body: '{"description":"x"}' };
+      return (await fetch(`${app.url}${ann.home}`, { method, headers, ...body })).status;
+    };
+    expect([await asked('GET'), await asked('PUT')]).toEqual([200, 403]);
+    await part(page, 'My API tokens').getByRole('button', { name: 'Revoke ci' }).click();
+    await page.getByLabel('Type “ci” to confirm').fill('ci');
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await part(page, 'All API tokens').getByText('revoked').waitFor();
+    expect(await asked('GET')).toBe(401);
+  });
+
+  it('registers an application, and takes back what somebody has granted to one', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/tokens`);
+    await page.getByRole('button', { name: 'New application' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Planner');
+    await page.getByLabel('Addresses for answers').fill('https://planner.example.test/done');
+    await page.getByRole('button', { name: 'Create' }).click();
+    const once = page.getByRole('dialog', { name: 'Credentials of Planner' });
+    const [id = ''] = await once.locator('code').allTextContents();
+    await once.getByRole('button', { name: 'Done' }).click();
+    const { rows } = await app.database.pool.query<{ id: string }>('select id from applications');
+    expect(rows).toEqual([{ id }]);
+    await makeGrant(app, { orgId: ann.orgId, applicationId: id, userId: vic.userId });
+    await page.reload();
+    await page.getByRole('button', { name: `Disconnect Planner from ${vic.username}` }).click();
+    await page.getByLabel(`Type “${vic.username}” to confirm`).fill(vic.username);
+    await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
+    await page.getByText('No member has connected an application.').waitFor();
+  });
+
+  it('tests an identity provider, proves its domain, and turns it off', async () => {
+    const openId = await startOpenIdServer();
+    const secret = { name: 'sso-client', secret_type: 'oauth2', value: { client_secret: openId.clientSecret } };
+    expect((await ann.call('POST', `/v1/orgs/${ann.orgId}/secrets`, secret)).status).toBe(201);
+    const provider = {
+      client_id: openId.clientId,
+      client_secret_ref: 'secret://sso-client',
+      discovery_url: openId.discoveryUrl,
+    };
+    const idps = `/v1/orgs/${ann.orgId}/identity-providers`;
+    const fields = { name: 'Company', protocol: 'oidc', verified_domains: ['company.example'], oidc_config: provider };
+    expect((await ann.call('POST', idps, fields)).status).toBe(201);
+    openId.account = { sub: 'ann', email: 'ann@company.example', email_verified: true };
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/sign-in`);
+    await page.getByRole('button', { name: 'Test sign-in at Company' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Test sign-in' }).click();
+    await page.getByRole('dialog').getByText('A real sign-in would create an account.').waitFor();
+    await page.getByRole('dialog').getByText('ann@company.example').first().waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    for (const other of page.context().pages()) if (other !== page) await other.close();
+    await page.bringToFront();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Prove company.example' }).click();
+    await page.getByRole('button', { name: 'Ask for a record' }).click();
+    await page.getByRole('dialog').getByText('company.example').first().waitFor();
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByRole('dialog').getByRole('alert').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Turn off Company' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Turn off' }).click();
+    await page.getByRole('button', { name: 'Turn on Company' }).waitFor();
+    await part(page, 'Single sign-on').getByRole('button', { name: 'Change' }).click();
+    await page.getByLabel('Owners may break the glass').uncheck();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await part(page, 'Single sign-on')
+      .locator('div', { hasText: 'Owners may break the glass' })
+      .getByText('no', { exact: true })
+      .waitFor();
+    await openId.close();
+  });
+
+  it('gives a directory a token, and takes it back', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/sign-in`);
+    await page.getByRole('button', { name: 'New SCIM token' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Okta');
+    await page.getByRole('button', { name: 'Create' }).click();
+    const once = page.getByRole('dialog', { name: 'SCIM token Okta' });
+    const [url = '', token = ''] = await once.locator('code').allTextContents();
+    expect([new URL(url).pathname, token.length > 20]).toEqual([`/scim/v2/${ann.orgId}`, true]);
+    await once.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('button', { name: 'Revoke Okta' }).click();
+    await page.getByLabel('Type “Okta” to confirm').fill('Okta');
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('No directory keeps the members of this organization.').waitFor();
+  });
+
+  it('grants a model to a workspace, and says where a request would go', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/models`);
+    await page.getByRole('button', { name: 'Large', exact: true }).click();
+    await page.getByRole('cell', { name: 'Models EU' }).waitFor();
+    const ask = page.getByRole('button', { name: 'Where would a request go now?' });
+    await ask.click();
+    await page.getByRole('dialog').getByRole('alert').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Grant a model' }).click();
+    await page.getByLabel('Most requests a day').fill('1000');
+    await page.getByRole('dialog').getByRole('button', { name: 'Grant a model' }).click();
+    await part(page, 'What this workspace may use').getByText('1,000 requests a day').waitFor();
+    await page.getByRole('button', { name: 'Large', exact: true }).click();
+    await ask.click();
+    await page.getByRole('dialog').getByRole('listitem').getByText('large-1').waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+  });
+
+  it('makes an app from a recipe, with what takes the place of what is missing', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/apps`);
+    await page.getByRole('button', { name: 'New app from a recipe' }).click();
+    await page.getByRole('button', { name: /An assistant that answers one message/ }).click();
+    await page.getByLabel('Name', { exact: true }).fill('Our assistant');
+    await page.getByRole('button', { name: 'Preview' }).click();
+    await page.getByLabel('Instead of default-chat').selectOption({ label: 'Large' });
+    expect(await barriersOf(page)).toEqual([]);
+    expect((await ann.call<{ apps: unknown[] }>('GET', `${ann.home}/apps`)).body.apps).toHaveLength(1);
+    await page.getByRole('button', { name: 'Create the app' }).click();
+    await page.getByRole('link', { name: 'Open the app' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Our assistant' }).waitFor();
+    const { rows } = await app.database.pool.query<{ model: string }>(
+      'select distinct logical_model_id as model from augmentation_steps where logical_model_id is not null',
+    );
+    expect(rows).toEqual([{ model: 'large' }]);
+  });
+
+  it('shows what differs between versions of a text, and goes back to one', async () => {
+    const { body } = await ann.call<{ namespace_id: string }>('GET', `${ann.home}/namespaces/default`);
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/artifacts?namespace=${body.namespace_id}`);
+    await page.getByRole('button', { name: 'Plan', exact: true }).click();
+    await page.getByRole('button', { name: 'Compare' }).click();
+    const lines = page.getByRole('list', { name: 'Differences from version 1 to version 2' }).locator('li');
+    await lines.first().waitFor();
+    expect(await lines.allTextContents()).toEqual([
+      ' # Plan',
+      ' ',
+      '−RemovedBuy milk.',
+      '+AddedBuy tea.',
+      ' Call Ann.',
+    ]);
+    expect(await barriersOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Restore version 1' }).click();
+    await page.getByRole('button', { name: 'Restore version 2' }).waitFor();
+    await page.getByText('Version 3').first().waitFor();
+  });
+
+  it('mutes a category everywhere, and another one in one workspace', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${app.url}/console/notifications`);
+    await page.getByRole('button', { name: 'Settings' }).click();
+    const muted = page.getByRole('checkbox', { name: 'Deployments' });
+    await muted.click();
+    await waitFor(async () => expect(await muted.isChecked()).toBe(true));
+    await page.getByRole('combobox', { name: 'Category' }).selectOption('secret');
+    await page.getByRole('combobox', { name: 'For', exact: true }).selectOption(`${ann.orgId} ${ann.workspaceId}`);
+    await page.getByRole('button', { name: 'Mute', exact: true }).click();
+    await page.getByRole('button', { name: /^Unmute Secrets by mail/ }).waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    await page.reload();
+    await page.getByRole('button', { name: 'Settings' }).click();
+    await waitFor(async () => expect(await muted.isChecked()).toBe(true));
+    await page.getByRole('button', { name: /^Unmute Secrets by mail/ }).click();
+    await page.getByText('Nothing is muted in one place alone.').waitFor();
+  });
+
+  it('works, and lives, where browsers may send registered documents only', async () => {
+    const only = await app.another({ PERSISTED_ONLY: 'true' });
+    await only.listen();
+    const page = await pageOf(ann);
+    const asked: unknown[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/graphql')) asked.push(request.postDataJSON());
+    });
+    await page.goto(`${only.url}/console/o/${ann.orgId}/w/${ann.workspaceId}/environments`);
+    await page.getByRole('button', { name: 'Change Support desk in Production: 1.0.0' }).waitFor();
+    expect((await ann.call('PUT', ann.home, { name: 'Persisted' })).status).toBe(200);
+    await page.locator('.where', { hasText: 'Persisted' }).waitFor();
+    // the first request tells how the service wants to be asked
+    expect(faults.splice(0)).toEqual([expect.stringContaining('403')]);
+    expect(asked.filter((body) => 'query' in (body as object))).toHaveLength(1);
   });
 
   it('works below any path of a proxy', async () => {

@@ -4,6 +4,40 @@ type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 /** Internal type. DO NOT USE DIRECTLY. */
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
 import type { DocumentTypeDecoration } from '@graphql-typed-document-node/core';
+/** What kind of token it is. */
+export type ApiTokenType =
+  /** A token of an app. */
+  | 'app'
+  /** An API token of a user. */
+  | 'pat';
+
+/** Whether an application can keep a secret. */
+export type ApplicationType =
+  /** It runs on a server, and authenticates with a secret. */
+  | 'confidential'
+  /** It runs at its users: in a browser, as an app or on a command line. It has no secret. */
+  | 'public';
+
+/** The recipe and the choices for it. */
+export type ApplyRecipeInput = {
+  /** Creates nothing, and answers what would be created. Default false. */
+  readonly dryRun?: boolean | null | undefined;
+  /** Replaces models: from the identifier in the recipe to a model of the organization. */
+  readonly models?: Record<string, unknown> | null | undefined;
+  /** Name of the app and of the namespace. Default: the names in the recipe. */
+  readonly name?: string | null | undefined;
+  /** Values of parameters, by name. Omitted parameters have their defaults. */
+  readonly parameters?: Record<string, unknown> | null | undefined;
+  /** The recipe itself, such as an export, instead of `recipeId`. `/schemas/recipe.json` describes it. */
+  readonly recipe?: Record<string, unknown> | null | undefined;
+  /** A recipe of the catalogue, or a recipe of the organization by its slug, its identifier or the identifier of a version. With `recipe`, it must be the `id` in that recipe. */
+  readonly recipeId: string;
+  /** Replaces secrets: from the NAME of `{{secret.NAME}}` to the name or identifier of a secret. */
+  readonly secrets?: Record<string, unknown> | null | undefined;
+  /** Replaces tools: from the slug in the recipe, or from `SLUG/NAME` of an instance that the recipe names, to the identifier of a tool instance of the workspace. */
+  readonly tools?: Record<string, unknown> | null | undefined;
+};
+
 /** Status of an augmentation. */
 export type AugmentationStatus =
   /** It is in use. */
@@ -49,6 +83,48 @@ export type ConnectionStatus =
   /** Kept for connections that were revoked: they are deleted, so there are none. */
   | 'revoked';
 
+/** A new token. Without scopes and permissions it has the permissions of its creator, except sensitive permissions. Sensitive permissions must be named: permissions for tokens, members, invitations and users, and permissions to delete the organization and to reveal or destroy secrets. */
+export type CreateApiTokenInput = {
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** Restricts the token to these REST paths. A path is a prefix like `/v1/orgs/org_1/secrets`, or a pattern: `*` matches one segment, `**` at the end matches any rest. The token may use `/graphql` only if it is listed. */
+  readonly endpointPaths?: ReadonlyArray<string> | null | undefined;
+  /** Restricts the token to these environments. */
+  readonly environmentIds?: ReadonlyArray<string> | null | undefined;
+  /** Use it instead of `expiresInDays`. At most 365 days ahead. With `null` the token never expires, which the operator must allow. */
+  readonly expiresAt?: string | null | undefined;
+  /** Default 90. With `null` the token never expires, which the operator must allow. */
+  readonly expiresInDays?: number | null | undefined;
+  /** Display name. It need not be unique. */
+  readonly name: string;
+  /** Restricts the token to these namespaces. */
+  readonly namespaceIds?: ReadonlyArray<string> | null | undefined;
+  /** Names like `secret:read`. The creator must have these permissions. */
+  readonly permissions?: ReadonlyArray<string> | null | undefined;
+  /** Requests allowed at once. */
+  readonly rateLimitBurst?: number | null | undefined;
+  /** Requests per second. */
+  readonly rateLimitRps?: number | null | undefined;
+  /** `read`, `write` (read, create, update), `admin`, a resource like `secret` for all its actions, `secret:*` or `*:read`. */
+  readonly scopes?: ReadonlyArray<string> | null | undefined;
+  /** Restricts the token to these workspaces. */
+  readonly workspaceIds?: ReadonlyArray<string> | null | undefined;
+};
+
+/** A new application. */
+export type CreateApplicationInput = {
+  /** Whether it can keep a secret. */
+  readonly applicationType: ApplicationType;
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** Whether members may go without being asked what it may do, for little. Default `false`. */
+  readonly isFirstParty?: boolean | null | undefined;
+  /** What users are shown. */
+  readonly name: string;
+  /** Where answers may go: https, http on the own machine, or a scheme of its own like `com.example.app:/done`. In ASCII, as a browser writes it. None for an application that only devices use. */
+  readonly redirectUris: ReadonlyArray<string>;
+};
+
 /** A new environment. */
 export type CreateEnvironmentInput = {
   /** Free text. */
@@ -73,6 +149,22 @@ export type CreateInvitationInput = {
   readonly workspaceRole?: Role | null | undefined;
 };
 
+/** Grants a model to a workspace. */
+export type CreateModelEntitlementInput = {
+  /** Allowed endpoints. Empty allows all. */
+  readonly allowedEndpoints?: ReadonlyArray<string> | null | undefined;
+  /** Allowed purposes. Empty allows all. */
+  readonly allowedPurposes?: ReadonlyArray<string> | null | undefined;
+  /** Allowed step types. Empty allows all. */
+  readonly allowedStepTypes?: ReadonlyArray<string> | null | undefined;
+  /** Whether the entitlement is in force. Default true. */
+  readonly enabled?: boolean | null | undefined;
+  /** A model of the organization. */
+  readonly logicalModelId: string;
+  /** How much the workspace may use the model. */
+  readonly workspaceLimits?: WorkspaceLimitsInput | null | undefined;
+};
+
 /** A new release. */
 export type CreateReleaseInput = {
   /** Free-form data. */
@@ -81,6 +173,14 @@ export type CreateReleaseInput = {
   readonly notes?: string | null | undefined;
   /** A label, unique in the app. Default: the number of the release. */
   readonly version?: string | null | undefined;
+};
+
+/** A new token for a directory. */
+export type CreateScimTokenInput = {
+  /** In how many days it expires. Default 365. `null`: never, if the service allows that. */
+  readonly expiresInDays?: number | null | undefined;
+  /** Display name. */
+  readonly name: string;
 };
 
 /** A new secret. It lives in the most specific given place (environment, namespace, workspace), else in the organization. When any of these places is deleted, the secret is deleted too. */
@@ -157,6 +257,24 @@ export type CreateUploadInput = {
   readonly sizeBytes?: number | null | undefined;
 };
 
+/** A new webhook. */
+export type CreateWebhookInput = {
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** What it receives: exact types like `thread.created`, or `thread.*` for all events of a resource. */
+  readonly eventTypes: ReadonlyArray<string>;
+  /** The secret whose entries are sent as headers: `sec_…`, or `secret://name` of the organization. Requires `secret:reveal` for it. */
+  readonly headersRef?: string | null | undefined;
+  /** Whether anything is sent. Default `true`. */
+  readonly isEnabled?: boolean | null | undefined;
+  /** A label; names may repeat. */
+  readonly name: string;
+  /** Where events are sent, by POST: https, and http only where the operator allows it. */
+  readonly url: string;
+  /** The workspace whose events it receives. Without it, events of the organization itself. */
+  readonly workspaceId?: string | null | undefined;
+};
+
 /** A new workspace. */
 export type CreateWorkspaceInput = {
   /** Free text. */
@@ -192,6 +310,13 @@ export type DeploymentAction =
   /** The release that was deployed was removed. */
   | 'undeploy';
 
+/** How an organization proves a domain. */
+export type DomainProofMethod =
+  /** With a TXT record, within 30 days. */
+  | 'dns'
+  /** With a code that is mailed to `postmaster@` the domain, within a day; at most 3 mails an hour. */
+  | 'mail';
+
 /** Status of an environment. */
 export type EnvironmentStatus =
   /** Releases can be deployed to it. */
@@ -217,6 +342,33 @@ export type ExecutionStatus =
   /** It runs. */
   | 'running';
 
+/** What is known of a domain of a provider. */
+export type IdentityProviderDomainState =
+  /** Users are sent to the provider. */
+  | 'claimed'
+  /** The organization has shown that the domain is its own, and accounts with such an address are linked. */
+  | 'proven';
+
+/** What a sign-in would do. */
+export type IdentityProviderTestOutcome =
+  /** Make an account. */
+  | 'create'
+  /** Link an account that is there. */
+  | 'link'
+  /** Nothing: it would be refused. */
+  | 'refused'
+  /** Sign in to an account that is linked. */
+  | 'sign_in';
+
+/** Status of a test. */
+export type IdentityProviderTestStatus =
+  /** The sign-in failed. */
+  | 'failed'
+  /** The provider has not answered yet. */
+  | 'pending'
+  /** The provider said who somebody is. */
+  | 'succeeded';
+
 /** What to connect. */
 export type InitiateConnectionInput = {
   /** The tool instance. */
@@ -233,6 +385,34 @@ export type InvitationStatus =
   | 'pending'
   /** It was revoked, and can no longer be accepted. */
   | 'revoked';
+
+/** Status of a model. */
+export type LogicalModelStatus =
+  /** All its targets are healthy, or it has none. */
+  | 'active'
+  /** Some of its targets are healthy. */
+  | 'degraded'
+  /** It should no longer be used, as an administrator has said. */
+  | 'deprecated'
+  /** It is not used, as an administrator has said. */
+  | 'disabled'
+  /** None of its targets is healthy. */
+  | 'unavailable';
+
+/** What kind of thing is missing. */
+export type MissingPartKind =
+  /** A value that an imported tool instance keeps secret, and must be given. */
+  | 'credential'
+  /** The organization has no embedding model. */
+  | 'embedding_model'
+  /** The organization has no such model, or the workspace may not use it. */
+  | 'model'
+  /** The workspace has no such secret. */
+  | 'secret'
+  /** The catalogue has no such tool. */
+  | 'tool'
+  /** The workspace has no instance of the tool, or the step of an app has none. */
+  | 'tool_instance';
 
 /** What a notification is about. */
 export type NotificationCategory =
@@ -256,6 +436,37 @@ export type NotificationCategory =
   | 'token'
   /** Workspaces. */
   | 'workspace';
+
+/** How a notification reaches its recipient. */
+export type NotificationChannel =
+  /** In the lists and counts. */
+  | 'in_app'
+  /** By mail. */
+  | 'mail';
+
+/** One mute: a category, in a place or everywhere, on one channel. */
+export type NotificationMuteInput = {
+  /** The category. `security` cannot be muted. */
+  readonly category: NotificationCategory;
+  /** The channel that is muted. */
+  readonly channel: NotificationChannel;
+  /** Only notifications of this organization. Default: everywhere. */
+  readonly orgId?: string | null | undefined;
+  /** Only notifications of this workspace of the organization. Default: the whole organization. */
+  readonly workspaceId?: string | null | undefined;
+};
+
+/** The mutes of the caller by place and channel. */
+export type NotificationMutesInput = {
+  /** All mutes of the caller. They replace the previous mutes. */
+  readonly mutes: ReadonlyArray<NotificationMuteInput>;
+};
+
+/** The notifications that the caller has muted. */
+export type NotificationPreferencesInput = {
+  /** Replaces the muted categories. `security` cannot be muted. */
+  readonly mutedCategories: ReadonlyArray<NotificationCategory>;
+};
 
 /** How urgent a notification is. */
 export type NotificationPriority =
@@ -313,6 +524,19 @@ export type PromoteReleaseInput = {
   readonly fromEnvironmentId: string;
 };
 
+/** Status of an account at a provider. */
+export type ProviderAccountStatus =
+  /** Requests succeed. */
+  | 'active'
+  /** Requests have failed since the last success. */
+  | 'degraded'
+  /** The account is not enabled. */
+  | 'disabled'
+  /** The provider refused the credentials three times. */
+  | 'error'
+  /** No request has succeeded yet. */
+  | 'pending';
+
 /** What to search a workspace for. */
 export type QueryWorkspaceArtifactsInput = {
   /** Only artifacts of these types; empty for all. */
@@ -343,6 +567,15 @@ export type QueryWorkspaceArtifactsInput = {
   readonly updatedTo?: string | null | undefined;
 };
 
+/** How much experience a recipe requires. */
+export type RecipeCategoryName =
+  /** For those who know the parts of an app well. */
+  | 'advanced'
+  /** For those who have made apps. */
+  | 'intermediate'
+  /** For a first app. */
+  | 'starter';
+
 /** A role in an organization or a workspace. */
 export type Role =
   /** Manages members and settings. */
@@ -365,6 +598,47 @@ export type RotateSecretInput = {
   /** At least one key, each with a JSON scalar or an object. At most 64 KiB. Send integers beyond 2^53 as strings. */
   readonly value: Record<string, unknown>;
 };
+
+/** Why a request is refused, or a model or target is not tried. */
+export type RouteReason =
+  /** The account is not enabled. */
+  | 'ACCOUNT_DISABLED'
+  /** The provider refuses the credentials of the account. */
+  | 'ACCOUNT_ERROR'
+  /** The quota of the account is used up. */
+  | 'ACCOUNT_QUOTA'
+  /** The reported cost of the target is higher than the model allows. */
+  | 'COST'
+  /** The account keeps data where the model does not allow it, or does not say where it keeps data. */
+  | 'DATA_RESIDENCY'
+  /** The entitlement does not allow the endpoint. */
+  | 'ENDPOINT_NOT_ALLOWED'
+  /** The entitlement of the workspace is not in force. */
+  | 'ENTITLEMENT_DISABLED'
+  /** A limit of the entitlement is used up. */
+  | 'ENTITLEMENT_LIMIT'
+  /** The reported latency of the target is higher than the model allows. */
+  | 'LATENCY'
+  /** The model is not enabled, or was set to disabled. */
+  | 'MODEL_DISABLED'
+  /** The model has no targets. */
+  | 'MODEL_WITHOUT_TARGETS'
+  /** No target is left to try. */
+  | 'NOTHING_LEFT'
+  /** The workspace has no entitlement for the model. */
+  | 'NOT_ENTITLED'
+  /** The entitlement does not allow the purpose. */
+  | 'PURPOSE_NOT_ALLOWED'
+  /** The entitlement does not allow the step type. */
+  | 'STEP_TYPE_NOT_ALLOWED'
+  /** The target is not enabled. */
+  | 'TARGET_DISABLED'
+  /** The target failed too often in a row. */
+  | 'TARGET_FAILING'
+  /** The fallback chains name more models than the service considers for one request. */
+  | 'TOO_MANY_MODELS'
+  /** The target has weight 0, and there are others. */
+  | 'WEIGHT_ZERO';
 
 /** Where a secret lives. */
 export type SecretScope =
@@ -414,6 +688,22 @@ export type SeriesStep =
   | 'DAY'
   /** Hours. */
   | 'HOUR';
+
+/** How a provider signs users in. */
+export type SsoProtocol =
+  /** OpenID Connect. */
+  | 'oidc'
+  /** SAML 2.0. */
+  | 'saml';
+
+/** What an organization may ask a fresh second factor for. */
+export type StepUp =
+  /** The deletion of the organization. No token may. */
+  | 'organization_deletion'
+  /** The values of secrets, credentials of connections, and new API tokens that may reveal them. API tokens that exist go on; what was granted to applications is refused. */
+  | 'secret_reveal'
+  /** Changes of how members sign in: this policy, identity providers, directories. No token may. */
+  | 'sign_in_settings';
 
 /** The action to call, and its parameters. */
 export type TestToolInstanceInput = {
@@ -595,6 +885,38 @@ export type UpdateSecretInput = {
   readonly status?: SecretStatus | null | undefined;
 };
 
+/** The rules to change. Omitted rules stay as they are. */
+export type UpdateSignInPolicyInput = {
+  /** Whether owners may get in with their password nevertheless, for an hour (`breakGlass`). */
+  readonly breakGlass?: boolean | null | undefined;
+  /** How many days members may be without a factor, from when it was demanded or they joined. */
+  readonly factorGraceDays?: number | null | undefined;
+  /** Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here. */
+  readonly requireFactor?: boolean | null | undefined;
+  /** Whether members reach the organization only by a sign-in at one of its identity providers. Sessions of a password, and what was granted to applications in one, are refused there with the reason `sso_required`; API tokens work while a provider that is switched on knows their user. */
+  readonly ssoRequired?: boolean | null | undefined;
+  /** The same for members with an address in one of these domains. The organization must have proven them. Replaces all. */
+  readonly ssoRequiredDomains?: ReadonlyArray<string> | null | undefined;
+  /** What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. Replaces all. */
+  readonly stepUp?: ReadonlyArray<StepUp> | null | undefined;
+};
+
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. Who sets the URL, the types or the headers, or enables it, is whom it acts for from then on. */
+export type UpdateWebhookInput = {
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** What it receives: exact types like `thread.created`, or `thread.*` for all events of a resource. */
+  readonly eventTypes?: ReadonlyArray<string> | null | undefined;
+  /** The secret whose entries are sent as headers: `sec_…`, or `secret://name` of the organization. Requires `secret:reveal` for it. */
+  readonly headersRef?: string | null | undefined;
+  /** Whether anything is sent. Default `true`. */
+  readonly isEnabled?: boolean | null | undefined;
+  /** A label; names may repeat. */
+  readonly name?: string | null | undefined;
+  /** Where events are sent, by POST: https, and http only where the operator allows it. */
+  readonly url?: string | null | undefined;
+};
+
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateWorkspaceInput = {
   /** Free text. */
@@ -633,6 +955,36 @@ export type UploadArtifactInput = {
   readonly threadId?: string | null | undefined;
   /** Lifetime in seconds, from now on. After that it is hidden from lists, and removed seven days later. Without one, it does not expire. */
   readonly ttlSeconds?: number | null | undefined;
+};
+
+/** How far a delivery is. */
+export type WebhookDeliveryStatus =
+  /** The receiver accepted it, with a status of 2xx. */
+  | 'delivered'
+  /** All attempts have failed. */
+  | 'failed'
+  /** It waits for its first or next attempt, or for an earlier one about the same resource. */
+  | 'pending';
+
+/** Why the service disabled a webhook. */
+export type WebhookDisabledReason =
+  /** Nothing could be delivered for five days. */
+  | 'failing'
+  /** The user whom it acts for no longer has access to the events of its place. */
+  | 'no_access';
+
+/** How much a workspace may use a model. Omitted limits do not apply. */
+export type WorkspaceLimitsInput = {
+  /** Requests per day. */
+  readonly maxRequestsPerDay?: number | null | undefined;
+  /** Input and output tokens per month. */
+  readonly maxTokensPerMonth?: number | null | undefined;
+  /** Other limits. The service keeps them as they are, but does not apply them. */
+  readonly more?: Record<string, unknown> | null | undefined;
+  /** Requests per minute. */
+  readonly requestsPerMinute?: number | null | undefined;
+  /** Input and output tokens per minute. */
+  readonly tokensPerMinute?: number | null | undefined;
 };
 
 export type PlaceQueryVariables = Exact<{
@@ -683,6 +1035,335 @@ export type NotificationChangesSubscriptionVariables = Exact<{ [key: string]: ne
 
 
 export type NotificationChangesSubscription = { readonly notificationChanged: { readonly unreadCount: number, readonly notification: { readonly id: string, readonly title: string, readonly status: NotificationStatus } | null } };
+
+export type ArtifactVersionsQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  namespaceId: string;
+  id: string;
+}>;
+
+
+export type ArtifactVersionsQuery = { readonly artifactVersions: { readonly currentVersion: number, readonly versions: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly version: number, readonly sizeBytes: number, readonly isLatest: boolean, readonly createdAt: string }>, readonly pageInfo: { readonly hasNextPage: boolean } } } };
+
+export type ArtifactTextQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  namespaceId: string;
+  id: string;
+}>;
+
+
+export type ArtifactTextQuery = { readonly artifact: { readonly id: string, readonly content: string | null, readonly contentText: string | null } };
+
+export type RestoreVersionMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  namespaceId: string;
+  id: string;
+  version: number;
+}>;
+
+
+export type RestoreVersionMutation = { readonly restoreArtifactVersion: { readonly id: string, readonly version: number } };
+
+export type ModelsQueryVariables = Exact<{
+  orgId: string;
+  withAccounts: boolean;
+  after?: string | null | undefined;
+}>;
+
+
+export type ModelsQuery = { readonly logicalModels: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly logicalModelId: string, readonly name: string, readonly description: string | null, readonly modelType: string, readonly status: LogicalModelStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly fallbackChain: ReadonlyArray<string>, readonly healthyTargetsCount: number, readonly totalTargetsCount: number, readonly targets: ReadonlyArray<{ readonly providerAccountId: string, readonly modelName: string, readonly priority: number, readonly weight: number, readonly enabled: boolean, readonly consecutiveFailures: number, readonly lastSuccess: string | null, readonly account?: { readonly id: string, readonly name: string, readonly status: ProviderAccountStatus, readonly providerType: string } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type ModelNamesQueryVariables = Exact<{
+  orgId: string;
+}>;
+
+
+export type ModelNamesQuery = { readonly logicalModels: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly logicalModelId: string, readonly name: string }> } };
+
+export type EntitlementsQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type EntitlementsQuery = { readonly modelEntitlements: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly logicalModelId: string, readonly enabled: boolean, readonly requestCount: number, readonly totalTokens: number, readonly lastUsedAt: string | null, readonly resourceVersion: number, readonly workspaceLimits: { readonly maxRequestsPerDay: number | null, readonly maxTokensPerMonth: number | null }, readonly model: { readonly id: string, readonly name: string } }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type RouteOfModelQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  logicalModelId: string;
+}>;
+
+
+export type RouteOfModelQuery = { readonly routeModel: { readonly refusal: { readonly code: RouteReason, readonly message: string } | null, readonly strictestRate: { readonly name: string, readonly used: number | null, readonly maximum: number | null } | null, readonly targets: ReadonlyArray<{ readonly logicalModelId: string, readonly modelName: string, readonly providerAccountId: string, readonly providerType: string, readonly region: string | null, readonly isFallback: boolean, readonly isProbe: boolean }>, readonly leftOut: ReadonlyArray<{ readonly logicalModelId: string, readonly modelName: string | null, readonly providerAccountId: string | null, readonly reason: RouteReason, readonly message: string }> } };
+
+export type GrantModelMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  input: CreateModelEntitlementInput;
+}>;
+
+
+export type GrantModelMutation = { readonly createModelEntitlement: { readonly id: string } };
+
+export type ToggleEntitlementMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  logicalModelId: string;
+  enabled: boolean;
+  expectedVersion: number;
+}>;
+
+
+export type ToggleEntitlementMutation = { readonly updateModelEntitlement: { readonly id: string, readonly enabled: boolean, readonly resourceVersion: number } };
+
+export type TakeModelMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  logicalModelId: string;
+}>;
+
+
+export type TakeModelMutation = { readonly deleteModelEntitlement: { readonly id: string } };
+
+export type NotificationSettingsQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type NotificationSettingsQuery = { readonly notificationPreferences: { readonly availableCategories: ReadonlyArray<NotificationCategory>, readonly mutedCategories: ReadonlyArray<NotificationCategory>, readonly mutes: ReadonlyArray<{ readonly category: NotificationCategory, readonly channel: NotificationChannel, readonly orgId: string | null, readonly workspaceId: string | null, readonly organization: { readonly id: string, readonly name: string } | null, readonly workspace: { readonly id: string, readonly name: string } | null }> } };
+
+export type MuteCategoriesMutationVariables = Exact<{
+  input: NotificationPreferencesInput;
+}>;
+
+
+export type MuteCategoriesMutation = { readonly updateNotificationPreferences: { readonly mutedCategories: ReadonlyArray<NotificationCategory> } };
+
+export type MutePlacesMutationVariables = Exact<{
+  input: NotificationMutesInput;
+}>;
+
+
+export type MutePlacesMutation = { readonly updateNotificationMutes: { readonly mutedCategories: ReadonlyArray<NotificationCategory> } };
+
+export type RecipesQueryVariables = Exact<{
+  orgId: string;
+}>;
+
+
+export type RecipesQuery = { readonly recipes: { readonly recipes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string, readonly category: RecipeCategoryName }> }, readonly organizationRecipes: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string, readonly category: RecipeCategoryName }> } };
+
+export type RecipeParametersQueryVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type RecipeParametersQuery = { readonly recipe: { readonly id: string, readonly parameters: ReadonlyArray<Record<string, unknown>> } };
+
+export type OwnRecipeQueryVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type OwnRecipeQuery = { readonly organizationRecipe: { readonly id: string, readonly content: { readonly recipe: Record<string, unknown> } } };
+
+export type RecipePartsQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+}>;
+
+
+export type RecipePartsQuery = { readonly toolInstances: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly logicalModels: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly logicalModelId: string, readonly name: string }> }, readonly secrets: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> } };
+
+export type ApplyRecipeMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  input: ApplyRecipeInput;
+}>;
+
+
+export type ApplyRecipeMutation = { readonly applyRecipe: { readonly appId: string | null, readonly message: string, readonly missing: ReadonlyArray<{ readonly kind: MissingPartKind, readonly name: string | null, readonly usedBy: ReadonlyArray<string> }> } };
+
+export type ProviderRowFragment = { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> };
+
+export type IdentityProvidersQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type IdentityProvidersQuery = { readonly identityProviders: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type SignInPolicyQueryVariables = Exact<{
+  orgId: string;
+}>;
+
+
+export type SignInPolicyQuery = { readonly signInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number } };
+
+export type ProviderTestQueryVariables = Exact<{
+  orgId: string;
+  id: string;
+  testId: string;
+}>;
+
+
+export type ProviderTestQuery = { readonly identityProviderTest: { readonly id: string, readonly status: IdentityProviderTestStatus, readonly outcome: IdentityProviderTestOutcome | null, readonly failure: string | null, readonly email: string | null, readonly groups: ReadonlyArray<string>, readonly claims: Record<string, unknown> } };
+
+export type ScimTokensQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type ScimTokensQuery = { readonly scimTokens: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly prefix: string, readonly createdAt: string, readonly expiresAt: string | null, readonly lastUsedAt: string | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type ToggleProviderMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+  isActive: boolean;
+  expectedVersion: number;
+}>;
+
+
+export type ToggleProviderMutation = { readonly updateIdentityProvider: { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> } };
+
+export type TestProviderMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type TestProviderMutation = { readonly testIdentityProvider: { readonly redirectUrl: string, readonly test: { readonly id: string, readonly status: IdentityProviderTestStatus } } };
+
+export type StartDomainProofMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+  domain: string;
+}>;
+
+
+export type StartDomainProofMutation = { readonly startDomainProof: { readonly domain: string, readonly state: IdentityProviderDomainState, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null } };
+
+export type CheckDomainProofMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+  domain: string;
+}>;
+
+
+export type CheckDomainProofMutation = { readonly checkDomainProof: { readonly domain: string, readonly state: IdentityProviderDomainState } };
+
+export type UpdateSignInPolicyMutationVariables = Exact<{
+  orgId: string;
+  input: UpdateSignInPolicyInput;
+}>;
+
+
+export type UpdateSignInPolicyMutation = { readonly updateSignInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number } };
+
+export type CreateScimTokenMutationVariables = Exact<{
+  orgId: string;
+  input: CreateScimTokenInput;
+}>;
+
+
+export type CreateScimTokenMutation = { readonly createScimToken: { readonly plaintextToken: string, readonly baseUrl: string, readonly scimToken: { readonly id: string, readonly name: string } } };
+
+export type DeleteScimTokenMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type DeleteScimTokenMutation = { readonly deleteScimToken: { readonly id: string } };
+
+export type TokenRowFragment = { readonly id: string, readonly name: string, readonly description: string | null, readonly prefix: string, readonly tokenType: ApiTokenType, readonly scopes: ReadonlyArray<string>, readonly permissions: ReadonlyArray<string>, readonly workspaceIds: ReadonlyArray<string>, readonly expiresAt: string | null, readonly lastUsedAt: string | null, readonly issuedAt: string, readonly revokedAt: string | null, readonly suspendedAt: string | null, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly app: { readonly id: string, readonly name: string } | null };
+
+export type ApiTokensQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type ApiTokensQuery = { readonly apiTokens: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly prefix: string, readonly tokenType: ApiTokenType, readonly scopes: ReadonlyArray<string>, readonly permissions: ReadonlyArray<string>, readonly workspaceIds: ReadonlyArray<string>, readonly expiresAt: string | null, readonly lastUsedAt: string | null, readonly issuedAt: string, readonly revokedAt: string | null, readonly suspendedAt: string | null, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly app: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type AllApiTokensQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type AllApiTokensQuery = { readonly allApiTokens: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly prefix: string, readonly tokenType: ApiTokenType, readonly scopes: ReadonlyArray<string>, readonly permissions: ReadonlyArray<string>, readonly workspaceIds: ReadonlyArray<string>, readonly expiresAt: string | null, readonly lastUsedAt: string | null, readonly issuedAt: string, readonly revokedAt: string | null, readonly suspendedAt: string | null, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly app: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type CreateApiTokenMutationVariables = Exact<{
+  orgId: string;
+  input: CreateApiTokenInput;
+}>;
+
+
+export type CreateApiTokenMutation = { readonly createApiToken: { readonly plaintextToken: string, readonly refreshTokenPlaintext: string, readonly token: { readonly id: string, readonly name: string } } };
+
+export type RevokeApiTokenMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type RevokeApiTokenMutation = { readonly revokeApiToken: { readonly id: string, readonly revokedAt: string | null } };
+
+export type AdminRevokeApiTokenMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type AdminRevokeApiTokenMutation = { readonly adminRevokeApiToken: { readonly id: string, readonly revokedAt: string | null } };
+
+export type ApplicationsQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type ApplicationsQuery = { readonly applications: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly applicationType: ApplicationType, readonly redirectUris: ReadonlyArray<string>, readonly createdAt: string }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type ApplicationGrantsQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type ApplicationGrantsQuery = { readonly applicationGrants: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly scopes: ReadonlyArray<string>, readonly createdAt: string, readonly lastUsedAt: string | null, readonly userId: string, readonly applicationId: string, readonly user: { readonly id: string, readonly username: string } | null, readonly application: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type CreateApplicationMutationVariables = Exact<{
+  orgId: string;
+  input: CreateApplicationInput;
+}>;
+
+
+export type CreateApplicationMutation = { readonly createApplication: { readonly secret: string | null, readonly application: { readonly id: string, readonly name: string } } };
+
+export type DeleteApplicationMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type DeleteApplicationMutation = { readonly deleteApplication: { readonly id: string } };
+
+export type RevokeApplicationGrantMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type RevokeApplicationGrantMutation = { readonly revokeApplicationGrant: { readonly id: string } };
 
 export type ActivityRowFragment = { readonly id: string, readonly action: string, readonly resourceType: string | null, readonly resourceId: string | null, readonly timestamp: string, readonly success: boolean, readonly statusCode: number, readonly errorCode: string | null, readonly durationMs: number, readonly method: string | null, readonly path: string | null, readonly principalType: PrincipalType, readonly traceId: string | null, readonly metadata: Record<string, unknown>, readonly user: { readonly id: string, readonly username: string } | null, readonly resource:
     | { readonly id: string }
@@ -1391,6 +2072,83 @@ export type PaletteSearchQueryVariables = Exact<{
 
 export type PaletteSearchQuery = { readonly apps: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly environments: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly toolInstances: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly tools: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> } };
 
+export type WebhookRowFragment = { readonly id: string, readonly name: string, readonly description: string | null, readonly url: string, readonly eventTypes: ReadonlyArray<string>, readonly isEnabled: boolean, readonly disabledReason: WebhookDisabledReason | null, readonly failingSince: string | null, readonly resourceVersion: number, readonly createdAt: string, readonly workspaceId: string | null, readonly workspace: { readonly id: string, readonly name: string } | null };
+
+export type WebhooksQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type WebhooksQuery = { readonly webhooks: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly url: string, readonly eventTypes: ReadonlyArray<string>, readonly isEnabled: boolean, readonly disabledReason: WebhookDisabledReason | null, readonly failingSince: string | null, readonly resourceVersion: number, readonly createdAt: string, readonly workspaceId: string | null, readonly workspace: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type WebhookNowQueryVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type WebhookNowQuery = { readonly webhook: { readonly id: string, readonly name: string, readonly description: string | null, readonly url: string, readonly eventTypes: ReadonlyArray<string>, readonly isEnabled: boolean, readonly disabledReason: WebhookDisabledReason | null, readonly failingSince: string | null, readonly resourceVersion: number, readonly createdAt: string, readonly workspaceId: string | null, readonly workspace: { readonly id: string, readonly name: string } | null } };
+
+export type WebhookDeliveriesQueryVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type WebhookDeliveriesQuery = { readonly webhookDeliveries: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly eventId: string, readonly eventType: string, readonly status: WebhookDeliveryStatus, readonly tries: number, readonly body: string | null, readonly createdAt: string, readonly nextAttemptAt: string | null, readonly attempts: ReadonlyArray<{ readonly attemptedAt: string, readonly statusCode: number | null, readonly durationMs: number, readonly error: string | null, readonly answer: string | null }> }>, readonly pageInfo: { readonly hasNextPage: boolean } } };
+
+export type CreateWebhookMutationVariables = Exact<{
+  orgId: string;
+  input: CreateWebhookInput;
+}>;
+
+
+export type CreateWebhookMutation = { readonly createWebhook: { readonly secret: string, readonly webhook: { readonly id: string, readonly name: string, readonly description: string | null, readonly url: string, readonly eventTypes: ReadonlyArray<string>, readonly isEnabled: boolean, readonly disabledReason: WebhookDisabledReason | null, readonly failingSince: string | null, readonly resourceVersion: number, readonly createdAt: string, readonly workspaceId: string | null, readonly workspace: { readonly id: string, readonly name: string } | null } } };
+
+export type UpdateWebhookMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+  input: UpdateWebhookInput;
+  expectedVersion: number;
+}>;
+
+
+export type UpdateWebhookMutation = { readonly updateWebhook: { readonly id: string, readonly name: string, readonly description: string | null, readonly url: string, readonly eventTypes: ReadonlyArray<string>, readonly isEnabled: boolean, readonly disabledReason: WebhookDisabledReason | null, readonly failingSince: string | null, readonly resourceVersion: number, readonly createdAt: string, readonly workspaceId: string | null, readonly workspace: { readonly id: string, readonly name: string } | null } };
+
+export type RotateWebhookSecretMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type RotateWebhookSecretMutation = { readonly rotateWebhookSecret: { readonly secret: string, readonly webhook: { readonly id: string, readonly name: string, readonly description: string | null, readonly url: string, readonly eventTypes: ReadonlyArray<string>, readonly isEnabled: boolean, readonly disabledReason: WebhookDisabledReason | null, readonly failingSince: string | null, readonly resourceVersion: number, readonly createdAt: string, readonly workspaceId: string | null, readonly workspace: { readonly id: string, readonly name: string } | null } } };
+
+export type DeleteWebhookMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type DeleteWebhookMutation = { readonly deleteWebhook: { readonly id: string } };
+
+export type TestWebhookMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type TestWebhookMutation = { readonly testWebhook: { readonly id: string } };
+
+export type RedeliverWebhookMutationVariables = Exact<{
+  orgId: string;
+  webhookId: string;
+  id: string;
+}>;
+
+
+export type RedeliverWebhookMutation = { readonly redeliverWebhookDelivery: { readonly id: string, readonly status: WebhookDeliveryStatus, readonly tries: number } };
+
 export class TypedDocumentString<TResult, TVariables>
   extends String
   implements DocumentTypeDecoration<TResult, TVariables>
@@ -1409,6 +2167,51 @@ export class TypedDocumentString<TResult, TVariables>
     return this.value;
   }
 }
+export const ProviderRowFragmentDoc = new TypedDocumentString(`
+    fragment ProviderRow on IdentityProvider {
+  id
+  name
+  protocol
+  isActive
+  suspendsTokens
+  resourceVersion
+  domains {
+    domain
+    state
+    provenAt
+    proof {
+      method
+      recordName
+      recordValue
+    }
+  }
+}
+    `, {"fragmentName":"ProviderRow"}) as unknown as TypedDocumentString<ProviderRowFragment, unknown>;
+export const TokenRowFragmentDoc = new TypedDocumentString(`
+    fragment TokenRow on ApiToken {
+  id
+  name
+  description
+  prefix
+  tokenType
+  scopes
+  permissions
+  workspaceIds
+  expiresAt
+  lastUsedAt
+  issuedAt
+  revokedAt
+  suspendedAt
+  createdByUser {
+    id
+    username
+  }
+  app {
+    id
+    name
+  }
+}
+    `, {"fragmentName":"TokenRow"}) as unknown as TypedDocumentString<TokenRowFragment, unknown>;
 export const ActivityRowFragmentDoc = new TypedDocumentString(`
     fragment ActivityRow on Activity {
   id
@@ -1504,6 +2307,25 @@ export const SecretCellFragmentDoc = new TypedDocumentString(`
   createdBy
 }
     `, {"fragmentName":"SecretCell"}) as unknown as TypedDocumentString<SecretCellFragment, unknown>;
+export const WebhookRowFragmentDoc = new TypedDocumentString(`
+    fragment WebhookRow on Webhook {
+  id
+  name
+  description
+  url
+  eventTypes
+  isEnabled
+  disabledReason
+  failingSince
+  resourceVersion
+  createdAt
+  workspaceId
+  workspace {
+    id
+    name
+  }
+}
+    `, {"fragmentName":"WebhookRow"}) as unknown as TypedDocumentString<WebhookRowFragment, unknown>;
 export const PlaceDocument = new TypedDocumentString(`
     query Place($orgId: ID!, $workspaceId: ID!) {
   me {
@@ -1630,6 +2452,645 @@ export const NotificationChangesDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<NotificationChangesSubscription, NotificationChangesSubscriptionVariables>;
+export const ArtifactVersionsDocument = new TypedDocumentString(`
+    query ArtifactVersions($orgId: ID!, $workspaceId: ID!, $namespaceId: ID!, $id: ID!) {
+  artifactVersions(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    namespaceId: $namespaceId
+    id: $id
+  ) {
+    currentVersion
+    versions(first: 50) {
+      nodes {
+        id
+        version
+        sizeBytes
+        isLatest
+        createdAt
+      }
+      pageInfo {
+        hasNextPage
+      }
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ArtifactVersionsQuery, ArtifactVersionsQueryVariables>;
+export const ArtifactTextDocument = new TypedDocumentString(`
+    query ArtifactText($orgId: ID!, $workspaceId: ID!, $namespaceId: ID!, $id: ID!) {
+  artifact(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    namespaceId: $namespaceId
+    id: $id
+  ) {
+    id
+    content
+    contentText
+  }
+}
+    `) as unknown as TypedDocumentString<ArtifactTextQuery, ArtifactTextQueryVariables>;
+export const RestoreVersionDocument = new TypedDocumentString(`
+    mutation RestoreVersion($orgId: ID!, $workspaceId: ID!, $namespaceId: ID!, $id: ID!, $version: Int!) {
+  restoreArtifactVersion(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    namespaceId: $namespaceId
+    id: $id
+    input: {version: $version}
+  ) {
+    id
+    version
+  }
+}
+    `) as unknown as TypedDocumentString<RestoreVersionMutation, RestoreVersionMutationVariables>;
+export const ModelsDocument = new TypedDocumentString(`
+    query Models($orgId: ID!, $withAccounts: Boolean!, $after: String) {
+  logicalModels(orgId: $orgId, first: 100, after: $after) {
+    nodes {
+      id
+      logicalModelId
+      name
+      description
+      modelType
+      status
+      statusReason
+      enabled
+      fallbackChain
+      healthyTargetsCount
+      totalTargetsCount
+      targets {
+        providerAccountId
+        modelName
+        priority
+        weight
+        enabled
+        consecutiveFailures
+        lastSuccess
+        account @include(if: $withAccounts) {
+          id
+          name
+          status
+          providerType
+        }
+      }
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ModelsQuery, ModelsQueryVariables>;
+export const ModelNamesDocument = new TypedDocumentString(`
+    query ModelNames($orgId: ID!) {
+  logicalModels(orgId: $orgId, first: 100) {
+    nodes {
+      id
+      logicalModelId
+      name
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ModelNamesQuery, ModelNamesQueryVariables>;
+export const EntitlementsDocument = new TypedDocumentString(`
+    query Entitlements($orgId: ID!, $workspaceId: ID!, $after: String) {
+  modelEntitlements(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    first: 100
+    after: $after
+  ) {
+    nodes {
+      id
+      logicalModelId
+      enabled
+      requestCount
+      totalTokens
+      lastUsedAt
+      resourceVersion
+      workspaceLimits {
+        maxRequestsPerDay
+        maxTokensPerMonth
+      }
+      model {
+        id
+        name
+      }
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<EntitlementsQuery, EntitlementsQueryVariables>;
+export const RouteOfModelDocument = new TypedDocumentString(`
+    query RouteOfModel($orgId: ID!, $workspaceId: ID!, $logicalModelId: ID!) {
+  routeModel(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    logicalModelId: $logicalModelId
+  ) {
+    refusal {
+      code
+      message
+    }
+    strictestRate {
+      name
+      used
+      maximum
+    }
+    targets {
+      logicalModelId
+      modelName
+      providerAccountId
+      providerType
+      region
+      isFallback
+      isProbe
+    }
+    leftOut {
+      logicalModelId
+      modelName
+      providerAccountId
+      reason
+      message
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<RouteOfModelQuery, RouteOfModelQueryVariables>;
+export const GrantModelDocument = new TypedDocumentString(`
+    mutation GrantModel($orgId: ID!, $workspaceId: ID!, $input: CreateModelEntitlementInput!) {
+  createModelEntitlement(orgId: $orgId, workspaceId: $workspaceId, input: $input) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<GrantModelMutation, GrantModelMutationVariables>;
+export const ToggleEntitlementDocument = new TypedDocumentString(`
+    mutation ToggleEntitlement($orgId: ID!, $workspaceId: ID!, $logicalModelId: ID!, $enabled: Boolean!, $expectedVersion: Int!) {
+  updateModelEntitlement(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    logicalModelId: $logicalModelId
+    input: {enabled: $enabled}
+    expectedVersion: $expectedVersion
+  ) {
+    id
+    enabled
+    resourceVersion
+  }
+}
+    `) as unknown as TypedDocumentString<ToggleEntitlementMutation, ToggleEntitlementMutationVariables>;
+export const TakeModelDocument = new TypedDocumentString(`
+    mutation TakeModel($orgId: ID!, $workspaceId: ID!, $logicalModelId: ID!) {
+  deleteModelEntitlement(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    logicalModelId: $logicalModelId
+  ) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<TakeModelMutation, TakeModelMutationVariables>;
+export const NotificationSettingsDocument = new TypedDocumentString(`
+    query NotificationSettings {
+  notificationPreferences {
+    availableCategories
+    mutedCategories
+    mutes {
+      category
+      channel
+      orgId
+      workspaceId
+      organization {
+        id
+        name
+      }
+      workspace {
+        id
+        name
+      }
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<NotificationSettingsQuery, NotificationSettingsQueryVariables>;
+export const MuteCategoriesDocument = new TypedDocumentString(`
+    mutation MuteCategories($input: NotificationPreferencesInput!) {
+  updateNotificationPreferences(input: $input) {
+    mutedCategories
+  }
+}
+    `) as unknown as TypedDocumentString<MuteCategoriesMutation, MuteCategoriesMutationVariables>;
+export const MutePlacesDocument = new TypedDocumentString(`
+    mutation MutePlaces($input: NotificationMutesInput!) {
+  updateNotificationMutes(input: $input) {
+    mutedCategories
+  }
+}
+    `) as unknown as TypedDocumentString<MutePlacesMutation, MutePlacesMutationVariables>;
+export const RecipesDocument = new TypedDocumentString(`
+    query Recipes($orgId: ID!) {
+  recipes(orgId: $orgId) {
+    recipes {
+      id
+      name
+      description
+      category
+    }
+  }
+  organizationRecipes(orgId: $orgId, first: 100) {
+    nodes {
+      id
+      name
+      description
+      category
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<RecipesQuery, RecipesQueryVariables>;
+export const RecipeParametersDocument = new TypedDocumentString(`
+    query RecipeParameters($orgId: ID!, $id: ID!) {
+  recipe(orgId: $orgId, id: $id) {
+    id
+    parameters
+  }
+}
+    `) as unknown as TypedDocumentString<RecipeParametersQuery, RecipeParametersQueryVariables>;
+export const OwnRecipeDocument = new TypedDocumentString(`
+    query OwnRecipe($orgId: ID!, $id: ID!) {
+  organizationRecipe(orgId: $orgId, id: $id) {
+    id
+    content {
+      recipe
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<OwnRecipeQuery, OwnRecipeQueryVariables>;
+export const RecipePartsDocument = new TypedDocumentString(`
+    query RecipeParts($orgId: ID!, $workspaceId: ID!) {
+  toolInstances(orgId: $orgId, workspaceId: $workspaceId, first: 200) {
+    nodes {
+      id
+      name
+    }
+  }
+  logicalModels(orgId: $orgId, first: 100) {
+    nodes {
+      id
+      logicalModelId
+      name
+    }
+  }
+  secrets(orgId: $orgId, workspaceId: $workspaceId, first: 200) {
+    nodes {
+      id
+      name
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<RecipePartsQuery, RecipePartsQueryVariables>;
+export const ApplyRecipeDocument = new TypedDocumentString(`
+    mutation ApplyRecipe($orgId: ID!, $workspaceId: ID!, $input: ApplyRecipeInput!) {
+  applyRecipe(orgId: $orgId, workspaceId: $workspaceId, input: $input) {
+    appId
+    message
+    missing {
+      kind
+      name
+      usedBy
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ApplyRecipeMutation, ApplyRecipeMutationVariables>;
+export const IdentityProvidersDocument = new TypedDocumentString(`
+    query IdentityProviders($orgId: ID!, $after: String) {
+  identityProviders(orgId: $orgId, first: 50, after: $after) {
+    nodes {
+      ...ProviderRow
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    fragment ProviderRow on IdentityProvider {
+  id
+  name
+  protocol
+  isActive
+  suspendsTokens
+  resourceVersion
+  domains {
+    domain
+    state
+    provenAt
+    proof {
+      method
+      recordName
+      recordValue
+    }
+  }
+}`) as unknown as TypedDocumentString<IdentityProvidersQuery, IdentityProvidersQueryVariables>;
+export const SignInPolicyDocument = new TypedDocumentString(`
+    query SignInPolicy($orgId: ID!) {
+  signInPolicy(orgId: $orgId) {
+    ssoRequired
+    ssoRequiredDomains
+    breakGlass
+    membersWithoutIdentity
+  }
+}
+    `) as unknown as TypedDocumentString<SignInPolicyQuery, SignInPolicyQueryVariables>;
+export const ProviderTestDocument = new TypedDocumentString(`
+    query ProviderTest($orgId: ID!, $id: ID!, $testId: ID!) {
+  identityProviderTest(orgId: $orgId, id: $id, testId: $testId) {
+    id
+    status
+    outcome
+    failure
+    email
+    groups
+    claims
+  }
+}
+    `) as unknown as TypedDocumentString<ProviderTestQuery, ProviderTestQueryVariables>;
+export const ScimTokensDocument = new TypedDocumentString(`
+    query ScimTokens($orgId: ID!, $after: String) {
+  scimTokens(orgId: $orgId, first: 50, after: $after) {
+    nodes {
+      id
+      name
+      prefix
+      createdAt
+      expiresAt
+      lastUsedAt
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ScimTokensQuery, ScimTokensQueryVariables>;
+export const ToggleProviderDocument = new TypedDocumentString(`
+    mutation ToggleProvider($orgId: ID!, $id: ID!, $isActive: Boolean!, $expectedVersion: Int!) {
+  updateIdentityProvider(
+    orgId: $orgId
+    id: $id
+    input: {isActive: $isActive}
+    expectedVersion: $expectedVersion
+  ) {
+    ...ProviderRow
+  }
+}
+    fragment ProviderRow on IdentityProvider {
+  id
+  name
+  protocol
+  isActive
+  suspendsTokens
+  resourceVersion
+  domains {
+    domain
+    state
+    provenAt
+    proof {
+      method
+      recordName
+      recordValue
+    }
+  }
+}`) as unknown as TypedDocumentString<ToggleProviderMutation, ToggleProviderMutationVariables>;
+export const TestProviderDocument = new TypedDocumentString(`
+    mutation TestProvider($orgId: ID!, $id: ID!) {
+  testIdentityProvider(orgId: $orgId, id: $id) {
+    redirectUrl
+    test {
+      id
+      status
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<TestProviderMutation, TestProviderMutationVariables>;
+export const StartDomainProofDocument = new TypedDocumentString(`
+    mutation StartDomainProof($orgId: ID!, $id: ID!, $domain: String!) {
+  startDomainProof(orgId: $orgId, id: $id, input: {domain: $domain, method: dns}) {
+    domain
+    state
+    proof {
+      method
+      recordName
+      recordValue
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<StartDomainProofMutation, StartDomainProofMutationVariables>;
+export const CheckDomainProofDocument = new TypedDocumentString(`
+    mutation CheckDomainProof($orgId: ID!, $id: ID!, $domain: String!) {
+  checkDomainProof(orgId: $orgId, id: $id, input: {domain: $domain}) {
+    domain
+    state
+  }
+}
+    `) as unknown as TypedDocumentString<CheckDomainProofMutation, CheckDomainProofMutationVariables>;
+export const UpdateSignInPolicyDocument = new TypedDocumentString(`
+    mutation UpdateSignInPolicy($orgId: ID!, $input: UpdateSignInPolicyInput!) {
+  updateSignInPolicy(orgId: $orgId, input: $input) {
+    ssoRequired
+    ssoRequiredDomains
+    breakGlass
+    membersWithoutIdentity
+  }
+}
+    `) as unknown as TypedDocumentString<UpdateSignInPolicyMutation, UpdateSignInPolicyMutationVariables>;
+export const CreateScimTokenDocument = new TypedDocumentString(`
+    mutation CreateScimToken($orgId: ID!, $input: CreateScimTokenInput!) {
+  createScimToken(orgId: $orgId, input: $input) {
+    plaintextToken
+    baseUrl
+    scimToken {
+      id
+      name
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<CreateScimTokenMutation, CreateScimTokenMutationVariables>;
+export const DeleteScimTokenDocument = new TypedDocumentString(`
+    mutation DeleteScimToken($orgId: ID!, $id: ID!) {
+  deleteScimToken(orgId: $orgId, id: $id) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<DeleteScimTokenMutation, DeleteScimTokenMutationVariables>;
+export const ApiTokensDocument = new TypedDocumentString(`
+    query ApiTokens($orgId: ID!, $after: String) {
+  apiTokens(orgId: $orgId, first: 100, after: $after) {
+    nodes {
+      ...TokenRow
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    fragment TokenRow on ApiToken {
+  id
+  name
+  description
+  prefix
+  tokenType
+  scopes
+  permissions
+  workspaceIds
+  expiresAt
+  lastUsedAt
+  issuedAt
+  revokedAt
+  suspendedAt
+  createdByUser {
+    id
+    username
+  }
+  app {
+    id
+    name
+  }
+}`) as unknown as TypedDocumentString<ApiTokensQuery, ApiTokensQueryVariables>;
+export const AllApiTokensDocument = new TypedDocumentString(`
+    query AllApiTokens($orgId: ID!, $after: String) {
+  allApiTokens(orgId: $orgId, first: 100, after: $after) {
+    nodes {
+      ...TokenRow
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    fragment TokenRow on ApiToken {
+  id
+  name
+  description
+  prefix
+  tokenType
+  scopes
+  permissions
+  workspaceIds
+  expiresAt
+  lastUsedAt
+  issuedAt
+  revokedAt
+  suspendedAt
+  createdByUser {
+    id
+    username
+  }
+  app {
+    id
+    name
+  }
+}`) as unknown as TypedDocumentString<AllApiTokensQuery, AllApiTokensQueryVariables>;
+export const CreateApiTokenDocument = new TypedDocumentString(`
+    mutation CreateApiToken($orgId: ID!, $input: CreateApiTokenInput!) {
+  createApiToken(orgId: $orgId, input: $input) {
+    plaintextToken
+    refreshTokenPlaintext
+    token {
+      id
+      name
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<CreateApiTokenMutation, CreateApiTokenMutationVariables>;
+export const RevokeApiTokenDocument = new TypedDocumentString(`
+    mutation RevokeApiToken($orgId: ID!, $id: ID!) {
+  revokeApiToken(orgId: $orgId, id: $id) {
+    id
+    revokedAt
+  }
+}
+    `) as unknown as TypedDocumentString<RevokeApiTokenMutation, RevokeApiTokenMutationVariables>;
+export const AdminRevokeApiTokenDocument = new TypedDocumentString(`
+    mutation AdminRevokeApiToken($orgId: ID!, $id: ID!) {
+  adminRevokeApiToken(orgId: $orgId, id: $id) {
+    id
+    revokedAt
+  }
+}
+    `) as unknown as TypedDocumentString<AdminRevokeApiTokenMutation, AdminRevokeApiTokenMutationVariables>;
+export const ApplicationsDocument = new TypedDocumentString(`
+    query Applications($orgId: ID!, $after: String) {
+  applications(orgId: $orgId, first: 100, after: $after) {
+    nodes {
+      id
+      name
+      description
+      applicationType
+      redirectUris
+      createdAt
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ApplicationsQuery, ApplicationsQueryVariables>;
+export const ApplicationGrantsDocument = new TypedDocumentString(`
+    query ApplicationGrants($orgId: ID!, $after: String) {
+  applicationGrants(orgId: $orgId, first: 100, after: $after) {
+    nodes {
+      id
+      scopes
+      createdAt
+      lastUsedAt
+      userId
+      user {
+        id
+        username
+      }
+      applicationId
+      application {
+        id
+        name
+      }
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ApplicationGrantsQuery, ApplicationGrantsQueryVariables>;
+export const CreateApplicationDocument = new TypedDocumentString(`
+    mutation CreateApplication($orgId: ID!, $input: CreateApplicationInput!) {
+  createApplication(orgId: $orgId, input: $input) {
+    secret
+    application {
+      id
+      name
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<CreateApplicationMutation, CreateApplicationMutationVariables>;
+export const DeleteApplicationDocument = new TypedDocumentString(`
+    mutation DeleteApplication($orgId: ID!, $id: ID!) {
+  deleteApplication(orgId: $orgId, id: $id) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<DeleteApplicationMutation, DeleteApplicationMutationVariables>;
+export const RevokeApplicationGrantDocument = new TypedDocumentString(`
+    mutation RevokeApplicationGrant($orgId: ID!, $id: ID!) {
+  revokeApplicationGrant(orgId: $orgId, id: $id) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<RevokeApplicationGrantMutation, RevokeApplicationGrantMutationVariables>;
 export const HomeDocument = new TypedDocumentString(`
     query Home($orgId: ID!, $workspaceId: ID!) {
   resourceCounts(orgId: $orgId, workspaceId: $workspaceId) {
@@ -2981,3 +4442,184 @@ export const PaletteSearchDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<PaletteSearchQuery, PaletteSearchQueryVariables>;
+export const WebhooksDocument = new TypedDocumentString(`
+    query Webhooks($orgId: ID!, $after: String) {
+  webhooks(orgId: $orgId, first: 100, after: $after) {
+    nodes {
+      ...WebhookRow
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    fragment WebhookRow on Webhook {
+  id
+  name
+  description
+  url
+  eventTypes
+  isEnabled
+  disabledReason
+  failingSince
+  resourceVersion
+  createdAt
+  workspaceId
+  workspace {
+    id
+    name
+  }
+}`) as unknown as TypedDocumentString<WebhooksQuery, WebhooksQueryVariables>;
+export const WebhookNowDocument = new TypedDocumentString(`
+    query WebhookNow($orgId: ID!, $id: ID!) {
+  webhook(orgId: $orgId, id: $id) {
+    ...WebhookRow
+  }
+}
+    fragment WebhookRow on Webhook {
+  id
+  name
+  description
+  url
+  eventTypes
+  isEnabled
+  disabledReason
+  failingSince
+  resourceVersion
+  createdAt
+  workspaceId
+  workspace {
+    id
+    name
+  }
+}`) as unknown as TypedDocumentString<WebhookNowQuery, WebhookNowQueryVariables>;
+export const WebhookDeliveriesDocument = new TypedDocumentString(`
+    query WebhookDeliveries($orgId: ID!, $id: ID!) {
+  webhookDeliveries(orgId: $orgId, id: $id, first: 30) {
+    nodes {
+      id
+      eventId
+      eventType
+      status
+      tries
+      body
+      createdAt
+      nextAttemptAt
+      attempts {
+        attemptedAt
+        statusCode
+        durationMs
+        error
+        answer
+      }
+    }
+    pageInfo {
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<WebhookDeliveriesQuery, WebhookDeliveriesQueryVariables>;
+export const CreateWebhookDocument = new TypedDocumentString(`
+    mutation CreateWebhook($orgId: ID!, $input: CreateWebhookInput!) {
+  createWebhook(orgId: $orgId, input: $input) {
+    secret
+    webhook {
+      ...WebhookRow
+    }
+  }
+}
+    fragment WebhookRow on Webhook {
+  id
+  name
+  description
+  url
+  eventTypes
+  isEnabled
+  disabledReason
+  failingSince
+  resourceVersion
+  createdAt
+  workspaceId
+  workspace {
+    id
+    name
+  }
+}`) as unknown as TypedDocumentString<CreateWebhookMutation, CreateWebhookMutationVariables>;
+export const UpdateWebhookDocument = new TypedDocumentString(`
+    mutation UpdateWebhook($orgId: ID!, $id: ID!, $input: UpdateWebhookInput!, $expectedVersion: Int!) {
+  updateWebhook(
+    orgId: $orgId
+    id: $id
+    input: $input
+    expectedVersion: $expectedVersion
+  ) {
+    ...WebhookRow
+  }
+}
+    fragment WebhookRow on Webhook {
+  id
+  name
+  description
+  url
+  eventTypes
+  isEnabled
+  disabledReason
+  failingSince
+  resourceVersion
+  createdAt
+  workspaceId
+  workspace {
+    id
+    name
+  }
+}`) as unknown as TypedDocumentString<UpdateWebhookMutation, UpdateWebhookMutationVariables>;
+export const RotateWebhookSecretDocument = new TypedDocumentString(`
+    mutation RotateWebhookSecret($orgId: ID!, $id: ID!) {
+  rotateWebhookSecret(orgId: $orgId, id: $id) {
+    secret
+    webhook {
+      ...WebhookRow
+    }
+  }
+}
+    fragment WebhookRow on Webhook {
+  id
+  name
+  description
+  url
+  eventTypes
+  isEnabled
+  disabledReason
+  failingSince
+  resourceVersion
+  createdAt
+  workspaceId
+  workspace {
+    id
+    name
+  }
+}`) as unknown as TypedDocumentString<RotateWebhookSecretMutation, RotateWebhookSecretMutationVariables>;
+export const DeleteWebhookDocument = new TypedDocumentString(`
+    mutation DeleteWebhook($orgId: ID!, $id: ID!) {
+  deleteWebhook(orgId: $orgId, id: $id) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<DeleteWebhookMutation, DeleteWebhookMutationVariables>;
+export const TestWebhookDocument = new TypedDocumentString(`
+    mutation TestWebhook($orgId: ID!, $id: ID!) {
+  testWebhook(orgId: $orgId, id: $id) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<TestWebhookMutation, TestWebhookMutationVariables>;
+export const RedeliverWebhookDocument = new TypedDocumentString(`
+    mutation RedeliverWebhook($orgId: ID!, $webhookId: ID!, $id: ID!) {
+  redeliverWebhookDelivery(orgId: $orgId, webhookId: $webhookId, id: $id) {
+    id
+    status
+    tries
+  }
+}
+    `) as unknown as TypedDocumentString<RedeliverWebhookMutation, RedeliverWebhookMutationVariables>;

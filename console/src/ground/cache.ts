@@ -14,6 +14,10 @@ const values = `
   InitiatedToolAuthorization LogoutPayload MarkAllNotificationsReadPayload NotificationChange
   OrganizationEvent PresentUser ResourceCounts SecretHistory SecretVersion Series SeriesPoint TokenUsage
   ToolInstanceTestResult UnreadNotifications Upload WorkspaceAnalytics WorkspaceEvent
+  IssuedWebhook WebhookAttempt IssuedApiToken IssuedApplication IssuedScimToken IdentityProviderDomain DomainProof
+  SignInPolicy StartedIdentityProviderTest ModelTarget ModelRoute RouteExclusion RouteLimit RouteRefusal RouteTarget
+  WorkspaceLimits RecipeCatalogue RecipeContent AppliedRecipe MissingPart ArtifactVersions NotificationPreferences
+  NotificationMute
 `
   .trim()
   .split(/\s+/);
@@ -21,7 +25,7 @@ const values = `
 /** What is read again when something of a kind has changed: the type of its objects, and the lists with them. */
 const kinds: Readonly<Record<string, { type: string; lists: readonly string[] }>> = {
   workspace: { type: 'Workspace', lists: ['workspaces'] },
-  organization: { type: 'Organization', lists: ['me'] },
+  organization: { type: 'Organization', lists: ['me', 'signInPolicy'] },
   organization_member: { type: 'OrganizationMember', lists: ['organizationMembers'] },
   workspace_member: { type: 'WorkspaceMember', lists: ['workspaceMembers'] },
   invitation: { type: 'Invitation', lists: ['invitations'] },
@@ -35,8 +39,18 @@ const kinds: Readonly<Record<string, { type: string; lists: readonly string[] }>
   tool: { type: 'Tool', lists: ['tools'] },
   tool_instance: { type: 'ToolInstance', lists: ['toolInstances'] },
   connection: { type: 'ToolAuthorization', lists: ['connections', 'toolInstances'] },
-  artifact: { type: 'Artifact', lists: ['artifacts'] },
+  artifact: { type: 'Artifact', lists: ['artifacts', 'artifactVersions'] },
   namespace: { type: 'Namespace', lists: ['namespaces'] },
+  webhook: { type: 'Webhook', lists: ['webhooks'] },
+  api_token: { type: 'ApiToken', lists: ['apiTokens', 'allApiTokens'] },
+  app_token: { type: 'ApiToken', lists: ['allApiTokens'] },
+  application: { type: 'Application', lists: ['applications', 'applicationGrants'] },
+  identity_provider: { type: 'IdentityProvider', lists: ['identityProviders', 'signInPolicy'] },
+  model: { type: 'LogicalModel', lists: ['logicalModels', 'modelEntitlements', 'routeModel'] },
+  model_entitlement: { type: 'ModelEntitlement', lists: ['modelEntitlements', 'routeModel'] },
+  provider_account: { type: 'ProviderAccount', lists: ['logicalModels', 'routeModel'] },
+  organization_recipe: { type: 'OrganizationRecipe', lists: ['organizationRecipes'] },
+  scim_token: { type: 'ScimToken', lists: ['scimTokens'] },
 };
 
 type CachedEvent = { type: string; resourceType: string; resourceId: string };
@@ -94,6 +108,28 @@ const listsOfMutations: Readonly<Record<string, readonly string[]>> = {
   finishUpload: ['artifacts'],
   createRelease: ['releases'],
   createApp: ['apps'],
+  applyRecipe: ['apps', 'namespaces'],
+  restoreArtifactVersion: ['artifact', 'artifacts', 'artifactVersions'],
+  createModelEntitlement: ['modelEntitlements', 'routeModel'],
+  updateModelEntitlement: ['routeModel'],
+  deleteModelEntitlement: ['modelEntitlements', 'routeModel'],
+  updateNotificationPreferences: ['notificationPreferences'],
+  updateNotificationMutes: ['notificationPreferences'],
+  createApiToken: ['apiTokens', 'allApiTokens'],
+  revokeApiToken: ['apiTokens', 'allApiTokens'],
+  adminRevokeApiToken: ['apiTokens', 'allApiTokens'],
+  createApplication: ['applications'],
+  deleteApplication: ['applications', 'applicationGrants'],
+  revokeApplicationGrant: ['applicationGrants'],
+  createScimToken: ['scimTokens'],
+  deleteScimToken: ['scimTokens'],
+  startDomainProof: ['identityProviders'],
+  checkDomainProof: ['identityProviders'],
+  updateSignInPolicy: ['signInPolicy'],
+  createWebhook: ['webhooks'],
+  deleteWebhook: ['webhooks'],
+  testWebhook: ['webhookDeliveries'],
+  redeliverWebhookDelivery: ['webhookDeliveries'],
   markNotificationRead: ['unreadNotifications'],
   archiveNotification: ['notifications', 'unreadNotifications'],
   markAllNotificationsRead: ['notifications', 'unreadNotifications'],

@@ -7,9 +7,30 @@ import { streamState } from './stream-state';
 
 const url = new URL('graphql', serviceUrl).href;
 
+/** The ids of documents by their names, once the service has said that it takes no texts from browsers. */
+let idsOfDocuments: Readonly<Record<string, string>> | null = null;
+
+const nameIn = (text: string): string => /(?:query|mutation|subscription) (\w+)/.exec(text)?.[1] ?? '';
+
+/** What names a document to the service: its text or, where browsers may not send texts, its id. */
+const named = (query: string): { query: string } | { documentId: string } =>
+  idsOfDocuments ? { documentId: idsOfDocuments[nameIn(query)] ?? '' } : { query };
+
+/** Sends a request; one that is refused because of its text is sent again by its id, and so are all after it. */
+async function sendNamed(input: RequestInfo | URL, init: RequestInit | undefined): Promise<Response> {
+  if (typeof init?.body !== 'string') return fetch(input, init);
+  const { query, ...rest } = JSON.parse(init.body) as { query: string };
+  const send = () => fetch(input, { ...init, body: JSON.stringify({ ...rest, ...named(query) }) });
+  const answer = await send();
+  if (idsOfDocuments || answer.status !== 403) return answer;
+  if (!(await answer.clone().text()).includes('DOCUMENT_NOT_REGISTERED')) return answer;
+  idsOfDocuments = (await import('../generated/document-ids')).documentIds;
+  return send();
+}
+
 /** Puts the trace id of an answer, which is in its headers, beside each of its errors: a reader can pass it on. */
 async function tracedFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
-  const answer = await fetch(input, init);
+  const answer = await sendNamed(input, init);
   const traceId = answer.headers.get('x-trace-id');
   const text = await answer.text();
   const { status } = answer;
@@ -61,7 +82,8 @@ export const client = new Client({
       forwardSubscription: ({ query, variables }) => ({
         subscribe: (sink) => ({
           unsubscribe: socket.subscribe(
-            { query: query ?? '', ...(variables && { variables }) },
+            // the protocol demands a text, also beside an id
+            { query: '', ...named(query ?? ''), ...(variables && { variables }) },
             { ...sink, next: ({ data = null, errors }) => sink.next({ data, ...(errors && { errors }) }) },
           ),
         }),

@@ -7,7 +7,7 @@ import { type Fault, faultOf, Problem } from './problem';
 export interface FieldSpec {
   name: string;
   label: string;
-  kind?: 'text' | 'lines' | 'password' | 'number' | 'date' | 'choice' | 'check' | 'json';
+  kind?: 'text' | 'lines' | 'password' | 'number' | 'date' | 'choice' | 'choices' | 'check' | 'json';
   isRequired?: boolean;
   /** Whether browsers may neither keep nor check it: some send what they check elsewhere. */
   isSecret?: boolean;
@@ -18,8 +18,64 @@ export interface FieldSpec {
 
 export type Values = Readonly<Record<string, string>>;
 
+/** The lines of a text that are not empty: what is chosen in a field of several choices, too. */
+export const linesOf = (text = ''): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean);
+
+/** How many choices are seen at once without a field to find one. */
+const FEW = 12;
+
+/** A field of which several choices may be taken. Its value has a line for each. */
+function Choices({
+  spec: { label, choices = [], hint },
+  value,
+  fault,
+  onChange,
+}: {
+  spec: FieldSpec;
+  value: string;
+  fault: string | undefined;
+  onChange: (value: string) => void;
+}) {
+  const id = useId();
+  const [words, setWords] = useState('');
+  const chosen = linesOf(value);
+  const isShown = (choice: { value: string; label: string }) =>
+    chosen.includes(choice.value) || choice.label.toLowerCase().includes(words.toLowerCase());
+  const toggle = (one: string) =>
+    onChange((chosen.includes(one) ? chosen.filter((other) => other !== one) : [...chosen, one]).join('\n'));
+  return (
+    <fieldset className="field" aria-describedby={fault || hint ? id : undefined}>
+      <legend>{label}</legend>
+      {choices.length > FEW && (
+        <input
+          type="search"
+          aria-label={t.findIn(label)}
+          placeholder={t.findIn(label)}
+          value={words}
+          onChange={(event) => setWords(event.target.value)}
+        />
+      )}
+      <div className="many">
+        {choices.filter(isShown).map((choice) => (
+          <label key={choice.value}>
+            <input type="checkbox" checked={chosen.includes(choice.value)} onChange={() => toggle(choice.value)} />{' '}
+            {choice.label}
+          </label>
+        ))}
+      </div>
+      <p id={id} className={fault ? 'fault' : 'quiet'}>
+        {fault ?? hint}
+      </p>
+    </fieldset>
+  );
+}
+
 /** One field. A fault of the service is said at the field that it is about. */
-function Field({
+export function Field({
   spec,
   value,
   fault,
@@ -72,7 +128,7 @@ function Field({
       ) : (
         <input
           {...common}
-          type={kind === 'text' ? 'text' : types[kind]}
+          type={kind === 'text' || kind === 'choices' ? 'text' : types[kind]}
           autoComplete={kind === 'password' ? 'new-password' : 'off'}
           value={value}
           onChange={(e) => onChange(e.target.value)}
@@ -148,15 +204,18 @@ export function FormDialog({
         }}
       >
         {children}
-        {fields.map((spec) => (
-          <Field
-            key={spec.name}
-            spec={spec}
-            value={values[spec.name] ?? ''}
-            fault={fault?.fields[spec.name]}
-            onChange={(value) => setValues({ ...values, [spec.name]: value })}
-          />
-        ))}
+        {fields.map((spec) => {
+          const Drawn = spec.kind === 'choices' ? Choices : Field;
+          return (
+            <Drawn
+              key={spec.name}
+              spec={spec}
+              value={values[spec.name] ?? ''}
+              fault={fault?.fields[spec.name]}
+              onChange={(value) => setValues({ ...values, [spec.name]: value })}
+            />
+          );
+        })}
         {!(fault && restOf(fault, fields)) && <Problem error={error} />}
         {isConflict && theirs && (
           <table className="conflict">

@@ -30,6 +30,10 @@ export function isAllowed({ organization, workspace }: Roles, permission: Permis
   return Boolean(isOwn && ownFrom && atLeast(workspace, ownFrom));
 }
 
+/** Whether a role in the organization alone allows it: for what belongs to no workspace. */
+export const isAllowedInOrganization = ({ organization }: Roles, permission: Permission): boolean =>
+  isAllowed({ organization, workspace: organization }, permission);
+
 /** What a role alone may do, for the table of roles. */
 export const grantOf = (role: Role, permission: Permission): 'all' | 'own' | 'none' => {
   const { from, ownFrom }: Rule = permissions[permission];

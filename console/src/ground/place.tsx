@@ -5,7 +5,7 @@ import { t } from '../texts/en';
 import { useAnswer } from './answers';
 import { askPastCache } from './client';
 import { useNames } from './filters';
-import { atLeast, effectiveRole, isAllowed, type Permission, type Roles } from './permissions';
+import { atLeast, effectiveRole, isAllowed, isAllowedInOrganization, type Permission, type Roles } from './permissions';
 import { Loading, Problem } from './problem';
 
 export interface Place {
@@ -16,6 +16,8 @@ export interface Place {
   me: PlaceQuery['me'];
   roles: Roles;
   may: (permission: Permission, options?: { isOwn?: boolean }) => boolean;
+  /** What the role in the organization allows: for what belongs to no workspace. */
+  mayInOrganization: (permission: Permission) => boolean;
 }
 
 const PlaceContext = createContext<Place | null>(null);
@@ -71,8 +73,11 @@ export function PlaceProvider({ children }: { children: ReactNode }) {
   const mine = member?.key === key ? member.role : null;
   const roles: Roles = { organization: organization.role, workspace: effectiveRole(organization.role, mine) };
   const may = (permission: Permission, options?: { isOwn?: boolean }) => isAllowed(roles, permission, options);
+  const mayInOrganization = (permission: Permission) => isAllowedInOrganization(roles, permission);
   document.title = `${workspace.name} · ${t.console}`;
   return (
-    <PlaceContext value={{ orgId, workspaceId, workspace, organization, me, roles, may }}>{children}</PlaceContext>
+    <PlaceContext value={{ orgId, workspaceId, workspace, organization, me, roles, may, mayInOrganization }}>
+      {children}
+    </PlaceContext>
   );
 }

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { AppsDocument } from '../generated/documents';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
@@ -8,13 +8,23 @@ import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
 import { t } from '../texts/en';
 
+const Recipes = lazy(() => import('./recipes').then(({ Recipes: component }) => ({ default: component })));
+
 /** The apps of a workspace. */
 export function Apps(): ReactNode {
-  const { orgId, workspaceId } = usePlace();
+  const { orgId, workspaceId, may } = usePlace();
+  const [isChoosing, setChoosing] = useState(false);
   const list = usePages(AppsDocument, { orgId, workspaceId }, ({ apps }) => apps);
   return (
     <>
-      <h1>{t.sections.apps}</h1>
+      <header className="toolbar">
+        <h1 className="grow">{t.sections.apps}</h1>
+        {may('recipe:apply') && (
+          <button type="button" className="primary" onClick={() => setChoosing(true)}>
+            {t.recipes.choose}
+          </button>
+        )}
+      </header>
       <Rows
         label={t.sections.apps}
         list={list}
@@ -33,6 +43,11 @@ export function Apps(): ReactNode {
           { label: t.changed, cell: ({ updatedAt }) => <Time at={updatedAt} /> },
         ]}
       />
+      {isChoosing && (
+        <Suspense>
+          <Recipes onClose={() => setChoosing(false)} />
+        </Suspense>
+      )}
     </>
   );
 }

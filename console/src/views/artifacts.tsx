@@ -1,4 +1,4 @@
-import { type ReactNode, useEffect, useState } from 'react';
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import {
   ArtifactDetailDocument,
   ArtifactLinkDocument,
@@ -19,6 +19,8 @@ import { Empty, faultOf, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { bytes, Time } from '../ground/time';
 import { t } from '../texts/en';
+
+const Versions = lazy(() => import('./artifact-versions').then(({ Versions: one }) => ({ default: one })));
 
 type Found = SearchArtifactsQuery['queryWorkspaceArtifacts']['results'];
 interface Which {
@@ -237,6 +239,9 @@ function Detail({ which, onClose }: { which: Which; onClose: () => void }) {
           {artifact.indexError && <Problem message={artifact.indexError} />}
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keyboard */}
           {artifact.contentPreview && <pre tabIndex={0}>{artifact.contentPreview}</pre>}
+          <Suspense fallback={<Loading />}>
+            <Versions which={which} createdBy={artifact.createdBy} />
+          </Suspense>
           {artifact.hasFile && (
             <footer>
               <button type="button" className="primary" onClick={() => void download()}>

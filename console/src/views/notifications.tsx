@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router';
-import { type ReactNode, useEffect } from 'react';
+import { lazy, type ReactNode, Suspense, useEffect, useState } from 'react';
 import {
   ArchiveNotificationDocument,
   MarkAllReadDocument,
@@ -13,6 +13,8 @@ import { Empty, Loading, Problem } from '../ground/problem';
 import { Time } from '../ground/time';
 import { t } from '../texts/en';
 
+const Settings = lazy(() => import('./notification-settings').then(({ Settings: one }) => ({ default: one })));
+
 /** The notifications of the reader, in all organizations. */
 export function Notifications(): ReactNode {
   const [{ status: asked }, change] = useFilters<'status'>();
@@ -21,6 +23,7 @@ export function Notifications(): ReactNode {
   const read = useChange(MarkReadDocument);
   const archive = useChange(ArchiveNotificationDocument);
   const readAll = useChange(MarkAllReadDocument);
+  const [isSetting, setSetting] = useState(false);
   useEffect(() => {
     document.title = `${t.notifications.title} · ${t.console}`;
   }, []);
@@ -35,6 +38,9 @@ export function Notifications(): ReactNode {
         </select>
         <button type="button" disabled={list.rows.length === 0} onClick={() => void readAll({})}>
           {t.notifications.readAll}
+        </button>
+        <button type="button" onClick={() => setSetting(true)}>
+          {t.notifications.settings}
         </button>
       </header>
       <Problem error={list.error} />
@@ -86,6 +92,11 @@ export function Notifications(): ReactNode {
         <button type="button" onClick={list.more}>
           {t.more}
         </button>
+      )}
+      {isSetting && (
+        <Suspense>
+          <Settings onClose={() => setSetting(false)} />
+        </Suspense>
       )}
     </main>
   );

@@ -13,7 +13,20 @@ interface Entry {
   go: () => Promise<void>;
 }
 
-const places = ['activity', 'analytics', 'secrets', 'environments', 'apps', 'tools', 'artifacts', 'people'] as const;
+const places = [
+  'activity',
+  'analytics',
+  'secrets',
+  'environments',
+  'apps',
+  'tools',
+  'artifacts',
+  'models',
+  'people',
+  'tokens',
+  'sign-in',
+  'webhooks',
+] as const;
 
 /** Finds a place, a workspace or a thing by its name. */
 export function Palette({ me, onClose }: { me: ShellQuery['me']; onClose: () => void }) {

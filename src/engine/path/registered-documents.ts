@@ -37,14 +37,18 @@ export class RegisteredDocuments {
     sizeCalculation: (text) => 2 * text.length + ENTRY_BYTES,
   });
 
-  constructor(sql: Sql) {
+  readonly #ofPages: ReadonlyMap<string, string>;
+
+  /** @param ofPages documents of further pages of our own, by ids that never stand for another text */
+  constructor(sql: Sql, ofPages: ReadonlyMap<string, string> = new Map()) {
     this.#sql = sql;
+    this.#ofPages = ofPages;
   }
 
   /** The text of an id. @throws ApiError while the database is away */
   async textOf(id: string): Promise<string | undefined> {
     if (!isDocumentId(id)) return undefined;
-    const kept = OF_PAGES.get(id) ?? this.#kept.get(id);
+    const kept = OF_PAGES.get(id) ?? this.#ofPages.get(id) ?? this.#kept.get(id);
     if (kept !== undefined) return kept;
     const [row] = await this.#sql.read<{ text: string }>(READ, [id]).catch(throwCallerError);
     if (row) this.#kept.set(id, row.text);

@@ -1,0 +1,192 @@
+import { type ReactNode, useState } from 'react';
+import { ModelsDocument, type ModelsQuery, RouteOfModelDocument, type RouteOfModelQuery } from '../generated/documents';
+import { askPastCache } from '../ground/client';
+import { Dialog } from '../ground/dialog';
+import { usePages } from '../ground/pages';
+import { usePlace } from '../ground/place';
+import { Empty, Problem } from '../ground/problem';
+import { Rows } from '../ground/rows';
+import { Time } from '../ground/time';
+import { t } from '../texts/en';
+import { Entitlements } from './entitlements';
+
+type Model = ModelsQuery['logicalModels']['nodes'][number];
+type Target = Model['targets'][number];
+type Route = RouteOfModelQuery['routeModel'];
+
+const tags = {
+  active: 'tag ok',
+  degraded: 'tag warn',
+  deprecated: 'tag warn',
+  disabled: 'tag',
+  unavailable: 'tag bad',
+};
+
+/** The models of the organization, how their targets are, and what this workspace may use of them. */
+export function Models(): ReactNode {
+  const { orgId, mayInOrganization } = usePlace();
+  const withAccounts = mayInOrganization('provider_account:read');
+  const list = usePages(ModelsDocument, { orgId, withAccounts }, ({ logicalModels }) => logicalModels);
+  const [open, setOpen] = useState<Model | null>(null);
+  return (
+    <>
+      <h1>{t.sections.models}</h1>
+      <section aria-labelledby="catalogue">
+        <h2 id="catalogue">{t.models.catalogue}</h2>
+        <Rows<Model>
+          label={t.models.catalogue}
+          list={list}
+          idOf={({ id }) => id}
+          empty={<Empty title={t.models.none}>{t.models.noneHint}</Empty>}
+          columns={[
+            {
+              label: t.name,
+              cell: (model) => (
+                <button type="button" className="plain link" onClick={() => setOpen(model)}>
+                  {model.name}
+                </button>
+              ),
+            },
+            { label: t.models.model, isExtra: true, cell: ({ logicalModelId }) => <code>{logicalModelId}</code> },
+            { label: t.models.type, isExtra: true, cell: ({ modelType }) => modelType },
+            {
+              label: t.models.healthy,
+              cell: ({ healthyTargetsCount, totalTargetsCount }) =>
+                t.models.healthyOf(healthyTargetsCount, totalTargetsCount),
+            },
+            {
+              label: t.status,
+              cell: ({ status, statusReason }) => (
+                <span className={tags[status]} title={statusReason ?? undefined}>
+                  {t.models.status[status]}
+                </span>
+              ),
+            },
+          ]}
+        />
+      </section>
+      <Entitlements />
+      {open && <Detail model={open} onClose={() => setOpen(null)} />}
+    </>
+  );
+}
+
+/** The targets of a model with their health, and where a request of this workspace would go now. */
+function Detail({ model, onClose }: { model: Model; onClose: () => void }) {
+  const { may } = usePlace();
+  const { name, description, statusReason, targets, fallbackChain, logicalModelId } = model;
+  return (
+    <Dialog title={name} onClose={onClose} isWide>
+      {description && <p>{description}</p>}
+      {statusReason && <p className="quiet">{statusReason}</p>}
+      <h3>{t.models.targets}</h3>
+      {targets.length === 0 ? <p className="quiet">{t.models.noTargets}</p> : <Targets targets={targets} />}
+      {fallbackChain.length > 0 && (
+        <p>
+          {t.models.fallback}: {fallbackChain.join(' → ')}
+        </p>
+      )}
+      {may('model:execute') && <RouteNow logicalModelId={logicalModelId} />}
+    </Dialog>
+  );
+}
+
+function Targets({ targets }: { targets: readonly Target[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls sideways is reached by keyboard
+    <section className="wide-table" tabIndex={0} aria-label={t.models.targets}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{t.models.target}</th>
+            <th scope="col">{t.models.account}</th>
+            <th scope="col">{t.models.priority}</th>
+            <th scope="col">{t.models.weight}</th>
+            <th scope="col">{t.models.health}</th>
+            <th scope="col">{t.models.lastSuccess}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {targets.map((target) => (
+            <tr key={`${target.providerAccountId} ${target.modelName}`}>
+              <th scope="row">{target.modelName}</th>
+              <td>{target.account?.name ?? target.providerAccountId}</td>
+              <td>{target.priority}</td>
+              <td>{target.weight}</td>
+              <td>
+                <Health target={target} />
+              </td>
+              <td>{target.lastSuccess ? <Time at={target.lastSuccess} /> : t.never}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Health({ target: { enabled, consecutiveFailures } }: { target: Target }) {
+  if (!enabled) return <span className="tag">{t.models.targetOff}</span>;
+  if (consecutiveFailures === 0) return <span className="tag ok">{t.models.works}</span>;
+  return <span className="tag bad">{t.models.failures(consecutiveFailures)}</span>;
+}
+
+/** Asked only when somebody wants to know: the answer is of this moment. */
+function RouteNow({ logicalModelId }: { logicalModelId: string }) {
+  const { orgId, workspaceId } = usePlace();
+  const [route, setRoute] = useState<Route | null>(null);
+  const [problem, setProblem] = useState('');
+  const ask = async () => {
+    const answer = await askPastCache(RouteOfModelDocument, { orgId, workspaceId, logicalModelId });
+    setRoute(answer.data?.routeModel ?? null);
+    setProblem(answer.problem ?? '');
+  };
+  return (
+    <>
+      <p>
+        <button type="button" onClick={() => void ask()}>
+          {t.models.route}
+        </button>
+      </p>
+      <Problem message={problem} />
+      {route && <Explained route={route} />}
+    </>
+  );
+}
+
+function Explained({ route: { refusal, targets, leftOut, strictestRate } }: { route: Route }) {
+  return (
+    <section aria-live="polite">
+      {refusal && <Problem message={refusal.message} />}
+      {!refusal && <p>{targets.length === 0 ? t.models.routeNone : t.models.routeOrder}</p>}
+      <ol>
+        {targets.map((target) => (
+          <li key={`${target.logicalModelId} ${target.providerAccountId} ${target.modelName}`}>
+            <strong>{target.modelName}</strong> {target.providerType} {target.region}{' '}
+            {target.isFallback && <span className="tag">{t.models.isFallback}</span>}{' '}
+            {target.isProbe && <span className="tag warn">{t.models.isProbe}</span>}
+          </li>
+        ))}
+      </ol>
+      {strictestRate && (
+        <p className="quiet">
+          {t.models.strictest}: {strictestRate.name}{' '}
+          {strictestRate.maximum !== null && t.models.ofLimit(strictestRate.used ?? 0, strictestRate.maximum)}
+        </p>
+      )}
+      {leftOut.length > 0 && (
+        <>
+          <h3>{t.models.routeLeftOut}</h3>
+          <ul className="plain">
+            {leftOut.map((one) => (
+              <li key={`${one.logicalModelId} ${one.providerAccountId} ${one.modelName} ${one.reason}`}>
+                <strong>{one.modelName ?? one.logicalModelId}</strong> <span className="tag">{one.reason}</span>{' '}
+                {one.message}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}

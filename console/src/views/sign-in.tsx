@@ -1,0 +1,228 @@
+import { type ReactNode, useState } from 'react';
+import {
+  IdentityProvidersDocument,
+  type ProviderRowFragment as Provider,
+  SignInPolicyDocument,
+  type SignInPolicyQuery,
+  ToggleProviderDocument,
+  UpdateSignInPolicyDocument,
+} from '../generated/documents';
+import { useAnswer, useChange } from '../ground/answers';
+import { FormDialog, linesOf } from '../ground/form';
+import { usePages } from '../ground/pages';
+import { usePlace } from '../ground/place';
+import { Empty, faultOf, Loading, Problem } from '../ground/problem';
+import { Rows } from '../ground/rows';
+import { count } from '../ground/time';
+import { t } from '../texts/en';
+import { ProveDomain, TestProvider } from './provider-dialogs';
+import { ScimTokens } from './scim-tokens';
+
+type Domain = Provider['domains'][number];
+type Policy = SignInPolicyQuery['signInPolicy'];
+type Open = { kind: 'test' | 'off'; provider: Provider } | { kind: 'prove'; provider: Provider; domain: string };
+
+/** How members sign in: identity providers, whether they are demanded, and directories that keep the members. */
+export function SignIn(): ReactNode {
+  const { mayInOrganization } = usePlace();
+  return (
+    <>
+      <h1>{t.sections['sign-in']}</h1>
+      {!mayInOrganization('identity_provider:read') && <Empty title={t.forbidden} />}
+      {mayInOrganization('identity_provider:read') && <Providers />}
+      {mayInOrganization('identity_provider:update') && <SignInRules />}
+      {mayInOrganization('scim_token:read') && <ScimTokens />}
+    </>
+  );
+}
+
+const emptyList = { nodes: [], pageInfo: { endCursor: null, hasNextPage: false } };
+
+function Providers() {
+  const { orgId, mayInOrganization } = usePlace();
+  const list = usePages(
+    IdentityProvidersDocument,
+    { orgId },
+    ({ identityProviders }) => identityProviders ?? emptyList,
+  );
+  const toggle = useChange(ToggleProviderDocument);
+  const [open, setOpen] = useState<Open | null>(null);
+  const [problem, setProblem] = useState('');
+  const mayUpdate = mayInOrganization('identity_provider:update');
+  const turnOn = async ({ id, resourceVersion }: Provider) => {
+    const { error } = await toggle({ orgId, id, isActive: true, expectedVersion: resourceVersion });
+    setProblem(error ? faultOf(error).message : '');
+  };
+  const close = () => setOpen(null);
+  return (
+    <section aria-labelledby="providers">
+      <h2 id="providers">{t.signIn.providers}</h2>
+      <Problem message={problem} />
+      <Rows<Provider>
+        label={t.signIn.providers}
+        list={list}
+        idOf={({ id }) => id}
+        empty={<Empty title={t.signIn.none}>{t.signIn.noneHint}</Empty>}
+        columns={[
+          { label: t.name, cell: ({ name }) => name },
+          { label: t.signIn.protocol, isExtra: true, cell: ({ protocol }) => protocol.toUpperCase() },
+          {
+            label: t.signIn.domains,
+            cell: (provider) => (
+              <Domains
+                domains={provider.domains}
+                onProve={mayUpdate ? (domain) => setOpen({ kind: 'prove', provider, domain }) : null}
+              />
+            ),
+          },
+          {
+            label: t.status,
+            cell: ({ isActive }) => (
+              <span className={isActive ? 'tag ok' : 'tag'}>{isActive ? t.signIn.on : t.signIn.off}</span>
+            ),
+          },
+          {
+            label: '',
+            cell: (provider) =>
+              mayUpdate && (
+                <span className="actions">
+                  <button
+                    type="button"
+                    className="small"
+                    aria-label={t.signIn.testOf(provider.name)}
+                    onClick={() => setOpen({ kind: 'test', provider })}
+                  >
+                    {t.signIn.test}
+                  </button>
+                  <button
+                    type="button"
+                    className="small"
+                    aria-label={(provider.isActive ? t.signIn.offOne : t.signIn.onOne)(provider.name)}
+                    onClick={() => (provider.isActive ? setOpen({ kind: 'off', provider }) : void turnOn(provider))}
+                  >
+                    {provider.isActive ? t.signIn.turnOff : t.signIn.turnOn}
+                  </button>
+                </span>
+              ),
+          },
+        ]}
+      />
+      {open?.kind === 'test' && <TestProvider provider={open.provider} onClose={close} />}
+      {open?.kind === 'off' && <TurnOff provider={open.provider} onClose={close} />}
+      {open?.kind === 'prove' && <ProveDomain provider={open.provider} domain={open.domain} onClose={close} />}
+    </section>
+  );
+}
+
+function Domains({ domains, onProve }: { domains: readonly Domain[]; onProve: ((domain: string) => void) | null }) {
+  if (domains.length === 0) return <span className="quiet">{t.signIn.noDomains}</span>;
+  return domains.map(({ domain, state }) => (
+    <div key={domain}>
+      {domain} <span className={state === 'proven' ? 'tag ok' : 'tag warn'}>{t.signIn.domainState[state]}</span>{' '}
+      {state !== 'proven' && onProve && (
+        <button type="button" className="small" aria-label={t.signIn.proveOne(domain)} onClick={() => onProve(domain)}>
+          {t.signIn.prove}
+        </button>
+      )}
+    </div>
+  ));
+}
+
+function TurnOff({ provider: { id, name, resourceVersion }, onClose }: { provider: Provider; onClose: () => void }) {
+  const { orgId } = usePlace();
+  const toggle = useChange(ToggleProviderDocument);
+  return (
+    <FormDialog
+      title={t.signIn.offOne(name)}
+      action={t.signIn.turnOff}
+      onClose={onClose}
+      fields={[]}
+      onSave={() => toggle({ orgId, id, isActive: false, expectedVersion: resourceVersion })}
+    >
+      <p>{t.signIn.turnOffHint}</p>
+    </FormDialog>
+  );
+}
+
+/** Whether members have to sign in at a provider. */
+function SignInRules() {
+  const { orgId, mayInOrganization } = usePlace();
+  const { data, error } = useAnswer(SignInPolicyDocument, { orgId });
+  const [isChanging, setChanging] = useState(false);
+  const policy = data?.signInPolicy;
+  return (
+    <section aria-labelledby="policy" className="card">
+      <header className="toolbar">
+        <h2 id="policy" className="grow">
+          {t.signIn.policy}
+        </h2>
+        {policy && mayInOrganization('identity_provider:update') && (
+          <button type="button" onClick={() => setChanging(true)}>
+            {t.signIn.changePolicy}
+          </button>
+        )}
+      </header>
+      <Problem error={error} />
+      {!policy && !error && <Loading />}
+      {policy && (
+        <dl className="facts">
+          {factsOf(policy).map(([label, value]) => (
+            <div key={label}>
+              <dt>{label}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {isChanging && policy && <ChangePolicy policy={policy} onClose={() => setChanging(false)} />}
+    </section>
+  );
+}
+
+const yesOrNo = (value: boolean) => (value ? t.signIn.yes : t.signIn.no);
+
+const factsOf = (policy: Policy): [string, string][] => [
+  [t.signIn.required, yesOrNo(policy.ssoRequired)],
+  [t.signIn.requiredDomains, policy.ssoRequiredDomains.join(', ') || t.none],
+  [t.signIn.breakGlass, yesOrNo(policy.breakGlass)],
+  [t.signIn.withoutIdentity, count(policy.membersWithoutIdentity)],
+];
+
+function ChangePolicy({ policy, onClose }: { policy: Policy; onClose: () => void }) {
+  const { orgId } = usePlace();
+  const update = useChange(UpdateSignInPolicyDocument);
+  return (
+    <FormDialog
+      title={t.signIn.policy}
+      action={t.save}
+      onClose={onClose}
+      fields={[
+        { name: 'ssoRequired', label: t.signIn.required, kind: 'check', value: String(policy.ssoRequired) },
+        {
+          name: 'ssoRequiredDomains',
+          label: t.signIn.requiredDomains,
+          kind: 'lines',
+          hint: t.signIn.domainsHint,
+          value: policy.ssoRequiredDomains.join('\n'),
+        },
+        {
+          name: 'breakGlass',
+          label: t.signIn.breakGlass,
+          kind: 'check',
+          hint: t.signIn.breakGlassHint,
+          value: String(policy.breakGlass),
+        },
+      ]}
+      onSave={({ ssoRequired, ssoRequiredDomains, breakGlass }) =>
+        update({
+          orgId,
+          input: {
+            ssoRequired: ssoRequired === 'true',
+            ssoRequiredDomains: linesOf(ssoRequiredDomains),
+            breakGlass: breakGlass === 'true',
+          },
+        })
+      }
+    />
+  );
+}
