@@ -108,6 +108,8 @@ describe('an access token', () => {
       orgId: 'org_1',
       token: null,
       vouchedBy: null,
+      provesFactor: false,
+      factorAt: null,
       brokenGlass: null,
       shutOutOf: [],
     });

@@ -205,7 +205,13 @@ export const prismaRows = (prisma: PrismaClient) => ({
     return rows
       .filter(({ userId }) => apps.every((app) => app.userId !== userId))
       .map(({ id, userId, role, user: { username } }) => ({
-        ...{ id, orgId, userId, username, role, since: null, until: null },
+        id,
+        orgId,
+        userId,
+        username,
+        role,
+        since: null,
+        until: null,
         hasIdentity: links.some((link) => link.userId === userId),
       }));
   },
