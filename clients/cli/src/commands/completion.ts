@@ -11,12 +11,15 @@ interface Level {
   path: string;
   commands: readonly Command[];
   options: readonly Option[];
+  /** Values that its argument may have. */
+  values: readonly string[];
 }
 
 /** The program and all commands below it: what is added to them is completed. */
 function levelsOf(command: Command, path: readonly string[] = []): Level[] {
   const commands = command.commands.filter((one) => one.name() !== 'help');
-  const own = { path: path.join(' '), commands, options: command.options };
+  const values = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
+  const own = { path: path.join(' '), commands, options: command.options, values };
   return [own, ...commands.flatMap((one) => levelsOf(one, [...path, one.name()]))];
 }
 
@@ -33,9 +36,9 @@ const withValue = (levels: readonly Level[]): string[] => [
 /** Walks over the words before the cursor, without options and their values. */
 const bash = (name: string, levels: readonly Level[]): string => {
   const globals = flagsOf(levels[0]!.options);
-  const cases = levels.map(({ path, commands, options }) => {
+  const cases = levels.map(({ path, commands, options, values }) => {
     const flags = [...new Set([...flagsOf(options), ...globals, '--help'])].join(' ');
-    return `    '${path}') words='${commands.map((one) => one.name()).join(' ')}'; flags='${flags}' ;;`;
+    return `    '${path}') words='${[...commands.map((one) => one.name()), ...values].join(' ')}'; flags='${flags}' ;;`;
   });
   const paths = levels.slice(1).map(({ path }) => `'${path}'`);
   return `# completion of ${name} for bash: source it, or put it into ~/.local/share/bash-completion/completions/${name}
@@ -71,15 +74,16 @@ complete -o default -F _${name} ${name}
 
 /** The same function: zsh runs completions of bash. */
 const zsh = (name: string, levels: readonly Level[]): string =>
-  `autoload -U +X compinit && compinit
-autoload -U +X bashcompinit && bashcompinit
+  `autoload -Uz compinit && compinit
+autoload -Uz bashcompinit && bashcompinit
 ${bash(name, levels)}`;
 
 const fish = (name: string, levels: readonly Level[]): string => {
-  const lines = levels.flatMap(({ path, commands, options }) => {
+  const lines = levels.flatMap(({ path, commands, options, values }) => {
     const isHere = ` -n "__${name}_at ${quoted(path)}"`;
     return [
       ...commands.map((one) => `complete -c ${name} -f${isHere} -a ${one.name()} -d ${quoted(one.description())}`),
+      ...values.map((value) => `complete -c ${name} -f${isHere} -a ${value}`),
       ...options.map(({ long, short, description, required, optional }) =>
         [
           // the options of the program are good everywhere
@@ -92,7 +96,7 @@ const fish = (name: string, levels: readonly Level[]): string => {
       ),
     ];
   });
-  const values = withValue(levels).join(' ');
+  const valued = withValue(levels).join(' ');
   const paths = levels.slice(1).map(({ path }) => `'${path}'`);
   return `# completion of ${name} for fish: put it into ~/.config/fish/completions/${name}.fish
 function __${name}_at
@@ -103,7 +107,7 @@ function __${name}_at
       set skip
       continue
     end
-    if contains -- $word ${values}
+    if contains -- $word ${valued}
       set skip 1
       continue
     end
