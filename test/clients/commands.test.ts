@@ -231,9 +231,8 @@ describe('doctor', () => {
     // an access token lasts half an hour
     const fine = { address: 'ok', tls: 'ok', clock: 'ok', version: 'ok', ready: 'ok', 'signed in': 'ok' };
     expect(statuses(report)).toEqual({ ...fine, expiry: 'warning' });
-    const token = await json<{ plaintext_token: string; expires_at: string }>(
-      ...['tokens', 'create', 'd', '--scopes', 'read', '--show-token'],
-    );
+    const create = ['tokens', 'create', 'd', '--scopes', 'read', '--show-token'];
+    const token = await json<{ plaintext_token: string; expires_at: string }>(...create);
     const human = await run('doctor', '--token', token.plaintext_token);
     expect(human.out).toMatch(new RegExp(`^signed in +ok +as ${ann.username} <${ann.email}>, by the option$`, 'm'));
     expect(human.out).toMatch(new RegExp(`^expiry +ok +the token works until ${token.expires_at.slice(0, 19)}`, 'm'));

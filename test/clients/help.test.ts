@@ -1,7 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Command } from 'commander';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { programOf } from '../../clients/cli/dist/program.js';
 import type { Surroundings } from '../../clients/cli/dist/workbench.js';
@@ -33,6 +32,8 @@ afterAll(async () => {
   await app.close();
   rmSync(home, { recursive: true, force: true });
 });
+
+type Command = ReturnType<typeof programOf>;
 
 /** The commands that do something. */
 function leavesOf(command: Command, names: readonly string[] = []): string[] {

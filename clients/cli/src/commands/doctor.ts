@@ -87,7 +87,7 @@ async function tlsFinding({ protocol, hostname, port }: URL): Promise<Finding> {
       resolve(finding);
     };
     socket.once('timeout', () => end(failed('tls', 'no answer in time', exitCodes.unavailable)));
-    socket.once('error', (error) => end(failed('tls', error.message, exitCodes.unavailable)));
+    socket.once('error', (error: Error) => end(failed('tls', error.message, exitCodes.unavailable)));
     socket.once('secureConnect', () => end(certificateFinding(socket.getPeerCertificate().valid_to)));
   });
 }
