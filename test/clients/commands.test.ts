@@ -14,8 +14,9 @@ let home: string;
 let target: TargetServer;
 beforeAll(async () => {
   target = await startTarget((request, response) => {
-    const status = request.url?.startsWith('/broken') ? 500 : 200;
-    response.writeHead(status, { 'content-type': 'application/json' }).end('{"items":["printer"]}');
+    if (request.url === '/broken') return response.writeHead(500).end('It is broken.');
+    response.writeHead(200, { 'content-type': 'application/json' });
+    return response.end('{"items":["printer"]}');
   });
   app = await startTestApp({ env: { OUTBOUND_ALLOW: `127.0.0.1:${target.port}` } });
   url = await app.listen();
@@ -174,8 +175,9 @@ describe('tools', () => {
     expect([refused.code, refused.out, JSON.parse(refused.err)]).toMatchObject([
       1,
       '',
-      { error: 'FAILED', details: { code: 'http_500', excerpt: '{"items":["printer"]}' } },
+      { error: 'FAILED', details: { code: 'http_500', excerpt: 'It is broken.' } },
     ]);
+    expect((await run('tools', 'call', instance, 'break')).err).toMatch(/\nIt is broken\.\n$/);
     expect((await run('tools', 'call', instance, 'find', '--param', 'other=1')).code).toBe(7);
     expect((await run('tools', 'call', instance, 'find', '--param', 'query')).code).toBe(2);
     expect((await run('tools', 'call', instance, 'find', '--data', '[1]')).code).toBe(2);
@@ -278,7 +280,7 @@ describe('files', () => {
   });
 
   test('a wait has a limit, and an exit code of its own', async () => {
-    // no job runs here: the text is never found
+    // its stream never says anything
     const target = await startTarget((request, response) => {
       if (!request.url?.endsWith('/sync/stream')) return response.writeHead(404).end('{}');
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -289,10 +291,18 @@ describe('files', () => {
     expect([ran.code, ran.out, JSON.parse(ran.err)]).toEqual([
       9,
       '',
-      { error: 'WAITED_TOO_LONG', message: 'Waited 1 seconds. Nothing was begun.' },
+      { error: 'WAITED_TOO_LONG', message: 'Waited 1 seconds. Nothing was begun.', details: {} },
     ]);
     await target.close();
   });
+});
+
+test('what a service says moves no cursor', async () => {
+  const body = JSON.stringify({ error: 'FORBIDDEN', message: 'No.\u001B[2J\u202E', details: {} });
+  const hostile = await startTarget((_request, response) => response.writeHead(403).end(body));
+  const { code, err } = await run('whoami', '--url', `http://127.0.0.1:${hostile.port}`);
+  expect([code, err]).toEqual([4, 'No.\\u001b[2J\\u202e\n']);
+  await hostile.close();
 });
 
 test('places are kept by their names, and what is below another place is forgotten', async () => {

@@ -51,17 +51,19 @@ async function inTerminal(
   child.stdout.on('data', (part: Buffer) => (text += part.toString()));
   child.once('close', (ended) => (code = ended ?? -1));
   let seen = 0;
-  for (const [question, typed] of answers) {
-    const at = await waitUntil(() => {
-      const found = text.indexOf(question, seen);
-      if (found < 0 && code !== undefined) throw new Error(`It has ended: ${text}`);
-      return found < 0 ? 0 : found + question.length;
-    });
-    seen = at;
-    child.stdin.write(typed);
+  try {
+    for (const [question, typed] of answers) {
+      seen = await waitUntil(() => {
+        const found = text.indexOf(question, seen);
+        if (found < 0 && code !== undefined) throw new Error(`It has ended: ${text}`);
+        return found < 0 ? 0 : found + question.length;
+      });
+      child.stdin.write(typed);
+    }
+    await waitUntil(() => code !== undefined);
+  } finally {
+    child.kill();
   }
-  await waitUntil(() => code !== undefined);
-  child.stdin.destroy();
   return { code: code!, text };
 }
 

@@ -20,8 +20,15 @@ export class UsageError extends Error {
   }
 }
 
-/** What was waited for has not come in time. It may still come. */
-export class WaitedTooLongError extends Error {}
+/** What was waited for has not come in time. It may still come. `details` are what was begun, for programs. */
+export class WaitedTooLongError extends Error {
+  readonly details: object;
+
+  constructor(message: string, details: object) {
+    super(message);
+    this.details = details;
+  }
+}
 
 /** The service did what was asked, and it came to nothing. `details` are for programs. */
 export class OutcomeError extends Error {
@@ -91,7 +98,7 @@ export function messageOf(error: unknown): string {
 export function objectOf(error: unknown): object {
   const message = messageOf(error);
   if (error instanceof UsageError) return { error: 'USAGE', message, ...(error.details && { details: error.details }) };
-  if (error instanceof WaitedTooLongError) return { error: 'WAITED_TOO_LONG', message };
+  if (error instanceof WaitedTooLongError) return { error: 'WAITED_TOO_LONG', message, details: error.details };
   if (error instanceof OutcomeError) return { error: 'FAILED', message, details: error.details };
   if (!(error instanceof ApiError)) return { error: 'FAILED', message };
   const issues = error instanceof InvalidInputError ? { issues: error.issues } : {};

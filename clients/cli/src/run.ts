@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { Ended, exitCodeOf, exitCodes, messageOf, objectOf } from './failures.ts';
 import { programOf } from './program.ts';
+import { visible } from './visible.ts';
 import type { Surroundings } from './workbench.ts';
 
 /** Runs a command line, without the name of the program. @returns its exit code */
@@ -18,7 +19,7 @@ export async function runCommand(args: readonly string[], around: Surroundings):
       if (error.exitCode !== 0 && isJson) say(JSON.stringify({ error: 'USAGE', message: error.message }));
       return error.exitCode === 0 ? 0 : exitCodes.usage;
     }
-    say(isJson ? JSON.stringify(objectOf(error)) : messageOf(error));
+    say(isJson ? JSON.stringify(objectOf(error)) : visible(messageOf(error)));
     return exitCodeOf(error);
   }
 }

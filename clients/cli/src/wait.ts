@@ -33,7 +33,7 @@ export interface Work<Begun> {
  * Begins a piece of work, and follows the events of the workspace until it ends. They are followed before it begins:
  * no event is missed. @throws WaitedTooLongError
  */
-export async function followed<Begun>(
+export async function followed<Begun extends object>(
   bench: Workbench,
   { begin, isDone = () => false, isEnd }: Work<Begun>,
   seconds: number,
@@ -56,7 +56,7 @@ export async function followed<Begun>(
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     const state = begun ? 'It was begun, and may still end.' : 'Nothing was begun.';
-    throw new WaitedTooLongError(`Waited ${seconds} seconds. ${state}`);
+    throw new WaitedTooLongError(`Waited ${seconds} seconds. ${state}`, begun?.value ?? {});
   } finally {
     clearTimeout(timer);
   }

@@ -94,6 +94,7 @@ async function run(bench: Workbench, names: string[], program: string[]): Promis
     child.once('error', (error) => reject(new UsageError(`${file} cannot be run: ${error.message}`)));
     child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
   });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, stopped);
   throw new Ended(code);
 }
 

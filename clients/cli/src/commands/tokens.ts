@@ -1,4 +1,4 @@
-import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs';
+import { closeSync, openSync, unlinkSync, writeFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { components } from 'platform-management-client';
 import { countOf } from '../arguments.ts';
@@ -51,8 +51,14 @@ async function create(bench: Workbench, name: string, options: CreateOptions): P
       params: { path: { org_id } },
       body: bodyOf(name, options),
     });
-    keep?.write(`${data.plaintext_token}\n`);
     const { token_id } = data.token;
+    try {
+      keep?.write(`${data.plaintext_token}\n`);
+    } catch (error) {
+      // nobody has its text
+      await bench.client.rest.DELETE(`${TOKENS}/{token_id}`, { params: { path: { org_id, token_id } } });
+      throw error;
+    }
     if (bench.isJson) {
       const texts = { plaintext_token: data.plaintext_token, refresh_token_plaintext: data.refresh_token_plaintext };
       return show(bench, { ...data.token, ...(showToken && texts) }, () => '');
@@ -63,6 +69,8 @@ async function create(bench: Workbench, name: string, options: CreateOptions): P
   } catch (error) {
     keep?.remove();
     throw error;
+  } finally {
+    keep?.close();
   }
 }
 
@@ -76,7 +84,7 @@ const bodyOf = (name: string, options: CreateOptions): components['schemas']['Cr
 });
 
 /** A file that only its owner may read, made before there is a token: none is lost to a file that cannot be written. */
-function newFile(file: string): { write: (text: string) => void; remove: () => void } {
+function newFile(file: string): { write: (text: string) => void; close: () => void; remove: () => void } {
   let descriptor: number;
   try {
     descriptor = openSync(file, 'wx', 0o600);
@@ -84,10 +92,8 @@ function newFile(file: string): { write: (text: string) => void; remove: () => v
     throw new UsageError(`${file} cannot be made: ${(error as Error).message}`);
   }
   return {
-    write: (text) => {
-      writeSync(descriptor, text);
-      closeSync(descriptor);
-    },
+    write: (text) => writeFileSync(descriptor, text),
+    close: () => closeSync(descriptor),
     remove: () => unlinkSync(file),
   };
 }

@@ -4,6 +4,7 @@ import { jsonOrText, valuesOf } from '../arguments.ts';
 import { OutcomeError, UsageError } from '../failures.ts';
 import { withExamples } from '../help.ts';
 import { show, table } from '../output.ts';
+import { visible } from '../visible.ts';
 import { type Choice, type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
 const INSTANCES = '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances';
@@ -138,17 +139,21 @@ async function execute(bench: Workbench, instance_id: string, body: Input): Prom
 /** Shows what would be sent, and asks. What is secret in it has a mask already. */
 async function isConfirmed(bench: Workbench, { action, request }: Result, isYes: boolean): Promise<boolean> {
   if (isYes) return true;
-  if (!bench.isJson && request) bench.around.stderr.write(`'${action}' would send:\n${textOfRequest(request)}\n`);
+  if (!bench.isJson && request)
+    bench.around.stderr.write(`'${visible(action)}' would send:\n${textOfRequest(request)}\n`);
   const question = request ? `Send ${request.method} ${request.url}?` : `Run '${action}'?`;
-  return bench.confirm(question, { request });
+  return bench.confirm(visible(question), { request });
 }
 
+/** Whoever answers a question sees all of it: nothing in it hides what stands above. */
 const textOfRequest = ({ method, url, headers, body }: NonNullable<Result['request']>): string =>
-  [
-    `${method} ${url}`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-    ...(body === null ? [] : ['', body]),
-  ].join('\n');
+  visible(
+    [
+      `${method} ${url}`,
+      ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+      ...(body === null ? [] : ['', body]),
+    ].join('\n'),
+  );
 
 function textOfResult({ request, format, result, message }: Result): string {
   if (request) return textOfRequest(request);

@@ -16,7 +16,8 @@ interface TailOptions {
 
 async function tail(bench: Workbench, { types, count, after }: TailOptions): Promise<void> {
   const stop = new AbortController();
-  process.once('SIGINT', () => stop.abort());
+  const stopped = () => stop.abort();
+  process.once('SIGINT', stopped);
   let left = count ?? Number.POSITIVE_INFINITY;
   const options = { signal: stop.signal, ...(after !== undefined && { after }) };
   try {
@@ -27,6 +28,8 @@ async function tail(bench: Workbench, { types, count, after }: TailOptions): Pro
     }
   } catch (error) {
     if (!stop.signal.aborted) throw error;
+  } finally {
+    process.off('SIGINT', stopped);
   }
 }
 
