@@ -1,4 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -6,6 +7,7 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { commandLine } from '../support/command-line.ts';
 import { type Person, register } from '../support/person.ts';
 import { startTarget, type TargetServer } from '../support/target-server.ts';
+import { waitFor } from '../support/wait.ts';
 
 let app: TestApp;
 let url: string;
@@ -295,6 +297,55 @@ describe('files', () => {
     ]);
     await target.close();
   });
+});
+
+test('a wait ends by the event of its own work alone; what was begun is named when it comes too late', async () => {
+  let stream: ServerResponse | undefined;
+  let isTold = false;
+  const say = (type: string, resource_id: string | null) =>
+    stream!.write(`id: 1\ndata: ${JSON.stringify({ type, resource_id })}\n\n`);
+  const answers: Record<string, object> = {
+    environments: { environments: [{ environment_id: 'env_1', slug: 'staging', name: 'S', status: 'active' }] },
+    apps: { apps: [{ app_id: 'app_1', name: 'Shop' }] },
+    releases: { releases: [{ release_id: 'rls_1', version: '1' }] },
+    deploy: {
+      message: 'Deployed',
+      deployment_id: 'dep_1',
+      environment_id: 'env_1',
+      app_id: 'app_1',
+      release_id: 'rls_1',
+    },
+  };
+  const fake = await startTarget((request, response) => {
+    const last = request.url!.split('?')[0]!.split('/').at(-1)!;
+    if (last !== 'stream') {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ ...answers[last], next_cursor: null }));
+      if (last === 'deploy' && isTold) {
+        say('deployment.created', 'dep_other');
+        say('app.updated', 'dep_1');
+        say('deployment.rolled_back', 'dep_1');
+      }
+      return;
+    }
+    stream = response.writeHead(200, { 'content-type': 'text/event-stream' });
+    say('connected', null);
+  });
+  const deploy = ['env', 'deploy', '--env', 'staging', '--app', 'Shop', '--release', '1', '--wait', '--json'];
+  const at = ['--url', `http://127.0.0.1:${fake.port}`];
+  // on a busy machine, the limit may be over before the work begins
+  await waitFor(async () => {
+    const late = await run(...deploy, ...at, '--wait-seconds', '1');
+    expect([late.code, late.out, JSON.parse(late.err)]).toMatchObject([
+      9,
+      '',
+      { error: 'WAITED_TOO_LONG', details: { deployment_id: 'dep_1' } },
+    ]);
+  });
+  isTold = true;
+  const told = await run(...deploy, ...at);
+  expect([told.code, JSON.parse(told.out)]).toMatchObject([0, { deployment_id: 'dep_1' }]);
+  await fake.close();
 });
 
 test('what a service says moves no cursor', async () => {
