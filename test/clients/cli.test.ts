@@ -9,6 +9,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '../../src/paths.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { commandLine, type Ran } from '../support/command-line.ts';
 import { type Person, register } from '../support/person.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -29,25 +30,21 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-interface Ran {
-  code: number;
-  out: string;
-  err: string;
-}
-
 const bare = (env: Record<string, string>) => ({ PATH: process.env.PATH!, HOME: home, ...env });
 
 /** Runs a command as somebody does who has nothing set but `env`. */
-function cli(args: string[], { env = {}, input }: { env?: Record<string, string>; input?: string } = {}): Promise<Ran> {
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, [CLI, ...args], { env: bare(env), cwd: home }, (error, out, err) =>
+const cli = (args: string[], { env = {}, input }: { env?: Record<string, string>; input?: string } = {}) =>
+  commandLine(args, { env: bare(env), ...(input !== undefined && { input }) });
+
+/** The same as a program of its own. */
+const program = (args: string[]) =>
+  new Promise<Ran>((resolve) => {
+    execFile(process.execPath, [CLI, ...args], { env: bare(asAnn()) }, (error, out, err) =>
       resolve({ code: error ? Number(error.code) : 0, out, err }),
     );
-    child.stdin!.end(input);
   });
-}
 
-/** The same with the credentials and the place of a person in the environment. */
+/** The credentials and the place of a person in the environment. */
 const asAnn = () => ({
   PLATFORM_URL: url,
   PLATFORM_TOKEN: ann.accessToken,
@@ -172,7 +169,7 @@ test('a secret is stored from stdin, read, rotated, and given to a program by it
   expect(list.out).toContain('openai');
   expect(list.out).not.toContain('sk-2');
   const show = 'process.stdout.write(process.env.OPENAI_API_KEY); process.exitCode = 7';
-  expect(await run(['secrets', 'run', '--secret', 'openai', '--', process.execPath, '-e', show])).toEqual({
+  expect(await program(['secrets', 'run', '--secret', 'openai', '--', process.execPath, '-e', show])).toEqual({
     code: 7,
     out: 'sk-2',
     err: '',
@@ -188,14 +185,16 @@ test('a secret is stored from stdin, read, rotated, and given to a program by it
 test('a file is uploaded, found and downloaded', async () => {
   const text = `Humidity drifts by two percent a year. ${randomBytes(8).toString('hex')}`;
   writeFileSync(path.join(home, 'notes.txt'), text);
-  const uploaded = JSON.parse((await run(['files', 'upload', 'notes.txt', '--json'])).out) as { artifact_id: string };
+  const uploaded = JSON.parse((await run(['files', 'upload', path.join(home, 'notes.txt'), '--json'])).out) as {
+    artifact_id: string;
+  };
   expect((await run(['files', 'list'])).out).toContain('notes.txt');
   await app.jobsDone();
   expect((await run(['files', 'search', 'how much does humidity drift'])).out).toContain('two percent');
   expect((await run(['files', 'download', uploaded.artifact_id])).out).toBe(text);
-  expect((await run(['files', 'download', uploaded.artifact_id, '-o', 'copy.txt'])).code).toBe(0);
+  expect((await run(['files', 'download', uploaded.artifact_id, '-o', path.join(home, 'copy.txt')])).code).toBe(0);
   expect(readFileSync(path.join(home, 'copy.txt'), 'utf8')).toBe(text);
-  expect(await run(['files', 'upload', 'missing.txt'])).toMatchObject({ code: 2, out: '' });
+  expect(await run(['files', 'upload', path.join(home, 'missing.txt')])).toMatchObject({ code: 2, out: '' });
 });
 
 test('events are followed while somebody works', async () => {

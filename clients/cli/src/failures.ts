@@ -10,8 +10,45 @@ import {
   UnavailableError,
 } from 'platform-management-client';
 
-/** A command that lacks something, or has something that it does not accept. */
-export class UsageError extends Error {}
+/** A command that lacks something, or has something that it does not accept. `details` are for programs. */
+export class UsageError extends Error {
+  readonly details: object | undefined;
+
+  constructor(message: string, details?: object) {
+    super(message);
+    this.details = details;
+  }
+}
+
+/** What was waited for has not come in time. It may still come. `details` are what was begun, for programs. */
+export class WaitedTooLongError extends Error {
+  readonly details: object;
+
+  constructor(message: string, details: object) {
+    super(message);
+    this.details = details;
+  }
+}
+
+/** The service did what was asked, and it came to nothing. `details` are for programs. */
+export class OutcomeError extends Error {
+  readonly details: object;
+
+  constructor(message: string, details: object) {
+    super(message);
+    this.details = details;
+  }
+}
+
+/** Ends a command that has said all there is to say. */
+export class Ended extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number) {
+    super(`ended with the exit code ${exitCode}`);
+    this.exitCode = exitCode;
+  }
+}
 
 /** Exit codes. They are documented and do not change. */
 export const exitCodes = {
@@ -23,6 +60,7 @@ export const exitCodes = {
   conflict: 6,
   invalidInput: 7,
   unavailable: 8,
+  waitedTooLong: 9,
 } as const;
 
 const byClass: [abstract new (...given: never[]) => Error, number][] = [
@@ -35,6 +73,7 @@ const byClass: [abstract new (...given: never[]) => Error, number][] = [
   [InvalidInputError, exitCodes.invalidInput],
   [RateLimitedError, exitCodes.unavailable],
   [UnavailableError, exitCodes.unavailable],
+  [WaitedTooLongError, exitCodes.waitedTooLong],
 ];
 
 /** The exit code for what a command threw. */
@@ -58,7 +97,10 @@ export function messageOf(error: unknown): string {
 /** The same for programs. */
 export function objectOf(error: unknown): object {
   const message = messageOf(error);
-  if (!(error instanceof ApiError)) return { error: error instanceof UsageError ? 'USAGE' : 'FAILED', message };
+  if (error instanceof UsageError) return { error: 'USAGE', message, ...(error.details && { details: error.details }) };
+  if (error instanceof WaitedTooLongError) return { error: 'WAITED_TOO_LONG', message, details: error.details };
+  if (error instanceof OutcomeError) return { error: 'FAILED', message, details: error.details };
+  if (!(error instanceof ApiError)) return { error: 'FAILED', message };
   const issues = error instanceof InvalidInputError ? { issues: error.issues } : {};
   return { error: error.code, message: error.message, details: error.details, trace_id: error.traceId, ...issues };
 }

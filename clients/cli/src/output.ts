@@ -1,3 +1,4 @@
+import { visible } from './visible.ts';
 import type { Workbench } from './workbench.ts';
 
 type Cell = string | number | boolean | null | undefined;
@@ -12,7 +13,9 @@ export function show(bench: Workbench, value: unknown, human: () => string): voi
 export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const lines = [
     head,
-    ...rows.map((row) => row.map((cell) => (cell === null || cell === undefined ? '-' : String(cell)))),
+    ...rows.map((row) =>
+      row.map((cell) => (cell === null || cell === undefined ? '-' : visible(String(cell)).replaceAll('\n', ' '))),
+    ),
   ];
   const widths = head.map((_, at) => Math.max(...lines.map((line) => (line[at] ?? '').length)));
   return lines

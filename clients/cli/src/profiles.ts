@@ -12,9 +12,9 @@ export interface Profile {
   session?: SessionTokens & { expires_at: number };
   /** What a user granted to an application. */
   grant?: GrantTokens & { expires_at: number; client_id: string };
-  org?: string;
-  workspace?: string;
-  namespace?: string;
+  org?: string | undefined;
+  workspace?: string | undefined;
+  namespace?: string | undefined;
 }
 
 interface Stored {

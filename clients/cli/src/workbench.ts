@@ -1,6 +1,6 @@
-import { isCancel, select } from '@clack/prompts';
+import { confirm, isCancel, select } from '@clack/prompts';
 import type { Command } from 'commander';
-import { Client, type Credentials, Grant, Session, type TokenPair } from 'platform-management-client';
+import { Client, type Credentials, Grant, NotFoundError, Session, type TokenPair } from 'platform-management-client';
 import { MeDocument } from 'platform-management-client/documents';
 import { UsageError } from './failures.ts';
 import { type Profile, Profiles } from './profiles.ts';
@@ -24,10 +24,24 @@ export interface Surroundings {
   stderr: NodeJS.WriteStream;
 }
 
-interface Choice {
+export interface Choice {
+  /** The identifier. */
   value: string;
+  /** The name that people know. */
   label: string;
+  /** Another name, such as a slug. */
+  slug?: string;
 }
+
+/** What somebody in a terminal is asked for. */
+export interface Question {
+  /** What a script would have given. */
+  option: string;
+  noun: string;
+  choices: () => Promise<Choice[]>;
+}
+
+type PlaceKind = 'org' | 'workspace' | 'namespace';
 
 /** What a command works with: the client, and the place. An option wins over a variable, and that over the profile. */
 export class Workbench {
@@ -70,26 +84,49 @@ export class Workbench {
     return token || session || grant ? 'profile' : 'none';
   }
 
+  /** The token that is used, if one was given. A session and a grant have tokens that change. */
+  get token(): string | undefined {
+    return this.#globals.token || this.around.env.PLATFORM_TOKEN || this.#ownProfile?.token;
+  }
+
   get client(): Client {
     this.#client ??= new Client({ url: this.url, ...this.#credentials() });
     return this.#client;
   }
 
   async org(): Promise<string> {
-    const given = this.#globals.org || this.around.env.PLATFORM_ORG || this.#profile?.org;
-    return given || this.#chosen('org', 'Which organization?', () => this.organizations());
+    const choices = () => this.organizations();
+    return this.given('org') || this.choose({ option: '--org', noun: 'organization', choices });
   }
 
   async workspace(): Promise<{ org_id: string; workspace_id: string }> {
     const org_id = await this.org();
-    const given = this.#globals.workspace || this.around.env.PLATFORM_WORKSPACE || this.#profile?.workspace;
-    const workspace_id = given || (await this.#chosen('workspace', 'Which workspace?', () => this.workspaces(org_id)));
-    return { org_id, workspace_id };
+    const choices = () => this.workspaces(org_id);
+    const given = this.given('workspace');
+    return {
+      org_id,
+      workspace_id: given || (await this.choose({ option: '--workspace', noun: 'workspace', choices })),
+    };
   }
 
   async namespace(): Promise<{ org_id: string; workspace_id: string; namespace_id: string }> {
-    const given = this.#globals.namespace || this.around.env.PLATFORM_NAMESPACE || this.#profile?.namespace;
-    return { ...(await this.workspace()), namespace_id: given || 'default' };
+    return { ...(await this.workspace()), namespace_id: this.given('namespace') || 'default' };
+  }
+
+  /** What an option, a variable or the profile says of the place. */
+  given(kind: PlaceKind): string | undefined {
+    return this.#globals[kind] || this.around.env[`PLATFORM_${kind.toUpperCase()}`] || this.#profile?.[kind];
+  }
+
+  /** Where nobody can be asked: all that is missing at once. @throws UsageError that names it */
+  demand(place: 'org' | 'workspace', options: Record<string, unknown>): void {
+    if (this.isInteractive || !this.url) return;
+    const places = place === 'org' ? (['org'] as const) : (['org', 'workspace'] as const);
+    const missing = [
+      ...places.filter((kind) => !this.given(kind)).map((kind) => `--${kind}`),
+      ...Object.entries(options).flatMap(([option, value]) => (value === undefined ? [option] : [])),
+    ];
+    if (missing.length > 0) throw new UsageError(`Missing: ${missing.join(', ')}`);
   }
 
   async organizations(): Promise<Choice[]> {
@@ -110,15 +147,41 @@ export class Workbench {
     this.profiles.update(this.profileName, place);
   }
 
-  async #chosen(option: string, message: string, choices: () => Promise<Choice[]>): Promise<string> {
+  /** One of what there is: the only one, or what somebody chooses. @throws UsageError where nobody can be asked */
+  async choose({ option, noun, choices }: Question): Promise<string> {
     // without an address, the place does not matter yet
-    if (!this.isInteractive && this.url) throw new UsageError(`Missing: --${option}`);
+    if (!this.isInteractive && this.url) throw new UsageError(`Missing: ${option}`);
     const options = await choices();
-    if (options.length === 0) throw new UsageError(`There is no ${option} that you may use.`);
+    if (options.length === 0) throw new UsageError(`There is no ${noun} that you may use.`);
     if (options.length === 1) return options[0]!.value;
-    const answer = await select({ message, options });
-    if (isCancel(answer)) throw new UsageError(`Missing: --${option}`);
+    const { stdin: input, stdout: output } = this.around;
+    const answer = await select({ message: `Which ${noun}?`, options, input, output });
+    if (isCancel(answer)) throw new UsageError(`Missing: ${option}`);
     return answer;
+  }
+
+  /**
+   * The identifier of what is meant by an identifier, a slug or a name; without any, what somebody chooses.
+   * @throws NotFoundError, and UsageError for a name that several have
+   */
+  async find(given: string | undefined, question: Question): Promise<string> {
+    if (given === undefined) return this.choose(question);
+    const options = await question.choices();
+    const byId = options.find(({ value, slug }) => value === given || slug === given);
+    if (byId) return byId.value;
+    const named = options.filter(({ label }) => label === given);
+    if (named.length > 1)
+      throw new UsageError(`Several have the name '${given}': ${named.map(({ value }) => value).join(', ')}`);
+    if (named[0]) return named[0].value;
+    const message = `There is no ${question.noun} '${given}'.`;
+    throw new NotFoundError({ status: 404, code: 'RESOURCE_NOT_FOUND', message });
+  }
+
+  /** Asks for a yes. @throws UsageError where nobody can be asked; `details` are for programs */
+  async confirm(message: string, details: object): Promise<boolean> {
+    if (!this.isInteractive) throw new UsageError(`Missing: --yes. ${message}`, details);
+    const { stdin: input, stdout: output } = this.around;
+    return (await confirm({ message, input, output })) === true;
   }
 
   /** The profile, if it is one of the service that is called: no other gets its tokens. */

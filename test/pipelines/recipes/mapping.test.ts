@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type RunOptions, runPipeline } from '../../../examples/runner/pipeline.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { changesOf, colleague, eventsOf, type Person, register } from '../../support/person.ts';
 import { type Augmentation, createPipeline } from '../augmentations/pipeline.ts';
-import { Runner } from './runner.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -132,19 +132,25 @@ test('each built-in recipe, applied to an empty organization and mapped, runs an
     expect([id, status, body.message]).toEqual([id, 200, 'Recipe applied successfully']);
     expect(await missingOf(ann, body.app_id)).toEqual({ missing: [], total: 0 });
     let reviews = 0;
-    const runner = new Runner(await augmentationOf(ann, body), runs[id]![0], {
-      ask: (model, config, key) => {
+    const runners: RunOptions['runners'] = {
+      llm: ({ key, logical_model_id: model }, config) => {
         expect(model).toMatch(/^our\//);
-        if (key === 'review') return ++reviews > 1 ? 'yes' : 'The floor is missing.';
-        return `${model}: ${String(config.prompt ?? config.input)}`;
+        if (key === 'review') return { text: ++reviews > 1 ? 'yes' : 'The floor is missing.' };
+        return { text: `${model}: ${String(config.prompt)}`, call: { url: 'https://example.test' } };
       },
-      call: (instance, slug, action, config) => {
-        expect(instance).toBe(instances[slug]);
+      embedding: () => ({ vector: [1] }),
+      tool: ({ tool_instance_id, tool_slug, action }, config, item) => {
+        expect(tool_instance_id).toBe(instances[tool_slug!]);
         const { title } = (config.parameters ?? {}) as { title?: string };
-        return `${slug} ${action} ${title ?? (config.item as string | undefined) ?? ''}`;
+        return { result: `${tool_slug} ${action} ${title ?? (item as string | undefined) ?? ''}` };
       },
-    });
-    expect(runner.run(), id).toEqual(runs[id]![1]);
+      retrieval: (_step, { query }) => ({
+        context: `what is known of ${String(query)}`,
+        documents: ['a.txt', 'b.txt'],
+      }),
+      transform: (_step, { input_template }) => ({ result: String(input_template).split('. ') }),
+    };
+    expect(await runPipeline(await augmentationOf(ann, body), runs[id]![0], { runners }), id).toEqual(runs[id]![1]);
     expect(reviews).toBe(id === 'multi-step-agent' ? 2 : 0);
   }
 });

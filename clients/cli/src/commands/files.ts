@@ -4,13 +4,17 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
+import type { Artifact, NamespacePlace } from 'platform-management-client';
 import { countOf } from '../arguments.ts';
-import { UsageError } from '../failures.ts';
+import { OutcomeError, UsageError } from '../failures.ts';
+import { withExamples } from '../help.ts';
 import { show, table } from '../output.ts';
+import { followed, type WaitOptions, withWait } from '../wait.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
 const ARTIFACTS = '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts';
 const BAR = 30;
+const ENDS = new Set(['artifact.indexed', 'artifact.index_failed']);
 
 /** Draws how far it is, in a terminal; nothing elsewhere. */
 function progressOf(bench: Workbench, what: string): (done: number, total: number) => void {
@@ -23,19 +27,46 @@ function progressOf(bench: Workbench, what: string): (done: number, total: numbe
   };
 }
 
-async function upload(bench: Workbench, file: string, name: string | undefined): Promise<void> {
+interface UploadOptions extends WaitOptions {
+  name?: string;
+}
+
+async function upload(bench: Workbench, file: string, { name, wait, waitSeconds }: UploadOptions): Promise<void> {
   const found = await stat(file).catch((error: Error) => {
     throw new UsageError(`${file} cannot be read: ${error.message}`);
   });
   if (!found.isFile()) throw new UsageError(`${file} is no file.`);
   const fileName = path.basename(file);
   const place = await bench.namespace();
-  const artifact = await bench.client.upload(place, await openAsBlob(file), {
-    fileName,
-    name: name ?? fileName,
-    onProgress: progressOf(bench, fileName),
-  });
+  const onProgress = progressOf(bench, fileName);
+  const begin = async () =>
+    bench.client.upload(place, await openAsBlob(file), { fileName, name: name ?? fileName, onProgress });
+  const artifact = wait ? await indexed(bench, place, begin, waitSeconds) : await begin();
   show(bench, artifact, () => `Uploaded ${artifact.name}: ${artifact.artifact_id}`);
+}
+
+/** Uploads, and waits until the text of the file can be found. What has no text is done at once. */
+async function indexed(
+  bench: Workbench,
+  place: NamespacePlace,
+  begin: () => Promise<Artifact>,
+  seconds: number,
+): Promise<Artifact> {
+  const { begun, event } = await followed(
+    bench,
+    {
+      begin,
+      isDone: ({ is_indexed }) => is_indexed,
+      isEnd: ({ type, resource_id }, { artifact_id }) => ENDS.has(type) && resource_id === artifact_id,
+    },
+    seconds,
+  );
+  const { artifact_id } = begun;
+  const params = { path: { ...place, artifact_id } };
+  const { data } = await bench.client.rest.GET(`${ARTIFACTS}/{artifact_id}`, { params });
+  if (event?.type === 'artifact.index_failed')
+    throw new OutcomeError(`The text of the file cannot be found: ${data.index_error}`, data);
+  return data;
 }
 
 async function download(bench: Workbench, artifact_id: string, target: string | undefined): Promise<void> {
@@ -83,29 +114,44 @@ async function search(bench: Workbench, query: string, limit: number): Promise<v
 /** Adds `files`. */
 export function addFileCommands(program: Command, around: Surroundings): void {
   const files = program.command('files').description('files and other artifacts of a namespace');
-  files
-    .command('list')
-    .description('list artifacts')
-    .action((_options, command: Command) => list(workbenchOf(command, around)));
-  files
-    .command('upload <file>')
-    .description('upload a file; after a broken connection it goes on where it was')
-    .option('--name <name>', 'name of the artifact; default: that of the file')
-    .action((file: string, options: { name?: string }, command: Command) =>
-      upload(workbenchOf(command, around), file, options.name),
-    );
-  files
-    .command('download <artifact>')
-    .description('download the file of an artifact, to stdout or a file')
-    .option('-o, --output <file>')
-    .action((id: string, options: { output?: string }, command: Command) =>
-      download(workbenchOf(command, around), id, options.output),
-    );
-  files
-    .command('search <query>')
-    .description('search the texts of artifacts')
-    .option('--limit <n>', 'number of results', countOf, 5)
-    .action((query: string, options: { limit: number }, command: Command) =>
-      search(workbenchOf(command, around), query, options.limit),
-    );
+  withExamples(
+    files
+      .command('list')
+      .description('list artifacts')
+      .action((_options, command: Command) => list(workbenchOf(command, around))),
+    'platform files list',
+  );
+  withExamples(
+    withWait(
+      files
+        .command('upload <file>')
+        .description('upload a file; after a broken connection it goes on where it was')
+        .option('--name <name>', 'name of the artifact; default: that of the file')
+        .action((file: string, options: UploadOptions, command: Command) =>
+          upload(workbenchOf(command, around), file, options),
+        ),
+      'the text of the file can be found',
+    ),
+    'platform files upload report.txt --wait',
+  );
+  withExamples(
+    files
+      .command('download <artifact>')
+      .description('download the file of an artifact, to stdout or a file')
+      .option('-o, --output <file>', 'where to write it')
+      .action((id: string, options: { output?: string }, command: Command) =>
+        download(workbenchOf(command, around), id, options.output),
+      ),
+    'platform files download art_… -o copy.txt',
+  );
+  withExamples(
+    files
+      .command('search <query>')
+      .description('search the texts of artifacts')
+      .option('--limit <n>', 'number of results', countOf, 5)
+      .action((query: string, options: { limit: number }, command: Command) =>
+        search(workbenchOf(command, around), query, options.limit),
+      ),
+    'platform files search "humidity of the greenhouse"',
+  );
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
+import { withExamples } from '../help.ts';
 import { show, table } from '../output.ts';
-import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
+import { type Choice, type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
 const NAMESPACES = '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces';
 
@@ -15,11 +16,22 @@ const showChoices = (bench: Workbench, key: string, choices: { value: string; la
       ),
   );
 
-async function namespaces(bench: Workbench): Promise<void> {
+interface Namespace {
+  namespace_id: string;
+  slug: string;
+  name: string;
+}
+
+async function namespacesOf(bench: Workbench): Promise<Namespace[]> {
   const path = await bench.workspace();
-  const found: { namespace_id: string; slug: string; name: string }[] = [];
+  const found: Namespace[] = [];
   for await (const { namespace_id, slug, name } of bench.client.list(NAMESPACES, { path }))
     found.push({ namespace_id, slug, name });
+  return found;
+}
+
+async function namespaces(bench: Workbench): Promise<void> {
+  const found = await namespacesOf(bench);
   show(bench, found, () =>
     table(
       ['ID', 'SLUG', 'NAME'],
@@ -35,53 +47,104 @@ async function createWorkspace(bench: Workbench, name: string, description: stri
   show(bench, data, () => `Created the workspace ${data.name}: ${data.workspace_id}`);
 }
 
+type Kind = 'org' | 'workspace' | 'namespace';
+
+const nouns: Record<Kind, string> = { org: 'organization', workspace: 'workspace', namespace: 'namespace' };
+
+/** Of a place of the profile, what is below it is no more: a workspace belongs to one organization. */
+const below: Record<Kind, Partial<Record<Kind, undefined>>> = {
+  org: { workspace: undefined, namespace: undefined },
+  workspace: { namespace: undefined },
+  namespace: {},
+};
+
+/** Uses a place from now on. An identifier is taken as it is. */
+async function use(
+  bench: Workbench,
+  kind: Kind,
+  given: string | undefined,
+  choices: () => Promise<Choice[]>,
+): Promise<void> {
+  const isId = given !== undefined && /^(?:(?:org|ws|ns)_|default$)/.test(given);
+  const id = isId ? given : await bench.find(given, { option: `<${kind}>`, noun: nouns[kind], choices });
+  bench.remember({ ...below[kind], [kind]: id });
+  show(bench, { [kind]: id }, () => `Using the ${nouns[kind]} ${id}.`);
+}
+
 /** Adds `org`, `workspace` and `namespace`. */
 export function addPlaceCommands(program: Command, around: Surroundings): void {
   const org = program.command('org').description('organizations');
-  org
-    .command('list')
-    .description('list your organizations')
-    .action(async (_options, command: Command) => {
-      const bench = workbenchOf(command, around);
-      showChoices(bench, 'org_id', await bench.organizations());
-    });
-  org
-    .command('use <org>')
-    .description('use an organization from now on')
-    .action((id: string, _options, command: Command) => {
-      const bench = workbenchOf(command, around);
-      bench.remember({ org: id });
-      show(bench, { org: id }, () => `Using the organization ${id}.`);
-    });
+  withExamples(
+    org
+      .command('list')
+      .description('list your organizations')
+      .action(async (_options, command: Command) => {
+        const bench = workbenchOf(command, around);
+        showChoices(bench, 'org_id', await bench.organizations());
+      }),
+    'platform org list',
+  );
+  withExamples(
+    org
+      .command('use [org]')
+      .description('use an organization from now on: its identifier or name')
+      .action((given: string | undefined, _options, command: Command) => {
+        const bench = workbenchOf(command, around);
+        return use(bench, 'org', given, () => bench.organizations());
+      }),
+    'platform org use org_…',
+  );
 
   const workspace = program.command('workspace').description('workspaces of the organization');
-  workspace
-    .command('list')
-    .description('list the workspaces that you may read')
-    .action(async (_options, command: Command) => {
-      const bench = workbenchOf(command, around);
-      showChoices(bench, 'workspace_id', await bench.workspaces(await bench.org()));
-    });
-  workspace
-    .command('create <name>')
-    .description('create a workspace')
-    .option('--description <text>')
-    .action((name: string, options: { description?: string }, command: Command) =>
-      createWorkspace(workbenchOf(command, around), name, options.description),
-    );
-  workspace
-    .command('use <workspace>')
-    .description('use a workspace from now on')
-    .action((id: string, _options, command: Command) => {
-      const bench = workbenchOf(command, around);
-      bench.remember({ workspace: id });
-      show(bench, { workspace: id }, () => `Using the workspace ${id}.`);
-    });
+  withExamples(
+    workspace
+      .command('list')
+      .description('list the workspaces that you may read')
+      .action(async (_options, command: Command) => {
+        const bench = workbenchOf(command, around);
+        showChoices(bench, 'workspace_id', await bench.workspaces(await bench.org()));
+      }),
+    'platform workspace list',
+  );
+  withExamples(
+    workspace
+      .command('create <name>')
+      .description('create a workspace')
+      .option('--description <text>', 'what it is for')
+      .action((name: string, options: { description?: string }, command: Command) =>
+        createWorkspace(workbenchOf(command, around), name, options.description),
+      ),
+    'platform workspace create Research',
+  );
+  withExamples(
+    workspace
+      .command('use [workspace]')
+      .description('use a workspace from now on: its identifier or name')
+      .action((given: string | undefined, _options, command: Command) => {
+        const bench = workbenchOf(command, around);
+        return use(bench, 'workspace', given, async () => bench.workspaces(await bench.org()));
+      }),
+    'platform workspace use Research',
+  );
 
-  program
-    .command('namespace')
-    .description('namespaces of the workspace')
-    .command('list')
-    .description('list the namespaces')
-    .action((_options, command: Command) => namespaces(workbenchOf(command, around)));
+  const namespace = program.command('namespace').description('namespaces of the workspace');
+  withExamples(
+    namespace
+      .command('list')
+      .description('list the namespaces')
+      .action((_options, command: Command) => namespaces(workbenchOf(command, around))),
+    'platform namespace list',
+  );
+  withExamples(
+    namespace
+      .command('use [namespace]')
+      .description('use a namespace from now on: its identifier, slug or name')
+      .action((given: string | undefined, _options, command: Command) => {
+        const bench = workbenchOf(command, around);
+        const choices = async () =>
+          (await namespacesOf(bench)).map(({ namespace_id: value, name: label, slug }) => ({ value, label, slug }));
+        return use(bench, 'namespace', given, choices);
+      }),
+    'platform namespace use default',
+  );
 }

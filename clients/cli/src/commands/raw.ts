@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { errorOf } from 'platform-management-client';
+import { valuesOf } from '../arguments.ts';
 import { UsageError } from '../failures.ts';
+import { withExamples } from '../help.ts';
 import { readStdin } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
@@ -40,41 +42,33 @@ async function api(bench: Workbench, method: string, path: string, { data }: Api
 }
 
 async function graphql(bench: Workbench, given: string, pairs: string[]): Promise<void> {
-  const variables: Record<string, unknown> = {};
-  for (const pair of pairs) {
-    const at = pair.indexOf('=');
-    if (at < 1) throw new UsageError(`A variable is NAME=VALUE: '${pair}' is none.`);
-    variables[pair.slice(0, at)] = variableOf(pair.slice(at + 1));
-  }
-  const data = await bench.client.query<unknown, Record<string, unknown>>(await textOf(bench, given), variables);
+  const data = await bench.client.query<unknown, Record<string, unknown>>(
+    await textOf(bench, given),
+    valuesOf(pairs, 'variable'),
+  );
   bench.around.stdout.write(`${JSON.stringify(data, null, bench.isJson ? 0 : 2)}\n`);
-}
-
-/** Numbers, lists and objects are JSON; everything else is a text. */
-function variableOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }
 
 /** Adds `api` and `graphql`: everything that has no command of its own. */
 export function addRawCommands(program: Command, around: Surroundings): void {
-  program
-    .command('api <method> <path>')
-    .description('call any route; {org}, {workspace} and {namespace} in the path are filled in')
-    .option('--data <json>', 'body; @FILE reads a file, - reads stdin')
-    .addHelpText('after', '\nExample:\n  platform api get /v1/orgs/{org}/workspaces')
-    .action((method: string, path: string, options: ApiOptions, command: Command) =>
-      api(workbenchOf(command, around), method, path, options),
-    );
-  program
-    .command('graphql <document>')
-    .description('run a GraphQL document; @FILE reads a file, - reads stdin')
-    .option('--var <name=value...>', 'variables')
-    .addHelpText('after', "\nExample:\n  platform graphql '{ me { username } }'")
-    .action((document: string, options: { var?: string[] }, command: Command) =>
-      graphql(workbenchOf(command, around), document, options.var ?? []),
-    );
+  withExamples(
+    program
+      .command('api <method> <path>')
+      .description('call any route; {org}, {workspace} and {namespace} in the path are filled in')
+      .option('--data <json>', 'body; @FILE reads a file, - reads stdin')
+      .action((method: string, path: string, options: ApiOptions, command: Command) =>
+        api(workbenchOf(command, around), method, path, options),
+      ),
+    'platform api get /v1/orgs/{org}/workspaces',
+  );
+  withExamples(
+    program
+      .command('graphql <document>')
+      .description('run a GraphQL document; @FILE reads a file, - reads stdin')
+      .option('--var <name=value...>', 'variables')
+      .action((document: string, options: { var?: string[] }, command: Command) =>
+        graphql(workbenchOf(command, around), document, options.var ?? []),
+      ),
+    "platform graphql '{ me { username } }'",
+  );
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { withExamples } from '../help.ts';
 import { show, table } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
@@ -33,19 +34,28 @@ async function exported(bench: Workbench, app_id: string): Promise<void> {
 /** Adds `recipes`. */
 export function addRecipeCommands(program: Command, around: Surroundings): void {
   const recipes = program.command('recipes').description('recipes: apps that are ready to use');
-  recipes
-    .command('list')
-    .description('list the recipes of the organization')
-    .action((_options, command: Command) => list(workbenchOf(command, around)));
-  recipes
-    .command('apply <recipe>')
-    .description('make an app of a recipe')
-    .option('--name <name>', 'name of the app')
-    .action((id: string, options: { name?: string }, command: Command) =>
-      apply(workbenchOf(command, around), id, options.name),
-    );
-  recipes
-    .command('export <app>')
-    .description('write an app as a recipe, to stdout; warnings go to stderr')
-    .action((id: string, _options, command: Command) => exported(workbenchOf(command, around), id));
+  withExamples(
+    recipes
+      .command('list')
+      .description('list the recipes of the organization')
+      .action((_options, command: Command) => list(workbenchOf(command, around))),
+    'platform recipes list',
+  );
+  withExamples(
+    recipes
+      .command('apply <recipe>')
+      .description('make an app of a recipe')
+      .option('--name <name>', 'name of the app')
+      .action((id: string, options: { name?: string }, command: Command) =>
+        apply(workbenchOf(command, around), id, options.name),
+      ),
+    'platform recipes apply starter-chat --name Support',
+  );
+  withExamples(
+    recipes
+      .command('export <app>')
+      .description('write an app as a recipe, to stdout; warnings go to stderr')
+      .action((id: string, _options, command: Command) => exported(workbenchOf(command, around), id)),
+    'platform recipes export app_…',
+  );
 }

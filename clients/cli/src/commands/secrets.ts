@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Command } from 'commander';
-import { UsageError } from '../failures.ts';
+import { Ended, UsageError } from '../failures.ts';
+import { withExamples } from '../help.ts';
 import { readStdin, show, table } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
@@ -89,48 +90,63 @@ async function run(bench: Workbench, names: string[], program: string[]): Promis
   const child = spawn(file, given, { stdio: 'inherit', env: { ...bench.around.env, ...variables } });
   const stopped = (signal: NodeJS.Signals) => child.kill(signal);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stopped);
-  process.exitCode = await new Promise<number>((resolve, reject) => {
+  const code = await new Promise<number>((resolve, reject) => {
     child.once('error', (error) => reject(new UsageError(`${file} cannot be run: ${error.message}`)));
     child.once('exit', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)));
   });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, stopped);
+  throw new Ended(code);
 }
 
 /** Adds `secrets`. */
 export function addSecretCommands(program: Command, around: Surroundings): void {
   const secrets = program.command('secrets').description('secrets of the organization');
-  secrets
-    .command('list')
-    .description('list secrets, without their values')
-    .action((_options, command: Command) => list(workbenchOf(command, around)));
-  secrets
-    .command('get <name>')
-    .description('reveal the value of a secret, or one field of it')
-    .option('--field <field>')
-    .action((name: string, options: { field?: string }, command: Command) =>
-      get(workbenchOf(command, around), name, options.field),
-    );
-  secrets
-    .command('set <name>')
-    .description('store a secret; its value is read from stdin')
-    .option('--type <type>', 'kind of the secret', 'api_key')
-    .option('--field <field>', 'stdin is a plain text, and the value of this field')
-    .addHelpText('after', '\nExample:\n  platform secrets set openai --field api_key < key.txt')
-    .action((name: string, options: { field?: string; type: string }, command: Command) =>
-      set(workbenchOf(command, around), name, options),
-    );
-  secrets
-    .command('rotate <name>')
-    .description('give a secret a new value, read from stdin')
-    .option('--field <field>', 'stdin is a plain text, and the value of this field')
-    .action((name: string, options: { field?: string }, command: Command) =>
-      rotate(workbenchOf(command, around), name, options.field),
-    );
-  secrets
-    .command('run <command...>')
-    .description('run a command with secrets in its environment: NAME_FIELD in capitals')
-    .requiredOption('--secret <name...>', 'names of the secrets')
-    .addHelpText('after', '\nExample:\n  platform secrets run --secret openai -- node app.js')
-    .action((given: string[], options: { secret: string[] }, command: Command) =>
-      run(workbenchOf(command, around), options.secret, given),
-    );
+  withExamples(
+    secrets
+      .command('list')
+      .description('list secrets, without their values')
+      .action((_options, command: Command) => list(workbenchOf(command, around))),
+    'platform secrets list',
+  );
+  withExamples(
+    secrets
+      .command('get <name>')
+      .description('reveal the value of a secret, or one field of it')
+      .option('--field <field>', 'only this field, as it is')
+      .action((name: string, options: { field?: string }, command: Command) =>
+        get(workbenchOf(command, around), name, options.field),
+      ),
+    'platform secrets get openai --field api_key',
+  );
+  withExamples(
+    secrets
+      .command('set <name>')
+      .description('store a secret; its value is read from stdin')
+      .option('--type <type>', 'kind of the secret', 'api_key')
+      .option('--field <field>', 'stdin is a plain text, and the value of this field')
+      .action((name: string, options: { field?: string; type: string }, command: Command) =>
+        set(workbenchOf(command, around), name, options),
+      ),
+    'platform secrets set openai --field api_key < key.txt',
+  );
+  withExamples(
+    secrets
+      .command('rotate <name>')
+      .description('give a secret a new value, read from stdin')
+      .option('--field <field>', 'stdin is a plain text, and the value of this field')
+      .action((name: string, options: { field?: string }, command: Command) =>
+        rotate(workbenchOf(command, around), name, options.field),
+      ),
+    'platform secrets rotate openai --field api_key < key.txt',
+  );
+  withExamples(
+    secrets
+      .command('run <command...>')
+      .description('run a command with secrets in its environment: NAME_FIELD in capitals')
+      .requiredOption('--secret <name...>', 'names of the secrets')
+      .action((given: string[], options: { secret: string[] }, command: Command) =>
+        run(workbenchOf(command, around), options.secret, given),
+      ),
+    'platform secrets run --secret openai -- node app.js',
+  );
 }

@@ -2,6 +2,7 @@ import { isCancel, password, text } from '@clack/prompts';
 import type { Command } from 'commander';
 import { AuthenticationFailedError, Client, endGrant, signInWithDevice } from 'platform-management-client';
 import { UsageError } from '../failures.ts';
+import { withExamples } from '../help.ts';
 import { readStdin, show } from '../output.ts';
 import { type Surroundings, stored, type Workbench, workbenchOf } from '../workbench.ts';
 
@@ -24,6 +25,11 @@ async function login(bench: Workbench, options: LoginOptions): Promise<void> {
   const { url } = bench;
   if (options.clientId !== undefined) return loginWithDevice(bench, options.clientId, options.scope);
   if (options.tokenStdin) return loginWithToken(bench, await readStdin(bench));
+  if (!bench.isInteractive) {
+    const given = { '--username': options.username, '--password-stdin': options.passwordStdin };
+    const missing = Object.entries(given).flatMap(([option, value]) => (value === undefined ? [option] : []));
+    if (missing.length > 0) throw new UsageError(`Missing: ${missing.join(', ')} (or --token-stdin, or --client-id)`);
+  }
   const username =
     options.username ?? (await asked(bench, '--username', () => text({ message: 'Username or e-mail address' })));
   const secret = options.passwordStdin
@@ -99,22 +105,31 @@ async function whoami(bench: Workbench): Promise<void> {
 
 /** Adds `login`, `logout` and `whoami`. */
 export function addSessionCommands(program: Command, around: Surroundings): void {
-  program
-    .command('login')
-    .description('sign in at a service, and keep that in the profile')
-    .option('--client-id <id>', 'sign in in a browser, for an application of your organization')
-    .option('--scope <scopes>', 'what that application may do', 'read write offline_access')
-    .option('--username <name>', 'username or e-mail address')
-    .option('--password-stdin', 'read the password from stdin')
-    .option('--token-stdin', 'read an API token from stdin instead')
-    .addHelpText('after', '\nExample:\n  platform login --url https://platform.example.com')
-    .action((options: LoginOptions, command: Command) => login(workbenchOf(command, around), options));
-  program
-    .command('logout')
-    .description('end the session and forget the profile')
-    .action((_options, command: Command) => logout(workbenchOf(command, around)));
-  program
-    .command('whoami')
-    .description('show who is signed in, where, and from where the credentials come')
-    .action((_options, command: Command) => whoami(workbenchOf(command, around)));
+  withExamples(
+    program
+      .command('login')
+      .description('sign in at a service, and keep that in the profile')
+      .option('--client-id <id>', 'sign in in a browser, for an application of your organization')
+      .option('--scope <scopes>', 'what that application may do', 'read write offline_access')
+      .option('--username <name>', 'username or e-mail address')
+      .option('--password-stdin', 'read the password from stdin')
+      .option('--token-stdin', 'read an API token from stdin instead')
+      .action((options: LoginOptions, command: Command) => login(workbenchOf(command, around), options)),
+    'platform login --url https://platform.example.com',
+    'platform login --url https://platform.example.com --token-stdin < token.txt',
+  );
+  withExamples(
+    program
+      .command('logout')
+      .description('end the session and forget the profile')
+      .action((_options, command: Command) => logout(workbenchOf(command, around))),
+    'platform logout',
+  );
+  withExamples(
+    program
+      .command('whoami')
+      .description('show who is signed in, where, and from where the credentials come')
+      .action((_options, command: Command) => whoami(workbenchOf(command, around))),
+    'platform whoami',
+  );
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { WorkspaceEvent } from 'platform-management-client';
 import { countOf } from '../arguments.ts';
+import { withExamples } from '../help.ts';
 import { show, table } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
@@ -15,7 +16,8 @@ interface TailOptions {
 
 async function tail(bench: Workbench, { types, count, after }: TailOptions): Promise<void> {
   const stop = new AbortController();
-  process.once('SIGINT', () => stop.abort());
+  const stopped = () => stop.abort();
+  process.once('SIGINT', stopped);
   let left = count ?? Number.POSITIVE_INFINITY;
   const options = { signal: stop.signal, ...(after !== undefined && { after }) };
   try {
@@ -26,6 +28,8 @@ async function tail(bench: Workbench, { types, count, after }: TailOptions): Pro
     }
   } catch (error) {
     if (!stop.signal.aborted) throw error;
+  } finally {
+    process.off('SIGINT', stopped);
   }
 }
 
@@ -48,18 +52,24 @@ async function activity(bench: Workbench, limit: number): Promise<void> {
 
 /** Adds `events` and `activity`. */
 export function addWatchCommands(program: Command, around: Surroundings): void {
-  program
-    .command('events')
-    .description('live events of the workspace')
-    .command('tail')
-    .description('follow the events of the workspace; goes on by itself after a broken connection')
-    .option('--types <type...>', 'only these types; secret.* stands for all of a resource')
-    .option('--count <n>', 'end after so many events', countOf)
-    .option('--after <id>', 'go on after the event with this id')
-    .action((options: TailOptions, command: Command) => tail(workbenchOf(command, around), options));
-  program
-    .command('activity')
-    .description('what was done in the workspace, newest first')
-    .option('--limit <n>', 'number of records', countOf, 20)
-    .action((options: { limit: number }, command: Command) => activity(workbenchOf(command, around), options.limit));
+  withExamples(
+    program
+      .command('events')
+      .description('live events of the workspace')
+      .command('tail')
+      .description('follow the events of the workspace; goes on by itself after a broken connection')
+      .option('--types <type...>', 'only these types; secret.* stands for all of a resource')
+      .option('--count <n>', 'end after so many events', countOf)
+      .option('--after <id>', 'go on after the event with this id')
+      .action((options: TailOptions, command: Command) => tail(workbenchOf(command, around), options)),
+    'platform events tail --types "deployment.*" --count 1',
+  );
+  withExamples(
+    program
+      .command('activity')
+      .description('what was done in the workspace, newest first')
+      .option('--limit <n>', 'number of records', countOf, 20)
+      .action((options: { limit: number }, command: Command) => activity(workbenchOf(command, around), options.limit)),
+    'platform activity --limit 5',
+  );
 }

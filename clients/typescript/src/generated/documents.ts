@@ -33,6 +33,17 @@ export type WorkspacesQueryVariables = Exact<{
 
 export type WorkspacesQuery = { readonly workspaces: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly resourceVersion: number }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
 
+export type DeployedQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+  first?: number;
+  after?: string | null | undefined;
+}>;
+
+
+export type DeployedQuery = { readonly environment: { readonly id: string, readonly slug: string, readonly deployed: { readonly nodes: ReadonlyArray<{ readonly appId: string, readonly releaseId: string, readonly app: { readonly name: string } | null, readonly release: { readonly version: string } | null }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } } };
+
 export type WorkspaceEventsSubscriptionVariables = Exact<{
   orgId: string;
   workspaceId: string;
@@ -102,6 +113,30 @@ export const WorkspacesDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<WorkspacesQuery, WorkspacesQueryVariables>;
+export const DeployedDocument = new TypedDocumentString(`
+    query Deployed($orgId: ID!, $workspaceId: ID!, $id: ID!, $first: Int! = 200, $after: String) {
+  environment(orgId: $orgId, workspaceId: $workspaceId, id: $id) {
+    id
+    slug
+    deployed(first: $first, after: $after) {
+      nodes {
+        appId
+        app {
+          name
+        }
+        releaseId
+        release {
+          version
+        }
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<DeployedQuery, DeployedQueryVariables>;
 export const WorkspaceEventsDocument = new TypedDocumentString(`
     subscription WorkspaceEvents($orgId: ID!, $workspaceId: ID!, $after: String, $types: [String!]) {
   workspaceEvents(

@@ -1,12 +1,30 @@
-import type { Augmentation } from '../augmentations/pipeline.ts';
+/** An object of JSON. */
+export type Json = Record<string, unknown>;
 
-type Json = Record<string, unknown>;
-type Step = Augmentation['stages'][number]['steps'][number];
+export interface Step {
+  step_id: string;
+  key: string;
+  step_type: string;
+  config: Json;
+  logical_model_id: string | null;
+  tool_instance_id: string | null;
+  tool_slug: string | null;
+  action: string | null;
+}
 
-/** What a runner has besides the definition: models and tools. Each is asked with the identifier that the step has. */
-export interface Surroundings {
-  ask: (modelId: string, config: Json, key: string) => string;
-  call: (instanceId: string, slug: string, action: string, config: Json) => unknown;
+/** The definition of a pipeline, as the service has it in an augmentation. */
+export interface Pipeline {
+  stages: { stage_id: string; steps: Step[] }[];
+}
+
+/** Does one step. @returns what it gives: `{{steps.KEY.FIELD}}` of later steps */
+export type StepRunner = (step: Step, config: Json, item: unknown) => Json | Promise<Json>;
+
+export interface RunOptions {
+  /** What does the steps, by their type. `condition` and `output` need nothing. */
+  runners: Readonly<Record<string, StepRunner>>;
+  /** Called after each stage, with the number of stages that are done. */
+  onStage?: (completed: number) => Promise<void>;
 }
 
 /** A run that goes back more often than this does not end. */
@@ -15,35 +33,40 @@ const REFERENCE = /\{\{([^{}]+)\}\}/g;
 const WHOLE = /^\{\{([^{}]+)\}\}$/;
 
 /**
- * A small runner: it reads an augmentation as docs/guides/pipelines.md says, and ends with what its output step gives.
- * A reference that leads nowhere ends the run.
+ * Runs a pipeline as docs/guides/pipelines.md says: stage after stage, step after step. A reference that leads nowhere
+ * ends the run. @returns what its output step gives
  */
-export class Runner {
-  readonly #stages: Augmentation['stages'];
-  readonly #around: Surroundings;
+export function runPipeline(pipeline: Pipeline, input: Json, options: RunOptions): Promise<Json> {
+  return new Run(pipeline, input, options).toEnd();
+}
+
+class Run {
+  readonly #stages: Pipeline['stages'];
   readonly #input: Json;
+  readonly #options: RunOptions;
   /** What the steps gave, by key. */
   readonly #given = new Map<string, Json>();
   readonly #ids = new Map<string, string>();
 
-  constructor({ stages }: Augmentation, input: Json, around: Surroundings) {
+  constructor({ stages }: Pipeline, input: Json, options: RunOptions) {
     this.#stages = stages;
     this.#input = input;
-    this.#around = around;
+    this.#options = options;
     for (const { key, step_id } of stages.flatMap(({ steps }) => steps)) this.#ids.set(key, step_id);
   }
 
-  run(): Json {
+  async toEnd(): Promise<Json> {
     let answer: Json | null = null;
     let rounds = 0;
     for (let at = 0; at < this.#stages.length; at++) {
       let next: number | null = null;
       for (const step of this.#stages[at]!.steps) {
-        const config = step.config as Json;
-        if (step.step_type === 'output') answer = this.#resolved(config) as Json;
-        else if (step.step_type === 'condition') next = this.#holds(config) ? this.#placeOf(config.goto) : next;
-        else this.#given.set(step.key, this.#giftOf(step));
+        if (step.step_type === 'output') answer = this.#resolved(step.config) as Json;
+        else if (step.step_type === 'condition')
+          next = this.#holds(step.config) ? this.#placeOf(step.config.goto) : next;
+        else this.#given.set(step.key, await this.#giftOf(step));
       }
+      await this.#options.onStage?.(at + 1);
       if (next === null) continue;
       if (++rounds > MOST_ROUNDS) throw new Error('The run does not end.');
       at = next - 1;
@@ -53,41 +76,26 @@ export class Runner {
   }
 
   /** Once, or for each item of a list. */
-  #giftOf(step: Step): Json {
-    const { for_each, limit, ...config } = step.config as Json;
+  async #giftOf(step: Step): Promise<Json> {
+    const { for_each, limit, ...config } = step.config;
     if (for_each === undefined) return this.#once(step, config);
     const items = (this.#resolved(for_each) as unknown[]).slice(0, (limit as number | undefined) ?? Infinity);
-    const all = items.map((item) => this.#once(step, config, item));
+    const all: Json[] = [];
+    for (const item of items) all.push(await this.#once(step, config, item));
     const [name] = Object.keys(all[0] ?? {});
     return { [`${name}s`]: all.map((one) => one[name!]) };
   }
 
-  #once(step: Step, written: Json, item?: unknown): Json {
-    const config = this.#resolved(written, item) as Json;
-    switch (step.step_type) {
-      case 'llm':
-        return {
-          text: this.#around.ask(step.logical_model_id!, config, step.key),
-          call: { url: 'https://example.test' },
-        };
-      case 'embedding':
-        return { vector: [this.#around.ask(step.logical_model_id!, config, step.key).length] };
-      case 'tool':
-        return {
-          result: this.#around.call(step.tool_instance_id!, step.tool_slug!, step.action!, { ...config, item }),
-        };
-      case 'retrieval':
-        return { context: `what is known of ${String(config.query)}`, documents: ['a.txt', 'b.txt'] };
-      case 'transform':
-        return { result: String(config.input_template).split('. ') };
-      default:
-        throw new Error(`There is no step of the type ${step.step_type}.`);
-    }
+  async #once(step: Step, written: Json, item?: unknown): Promise<Json> {
+    const run = this.#options.runners[step.step_type];
+    if (!run) throw new Error(`This runner has no steps of the type ${step.step_type}.`);
+    return run(step, this.#resolved(written, item) as Json, item);
   }
 
   /** `A != 'B'`, the one form that the recipes have. */
   #holds({ if: condition }: Json): boolean {
-    const [, left, right] = /^(.*) != '(.*)'$/.exec(String(this.#resolved(condition)))!;
+    const [, left, right] = /^(.*) != '(.*)'$/s.exec(String(this.#resolved(condition))) ?? [];
+    if (left === undefined) throw new Error(`This runner does not know the condition ${String(condition)}.`);
     return left !== right;
   }
 
