@@ -219,7 +219,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     mayReplay: replayGate(schema, open),
     written: async (caller) => replicaReads?.committed(caller),
   });
-  const hooksOf = ({ method, name }: OperationFacts) => (method === 'POST' && !NEVER_REPLAYED.has(name) ? hooks : {});
+  const hooksOf = ({ isReplayed }: OperationFacts) => (isReplayed ? hooks : {});
   await server.register(restPlugin, { ...restOptions(deps, open, runner), hooksOf });
   const byName: Record<string, object & Owner> = { ...services, storedAnswers };
   const owners = Object.values(byName);
@@ -353,9 +353,6 @@ async function addPlugins(
 }
 
 /** Of the API, in its documents. */
-/** Routes that answer a credential: each time is checked, counted and recorded, whatever was answered before. */
-const NEVER_REPLAYED: ReadonlySet<string> = new Set(['IssueWorkspaceConnectionToken', 'IssueNamespaceConnectionToken']);
-
 const TITLE = { title: 'Platform management API', version };
 
 function restOptions({ config, facade }: AppDeps, services: Services, runner: OwnDocuments): RestOptions {
