@@ -24,6 +24,7 @@ import { plainReader } from './engine/transport/plain-request.ts';
 import { socketHandler } from './engine/transport/websocket.ts';
 import { Context, type Services } from './graphql/context.ts';
 import { addAccountPages } from './http/account-pages.ts';
+import { addActivityExport } from './http/activity-export.ts';
 import { addAdmission } from './http/admission.ts';
 import { addAnswerHeaders } from './http/answer-headers.ts';
 import { addAsyncApi } from './http/async-api.ts';
@@ -178,6 +179,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     linkCaller: services.linkCaller,
     maxUploadBytes: config.maxUploadBytes,
   });
+  addActivityExport(server, open, schema);
   addSsoRoutes(server, open, acceptFields);
   addScimRoutes(server, {
     services: open,

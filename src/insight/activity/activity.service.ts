@@ -2,7 +2,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Positions } from '../../data/cursors.ts';
 import { emptyPage, type Page, type PageArgs, pageOf } from '../../data/page.ts';
-import { countPages, type Filter, filtersOf, type ParentKey, readPages, withFilters } from '../../data/paging.ts';
+import {
+  countPages,
+  type Filter,
+  filtersOf,
+  type PageSource,
+  type ParentKey,
+  readPages,
+  withFilters,
+} from '../../data/paging.ts';
 import { loaderOf } from '../../data/reads.ts';
 import { readsOf } from '../../data/replica-reads.ts';
 import type { CallerContext } from '../../data/request-cache.ts';
@@ -157,6 +165,24 @@ export class ActivityService {
     const [slice, apart] = await Promise.all([page, args.counted && !count ? total() : null]);
     const counted = apart ?? slice.total ?? (args.counted ? await total() : null);
     return pageOf(positions, slice, after, counted === null ? total : () => counted, keyOfRecord);
+  }
+
+  /**
+   * What the records of a place that the caller may see are read from, in the order of their list; `null` if there are
+   * none. @throws InputError for an end before the start
+   */
+  walk(
+    caller: Caller,
+    place: ActivityPlace,
+    grant: Grant,
+    filters: ActivityFilters,
+  ): { source: PageSource<Activity>; values: readonly unknown[] } | null {
+    demandOrder(filters);
+    const asked = this.#asked(caller, place, grant, filters);
+    if (asked.scopes?.length === 0) return null;
+    const { walked, key, filters: left } = walkOf(asked, filters);
+    const values = [...key, ...left.map(({ value }) => value)];
+    return { source: withFilters(walks[walked], left, key.length), values };
   }
 
   /** What the last hours of a place come to, as far as the caller may see it. */

@@ -210,7 +210,11 @@ const placedNames = (action: ToolAction): Set<string> => {
  * The parts of the request of a page. What chooses it goes where the templates of the action name it, or else into the
  * query. What the call itself says of its first page stays.
  */
-export function partsOfPage(parts: ActionRequestParts, { values, at }: PageChoice, isFirst: boolean): ActionRequestParts {
+export function partsOfPage(
+  parts: ActionRequestParts,
+  { values, at }: PageChoice,
+  isFirst: boolean,
+): ActionRequestParts {
   const placed = placedNames(parts.action);
   const entries = Object.entries(values);
   const own = Object.fromEntries(entries.filter(([name]) => placed.has(name)));
