@@ -32,8 +32,9 @@ const ROOM = ['--max-semi-space-size=64', '--min-semi-space-size=16'];
 
 const common = {
   maxWorkers: 2,
-  testTimeout: 30_000 * factor,
-  hookTimeout: 60_000 * factor,
+  // they end what hangs: a machine may become busy after it was measured
+  testTimeout: 180_000 * factor,
+  hookTimeout: 180_000 * factor,
   server: { deps: { external: [/\/dist\/(?:src|rest)\//] } },
 } satisfies TestProjectInlineConfiguration['test'] & { maxWorkers: number };
 

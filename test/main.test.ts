@@ -6,7 +6,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase } from './support/database.ts';
 import { PASSWORD } from './support/person.ts';
 import { type Service, type ServiceOptions, startService } from './support/service.ts';
@@ -14,7 +14,6 @@ import { openAcknowledged, openEvents } from './support/sockets.ts';
 import { waitFor, waitUntil } from './support/wait.ts';
 
 // processes start here, with databases of their own
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
 let base: string;
 const services = new Set<Service>();

@@ -5,14 +5,12 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Client } from './crash/client.ts';
 import { createTestDatabase, type TestDatabase } from './support/database.ts';
 import { type Follower, followSocket, followStream } from './support/followers.ts';
 import { type Service, startService } from './support/service.ts';
 import { waitFor, waitUntil } from './support/wait.ts';
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 let base: string;
 const services: Service[] = [];

@@ -495,7 +495,7 @@ export type CreateLogicalModelInput = {
 
 /** A new memory. */
 export type CreateMemoryInput = {
-  /** What is remembered. */
+  /** The text of the memory. */
   readonly content: string;
   /** The entities that it is about. */
   readonly entityIds?: ReadonlyArray<string> | null | undefined;
@@ -2220,7 +2220,7 @@ export type UpdateLogicalModelInput = {
 
 /** The fields to change. Omitted fields stay as they are. */
 export type UpdateMemoryInput = {
-  /** What is remembered. */
+  /** The text of the memory. */
   readonly content?: string | null | undefined;
   /** Replaces the entities that it is about. */
   readonly entityIds?: ReadonlyArray<string> | null | undefined;

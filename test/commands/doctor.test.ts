@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DoctorFinding } from '../../src/commands/doctor/finding.ts';
 import { ROOT_KEYS, startOwnApp, type TestApp } from '../support/app.ts';
 import { runCommand, runScript } from '../support/command.ts';
@@ -10,8 +10,6 @@ import { createTestDatabase } from '../support/database.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { type Person, register } from '../support/person.ts';
 import { newSecret } from '../vault/secrets/new-secret.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 let app: TestApp;
 let mail: MailServer;

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it, type TestContext, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, type TestContext } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Service, startService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -11,7 +11,6 @@ import { Load } from './load.ts';
 import { expectWhole } from './whole.ts';
 
 // services start, die and start again here, beside another test file
-vi.setConfig({ testTimeout: 180_000 });
 
 let dataDir: string;
 const services = new Set<Service>();
@@ -35,8 +34,7 @@ function start(env: Record<string, string> = {}): Service {
   return service;
 }
 
-const enough = (load: Load, before?: readonly number[]) =>
-  waitUntil(() => load.hasDoneEnough(before), { withinMs: 60_000 });
+const enough = (load: Load, before?: readonly number[]) => waitUntil(() => load.hasDoneEnough(before));
 
 /** The lines of `postmaster.pid` of the embedded database. */
 const postmaster = async () => (await readFile(path.join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n');

@@ -4,15 +4,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { FORM_TYPE, formOf } from '../support/form.ts';
 import { pdfOf } from '../support/made-files.ts';
 import { type Service, startService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
 import { Client } from './client.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 let dataDir: string;
 let database: TestDatabase;
@@ -45,7 +43,7 @@ function start(): Service {
   return service;
 }
 
-const soon = (check: () => Promise<void>) => waitFor(check, { withinMs: 60_000 });
+const soon = (check: () => Promise<void>) => waitFor(check);
 
 /** Processes that a service has started. */
 const childrenOf = ({ child: { pid } }: Service): number[] =>

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { cursorOfWritten, insertEvent, resourceOf, WRITERS, writeLate } from '../support/late-writers.ts';
 import { type Service, startService } from '../support/service.ts';
@@ -12,8 +12,6 @@ import { type EventSource, openEvents } from '../support/sockets.ts';
 import { isWhole } from '../support/thinned.ts';
 import { waitUntil } from '../support/wait.ts';
 import { Client } from './client.ts';
-
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 });
 
 const READERS = 6;
 /** As many as fit into the time, but not fewer than some. */
@@ -108,7 +106,7 @@ async function reader(home: string, client: Client, after: string, last: () => s
 async function killAndRestart(at: number): Promise<void> {
   const killed = nodes[at]!;
   const serves = () => [...connected].some(({ node, source }) => node === killed && source.events.length > 0);
-  await waitUntil(serves, { withinMs: 60_000 });
+  await waitUntil(serves);
   killed.child.kill('SIGKILL');
   await killed.exited();
   nodes[at] = start();

@@ -6,14 +6,12 @@ import http from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { FORM_TYPE, formOf } from '../support/form.ts';
 import { type Service, startService } from '../support/service.ts';
 import { waitFor, waitUntil } from '../support/wait.ts';
 import { Client } from './client.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 let dataDir: string;
 let database: TestDatabase;

@@ -3,14 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { type Receiver, receive } from '../support/receivers.ts';
 import { type Service, startService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 import { Client } from './client.ts';
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 let dataDir: string;
 let database: TestDatabase;

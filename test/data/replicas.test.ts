@@ -1,6 +1,8 @@
 // own process: starts servers of PostgreSQL
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bouncers } from '../../scripts/pgbouncer.mjs';
+import { replicasCheck } from '../../src/commands/doctor/replica-checks.ts';
+import { loadConfig } from '../../src/config.ts';
 import { placeOf, ReplicaReads } from '../../src/data/replica-reads.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import { openDatabase } from '../../src/platform/postgres/database.ts';
@@ -12,8 +14,6 @@ import { startPgBouncer } from '../support/pgbouncer.ts';
 import { type ReplicatedPostgres, startReplicated } from '../support/replica.ts';
 import { openAcknowledged, openEvents } from '../support/sockets.ts';
 import { waitFor } from '../support/wait.ts';
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 /** Half a second behind: read from, and always too late for what was just written. */
 const LAG_MS = 500;
@@ -113,6 +113,28 @@ describe('what was written is read', () => {
       expect(await readsOf(other, 'replica')).toBe(asked + 1);
     });
   });
+});
+
+/** What the doctor finds of the replicas, and of others. */
+function doctorsWords(...others: string[]) {
+  const urls = [...server.replicas.map(({ url }) => url), ...others].join(', ');
+  return replicasCheck(loadConfig({ DATABASE_URL: server.url, DATABASE_READ_URLS: urls }), server.url).run();
+}
+
+const IS_LATE = 'Replica 2 is more than 1 s behind: it is not read from.';
+
+test('the doctor tells of those that keep up, are late, or are away', async () => {
+  await waitFor(async () =>
+    expect(await doctorsWords('postgres://nobody:secret@127.0.0.1:9/none')).toEqual([
+      { status: 'ok', message: 'replica 1 keeps up', remedy: null },
+      { status: 'warn', message: IS_LATE, remedy: 'See docs/operate/scale-out.md, read replicas.' },
+      {
+        status: 'warn',
+        message: 'Replica 3 is away: connect ECONNREFUSED 127.0.0.1:9',
+        remedy: 'See docs/operate/scale-out.md, read replicas.',
+      },
+    ]),
+  );
 });
 
 describe('a list in an event has what the event is about', () => {
@@ -319,5 +341,13 @@ describe('a replica is left out, and the primary answers,', () => {
     await waitFor(async () => expect(await statesOf(other)).toEqual(['no replica', 'late']));
     const { name } = await write();
     expect(await list(other)).toContain(name);
+    expect(await doctorsWords()).toEqual([
+      {
+        status: 'fail',
+        message: 'Replica 1 follows no primary: it is not read from.',
+        remedy: 'Take it out of DATABASE_READ_URLS.',
+      },
+      expect.objectContaining({ message: IS_LATE }),
+    ]);
   });
 });

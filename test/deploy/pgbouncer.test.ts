@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
 import { bouncers } from '../../scripts/pgbouncer.mjs';
 import { openDatabase } from '../../src/platform/postgres/database.ts';
 import { SESSION_LIMITS } from '../../src/platform/postgres/session-limits.ts';
@@ -16,8 +16,6 @@ import { quietLogger } from '../support/quiet-logger.ts';
 import { type Service, startService } from '../support/service.ts';
 import { openEvents } from '../support/sockets.ts';
 import { waitFor } from '../support/wait.ts';
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const { old, current } = bouncers();
 /** A role as operators make it: no superuser, owner of its database. */

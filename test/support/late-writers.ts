@@ -35,7 +35,7 @@ export const cursorOfWritten = (pool: pg.Pool, id: string): Promise<string> =>
       );
       return rows[0] && cursorOf(rows[0], await readEpoch(new Sql(pool)));
     },
-    { what: 'the end of each transaction that began before the event', withinMs: 30_000 },
+    { what: 'the end of each transaction that began before the event' },
   );
 
 /**

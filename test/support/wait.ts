@@ -5,14 +5,14 @@ import { slowness } from './slowness.ts';
 const { setTimeout, clearTimeout } = globalThis;
 const { hrtime } = process;
 
-const DEFAULT_MS = 20_000;
+const DEFAULT_MS = 60_000;
 const FIRST_PAUSE_MS = 2;
 const LONGEST_PAUSE_MS = 20;
 
 export interface WaitOptions {
   /** What is waited for, for the message of the error. Default: the text of the condition. */
   what?: string | (() => string);
-  /** Longest wait on a machine that does nothing else. Default: 20 s. It is multiplied by `slowness()`. */
+  /** Longest wait on a machine that does nothing else. Default: a minute. It is multiplied by `slowness()`. */
   withinMs?: number;
 }
 

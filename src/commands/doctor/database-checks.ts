@@ -13,6 +13,7 @@ import { migrationState } from '../../platform/postgres/migrate.ts';
 import { isPooled, refuseUnfitPooler } from '../../platform/postgres/pooler.ts';
 import { Storage } from '../../platform/storage/storage.ts';
 import { type Check, fail, ok, warn } from './finding.ts';
+import { replicasCheck } from './replica-checks.ts';
 
 const OLDEST_VERSION = 150_000;
 const CLOCK_WARN_SECONDS = 1;
@@ -205,7 +206,12 @@ const isBehind = ({ url }: Database): Promise<boolean> =>
 /** What asks the database, in the order in which one needs the other. */
 export async function databaseChecks(config: Config, database: Database, logger: Logger): Promise<Check[]> {
   const sql = new Sql(database.pool);
-  const always = [poolerCheck(config), rightsCheck(sql, config), migrationsCheck(database)];
+  const always = [
+    poolerCheck(config),
+    rightsCheck(sql, config),
+    replicasCheck(config, database.url),
+    migrationsCheck(database),
+  ];
   // what the next start makes is not missing yet
   if (await isBehind(database)) return [...always, clockCheck(sql)];
   return [

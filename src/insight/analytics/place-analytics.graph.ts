@@ -11,7 +11,7 @@ builder.objectField(Organization, 'analytics', (t) =>
   t.field({
     type: OrganizationAnalytics,
     nullable: true,
-    description: `Its numbers. \`null\` for callers who do not administer it. ${OF_PART}`,
+    description: `The analytics of the organization. \`null\` for callers who do not administer it. ${OF_PART}`,
     authorize: { organization: 'organization:access', service: 'analytics:read' },
     resolve: (row, _args, context) => context.services.analytics.organizationBelow(context, row),
   }),
@@ -21,7 +21,7 @@ builder.objectField(Workspace, 'analytics', (t) =>
   t.field({
     type: WorkspaceAnalytics,
     nullable: true,
-    description: `Its numbers. ${OF_PART}`,
+    description: `The analytics of the workspace. ${OF_PART}`,
     authorize: { workspace: 'analytics:read' },
     resolve: (row, _args, context) => context.services.analytics.workspaceBelow(context, row),
   }),
@@ -31,7 +31,7 @@ builder.objectField(App, 'analytics', (t) =>
   t.field({
     type: AppAnalytics,
     nullable: true,
-    description: `Its numbers. ${OF_PART}`,
+    description: `The analytics of the app. ${OF_PART}`,
     authorize: { workspace: 'analytics:read' },
     resolve: (row, _args, context) => context.services.analytics.appBelow(context, row),
   }),
@@ -41,7 +41,7 @@ builder.objectField(Namespace, 'analytics', (t) =>
   t.field({
     type: NamespaceAnalytics,
     nullable: true,
-    description: `Its numbers. ${OF_PART}`,
+    description: `The analytics of the namespace. ${OF_PART}`,
     authorize: { workspace: 'analytics:read' },
     resolve: (row, _args, context) => context.services.analytics.namespaceBelow(context, row),
   }),

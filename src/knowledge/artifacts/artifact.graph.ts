@@ -101,7 +101,7 @@ export const Artifact = builder.objectRef<ArtifactRow>('Artifact').implement({
     isExpired: t.exposeBoolean('isExpired', {
       description: 'Whether its lifetime has ended. It can be read for seven days after that.',
     }),
-    isIndexed: t.exposeBoolean('isIndexed', { description: 'Whether the search knows this version.' }),
+    isIndexed: t.exposeBoolean('isIndexed', { description: 'Whether this version is in the search index.' }),
     indexedAt: t.expose('indexedAt', optionalTime('When it was indexed.')),
     indexCollection: t.exposeString('indexCollection', { nullable: true, description: 'The index that contains it.' }),
     indexError: t.exposeString('indexError', {

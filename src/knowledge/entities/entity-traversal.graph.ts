@@ -58,7 +58,9 @@ const LinkedMemory = builder.objectRef<Traversal['linkedMemories'][number]>('Lin
   description: 'A memory about entities of a traversal.',
   fields: (t) => ({
     memoryId: t.exposeID('memoryId', { description: 'The memory.' }),
-    entityIds: t.exposeIDList('entityIds', { description: 'Those entities, in the order of the traversal.' }),
+    entityIds: t.exposeIDList('entityIds', {
+      description: 'Its entities, in the order in which the traversal found them.',
+    }),
   }),
 });
 refersTo(LinkedMemory, { memoryId: { kind: 'memory', required: true } });

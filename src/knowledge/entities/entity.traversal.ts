@@ -32,7 +32,7 @@ export interface ConnectedEntity {
 /** A memory of entities of a traversal. */
 interface LinkedMemory {
   memoryId: string;
-  /** Those entities, in the order of the traversal. */
+  /** Its entities, in the order in which the traversal found them. */
   entityIds: string[];
   orgId: string;
 }

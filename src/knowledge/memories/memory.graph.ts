@@ -13,10 +13,10 @@ import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
 import { MAX_ENTITIES, type Memory as MemoryRow } from './memory.service.ts';
 
 const Memory = builder.objectRef<MemoryRow>('Memory').implement({
-  description: 'Something that an app remembers in a namespace.',
+  description: 'A memory of an app in a namespace.',
   interfaces: [Node, Versioned],
   fields: (t) => ({
-    content: t.exposeString('content', { description: 'What is remembered.' }),
+    content: t.exposeString('content', { description: 'The text of the memory.' }),
     tags: t.exposeStringList('tags', { description: 'Labels.' }),
     metadata: t.expose('metadata', { type: 'JSONObject', description: 'Free-form data.' }),
     entityIds: t.exposeIDList('entityIds', {
@@ -47,7 +47,7 @@ const entityIds = { maxItems: MAX_ENTITIES, item: bounds.id } as const;
 const CreateMemoryInput = builder.inputType('CreateMemoryInput', {
   description: 'A new memory.',
   fields: (t) => ({
-    content: t.string({ required: true, constraints: content, description: 'What is remembered.' }),
+    content: t.string({ required: true, constraints: content, description: 'The text of the memory.' }),
     tags: t.stringList({
       constraints: { maxItems: bounds.tags.maxItems, item: bounds.tags.item },
       description: 'Labels.',
@@ -60,7 +60,7 @@ const CreateMemoryInput = builder.inputType('CreateMemoryInput', {
 const UpdateMemoryInput = builder.inputType('UpdateMemoryInput', {
   description: 'The fields to change. Omitted fields stay as they are.',
   fields: (t) => ({
-    content: t.string({ constraints: { ...content, notNull: true }, description: 'What is remembered.' }),
+    content: t.string({ constraints: { ...content, notNull: true }, description: 'The text of the memory.' }),
     tags: t.stringList({ constraints: bounds.tags, description: 'Replaces the labels.' }),
     metadata: t.field({
       type: 'JSONObject',

@@ -8,7 +8,7 @@ export interface TokenUsage {
   total: number;
 }
 
-/** What a runner reports of a run: as much of it as it knows. */
+/** A runner's report of a run. All fields but the ids are optional. */
 export interface ExecutionReport {
   executionId: string;
   appId: string;

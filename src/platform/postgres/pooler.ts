@@ -106,7 +106,8 @@ export async function refuseUnfitReplicaPoolers(urls: readonly string[]): Promis
     if (outcome.status === 'rejected' && outcome.reason instanceof PoolerError) throw outcome.reason;
 }
 
-const READ_URLS = 'DATABASE_READ_URLS';
+/** The setting that has the addresses of replicas. */
+export const READ_URLS = 'DATABASE_READ_URLS';
 
 /**
  * Sees that a pooler before a replica is fit and that the session which it gives has the limits. They are settings of

@@ -6,7 +6,7 @@ import { Probe } from './probe.ts';
 /** How often each node asks the primary and the replicas where they are. */
 const POLL_MS = 100;
 /** A replica further behind is left out: no read of the service is older, whatever it must see. */
-const MAX_LAG_MS = 1_000;
+export const MAX_LAG_MS = 1_000;
 /** A pooler that is not fit yet is tried again this much later. */
 const FIT_AGAIN_MS = 1_000;
 /** So often at most is told of reads that one replica did not finish. */

@@ -94,7 +94,7 @@ readable(Tool, {
         ...search,
         description: 'Words of the name, slug, descriptions or tags. Finds words with typing errors too.',
       }),
-      q: t.string({ ...search, description: 'The same as `search`, which comes first.' }),
+      q: t.string({ ...search, description: 'Alias of `search`; ignored if `search` is given.' }),
       includeDisabled: t.boolean({
         required: true,
         defaultValue: false,

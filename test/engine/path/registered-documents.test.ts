@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { documentsOf } from '../../../src/engine/path/document-manifest.ts';
 import { projectRoot } from '../../../src/paths.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
@@ -12,7 +12,6 @@ import { openSocket } from '../../support/sockets.ts';
 import { createWorld, type World } from '../../support/world.ts';
 
 // the command is a process of its own
-vi.setConfig({ testTimeout: 30_000 });
 
 let folder: string;
 let app: TestApp;

@@ -159,25 +159,25 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.fill('#passkey-name', 'Laptop');
     await page.fill('#passkey-password', ann.password);
     await page.click('#add-passkey button');
-    await page.waitForSelector('text=Your recovery codes', { timeout: 15_000 });
+    await page.waitForSelector('text=Your recovery codes');
     expect(await page.locator('code').count()).toBe(10);
     await page.click('text=Go on');
-    await page.waitForSelector('strong:has-text("Laptop")', { timeout: 15_000 });
+    await page.waitForSelector('strong:has-text("Laptop")');
 
     await page.context().clearCookies();
     await page.goto(`${origin}/account/sign-in?return_to=/account/factors`);
     await page.click('#passkey');
-    await page.waitForSelector('text=last used', { timeout: 15_000 });
+    await page.waitForSelector('text=last used');
 
     await page.context().clearCookies();
     await withPassword(page, ann);
-    await page.waitForSelector('#factor-form:not([hidden])', { timeout: 15_000 });
+    await page.waitForSelector('#factor-form:not([hidden])');
     await page.click('#factor-passkey');
-    await page.waitForSelector('strong:has-text("Laptop")', { timeout: 15_000 });
+    await page.waitForSelector('strong:has-text("Laptop")');
     await page.click('#prove-passkey');
-    await page.waitForSelector('text=Last done in this session', { timeout: 15_000 });
+    await page.waitForSelector('text=Last done in this session');
     await page.click('button[aria-label="Remove the passkey Laptop"]');
-    await page.waitForSelector('text=With one, you sign in by your device', { timeout: 15_000 });
+    await page.waitForSelector('text=With one, you sign in by your device');
     expect(problems).toEqual([]);
   });
 
@@ -188,10 +188,10 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await withPassword(page, ann);
     await page.fill('#code', '000000');
     await page.click('#factor-form button[type="submit"]');
-    await page.waitForSelector('text=This does not prove your second factor', { timeout: 15_000 });
+    await page.waitForSelector('text=This does not prove your second factor');
     await page.fill('#code', codeOf(secret));
     await page.click('#factor-form button[type="submit"]');
-    await page.waitForSelector('text=Remove the app', { timeout: 15_000 });
+    await page.waitForSelector('text=Remove the app');
     expect(problems).toEqual([]);
   });
 });

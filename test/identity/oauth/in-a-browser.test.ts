@@ -47,7 +47,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     const peer = await peerOf(app, await newApplication(ann, { redirect_uris: [callback] }));
     const { url, verifier, state } = await ask(peer, { redirect_uri: callback, scope: 'workspace:read' });
     const finish = async (page: Page) => {
-      await page.waitForURL(/\/callback\?code=/, { timeout: 15_000 });
+      await page.waitForURL(/\/callback\?code=/);
       const checks = { pkceCodeVerifier: verifier, expectedState: state };
       return client.authorizationCodeGrant(peer, new URL(page.url()), checks);
     };
@@ -62,7 +62,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.click('#ask button');
     await page.fill('#password', ann.password);
     await page.click('#password-form button');
-    await page.waitForSelector('text=Allow Notes?', { timeout: 15_000 });
+    await page.waitForSelector('text=Allow Notes?');
     await page.click('button[value="allow"]');
     const tokens = await finish(page);
     expect((await callWith(app, tokens.access_token, 'GET', ann.home)).status).toBe(200);
@@ -77,12 +77,12 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.fill('#plain-username', ann.username);
     await page.fill('#plain-password', ann.password);
     await page.click('form:has(#plain-username) button');
-    await page.waitForSelector('text=Allow Notes?', { timeout: 15_000 });
+    await page.waitForSelector('text=Allow Notes?');
     await page.click('button[value="allow"]');
     expect((await finish(page)).scope).toBe('workspace:read');
     await page.goto(`${app.url}/account`);
     await page.click('text=Sign out');
-    await page.waitForSelector('text=You are signed out', { timeout: 15_000 });
+    await page.waitForSelector('text=You are signed out');
     expect(await page.context().cookies()).not.toContainEqual(expect.objectContaining({ name: 'session' }));
   });
 });

@@ -120,7 +120,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     openId.account = { sub: 'bea', email: `bea@${domain}`, email_verified: true };
     const to = `http://127.0.0.1:${front.port}/in`;
     await enter(`bea@${domain}`, `?redirect_uri=${encodeURIComponent(to)}`);
-    await page.waitForURL(/\/in\?code=[\w-]{43}$/, { timeout: 15_000 });
+    await page.waitForURL(/\/in\?code=[\w-]{43}$/);
   });
 
   test('what was refused is told in the page, which asks again; so is the end of a sign-out', async () => {

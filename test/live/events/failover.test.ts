@@ -2,14 +2,12 @@
 import { mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startOwnApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
 import { type ReplicatedPostgres, startReplicated } from '../../support/replica.ts';
 import { type EventSource, openEvents } from '../../support/sockets.ts';
 import { waitFor, waitUntil } from '../../support/wait.ts';
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 let folder: string;
 let server: ReplicatedPostgres;

@@ -219,7 +219,7 @@ test('the export of an imported export is the export', { timeout: 240_000 }, asy
   );
 });
 
-test('nothing that is recognized as a secret leaves, wherever it stands', { timeout: 120_000 }, async () => {
+test('nothing that is recognized as a secret leaves, wherever it stands', async () => {
   const { who } = await equipped();
   let run = 0;
   const places = ['configuration', 'auth_config', 'action_defaults', 'limits', 'app'] as const;

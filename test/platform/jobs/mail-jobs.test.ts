@@ -55,7 +55,7 @@ async function register(service: Service): Promise<void> {
   expect(answer.status).toBe(201);
 }
 
-const soon = (check: () => unknown) => waitFor(check, { withinMs: 60_000 });
+const soon = (check: () => unknown) => waitFor(check);
 const mailJobs = async () =>
   (
     await db.query<{ payload: object; attempts: number; locked: boolean }>(

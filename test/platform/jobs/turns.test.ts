@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { JobQueue, type NewJob } from '../../../src/data/job-queue.ts';
 import type { Task } from '../../../src/kernel/tasks.ts';
 import { Jobs } from '../../../src/platform/jobs/jobs.ts';
@@ -7,8 +7,6 @@ import { type Database, openDatabase } from '../../../src/platform/postgres/data
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { waitFor, waitUntil } from '../../support/wait.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const CROWD = 10_000;
 /** Of a node, for tasks that have no workers of their own. */

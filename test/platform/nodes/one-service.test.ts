@@ -2,7 +2,7 @@
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SigningKeys } from '../../../src/access/signing-keys.ts';
 import { ROOT_KEYS, startOwnApp, type TestApp } from '../../support/app.ts';
 import { runScript } from '../../support/command.ts';
@@ -10,8 +10,6 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { type Person, register } from '../../support/person.ts';
 import { startS3 } from '../../support/s3-server.ts';
 import { waitUntil } from '../../support/wait.ts';
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const SECRET = 'the secret of all nodes - long enough';
 const OTHER = 'another secret that is long enough too';

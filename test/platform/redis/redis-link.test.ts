@@ -13,8 +13,6 @@ import { quietLogger } from '../../support/quiet-logger.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { waitUntil } from '../../support/wait.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
-
 let redis: RedisServer;
 let folder: string;
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 // own process: starts a server, which is slow from a large process
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { callsOf } from '../../support/calls.ts';
 import { keptLog } from '../../support/log-lines.ts';
@@ -7,8 +7,6 @@ import { colleague, type Person, register } from '../../support/person.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { type EventSource, openEvents } from '../../support/sockets.ts';
 import { waitFor, waitUntil } from '../../support/wait.ts';
-
-vi.setConfig({ testTimeout: 30_000 });
 
 const FAILURES = 5;
 const BURST = 40;

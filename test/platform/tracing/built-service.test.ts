@@ -3,14 +3,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { projectRoot } from '../../../src/paths.ts';
 import { ROOT_KEYS } from '../../support/app.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startService } from '../../support/service.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
-
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 90_000 });
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>;
 let dataDir: string;

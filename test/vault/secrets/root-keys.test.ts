@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
 import type { Service } from '../../support/service.ts';
 import { idOf, Keeper, newKey, OwnVault, sealOne } from './own-vault.ts';
 
 // some tests start processes
-vi.setConfig({ testTimeout: 90_000 });
 
 let own: OwnVault;
 beforeEach(async () => {

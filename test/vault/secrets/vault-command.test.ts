@@ -1,12 +1,11 @@
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runScript } from '../../support/command.ts';
 import { idOf, Keeper, newKey, OwnVault, sealOne } from './own-vault.ts';
 
 // each test starts processes, one after the other
-vi.setConfig({ testTimeout: 180_000 });
 
 let own: OwnVault;
 beforeEach(async () => {

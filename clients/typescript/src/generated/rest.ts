@@ -8425,7 +8425,7 @@ export interface components {
             is_pinned: boolean;
             /** @description Whether its lifetime has ended. It can be read for seven days after that. */
             is_expired: boolean;
-            /** @description Whether the search knows this version. */
+            /** @description Whether this version is in the search index. */
             is_indexed: boolean;
             /**
              * Format: date-time
@@ -8807,7 +8807,7 @@ export interface components {
                     is_pinned: boolean;
                     /** @description Whether its lifetime has ended. It can be read for seven days after that. */
                     is_expired: boolean;
-                    /** @description Whether the search knows this version. */
+                    /** @description Whether this version is in the search index. */
                     is_indexed: boolean;
                     /**
                      * Format: date-time
@@ -10414,7 +10414,7 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description Something that an app remembers in a namespace. */
+        /** @description A memory of an app in a namespace. */
         Memory: {
             /** @description Identifier, `mem_…`. */
             memory_id: string;
@@ -10426,7 +10426,7 @@ export interface components {
             app_id: string;
             /** @description The namespace. */
             namespace_id: string;
-            /** @description What is remembered. */
+            /** @description The text of the memory. */
             content: string;
             /** @description Labels. */
             tags: string[];
@@ -10451,7 +10451,7 @@ export interface components {
         };
         /** @description A new memory. */
         CreateMemoryInput: {
-            /** @description What is remembered. */
+            /** @description The text of the memory. */
             content: string;
             /** @description Labels. */
             tags?: string[] | null;
@@ -10464,7 +10464,7 @@ export interface components {
         };
         /** @description The fields to change. Omitted fields stay as they are. */
         UpdateMemoryInput: {
-            /** @description What is remembered. */
+            /** @description The text of the memory. */
             content?: string;
             /** @description Replaces the labels. */
             tags?: string[];
@@ -15136,7 +15136,7 @@ export interface operations {
                 status?: string;
                 /** @description Words of the name, slug, descriptions or tags. Finds words with typing errors too. */
                 search?: string;
-                /** @description The same as `search`, which comes first. */
+                /** @description Alias of `search`; ignored if `search` is given. */
                 q?: string;
                 /** @description Disabled tools too. They are left out unless `status` asks for them. */
                 include_disabled?: boolean;
@@ -17139,7 +17139,7 @@ export interface operations {
                         linked_memories: {
                             /** @description The memory. */
                             memory_id: string;
-                            /** @description Those entities, in the order of the traversal. */
+                            /** @description Its entities, in the order in which the traversal found them. */
                             entity_ids: string[];
                         }[];
                         /**
@@ -17763,7 +17763,7 @@ export interface operations {
                         linked_memories: {
                             /** @description The memory. */
                             memory_id: string;
-                            /** @description Those entities, in the order of the traversal. */
+                            /** @description Its entities, in the order in which the traversal found them. */
                             entity_ids: string[];
                         }[];
                         /**
@@ -21732,7 +21732,7 @@ export interface operations {
                         is_pinned: boolean;
                         /** @description Whether its lifetime has ended. It can be read for seven days after that. */
                         is_expired: boolean;
-                        /** @description Whether the search knows this version. */
+                        /** @description Whether this version is in the search index. */
                         is_indexed: boolean;
                         /**
                          * Format: date-time
@@ -21986,7 +21986,7 @@ export interface operations {
                         is_pinned: boolean;
                         /** @description Whether its lifetime has ended. It can be read for seven days after that. */
                         is_expired: boolean;
-                        /** @description Whether the search knows this version. */
+                        /** @description Whether this version is in the search index. */
                         is_indexed: boolean;
                         /**
                          * Format: date-time
@@ -22366,7 +22366,7 @@ export interface operations {
                         is_pinned: boolean;
                         /** @description Whether its lifetime has ended. It can be read for seven days after that. */
                         is_expired: boolean;
-                        /** @description Whether the search knows this version. */
+                        /** @description Whether this version is in the search index. */
                         is_indexed: boolean;
                         /**
                          * Format: date-time
