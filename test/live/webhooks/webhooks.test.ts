@@ -4,6 +4,7 @@ import type { Changes } from '../../../src/data/changes.ts';
 import { Sql } from '../../../src/data/sql.ts';
 import { WebhookQueue } from '../../../src/live/webhooks/webhook-queue.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { hostileTargets } from '../../support/hostile-targets.ts';
 import { insertEvent } from '../../support/late-writers.ts';
 import { colleague, eventsOf, type Person, register } from '../../support/person.ts';
 import { hostileUrls, type Receiver, receive } from '../../support/receivers.ts';
@@ -468,6 +469,11 @@ test('refuses what is not called, what does not come, and what its maker may not
     },
   });
   expect([refused.statusCode, refused.json().details]).toEqual([403, { required_permission: 'thread:read' }]);
+  const { at } = await hook(ann, 'https://hooks.example.test/', { is_enabled: false });
+  const inside = hostileTargets(443).filter(({ url }) => /\/\/(?:169\.254|10\.|192\.168|\[fd)/.test(url));
+  expect(inside.length).toBeGreaterThan(5);
+  for (const { url } of inside) expect((await ann.call('PATCH', at, { url })).status, url).toBe(422);
+  await ann.call('DELETE', at);
   const answers = [];
   for (let n = 0; n < 21; n++) answers.push((await create({ is_enabled: false })).status);
   expect(answers).toEqual([...Array(20).fill(201), 409]);

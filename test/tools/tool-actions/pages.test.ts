@@ -1,6 +1,7 @@
 import type http from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { hostileTargets } from '../../support/hostile-targets.ts';
 import { type Person, register } from '../../support/person.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { type Instance, instancesOf, type Json, newInstance, newTool, placesOf } from '../tool-instances/instances.ts';
@@ -265,6 +266,22 @@ describe('a page that cannot be read', () => {
   });
 
   const insideUrl = () => `http://localhost:${inside.port}/`;
+
+  test('and no spelling of an address inside is called as a next page', async () => {
+    // many spellings are one address once they are read
+    const links = new Map(
+      hostileTargets(inside.port)
+        .filter(({ url }) => URL.canParse(url) && new URL(url).origin !== baseUrl())
+        .map(({ url }) => [new URL(url).origin, url]),
+    );
+    expect(links.size).toBeGreaterThan(20);
+    let link = '';
+    handler = (_url, response) => json(response, { items: ALL, next: link });
+    const instance = await listOf({ type: 'next_link', next_link_path: '$.next' });
+    const seen = inside.connections;
+    for (link of links.values()) expect((await run(instance)).pages?.ended, link).toBe('elsewhere');
+    expect(inside.connections).toBe(seen);
+  });
 
   test.each<[string, () => string]>([
     ['metadata', () => 'http://169.254.169.254/latest/meta-data'],
