@@ -43,8 +43,8 @@ const rest = new GraphQLDirective({
       type: new GraphQLNonNull(GraphQLBoolean),
       defaultValue: true,
       description:
-        'Whether the same `Idempotency-Key` gets the first answer of a `POST` again. Not where each answer is checked, ' +
-        'counted and recorded, because it is a credential.',
+        'Whether the same `Idempotency-Key` gets the first answer of a `POST` again. Not where each answer is ' +
+        'checked, counted and recorded, because it is a credential.',
     },
   },
 });

@@ -27,7 +27,7 @@ export function createInsight({ deps, open: { authentication } }: Ground, links:
   return {
     open: {
       activityLog,
-      activityExports: new ActivityExports({ activityLog, authentication, slowReads: deps.slowReads }),
+      activityExports: new ActivityExports({ activityLog, authentication }),
       analytics: new AnalyticsService(deps),
       series: new SeriesService(deps),
       notifications: new NotificationService(deps),

@@ -1,7 +1,4 @@
 import type { Authentication } from '../../access/authentication.ts';
-import { type PageSource, readPage } from '../../data/paging.ts';
-import type { SlowReads } from '../../data/slow-reads.ts';
-import type { RoutedReads } from '../../data/sql.ts';
 import type { Activity } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { ApiError, unauthenticated } from '../../kernel/errors.ts';
@@ -21,7 +18,6 @@ const SLOTS: SlotLimits = { total: 32, perOwner: 2, waitingPerOwner: 0 };
 interface ExportDeps {
   activityLog: ActivityService;
   authentication: Pick<Authentication, 'lives'>;
-  slowReads: Pick<SlowReads, 'of'>;
   limitMs?: number;
 }
 
@@ -64,30 +60,15 @@ export class ActivityExports {
     const { activityLog, limitMs = EXPORT_MS } = this.#deps;
     const { caller, orgId, filters, demand } = request;
     const endsAt = performance.now() + limitMs;
-    let walked = activityLog.walk(caller, { orgId }, await demand(), filters);
-    for (let after = request.after; walked; ) {
-      const { rows, hasMore } = await this.#page(request, walked, after);
+    for (let { after } = request; ; ) {
+      const asked = { after, limit: PAGE, limitMs: PAGE_MS };
+      const { rows, hasMore } = await activityLog.next(caller, { orgId }, await demand(), filters, asked);
       yield rows;
       if (!hasMore) return;
-      if (performance.now() > endsAt) throw tooLong();
+      if (performance.now() >= endsAt) throw tooLong();
       after = keyOfRecord(rows.at(-1)!);
       if (!(await this.#deps.authentication.lives(caller.principal))) throw unauthenticated();
-      walked = activityLog.walk(caller, { orgId }, await demand(), filters);
     }
-  }
-
-  #page(
-    { caller, orgId }: ExportRequest,
-    { source, values }: { source: PageSource<Activity>; values: readonly unknown[] },
-    after: string | null,
-  ) {
-    const reads = this.#deps.slowReads.of(orgId, { limitMs: PAGE_MS, caller });
-    const routed: RoutedReads = {
-      read: (text, given) => reads.read(text, given),
-      // nothing is counted with the page
-      readMarked: async (text, given) => ({ rows: await reads.read(text, given), marks: [] }),
-    };
-    return readPage(routed, source, { values, after, limit: PAGE });
   }
 }
 

@@ -86,7 +86,8 @@ const ToolActionResult = builder.objectRef<ResultRow>('ToolActionResult').implem
     code: t.exposeString('code', {
       description:
         'For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, ' +
-        '`schema_mismatch`, `next_page_elsewhere`, `needs_reauth`, `expired`, `timeout`, `network`, `blocked_address`, ….',
+        '`schema_mismatch`, `next_page_elsewhere`, `needs_reauth`, `expired`, `timeout`, `network`, ' +
+        '`blocked_address`, ….',
     }),
     message: t.exposeString('message', { description: 'A sentence for people.' }),
     request: t.field({

@@ -20,7 +20,8 @@ beforeAll(async () => {
   await ann.call('PUT', ann.home, { name: 'Renamed' });
   await app.services.activity.flush();
   await app.database.pool.query(
-    `insert into activity select (jsonb_populate_record(null::activity, to_jsonb(a) || jsonb_build_object('id', 'act_copy' || lpad(n::text, 6, '0'),
+    `insert into activity select (jsonb_populate_record(null::activity, to_jsonb(a) || jsonb_build_object(
+        'id', 'act_copy' || lpad(n::text, 6, '0'),
         'timestamp', a.timestamp - (n / 3) * interval '1 second', 'action', 'rotate', 'path', '=cmd|"' || n))).*
       from (select * from activity a where a.org_id = $1 and action = 'update' limit 1) a, generate_series(1, $2) n`,
     [ann.orgId, MANY],
@@ -175,11 +176,10 @@ test('ends with its client, and an organization has two at once', async () => {
 });
 
 test('ends in the middle when its time is over, or the session of its caller', async () => {
-  const { activityLog, sql } = app.services;
+  const { activityLog } = app.services;
   const pagesOf = (lives: boolean, limitMs: number, grants: Grant[]) =>
     new ActivityExports({
       activityLog,
-      slowReads: { of: () => sql },
       authentication: { lives: () => lives },
       limitMs,
     }).pages({
