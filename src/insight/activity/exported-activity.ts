@@ -40,7 +40,7 @@ interface Writer {
   mediaType: string;
   /** What comes before the records. */
   head: string;
-  write(record: Activity): string;
+  write: (record: Activity) => string;
 }
 
 /** A program that opens a table would run a text that begins like this. */
