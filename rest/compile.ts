@@ -160,6 +160,8 @@ function compileOperation(
     errors: rest.errors,
     status: rest.status ?? (response.kind === 'empty' ? 204 : 200),
     maxValues: rest.maxValues ?? null,
+    // a key needs somebody whose it is
+    isReplayed: rest.method === 'POST' && rest.replayed && !isPublic(rootFields),
     isPublic: isPublic(rootFields),
     mayFail: declaredFailures(rootFields),
     isAddition: source.file.startsWith('additions/'),

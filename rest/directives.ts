@@ -1,6 +1,7 @@
 import type { ASTNode, DirectiveNode } from 'graphql';
 import {
   DirectiveLocation,
+  GraphQLBoolean,
   GraphQLDirective,
   GraphQLEnumType,
   GraphQLFloat,
@@ -37,6 +38,13 @@ const rest = new GraphQLDirective({
     maxValues: {
       type: GraphQLInt,
       description: 'How many JSON values the body may have, if those are more than of other routes.',
+    },
+    replayed: {
+      type: new GraphQLNonNull(GraphQLBoolean),
+      defaultValue: true,
+      description:
+        'Whether the same `Idempotency-Key` gets the first answer of a `POST` again. Not where each answer is ' +
+        'checked, counted and recorded, because it is a credential.',
     },
   },
 });
@@ -169,7 +177,14 @@ type Directed = ASTNode & { readonly directives?: readonly DirectiveNode[] };
 /** The arguments of `@rest`, or undefined when the operation has none. */
 export const restOf = (node: Directed) =>
   getDirectiveValues(rest, node) as
-    | { method: RestMethod; path: string; errors: ErrorSet; status?: number | null; maxValues?: number | null }
+    | {
+        method: RestMethod;
+        path: string;
+        errors: ErrorSet;
+        status?: number | null;
+        maxValues?: number | null;
+        replayed: boolean;
+      }
     | undefined;
 export const rangeOf = (node: Directed) =>
   getDirectiveValues(range, node) as { min?: number | null; max?: number | null } | undefined;

@@ -78,14 +78,11 @@ const shared = {
   'x-ratelimit-reset': 'RateLimitReset',
 };
 
-/** Whether an operation takes an `Idempotency-Key`: it needs to know whose it is. */
-const isRepeatable = ({ method, isPublic }: CompiledOperation): boolean => method === 'POST' && !isPublic;
-
 export const successHeaders = (operation: CompiledOperation): JsonObject =>
   headersNamed({
     ...(operation.etag ? { ETag: 'ETag' } : {}),
     ...shared,
-    ...(isRepeatable(operation) ? { 'idempotent-replayed': 'IdempotentReplayed' } : {}),
+    ...(operation.isReplayed ? { 'idempotent-replayed': 'IdempotentReplayed' } : {}),
   });
 
 export const failureHeaders = (status: number): JsonObject =>
@@ -97,7 +94,7 @@ export function headersOf(operation: CompiledOperation): JsonObject[] {
   const taken = {
     ...always,
     ...(operation.takesIfMatch ? { IfMatch: ifMatch } : {}),
-    ...(isRepeatable(operation) ? { IdempotencyKey: idempotencyKey } : {}),
+    ...(operation.isReplayed ? { IdempotencyKey: idempotencyKey } : {}),
   };
   return Object.entries(taken).flatMap(([key, { name }]) =>
     own.has(String(name)) ? [] : [component('parameters', key)],

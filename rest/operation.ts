@@ -61,6 +61,8 @@ export interface CompiledOperation {
   status: number;
   /** How many JSON values the body may have; `null` for the bound of all routes. */
   maxValues: number | null;
+  /** The same `Idempotency-Key` gets the first answer again. */
+  isReplayed: boolean;
   /** All root fields may be used without a principal. */
   isPublic: boolean;
   /** Not part of the spec: the document is below `additions/`. */

@@ -54,6 +54,8 @@ export interface OperationFacts {
   path: string;
   successStatus: number;
   type: 'query' | 'mutation' | 'subscription';
+  /** The same `Idempotency-Key` gets the first answer again. */
+  isReplayed: boolean;
 }
 
 export type OperationHooks = Pick<RouteShorthandOptions, 'preHandler' | 'onSend'>;
@@ -169,7 +171,7 @@ function addRoute(
   const { name, method, path, status: successStatus, type, isPublic } = operation;
   const isForm = bodyKindOf(operation) === 'form';
   const isOfStrangers = isPublic && bodyKindOf(operation) === 'json';
-  const facts: OperationFacts = { name, method, path, successStatus, type };
+  const facts: OperationFacts = { name, method, path, successStatus, type, isReplayed: operation.isReplayed };
   const enter: Enter = (request) => {
     const principal = options.principal(request) ?? null;
     if (principal === null && !isPublic) throw unauthenticated();

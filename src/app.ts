@@ -24,6 +24,7 @@ import { plainReader } from './engine/transport/plain-request.ts';
 import { socketHandler } from './engine/transport/websocket.ts';
 import { Context, type Services } from './graphql/context.ts';
 import { addAccountPages } from './http/account-pages.ts';
+import { addActivityExport } from './http/activity-export.ts';
 import { addAdmission } from './http/admission.ts';
 import { addAnswerHeaders } from './http/answer-headers.ts';
 import { addAsyncApi } from './http/async-api.ts';
@@ -179,6 +180,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     linkCaller: services.linkCaller,
     maxUploadBytes: config.maxUploadBytes,
   });
+  addActivityExport(server, open, schema);
   addSsoRoutes(server, open, acceptFields);
   addScimRoutes(server, {
     services: open,
@@ -234,7 +236,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     mayReplay: replayGate(schema, open),
     written: async (caller) => replicaReads?.committed(caller),
   });
-  const hooksOf = ({ method, name }: OperationFacts) => (method === 'POST' && !NEVER_REPLAYED.has(name) ? hooks : {});
+  const hooksOf = ({ isReplayed }: OperationFacts) => (isReplayed ? hooks : {});
   await server.register(restPlugin, { ...restOptions(deps, open, runner), hooksOf });
   const byName: Record<string, object & Owner> = { ...services, storedAnswers };
   const owners = Object.values(byName);
@@ -368,9 +370,6 @@ async function addPlugins(
 }
 
 /** Of the API, in its documents. */
-/** Routes that answer a credential: each time is checked, counted and recorded, whatever was answered before. */
-const NEVER_REPLAYED: ReadonlySet<string> = new Set(['IssueWorkspaceConnectionToken', 'IssueNamespaceConnectionToken']);
-
 const TITLE = { title: 'Platform management API', version };
 
 function restOptions({ config, facade }: AppDeps, services: Services, runner: OwnDocuments): RestOptions {

@@ -1,4 +1,5 @@
 import { ActivityService } from '../insight/activity/activity.service.ts';
+import { ActivityExports } from '../insight/activity/activity-export.ts';
 import { AnalyticsService } from '../insight/analytics/analytics.service.ts';
 import { HistoryRetention } from '../insight/analytics/history-retention.ts';
 import { SeriesService } from '../insight/analytics/series.service.ts';
@@ -20,11 +21,13 @@ export interface NotificationLinks {
 }
 
 /** Activity, analytics and notifications. */
-export function createInsight({ deps }: Ground, links: NotificationLinks) {
+export function createInsight({ deps, open: { authentication } }: Ground, links: NotificationLinks) {
   const { pages, unsubscribeLinks } = links;
+  const activityLog = new ActivityService(deps);
   return {
     open: {
-      activityLog: new ActivityService(deps),
+      activityLog,
+      activityExports: new ActivityExports({ activityLog, authentication }),
       analytics: new AnalyticsService(deps),
       series: new SeriesService(deps),
       notifications: new NotificationService(deps),

@@ -13,6 +13,7 @@ import { Revocations } from '../tools/connections/revocations.ts';
 import { ActionCalls } from '../tools/tool-actions/action-calls.ts';
 import { ActionLimits } from '../tools/tool-actions/action-limits.ts';
 import { Confirmations } from '../tools/tool-actions/confirmations.ts';
+import { PagedCalls } from '../tools/tool-actions/paged-calls.ts';
 import { ToolActions } from '../tools/tool-actions/tool-actions.ts';
 import { InstanceRemoval } from '../tools/tool-instances/instance-removal.ts';
 import { ToolInstanceService } from '../tools/tool-instances/tool-instance.service.ts';
@@ -44,6 +45,7 @@ export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound
     connections: removal,
     users: instanceUsers,
   });
+  const calls = new ActionCalls({ outbound, connections, limits });
   return {
     open: {
       tools: new ToolService(deps),
@@ -55,7 +57,8 @@ export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound
         credentials,
         confirmations,
         limits,
-        calls: new ActionCalls({ outbound, connections, limits }),
+        calls,
+        pagedCalls: new PagedCalls(calls, limits),
         activity,
         onFault,
       }),

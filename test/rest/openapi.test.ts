@@ -42,7 +42,8 @@ beforeAll(() => {
       mutation RemoveItem($item_id: ID!)
         @rest(method: DELETE, path: "/v1/items/{item_id}", status: 204, errors: S) { removeItem(id: $item_id) @body }
       mutation TouchItem($item_id: ID!)
-        @rest(method: POST, path: "/v1/items/{item_id}/touch", errors: S0) { removeItem(id: $item_id) @body @nothing }
+        @rest(method: POST, path: "/v1/items/{item_id}/touch", errors: S0, replayed: false) {
+          removeItem(id: $item_id) @body @nothing }
       subscription Stream($item_id: ID!, $trace: Int @header(name: "x-trace-id"))
         @rest(method: GET, path: "/v1/items/{item_id}/stream", errors: A0) {
         events(itemId: $item_id, last: $trace) @body { id type }
@@ -302,6 +303,9 @@ describe('the OpenAPI document', () => {
     expect(operation('/v1/items', 'post').parameters).toContainEqual(key);
     for (const method of ['put', 'delete'])
       expect(operation('/v1/items/{item_id}', method).parameters).not.toContainEqual(key);
+    const touched = operation('/v1/items/{item_id}/touch', 'post');
+    expect(touched.parameters).not.toContainEqual(key);
+    expect(JSON.stringify(touched.responses)).not.toContain('IdempotentReplayed');
     expect(document.components.parameters).toMatchObject({
       IdempotencyKey: { name: 'idempotency-key', in: 'header', required: false },
     });

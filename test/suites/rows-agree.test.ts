@@ -457,7 +457,7 @@ const special: Record<string, HeldReads> = {
     rows: () =>
       app.database.prisma.webhook.findMany({
         where: { orgId: org() },
-        omit: { positionSeq: true },
+        omit: { positionSeq: true, begunSnapshot: true, begunXid: true },
         orderBy: { id: 'asc' },
       }),
   },

@@ -199,7 +199,7 @@ export const changedTables = (before: Record<string, string>, after: Record<stri
 
 /** What the service itself changes at any moment, while nobody asks for anything. */
 const moving: Readonly<Record<string, string>> = {
-  webhooks: '{position_xid,position_seq,failing_since}',
+  webhooks: '{position_xid,position_seq,begun_snapshot,begun_xid,failing_since}',
   webhook_deliveries: '{status,tries,attempts,due_at,finished_at}',
 };
 

@@ -85,6 +85,7 @@ const LEFT_OUT: readonly string[] = [
   'EntityReferenceInput.name',
   'ExecuteToolActionInput.confirmation',
   'ExecuteToolActionInput.dryRun',
+  'ExecuteToolActionInput.maxPages',
   'IdentityGroupMappingInput.workspaceId',
   'ImportWorkspaceInput.models',
   'ImportWorkspaceInput.secrets',

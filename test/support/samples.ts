@@ -104,6 +104,7 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ExecuteToolActionInput.parameters': ({ marker }) => ({ id: marker }),
   'ExecuteToolActionInput.dryRun': () => absent,
   'ExecuteToolActionInput.confirmation': () => absent,
+  'ExecuteToolActionInput.maxPages': () => absent,
   'TestToolInstanceInput.parameters': ({ marker }) => ({ id: marker }),
   '*.clientSecretVaultId': () => 'external:client',
   // a provider has the configuration of its protocol alone; a domain is claimed once

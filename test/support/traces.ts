@@ -20,7 +20,7 @@ export type Changed = Record<string, { gone: Row[]; written: Row[] }>;
 const unspoken: Record<string, readonly string[]> = {
   events: ['seq', 'xid'],
   activity: ['duration_ms', 'xid'],
-  webhooks: ['position_xid', 'position_seq', 'failing_since'],
+  webhooks: ['position_xid', 'position_seq', 'begun_snapshot', 'begun_xid', 'failing_since'],
   webhook_deliveries: ['status', 'tries', 'attempts', 'due_at', 'finished_at', 'place'],
 };
 

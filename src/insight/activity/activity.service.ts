@@ -2,11 +2,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { Positions } from '../../data/cursors.ts';
 import { emptyPage, type Page, type PageArgs, pageOf } from '../../data/page.ts';
-import { countPages, type Filter, filtersOf, type ParentKey, readPages, withFilters } from '../../data/paging.ts';
+import {
+  countPages,
+  type Filter,
+  filtersOf,
+  type ParentKey,
+  readPage,
+  readPages,
+  type Slice,
+  withFilters,
+} from '../../data/paging.ts';
 import { loaderOf } from '../../data/reads.ts';
 import { readsOf } from '../../data/replica-reads.ts';
 import type { CallerContext } from '../../data/request-cache.ts';
-import type { ReadRunner, Sql } from '../../data/sql.ts';
+import type { ReadRunner, RoutedReads, Sql } from '../../data/sql.ts';
 import type { Activity } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
@@ -157,6 +166,32 @@ export class ActivityService {
     const [slice, apart] = await Promise.all([page, args.counted && !count ? total() : null]);
     const counted = apart ?? slice.total ?? (args.counted ? await total() : null);
     return pageOf(positions, slice, after, counted === null ? total : () => counted, keyOfRecord);
+  }
+
+  /**
+   * The next records of a place in which the caller has the permission, in the order of their list. They are not
+   * counted, and read by the share of slow reads: somebody wants all of them.
+   * @param after the key of the last record that was read; `null` for the beginning
+   * @throws InputError for an end before the start
+   */
+  async next(
+    caller: Caller,
+    place: ActivityPlace,
+    grant: Grant,
+    filters: ActivityFilters,
+    { after, limit, limitMs }: { after: string | null; limit: number; limitMs: number },
+  ): Promise<Pick<Slice<Activity>, 'rows' | 'hasMore'>> {
+    demandOrder(filters);
+    const asked = this.#asked(caller, place, grant, filters);
+    if (asked.scopes?.length === 0) return { rows: [], hasMore: false };
+    const { walked, key, filters: left } = walkOf(asked, filters);
+    const reads = this.#deps.slowReads.of(place.orgId, { limitMs, caller });
+    const routed: RoutedReads = {
+      read: (text, given) => reads.read(text, given),
+      readMarked: async (text, given) => ({ rows: await reads.read(text, given), marks: [] }),
+    };
+    const values = [...key, ...left.map(({ value }) => value)];
+    return readPage(routed, withFilters(walks[walked], left, key.length), { values, after, limit });
   }
 
   /** What the last hours of a place come to, as far as the caller may see it. */

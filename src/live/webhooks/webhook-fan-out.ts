@@ -7,6 +7,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { newId } from '../../kernel/ids.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Audience } from '../events/audience.ts';
+import { Snapshot } from '../events/position.ts';
 import { typeFilterOf } from '../events/type-filter.ts';
 import { bodyOf } from './webhook-body.ts';
 import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf, IN_USE, IS_AHEAD } from './webhook-caller.ts';
@@ -21,12 +22,15 @@ interface FannedWebhook extends CallingWebhook {
   eventTypes: string[];
   xid: string;
   seq: string;
+  /** What could be seen when it began, and the transaction that made it; `null` for those of before there was this. */
+  begunSnapshot: string | null;
+  begunXid: string | null;
   /** The database was restored from a copy whose transactions had higher numbers. */
   isAhead: boolean;
 }
 
 const WEBHOOK = `select h.id, h.event_types as "eventTypes", h.position_xid::text as xid, h.position_seq::text as seq,
-    ${IS_AHEAD} as "isAhead", ${CALLER_COLUMNS}
+    h.begun_snapshot as "begunSnapshot", h.begun_xid as "begunXid", ${IS_AHEAD} as "isAhead", ${CALLER_COLUMNS}
   from webhooks h ${CALLER_JOIN} where h.id = $1 and ${IN_USE}`;
 
 /** In the order of commits, and only of transactions older than every running one: see `EventTail`. */
@@ -98,7 +102,7 @@ export class WebhookFanOut {
     const events = await this.#eventsAfter(webhook);
     const last = events.at(-1);
     if (!last) return OVER;
-    const shown = await this.#shown(caller, webhook, events);
+    const shown = await this.#shown(caller, webhook, events.filter(isSinceBegin(webhook)));
     const made = await this.#queue(webhook, shown, last);
     return { made, isMore: events.length === BATCH };
   }
@@ -135,11 +139,22 @@ export class WebhookFanOut {
 
   async #beginAgain({ id, xid }: FannedWebhook): Promise<void> {
     await this.#deps.sql.write(
-      `update webhooks set position_xid = pg_snapshot_xmin(pg_current_snapshot()), position_seq = 0
+      `update webhooks set position_xid = pg_snapshot_xmin(pg_current_snapshot()), position_seq = 0,
+          begun_snapshot = pg_current_snapshot()::text, begun_xid = null
         where id = $1 and position_xid = $2::xid8`,
       [id, xid],
     );
   }
+}
+
+/**
+ * A webhook begins as a stream does: at the oldest transaction that runs, because its events are still to come, and
+ * without what could be seen already.
+ */
+function isSinceBegin({ begunSnapshot, begunXid }: FannedWebhook): (event: StreamEvent) => boolean {
+  if (begunSnapshot === null) return () => true;
+  const begun = new Snapshot(begunSnapshot);
+  return (event) => event.xid !== begunXid && !begun.has(event);
 }
 
 const OVER = { made: 0, isMore: false };

@@ -23,7 +23,7 @@ import { FIRST_OF_EACH } from './webhook-deliveries.ts';
 import { keysOf, newSecret, rotatedKeys } from './webhook-signing.ts';
 
 /** A webhook as everybody sees it who may read it. */
-export type Webhook = Omit<WebhookRow, 'positionSeq'>;
+export type Webhook = Omit<WebhookRow, 'positionSeq' | 'begunSnapshot' | 'begunXid'>;
 
 /** A webhook and its secret: the only time that it is shown. */
 export interface IssuedWebhook {
@@ -50,10 +50,13 @@ export interface ChangedWebhook extends WebhookFields {
   eventTypes?: readonly string[] | null;
 }
 
+/** Whether a column says where a webhook reads: nobody is shown it. */
+const isOfReading = (name: string): boolean => ['positionSeq', 'begunSnapshot', 'begunXid'].includes(name);
+
 const webhooks = {
   kind: 'webhook',
   from: 'webhooks',
-  columns: columnsOf(Object.values(Prisma.WebhookScalarFieldEnum).filter((name) => name !== 'positionSeq')),
+  columns: columnsOf(Object.values(Prisma.WebhookScalarFieldEnum).filter((name) => !isOfReading(name))),
   below: ['orgId'],
 } as const;
 

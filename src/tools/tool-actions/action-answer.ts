@@ -48,7 +48,8 @@ const HEADERS: ReadonlySet<string> = new Set([
 ]);
 const RATE_LIMIT_HEADER = /^(?:x-)?ratelimit-[a-z-]+$/;
 
-const headersOf = (headers: Headers, redactor: Redactor): Record<string, string> =>
+/** The headers of an answer that are shown. */
+export const headersOf = (headers: Headers, redactor: Redactor): Record<string, string> =>
   Object.fromEntries(
     [...headers]
       .filter(([name]) => HEADERS.has(name) || RATE_LIMIT_HEADER.test(name))
@@ -117,6 +118,29 @@ function jsonResult(action: ToolAction, json: unknown, path: string, redactor: R
       ? { format: 'text', result: cut(written), truncated: true, fault: null }
       : { format: 'json', result, truncated: false, fault: null };
   return { ...shown, fault: difference === null ? null : redactor.clean(difference) };
+}
+
+/** A page of a list. */
+export interface PageResult {
+  json: unknown;
+  items: readonly unknown[];
+  /** What is wrong with it; `null` if nothing is. */
+  fault: string | null;
+}
+
+/** The items of a page that the provider calls a success. */
+export function pageResult(action: ToolAction, answer: OutboundResponse, itemsPath: string): PageResult {
+  const json = isUtf8(answer.body) ? parsed(answer.text()) : undefined;
+  if (json === undefined) return { json, items: [], fault: NOT_JSON };
+  const path = typeof action.response_result_path === 'string' ? action.response_result_path : '';
+  const result = valueAt(json, path);
+  if (result === undefined) return { json, items: [], fault: `it has nothing at '${path}'` };
+  const difference = action.output_schema === undefined ? null : differenceFrom(action.output_schema, result);
+  if (difference !== null) return { json, items: [], fault: difference };
+  const items = valueAt(json, itemsPath);
+  return Array.isArray(items)
+    ? { json, items, fault: null }
+    : { json, items: [], fault: `it has no list at '${itemsPath}'` };
 }
 
 function textResult(text: string, redactor: Redactor): Omit<ResultPart, 'fault'> {

@@ -15,6 +15,7 @@ import { type ShownAnswer, shownAnswer } from './action-answer.ts';
 import { PARAMETERS } from './action-arguments.ts';
 import type { ActionLimits } from './action-limits.ts';
 import { limitsOf, retryAfterOf, withRetries } from './action-retries.ts';
+import type { ReadPages } from './page-items.ts';
 import { Redactor, textsIn } from './redactor.ts';
 import { hiddenValues } from './shown-request.ts';
 
@@ -38,6 +39,17 @@ export interface CallEnd extends Omit<ShownAnswer, 'status' | 'fault'> {
   status: number | null;
   attempts: number;
   durationMs: number;
+  /** How its pages were read; `null` if it was one call. */
+  pages: ReadPages | null;
+}
+
+/** What happens while a call is made. */
+export interface Trace {
+  /** Credentials of connections that were sent. */
+  used: Set<string>;
+  attempts: number;
+  /** The address that was asked last. */
+  url: string;
 }
 
 /** Actions may take minutes: they leave most outbound calls to sign-ins, tokens and webhooks. */
@@ -75,47 +87,57 @@ export class ActionCalls {
     const { tool, action } = called;
     if (typeof action.url_template !== 'string')
       return end({ success: true, code: 'nothing_to_call', message: 'The action calls nothing outside.' });
-    const tries = { count: 0 };
+    const trace: Trace = { used: new Set(), attempts: 0, url: '' };
     const startedAt = performance.now();
-    const timed = () => ({ attempts: tries.count, durationMs: Math.round(performance.now() - startedAt) });
-    const used = new Set<string>();
+    const timed = () => ({ attempts: trace.attempts, durationMs: Math.round(performance.now() - startedAt) });
     try {
-      const answer = await this.#call(caller, called, used, tries);
-      const wait = answer.status === 429 ? retryAfterOf(answer) : null;
-      if (wait !== null) this.#deps.limits.pause(called, wait);
-      const redactor = new Redactor([...textsIn([called.parts.secrets, hiddenValues(called.parts)]), ...used]);
-      return { ...timed(), ...outcomeOf(tool, shownAnswer(action, answer, redactor)) };
+      const answer = await this.answer(caller, called, trace);
+      return end({ ...timed(), ...outcomeOf(tool, shownAnswer(action, answer, redactorOf(called, trace))) });
     } catch (error) {
       return end({ success: false, ...failureOf(error), ...timed() });
     }
   }
 
-  /** Calls with what the instance keeps itself, or with its connection, or without credentials if it needs none. */
-  async #call(
+  /**
+   * What the provider answers. If it gets too many requests, the group of the action waits as long as it says.
+   * @param withinMs less than the limits of the action
+   * @throws OutboundError, ConnectionUnusable, UnusableAction
+   */
+  async answer(
     caller: Caller,
     called: CalledAction,
-    used: Set<string>,
-    tries: { count: number },
+    trace: Trace,
+    withinMs = Number.POSITIVE_INFINITY,
   ): Promise<OutboundResponse> {
+    const answer = await this.#call(caller, called, trace, withinMs);
+    const wait = answer.status === 429 ? retryAfterOf(answer) : null;
+    if (wait !== null) this.#deps.limits.pause(called, wait);
+    return answer;
+  }
+
+  /** Calls with what the instance keeps itself, or with its connection, or without credentials if it needs none. */
+  async #call(caller: Caller, called: CalledAction, trace: Trace, withinMs: number): Promise<OutboundResponse> {
     const { connections } = this.#deps;
     const { instance, tool, action, namespaceId, parts } = called;
     const { orgId, id: toolInstanceId } = instance;
     const limits = limitsOf(action);
-    const endsAt = performance.now() + limits.wholeMs;
+    const wholeMs = Math.max(1, Math.min(limits.wholeMs, withinMs));
+    const endsAt = performance.now() + wholeMs;
     const ask = async ({ credentials, secrets }: SentCredential): Promise<OutboundResponse> => {
       const request = requestFor({ ...parts, credentials, secrets: { ...parts.secrets, ...secrets } });
+      trace.url = String(request.url);
       const call = async (timeoutMs: number) => {
-        tries.count++;
+        trace.attempts++;
         return this.#request({ ...request, owner: orgId, traceId: caller.request.traceId, timeoutMs });
       };
       return withRetries({ method: request.method ?? 'GET', limits, endsAt, ask: call });
     };
     if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
     const connected = connections.call({ orgId, toolInstanceId, namespaceId }, (credential) => {
-      used.add(credential.secret);
+      trace.used.add(credential.secret);
       return ask(sentBy(tool, action, credential));
     });
-    const answer = await within(limits.wholeMs, connected);
+    const answer = await within(wholeMs, connected);
     if (answer) return answer;
     demandKept(called);
     return ask({ credentials: [] });
@@ -139,14 +161,21 @@ export class ActionCalls {
   }
 }
 
-const end = (given: Pick<CallEnd, 'success' | 'code' | 'message'> & Partial<CallEnd>): CallEnd => ({
+/** Removes what a call has sent that is secret. */
+export const redactorOf = ({ parts }: CalledAction, { used }: Trace): Redactor =>
+  new Redactor([...textsIn([parts.secrets, hiddenValues(parts)]), ...used]);
+
+/** How a call ended, without what it does not have. */
+export const end = (given: Pick<CallEnd, 'success' | 'code' | 'message'> & Partial<CallEnd>): CallEnd => ({
   ...NOTHING,
   attempts: 0,
   durationMs: 0,
+  pages: null,
   ...given,
 });
 
-function outcomeOf({ name }: ToolRow, { fault, ...shown }: ShownAnswer) {
+/** What an answer comes to. */
+export function outcomeOf({ name }: ToolRow, { fault, ...shown }: ShownAnswer) {
   const { status } = shown;
   if (status < 200 || status > 299)
     return {
@@ -161,7 +190,7 @@ function outcomeOf({ name }: ToolRow, { fault, ...shown }: ShownAnswer) {
 }
 
 /** Errors that say something to the caller; the others are the caller's fault, or bugs. */
-function failureOf(error: unknown): { code: string; message: string } {
+export function failureOf(error: unknown): { code: string; message: string } {
   const outbound = OutboundError.in(error);
   const known = outbound ?? (error instanceof ConnectionUnusable ? error : null);
   if (!known) throw error;

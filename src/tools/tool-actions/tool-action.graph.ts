@@ -4,6 +4,8 @@ import { idArg, namespaceArgs, workspaceArgs } from '../../graphql/place-args.ts
 import { refersTo } from '../../graphql/references.ts';
 import { wordEnum } from '../../graphql/word-enum.ts';
 import type { ResultFormat } from './action-answer.ts';
+import type { PagesEnd, ReadPages } from './page-items.ts';
+import { MAX_PAGES } from './paged-calls.ts';
 import type { ShownRequest } from './shown-request.ts';
 import type { ToolActionResult as ResultRow } from './tool-actions.ts';
 
@@ -25,6 +27,12 @@ const ExecuteToolActionInput = builder.inputType('ExecuteToolActionInput', {
       constraints: { minLength: 1, maxLength: 128, sensitive: true },
       description: 'The `confirmation` of the first answer, for an action that needs one.',
     }),
+    maxPages: t.int({
+      constraints: { min: 1, max: MAX_PAGES },
+      description:
+        'Reads a list page by page, as the `pagination` of the action says: at most so many pages, and no more than ' +
+        'its own `max_pages`. The result is the list of all items. Without it, one request is sent.',
+    }),
   }),
 });
 
@@ -33,6 +41,28 @@ const ToolResultFormat = wordEnum<ResultFormat>('ToolResultFormat', 'How the res
   text: 'A text: of an answer that is no JSON, or the beginning of JSON that is too large.',
   base64: 'A text in base64: of an answer that is no text.',
   none: 'There is no result.',
+});
+
+const ToolPagesEnd = wordEnum<PagesEnd>('ToolPagesEnd', 'Why no further page of a list was read.', {
+  end: 'The provider has no more.',
+  max_pages: 'There were as many pages as the call, or the action, allows.',
+  items: 'There were 10,000 items.',
+  size: 'The items have 256 KiB.',
+  time: 'Two minutes were over.',
+  rate_limit: 'The `rate_limit_group` of the action has to wait.',
+  repeated: 'The provider gave the same page again.',
+  elsewhere: 'The next page is not on the host of the first one.',
+  failed: 'A page could not be read.',
+});
+
+const ToolActionPages = builder.objectRef<ReadPages>('ToolActionPages').implement({
+  description: 'How a list was read page by page.',
+  fields: (t) => ({
+    count: t.exposeInt('count', { description: 'The number of pages that were read.' }),
+    items: t.exposeInt('items', { description: 'The number of items in the result.' }),
+    hasMore: t.exposeBoolean('hasMore', { description: 'Whether there is more, or may be.' }),
+    ended: t.expose('ended', { type: ToolPagesEnd, description: 'Why no further page was read.' }),
+  }),
 });
 
 const ToolActionRequest = builder.objectRef<ShownRequest>('ToolActionRequest').implement({
@@ -56,7 +86,8 @@ const ToolActionResult = builder.objectRef<ResultRow>('ToolActionResult').implem
     code: t.exposeString('code', {
       description:
         'For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, ' +
-        '`schema_mismatch`, `needs_reauth`, `expired`, `timeout`, `network`, `blocked_address`, ….',
+        '`schema_mismatch`, `next_page_elsewhere`, `needs_reauth`, `expired`, `timeout`, `network`, ' +
+        '`blocked_address`, ….',
     }),
     message: t.exposeString('message', { description: 'A sentence for people.' }),
     request: t.field({
@@ -86,6 +117,13 @@ const ToolActionResult = builder.objectRef<ResultRow>('ToolActionResult').implem
     excerpt: t.exposeString('excerpt', {
       nullable: true,
       description: 'The beginning of the body of a refusal. `null` if the provider did not refuse, or said nothing.',
+    }),
+    pages: t.field({
+      type: ToolActionPages,
+      nullable: true,
+      authorize: 'inherited',
+      description: 'How the pages were read. `null` without `maxPages`.',
+      resolve: ({ pages }) => pages,
     }),
     attempts: t.exposeInt('attempts', { description: 'How often the request was sent.' }),
     durationMs: t.exposeInt('durationMs', { description: 'Time of the call in milliseconds, with all attempts.' }),

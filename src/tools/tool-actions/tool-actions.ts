@@ -21,6 +21,8 @@ import { checkedArguments, PARAMETERS } from './action-arguments.ts';
 import { type ActionCalls, type CallEnd, type CalledAction, demandKept, mendable } from './action-calls.ts';
 import type { ActionLimits } from './action-limits.ts';
 import { type Confirmations, type IssuedConfirmation, unconfirmed } from './confirmations.ts';
+import type { PagedAction, PagedCalls } from './paged-calls.ts';
+import { paginationOf, partsOfPage } from './pagination.ts';
 import { MASK, Redactor, textsIn } from './redactor.ts';
 import { hiddenValues, type ShownRequest, shownRequest } from './shown-request.ts';
 
@@ -32,6 +34,8 @@ export interface ExecuteInput {
   dryRun?: boolean | null;
   /** Of an action that somebody must agree to. */
   confirmation?: string | null;
+  /** Reads a list page by page, and so many pages at most. */
+  maxPages?: number | null;
 }
 
 /** How an execution ended. */
@@ -50,6 +54,7 @@ interface ToolActionDeps extends ServiceDeps {
   credentials: Credentials;
   confirmations: Confirmations;
   calls: ActionCalls;
+  pagedCalls: PagedCalls;
   limits: ActionLimits;
   activity: ActivityRecorder;
   onFault: (error: unknown, what: string) => void;
@@ -58,6 +63,8 @@ interface ToolActionDeps extends ServiceDeps {
 /** An action with all that its request is made of. */
 interface Prepared extends CalledAction {
   caller: Caller;
+  /** How its pages are read; `null` for one call. */
+  paged: Pick<PagedAction, 'pagination' | 'most'> | null;
 }
 
 /**
@@ -85,7 +92,11 @@ export class ToolActions {
       if (!input.confirmation) return this.#asking(prepared, call);
       await this.#begin(prepared, { token: input.confirmation, call: call.digested });
     } else await this.#begin(prepared, null);
-    const end = await mendable(prepared.instance, () => this.#deps.calls.make(caller, prepared));
+    const { calls, pagedCalls } = this.#deps;
+    const { instance, paged } = prepared;
+    const end = await mendable(instance, () =>
+      paged ? pagedCalls.make(caller, { ...prepared, ...paged }) : calls.make(caller, prepared),
+    );
     await this.#record(prepared, end);
     return { ...this.#about(prepared), ...end };
   }
@@ -105,14 +116,16 @@ export class ToolActions {
     if (!input.dryRun) demandRunnable(instance, tool);
     demandConfiguration(instance, tool);
     const secrets = (await credentials.open(sql, instance.orgId, { toolInstanceId: instance.id })) ?? {};
-    const parts: ActionRequestParts = {
+    const whole: ActionRequestParts = {
       action,
       parameters: values,
       configuration: instance.configuration,
       secrets,
       credentials: placedSecrets(tool, secrets),
     };
-    return { caller, instance, tool, action, namespaceId, parts };
+    const paged = pagedBy(action, input);
+    const parts = paged ? partsOfPage(whole, paged.pagination.first, true) : whole;
+    return { caller, instance, tool, action, namespaceId, parts, paged };
   }
 
   /**
@@ -143,9 +156,9 @@ export class ToolActions {
   }
 
   async #callToConfirm(prepared: Prepared) {
-    const { instance, action, namespaceId, parts } = prepared;
+    const { instance, action, namespaceId, parts, paged } = prepared;
     const request = await this.#requestOf(prepared);
-    const digested = [instance.id, namespaceId, action.name, parts.parameters, request];
+    const digested = [instance.id, namespaceId, action.name, parts.parameters, request, paged?.most ?? null];
     return { request, digested };
   }
 
@@ -226,7 +239,7 @@ const rowOf = ({ instance, namespaceId }: Prepared) => ({
   namespaceId,
 });
 
-const entryOf = (prepared: Prepared, { code, success, status, durationMs, sizeBytes, attempts }: CallEnd) => {
+const entryOf = (prepared: Prepared, { code, success, status, durationMs, sizeBytes, attempts, pages }: CallEnd) => {
   const { id: resourceId, ...place } = rowOf(prepared);
   return {
     action: 'execute',
@@ -234,7 +247,15 @@ const entryOf = (prepared: Prepared, { code, success, status, durationMs, sizeBy
     resourceId,
     ...place,
     success,
-    metadata: { code, action: prepared.action.name, status, duration_ms: durationMs, size_bytes: sizeBytes, attempts },
+    metadata: {
+      code,
+      action: prepared.action.name,
+      status,
+      duration_ms: durationMs,
+      size_bytes: sizeBytes,
+      attempts,
+      ...(pages && { pages: pages.count }),
+    },
   } as const;
 };
 
@@ -275,7 +296,16 @@ const endWithout = (code: string, message: string): CallEnd => ({
   excerpt: null,
   attempts: 0,
   durationMs: 0,
+  pages: null,
 });
+
+/** How the pages of a call are read; `null` for a call that is to read one. @throws InputError for one without pages */
+function pagedBy(action: ToolAction, { maxPages }: ExecuteInput): Prepared['paged'] {
+  if (maxPages === null || maxPages === undefined) return null;
+  const pagination = paginationOf(action);
+  if (!pagination) throw invalidInput(['input', 'maxPages'], 'the action has no pagination');
+  return { pagination, most: Math.min(maxPages, pagination.maxPages) };
+}
 
 /** @throws RESOURCE_CONFLICT if the stored configuration is not one that the tool, as it is now, accepts */
 function demandConfiguration({ id, configuration }: ToolInstance, tool: ToolRow): void {

@@ -21,6 +21,18 @@ export interface ActionRequestParts {
   /** Everything that the instance keeps secret, by its name. */
   secrets: RequestValues;
   credentials: readonly PlacedCredential[];
+  /** Which page of a list it asks for. */
+  page?: RequestedPage;
+}
+
+/** A page of a list. */
+export interface RequestedPage {
+  /** What chooses it, in the query. */
+  query: Readonly<Record<string, string | number>>;
+  /** What the templates of the action say of the first page stays. */
+  isFirst: boolean;
+  /** Its address, in place of that of the action. */
+  at?: URL;
 }
 
 /** Why no request can be made; the sentence is for the caller and shows no value. */
@@ -46,20 +58,23 @@ const WITHOUT_BODY = new Set(['GET', 'HEAD']);
  * @throws UnusableAction
  */
 export function requestFor(parts: ActionRequestParts): OutboundRequest {
-  const { action, configuration, credentials } = parts;
+  const { action, configuration, credentials, page } = parts;
   const lookUp: LookUp = (name) => namedValue(name, parts);
   const method = textOf(action.method) || 'GET';
-  const url = urlOf(parts);
+  const url = page?.at ? new URL(page.at) : urlOf(parts);
   const headers = new Map<string, string>();
   for (const source of [configuration.default_headers, action.headers])
     for (const [name, template] of entriesOf(source)) {
       const value = filled(template, lookUp, plainText);
       if (value !== null) headers.set(name.toLowerCase(), value);
     }
-  for (const [name, template] of entriesOf(action.query_params_template)) {
-    const value = filled(template, lookUp, plainText);
-    if (value) url.searchParams.set(name, value);
-  }
+  if (!page?.at)
+    for (const [name, template] of entriesOf(action.query_params_template)) {
+      const value = filled(template, lookUp, plainText);
+      if (value) url.searchParams.set(name, value);
+    }
+  for (const [name, value] of Object.entries(page?.query ?? {}))
+    if (!page!.isFirst || !url.searchParams.has(name)) url.searchParams.set(name, String(value));
   for (const { placement, value } of credentials) {
     const text = `${placement.prefix ?? ''}${value}`;
     if (placement.in === 'query') url.searchParams.set(placement.name, text);

@@ -1,9 +1,10 @@
 import { Webhook as Verifier } from 'standardwebhooks';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Changes } from '../../../src/data/changes.ts';
 import { Sql } from '../../../src/data/sql.ts';
 import { WebhookQueue } from '../../../src/live/webhooks/webhook-queue.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { hostileTargets } from '../../support/hostile-targets.ts';
 import { insertEvent } from '../../support/late-writers.ts';
 import { colleague, eventsOf, type Person, register } from '../../support/person.ts';
 import { hostileUrls, type Receiver, receive } from '../../support/receivers.ts';
@@ -468,6 +469,11 @@ test('refuses what is not called, what does not come, and what its maker may not
     },
   });
   expect([refused.statusCode, refused.json().details]).toEqual([403, { required_permission: 'thread:read' }]);
+  const { at } = await hook(ann, 'https://hooks.example.test/', { is_enabled: false });
+  const inside = hostileTargets(443).filter(({ url }) => /\/\/(?:169\.254|10\.|192\.168|\[fd)/.test(url));
+  expect(inside.length).toBeGreaterThan(5);
+  for (const { url } of inside) expect((await ann.call('PATCH', at, { url })).status, url).toBe(422);
+  await ann.call('DELETE', at);
   const answers = [];
   for (let n = 0; n < 21; n++) answers.push((await create({ is_enabled: false })).status);
   expect(answers).toEqual([...Array(20).fill(201), 409]);
@@ -529,4 +535,71 @@ test('two nodes share the work: each event arrives once, those of a resource in 
     expect(arrived).toEqual(rows.map((row) => row.id));
   }
   await other.close();
+});
+
+describe('transactions that run while a webhook begins', () => {
+  /** Holds a transaction open that has written an event, until it is told to commit. */
+  async function older(place: Person, id: string): Promise<() => Promise<void>> {
+    const client = await app.database.pool.connect();
+    await client.query('begin');
+    await insertEvent(client, place, id);
+    return async () => {
+      await client.query('commit');
+      client.release();
+    };
+  }
+
+  const idsAt = (inbox: Receiver) => inbox.got.map(({ headers }) => headers['webhook-id']);
+
+  test('one that commits after the webhook was created is received, and what could be seen before is not', async () => {
+    const ann = await register(app);
+    const inbox = await receiver();
+    const commit = await older(ann, 'evt_older_1');
+    await insertEvent(app.database.pool, ann, 'evt_past_1');
+    const { deliveries } = await hook(ann, inbox.url);
+    await commit();
+    await inbox.has(1);
+    await insertEvent(app.database.pool, ann, 'evt_newer_1');
+    await done(deliveries, 2);
+    expect(idsAt(inbox)).toEqual(['evt_older_1', 'evt_newer_1']);
+  });
+
+  test('one that commits while the webhook is disabled is received when it is enabled', async () => {
+    const ann = await register(app);
+    const inbox = await receiver();
+    const commit = await older(ann, 'evt_older_2');
+    const { at, deliveries } = await hook(ann, inbox.url);
+    await ann.call('PATCH', at, { is_enabled: false });
+    await commit();
+    await insertEvent(app.database.pool, ann, 'evt_newer_2');
+    await ann.call('PATCH', at, { is_enabled: true });
+    await done(deliveries, 2);
+    expect(new Set(idsAt(inbox))).toEqual(new Set(['evt_newer_2', 'evt_older_2']));
+  });
+
+  test('one that commits after a webhook has begun again is received, whatever the snapshot before had', async () => {
+    const ann = await register(app);
+    const inbox = await receiver();
+    const { id, deliveries } = await hook(ann, inbox.url, { is_enabled: false });
+    const commit = await older(ann, 'evt_older_3');
+    await insertEvent(app.database.pool, ann, 'evt_past_3');
+    const far = '9000000000000000';
+    await app.database.pool.query(
+      `update webhooks set position_xid = $2::xid8, begun_snapshot = $2 || ':' || $2 || ':', is_enabled = true
+        where id = $1`,
+      [id, far],
+    );
+    await waitUntil(async () => {
+      const { rows } = await app.database.pool.query<{ at: string }>(
+        'select position_xid::text as at from webhooks where id = $1',
+        [id],
+      );
+      return rows[0]!.at !== far;
+    });
+    await commit();
+    await inbox.has(1);
+    await insertEvent(app.database.pool, ann, 'evt_newer_3');
+    await done(deliveries, 2);
+    expect(idsAt(inbox)).toEqual(['evt_older_3', 'evt_newer_3']);
+  });
 });

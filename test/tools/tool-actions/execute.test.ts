@@ -114,6 +114,7 @@ describe('an action', () => {
       truncated: false,
       size_bytes: 38,
       excerpt: null,
+      pages: null,
       attempts: 1,
       duration_ms: expect.any(Number),
     });

@@ -10668,6 +10668,11 @@ export interface components {
             dry_run?: boolean | null;
             /** @description The `confirmation` of the first answer, for an action that needs one. */
             confirmation?: string | null;
+            /**
+             * Format: int32
+             * @description Reads a list page by page, as the `pagination` of the action says: at most so many pages, and no more than its own `max_pages`. The result is the list of all items. Without it, one request is sent.
+             */
+            max_pages?: number | null;
         };
         /** @description How an action ended. No credential is in it. */
         ToolActionResult: {
@@ -10677,7 +10682,7 @@ export interface components {
             action: string;
             /** @description Whether the provider answered with a success that the action promises, or nothing had to be sent. */
             success: boolean;
-            /** @description For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, `schema_mismatch`, `needs_reauth`, `expired`, `timeout`, `network`, `blocked_address`, …. */
+            /** @description For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, `schema_mismatch`, `next_page_elsewhere`, `needs_reauth`, `expired`, `timeout`, `network`, `blocked_address`, …. */
             code: string;
             /** @description A sentence for people. */
             message: string;
@@ -10726,6 +10731,26 @@ export interface components {
             size_bytes: number;
             /** @description The beginning of the body of a refusal. `null` if the provider did not refuse, or said nothing. */
             excerpt: string | null;
+            /** @description How the pages were read. `null` without `maxPages`. */
+            pages: {
+                /**
+                 * Format: int32
+                 * @description The number of pages that were read.
+                 */
+                count: number;
+                /**
+                 * Format: int32
+                 * @description The number of items in the result.
+                 */
+                items: number;
+                /** @description Whether there is more, or may be. */
+                has_more: boolean;
+                /**
+                 * @description Why no further page was read.
+                 * @enum {string}
+                 */
+                ended: "end" | "max_pages" | "items" | "size" | "time" | "rate_limit" | "repeated" | "elsewhere" | "failed";
+            } | null;
             /**
              * Format: int32
              * @description How often the request was sent.
@@ -28559,8 +28584,6 @@ export interface operations {
                 authorization?: components["parameters"]["Authorization"];
                 /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
                 "x-trace-id"?: components["parameters"]["TraceId"];
-                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
-                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /** @description The organization of the workspace. */
@@ -28581,7 +28604,6 @@ export interface operations {
                     "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
                     "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
                     "x-ratelimit-reset": components["headers"]["RateLimitReset"];
-                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -28608,8 +28630,6 @@ export interface operations {
                 authorization?: components["parameters"]["Authorization"];
                 /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
                 "x-trace-id"?: components["parameters"]["TraceId"];
-                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
-                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /** @description The organization of the workspace. */
@@ -28632,7 +28652,6 @@ export interface operations {
                     "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
                     "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
                     "x-ratelimit-reset": components["headers"]["RateLimitReset"];
-                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
