@@ -12,14 +12,7 @@ import type { McpConfirmations } from './confirmations.ts';
 import type { EventPages } from './event-pages.ts';
 import { asksFirst, onlyField, onlyOperation, withheldIn } from './open-operations.ts';
 import type { SchemaSearch } from './schema-search.ts';
-import {
-  type InputSchema,
-  type McpCall,
-  type McpRequest,
-  readArguments,
-  type ToolAnswer,
-  type ToolFace,
-} from './tool.ts';
+import { inputSchemaOf, type McpCall, type McpRequest, readArguments, type ToolAnswer, type ToolFace } from './tool.ts';
 import {
   bytesOf,
   dataResult,
@@ -70,31 +63,26 @@ const Events = z.strictObject({
   wait: z.int().min(1).max(20).default(3).describe('Seconds to wait for a first event.'),
 });
 
-function schemaOf(schema: z.ZodType): InputSchema {
-  const { $schema, ...rest } = z.toJSONSchema(schema, { io: 'input' });
-  return rest as InputSchema;
-}
-
 const READS = { readOnlyHint: true, openWorldHint: false };
 const SEARCH: Tool = {
   name: 'search',
   title: 'Search operations',
   description: 'Finds operations and types of the GraphQL schema by words. Begin here.',
-  inputSchema: schemaOf(Search),
+  inputSchema: inputSchemaOf(Search),
   annotations: READS,
 };
 const DESCRIBE: Tool = {
   name: 'describe',
   title: 'Describe an operation',
   description: 'What an operation takes and answers, or which fields a type has.',
-  inputSchema: schemaOf(Describe),
+  inputSchema: inputSchemaOf(Describe),
   annotations: READS,
 };
 const READ: Tool = {
   name: 'read',
   title: 'Read',
   description: 'Runs a query with your rights. Secret values, tokens and links that work like them are never shown.',
-  inputSchema: schemaOf(Read),
+  inputSchema: inputSchemaOf(Read),
   annotations: READS,
 };
 const CHANGE: Tool = {
@@ -103,14 +91,14 @@ const CHANGE: Tool = {
   description:
     'Runs one mutation with your rights. What deletes, revokes, deploys or cannot be undone asks first: then the ' +
     'user is asked, or the answer has a token for the same call with `confirm`, which works once.',
-  inputSchema: schemaOf(Change),
+  inputSchema: inputSchemaOf(Change),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
 };
 const EVENTS: Tool = {
   name: 'events',
   title: 'Events',
   description: 'What has happened in a workspace, or in the organization itself, after a position.',
-  inputSchema: schemaOf(Events),
+  inputSchema: inputSchemaOf(Events),
   annotations: READS,
 };
 

@@ -1,6 +1,6 @@
 import type { CallToolResult, InputRequiredResult, ServerContext, Tool } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Caller } from '../kernel/caller.ts';
 
 export type McpLibrary = typeof import('@modelcontextprotocol/server');
@@ -42,4 +42,10 @@ export function readArguments<T>(
   const read = schema.safeParse(given ?? {});
   if (read.success) return { value: read.data };
   return { issues: read.error.issues.slice(0, 20).map(({ path, message }) => ({ path, message })) };
+}
+
+/** What a tool takes, as clients read it. */
+export function inputSchemaOf(schema: z.ZodType): InputSchema {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: 'input' });
+  return rest as InputSchema;
 }

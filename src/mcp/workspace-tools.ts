@@ -6,14 +6,7 @@ import type { OwnDocuments } from '../engine/transport/own-documents.ts';
 import type { Context } from '../graphql/context.ts';
 import { isJsonObject } from '../kernel/json-object.ts';
 import { CONFIRMATION } from './action-schema.ts';
-import {
-  type InputSchema,
-  type McpCall,
-  type McpRequest,
-  readArguments,
-  type ToolAnswer,
-  type ToolFace,
-} from './tool.ts';
+import { inputSchemaOf, type McpCall, type McpRequest, readArguments, type ToolAnswer, type ToolFace } from './tool.ts';
 import {
   bytesOf,
   dataResult,
@@ -56,22 +49,18 @@ const Call = z.strictObject({
   name: z.string().min(1).max(64).describe('The name of a tool that `search_tools` has found.'),
   arguments: z.record(z.string(), z.unknown()).optional().describe('What the tool takes.'),
 });
-const schemaOf = (schema: z.ZodType): InputSchema => {
-  const { $schema, ...rest } = z.toJSONSchema(schema, { io: 'input' });
-  return rest as InputSchema;
-};
 const SEARCH_TOOLS: Tool = {
   name: 'search_tools',
   title: 'Search tools',
   description: 'Finds tools of this workspace by words. There are too many to list.',
-  inputSchema: schemaOf(Search),
+  inputSchema: inputSchemaOf(Search),
   annotations: { readOnlyHint: true, openWorldHint: false },
 };
 const CALL_TOOL: Tool = {
   name: 'call_tool',
   title: 'Call a tool',
   description: 'Calls a tool that `search_tools` has found.',
-  inputSchema: schemaOf(Call),
+  inputSchema: inputSchemaOf(Call),
   annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
 };
 
