@@ -82,17 +82,22 @@ async function send(
   const demand = async () => (await gate(new Context(caller, services), {}, { orgId }))!.grant;
   await demand();
   const { format, filters, after } = queryOf(request);
-  const leave = await activityExports.enter(orgId);
+  const leave = await activityExports.enter(orgId, caller.principal.userId);
   const pages = activityExports.pages({ caller, orgId, filters, after, demand });
   const stream = Readable.from(written(format, pages));
+  // also while the client reads so slowly that no page is asked for
+  const late = setTimeout(() => stream.destroy(), activityExports.limitMs);
   stream.once('close', () => {
+    clearTimeout(late);
     open.delete(stream);
     leave();
+    // HTTP/1.0 has no other way to tell a part from the whole
+    if (!stream.readableEnded && request.raw.httpVersion === '1.0') request.raw.socket.resetAndDestroy();
   });
   try {
+    await readable(stream);
     // before anything leaves: what could not be recorded is not shown
     await activity.recordNow(caller, entryOf(orgId, { format, filters: namesOf(filters) }), stream);
-    await readable(stream);
   } catch (error) {
     stream.destroy();
     throw error;
@@ -113,10 +118,7 @@ async function send(
 /** Waits for the first page, whose fault is still an answer. */
 const readable = (stream: Readable): Promise<void> =>
   new Promise((resolve, reject) => {
-    stream.once('readable', () => {
-      stream.off('error', reject);
-      resolve();
-    });
+    stream.once('readable', resolve);
     stream.once('error', reject);
   });
 

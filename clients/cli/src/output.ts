@@ -6,8 +6,16 @@ type Cell = string | number | boolean | null | undefined;
 /** Writes what a command found: as JSON for programs, otherwise as `human` says. */
 export function show(bench: Workbench, value: unknown, human: () => string): void {
   const text = bench.isJson ? JSON.stringify(value) : human();
-  if (text !== '') bench.around.stdout.write(`${text}\n`);
+  if (text !== '') bench.around.stdout.write(`${shownOn(bench.around.stdout, text)}\n`);
 }
+
+/** Writes a line beside what the command found. */
+export const tell = ({ around: { stderr } }: Workbench, text: string): void =>
+  void stderr.write(`${shownOn(stderr, text)}\n`);
+
+/** Much of a text is of other people: it does not steer a terminal. Programs get it as it is. */
+export const shownOn = ({ isTTY = false }: Pick<NodeJS.WriteStream, 'isTTY'>, text: string): string =>
+  isTTY ? visible(text) : text;
 
 /** A table with aligned columns. */
 export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {

@@ -5,6 +5,8 @@ import { WaitedTooLongError } from './failures.ts';
 import type { Workbench } from './workbench.ts';
 
 const DEFAULT_SECONDS = 60;
+/** Timers that are longer fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export interface WaitOptions {
   wait?: boolean;
@@ -40,7 +42,7 @@ export async function followed<Begun extends object>(
 ): Promise<{ begun: Begun; event: WorkspaceEvent | null }> {
   const place = await bench.workspace();
   const stop = new AbortController();
-  const limit = () => setTimeout(() => stop.abort(), seconds * 1_000);
+  const limit = () => setTimeout(() => stop.abort(), Math.min(seconds * 1_000, LONGEST_TIMER_MS));
   let timer = limit();
   let begun: { value: Begun } | undefined;
   try {

@@ -14,6 +14,8 @@ const PAGE_MS = 10_000;
 const EXPORT_MS = 600_000;
 /** Exports at once. */
 const SLOTS: SlotLimits = { total: 32, perOwner: 2, waitingPerOwner: 0 };
+/** Those of one user in an organization: whoever reads slowly holds up nobody else. */
+const SLOTS_OF_USER: SlotLimits = { ...SLOTS, perOwner: 1 };
 
 interface ExportDeps {
   activityLog: ActivityService;
@@ -36,18 +38,32 @@ export interface ExportRequest {
 export class ActivityExports {
   readonly #deps: ExportDeps;
   readonly #slots = new Slots(SLOTS, tooMany);
+  readonly #slotsOfUsers = new Slots(SLOTS_OF_USER, tooMany);
+  /** How long an export may take, whatever its client reads. */
+  readonly limitMs: number;
 
   constructor(deps: ExportDeps) {
     this.#deps = deps;
+    this.limitMs = deps.limitMs ?? EXPORT_MS;
   }
 
   /** Takes one of the places for exports. @returns what gives it back @throws SERVICE_UNAVAILABLE if there is none */
-  async enter(orgId: string): Promise<() => void> {
-    await this.#slots.take(orgId, new AbortController().signal);
+  async enter(orgId: string, userId: string): Promise<() => void> {
+    const user = `${orgId} ${userId}`;
+    const { signal } = new AbortController();
+    await this.#slotsOfUsers.take(user, signal);
+    try {
+      await this.#slots.take(orgId, signal);
+    } catch (error) {
+      this.#slotsOfUsers.release(user);
+      throw error;
+    }
     let isHeld = true;
     return () => {
-      if (isHeld) this.#slots.release(orgId);
+      if (!isHeld) return;
       isHeld = false;
+      this.#slots.release(orgId);
+      this.#slotsOfUsers.release(user);
     };
   }
 
@@ -57,9 +73,9 @@ export class ActivityExports {
    * token has ended; SERVICE_UNAVAILABLE after the time limit
    */
   async *pages(request: ExportRequest): AsyncGenerator<Activity[], void> {
-    const { activityLog, limitMs = EXPORT_MS } = this.#deps;
+    const { activityLog } = this.#deps;
     const { caller, orgId, filters, demand } = request;
-    const endsAt = performance.now() + limitMs;
+    const endsAt = performance.now() + this.limitMs;
     for (let { after } = request; ; ) {
       const asked = { after, limit: PAGE, limitMs: PAGE_MS };
       const { rows, hasMore } = await activityLog.next(caller, { orgId }, await demand(), filters, asked);

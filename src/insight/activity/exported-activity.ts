@@ -45,14 +45,16 @@ interface Writer {
 
 /** A program that opens a table would run a text that begins like this. */
 const FORMULA = /^[=+\-@\t\r\n]/;
+/** Spreadsheets of some languages take a semicolon for the comma, and a tab is one for all. */
+const FORMULA_WITHIN = /([;\t])(?=\s*[=+\-@])/g;
 
 /** A value in a table. Texts that strangers wrote must not be formulas: an apostrophe before them says so. */
 export function cell(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   const text = value instanceof Date ? isoText(value) : typeof value === 'string' ? value : JSON.stringify(value);
-  const guarded = FORMULA.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
+  const guarded = `${FORMULA.test(text) ? "'" : ''}${text.replaceAll(FORMULA_WITHIN, "$1'")}`;
+  return /[",;\t\r\n]/.test(guarded) ? `"${guarded.replaceAll('"', '""')}"` : guarded;
 }
 
 const shown = (record: Activity, field: (typeof FIELDS)[number]): unknown => {

@@ -2,6 +2,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
+import { UnusableAction } from '../tool-instances/action-request.ts';
 import { headersOf, pageResult, shownAnswer } from './action-answer.ts';
 import {
   type ActionCalls,
@@ -99,6 +100,7 @@ export class PagedCalls {
       const page = await this.#page(caller, { ...called, parts }, reading);
       if (typeof page === 'string') return page;
       const next = nextOf(page);
+      if (reading.count >= called.most && (typeof next !== 'string' || next === 'elsewhere')) return 'max_pages';
       origin ??= new URL(reading.trace.url).origin;
       if (next === 'elsewhere' || isElsewhere(next, origin)) return reading.fails(elsewhere(called), 'elsewhere');
       if (typeof next === 'string') return next;
@@ -109,8 +111,7 @@ export class PagedCalls {
   }
 
   /** Why the next page is not asked for. */
-  async #stopBefore(called: PagedAction, { count, leftMs }: Reading): Promise<PagesEnd | null> {
-    if (count >= called.most) return 'max_pages';
+  async #stopBefore(called: PagedAction, { leftMs }: Reading): Promise<PagesEnd | null> {
     if (leftMs <= 0) return 'time';
     try {
       await this.#limits.demand(called);
@@ -128,7 +129,7 @@ export class PagedCalls {
     try {
       answer = await this.#calls.answer(caller, called, reading.trace, reading.leftMs);
     } catch (error) {
-      const failure = failureOf(error);
+      const failure = failureOfPage(error, reading);
       const isOver = reading.count > 0 && reading.leftMs <= 0 && OutboundError.in(error)?.code === 'timeout';
       return isOver ? 'time' : reading.fails(failure);
     }
@@ -152,6 +153,12 @@ export class PagedCalls {
     const { headers, url } = answer;
     return { json, headers, url, count: items.length, sent: sentIn(called.parts, reading.trace.url) };
   }
+}
+
+/** A page of which no request can be made is the caller's fault only where the caller has chosen it: the first one. */
+function failureOfPage(error: unknown, { count }: Reading): Failure {
+  if (count > 0 && error instanceof UnusableAction) return { code: error.code, message: error.message };
+  return failureOf(error);
 }
 
 /** Credentials go to the host of the first page, and to no other: a provider may be made to name any address. */

@@ -12,7 +12,7 @@ import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { type CallPlace, namespaceOf } from '../connections/call-place.ts';
 import type { ActionRequestParts } from '../tool-instances/action-request.ts';
 import { checkConfiguration, fieldsOf } from '../tool-instances/configuration.ts';
-import type { ToolAction } from '../tool-instances/effective-actions.ts';
+import { isReadOnly, type ToolAction } from '../tool-instances/effective-actions.ts';
 import { demandRunnable } from '../tool-instances/runnable.ts';
 import { placedSecrets, sentBy } from '../tool-instances/sent-credential.ts';
 import type { ToolInstanceService } from '../tool-instances/tool-instance.service.ts';
@@ -299,11 +299,17 @@ const endWithout = (code: string, message: string): CallEnd => ({
   pages: null,
 });
 
-/** How the pages of a call are read; `null` for a call that is to read one. @throws InputError for one without pages */
+/**
+ * How the pages of a call are read; `null` for a call that is to read one. What changes something is called once: where
+ * the next page is, only the provider says.
+ * @throws InputError for an action without pages, or that may change something
+ */
 function pagedBy(action: ToolAction, { maxPages }: ExecuteInput): Prepared['paged'] {
   if (maxPages === null || maxPages === undefined) return null;
   const pagination = paginationOf(action);
   if (!pagination) throw invalidInput(['input', 'maxPages'], 'the action has no pagination');
+  if (!isReadOnly(action))
+    throw invalidInput(['input', 'maxPages'], 'the action may change something, so it is called once: leave it out');
   return { pagination, most: Math.min(maxPages, pagination.maxPages) };
 }
 

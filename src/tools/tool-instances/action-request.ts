@@ -109,7 +109,7 @@ const plainText = (value: unknown): string =>
 const needed = (name: string) => new UnusableAction('schema_mismatch', `The action needs a value of '${name}'.`);
 
 /** A part of a path: slashes of a value stay, all that would end the path does not. */
-const inPath = (value: string): string => encodeURIComponent(value).replaceAll('%2F', '/');
+const inPath = (value: string): string => encodeURIComponent(value.toWellFormed()).replaceAll('%2F', '/');
 
 /** A part of a query or a form: it ends no pair and begins none. */
 const inPair = (value: unknown): string => encodeURIComponent(plainText(value).toWellFormed());

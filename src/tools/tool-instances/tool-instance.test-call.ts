@@ -14,7 +14,7 @@ import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
 import { type ActionRequestParts, requestFor, UnusableAction } from './action-request.ts';
 import { checkConfiguration, faultOf, fieldsOf } from './configuration.ts';
-import type { ToolAction } from './effective-actions.ts';
+import { isReadOnly, type ToolAction } from './effective-actions.ts';
 import { SafePatterns } from './safe-pattern.ts';
 import {
   asPlaceholder,
@@ -220,11 +220,6 @@ const timeLimitOf = ({ timeout_seconds: seconds }: ToolAction): number =>
   typeof seconds === 'number' && seconds > 0 ? Math.min(TIMEOUT_MS, seconds * 1_000) : TIMEOUT_MS;
 
 const listOf = (value: unknown): ToolAction[] => (Array.isArray(value) ? (value as ToolAction[]) : []);
-
-const isReadOnly = (action: ToolAction): boolean => {
-  if (action.is_destructive === true || action.is_read_only === false) return false;
-  return action.is_read_only === true || ['GET', 'HEAD'].includes((action.method as string | undefined) ?? 'GET');
-};
 
 /** @throws UnusableAction if the stored configuration is not one that the tool, as it is now, accepts */
 function checkStored(tool: ToolRow, { configuration }: ToolInstance): void {

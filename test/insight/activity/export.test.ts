@@ -163,11 +163,11 @@ test('shows the caller what the list would: nothing of other tenants, and to a v
 test('ends with its client, and an organization has two at once', async () => {
   const leaving = new AbortController();
   const begin = () => fetch(address + urlOf('format=csv'), { headers: ann.headers, signal: leaving.signal });
-  const opened = await Promise.all([app.services.activityExports.enter(ann.orgId), begin()]);
+  const opened = await Promise.all([app.services.activityExports.enter(ann.orgId, 'usr_other'), begin()]);
   expect(opened[1].status).toBe(200);
   await opened[1].body!.getReader().read();
   leaving.abort();
-  const second = await waitUntil(() => app.services.activityExports.enter(ann.orgId).catch(() => null));
+  const second = await waitUntil(() => app.services.activityExports.enter(ann.orgId, 'usr_other').catch(() => null));
   const busy = await got();
   expect([busy.statusCode, busy.json().details]).toEqual([503, { retry_after: 5, reason: 'too_many_at_once' }]);
   opened[0]();

@@ -152,7 +152,12 @@ describe('the pages of a list', () => {
     };
     const instance = await listOf(
       { type: 'cursor', cursor_param: 'start' },
-      { method: 'POST', body_template: '{"start": {{start}}}', parameters: [{ name: 'start', type: 'integer' }] },
+      {
+        method: 'POST',
+        is_read_only: true,
+        body_template: '{"start": {{start}}}',
+        parameters: [{ name: 'start', type: 'integer' }],
+      },
     );
     expect((await run(instance, { parameters: { start: 2 } })).result).toEqual(ALL.slice(2));
     expect(target.requests.map(({ body }) => body)).toEqual(['{"start": 2}', '{"start": 4}']);
@@ -181,6 +186,28 @@ describe('the pages of a list', () => {
       { response_result_path: '$.data', output_schema: { type: 'object' } },
     );
     expect((await run(instance)).result).toEqual([{ key: 'a' }, { key: 'b' }, { key: 'c' }]);
+  });
+
+  test.each([
+    ['POST', {}],
+    ['DELETE', { requires_confirmation: true }],
+    ['GET', { is_read_only: false }],
+    ['GET', { is_destructive: true, requires_confirmation: true }],
+  ])('are not read by a %s that may change something: it is called once', async (method, more) => {
+    handler = (_url, response) => json(response, { items: ALL, next: `${baseUrl()}/other` });
+    const instance = await listOf({ type: 'next_link', next_link_path: '$.next' }, { method, ...more });
+    for (const dry_run of [true, false]) {
+      const { status, body } = await asked(instance, { dry_run });
+      expect([status, body]).toMatchObject([422, { detail: [{ loc: ['body', 'max_pages'] }] }]);
+    }
+    expect(target.requests).toEqual([]);
+  });
+
+  test('of a list of which one is asked for are read, wherever the next one is', async () => {
+    handler = (_url, response) => json(response, { items: ALL, next: 'https://elsewhere.example/' });
+    const result = await run(await listOf({ type: 'next_link', next_link_path: '$.next' }), { max_pages: 1 });
+    expect(result).toMatchObject({ success: true, result: ALL });
+    expect(ended(result)).toEqual([1, 5, true, 'max_pages']);
   });
 
   test('ask for a confirmation that is for so many pages', async () => {
@@ -263,6 +290,24 @@ describe('a page that cannot be read', () => {
     expect(result).toMatchObject({ success: false, code, result: ALL });
     expect(ended(result)).toEqual([1, 5, true, 'failed']);
     expect(JSON.stringify(result)).not.toContain('a-key-of-theirs');
+  });
+
+  test.each([
+    ['leads upwards', '..'],
+    ['is half of a character', '\ud800'],
+  ])('because its cursor %s in the path leaves what was read before', async (_name, cursor) => {
+    handler = (url, response) =>
+      url.pathname === '/things/start' ? json(response, { items: ALL, next_cursor: cursor }) : response.end('[]');
+    const instance = await listOf(
+      { type: 'cursor' },
+      {
+        url_template: '{{base_url}}/things/{{cursor}}',
+        parameters: [{ name: 'cursor', type: 'string', default: 'start' }],
+      },
+    );
+    const result = await run(instance);
+    expect(result).toMatchObject({ success: false, code: 'schema_mismatch', result: ALL });
+    expect(ended(result)).toEqual([1, 5, true, 'failed']);
   });
 
   const insideUrl = () => `http://localhost:${inside.port}/`;

@@ -4,7 +4,7 @@ import { errorOf } from 'platform-management-client';
 import { valuesOf } from '../arguments.ts';
 import { UsageError } from '../failures.ts';
 import { withExamples } from '../help.ts';
-import { readStdin } from '../output.ts';
+import { readStdin, shownOn } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
@@ -38,7 +38,7 @@ async function api(bench: Workbench, method: string, path: string, { data }: Api
   });
   if (!response.ok) throw await errorOf(response);
   const text = await response.text();
-  if (text !== '') bench.around.stdout.write(`${text.trimEnd()}\n`);
+  if (text !== '') bench.around.stdout.write(`${shownOn(bench.around.stdout, text.trimEnd())}\n`);
 }
 
 async function graphql(bench: Workbench, given: string, pairs: string[]): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { withExamples } from '../help.ts';
-import { show, table } from '../output.ts';
+import { show, table, tell } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
 async function list(bench: Workbench): Promise<void> {
@@ -27,7 +27,7 @@ async function exported(bench: Workbench, app_id: string): Promise<void> {
     '/v1/orgs/{org_id}/workspaces/{workspace_id}/apps/{app_id}/export-recipe',
     { params: { path: { ...(await bench.workspace()), app_id } } },
   );
-  for (const warning of data.warnings) bench.around.stderr.write(`${warning}\n`);
+  for (const warning of data.warnings) tell(bench, warning);
   show(bench, data.recipe, () => JSON.stringify(data.recipe, null, 2));
 }
 

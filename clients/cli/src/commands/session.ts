@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { AuthenticationFailedError, Client, endGrant, signInWithDevice } from 'platform-management-client';
 import { UsageError } from '../failures.ts';
 import { withExamples } from '../help.ts';
-import { readStdin, show } from '../output.ts';
+import { readStdin, show, tell } from '../output.ts';
 import { type Surroundings, stored, type Workbench, workbenchOf } from '../workbench.ts';
 
 async function asked(bench: Workbench, option: string, ask: () => Promise<string | symbol>): Promise<string> {
@@ -52,7 +52,7 @@ async function loginWithDevice(bench: Workbench, clientId: string, scope: string
     clientId,
     scope,
     onCode: ({ verification_uri, user_code }) =>
-      void bench.around.stderr.write(`Open ${verification_uri} and enter the code ${user_code}\n`),
+      tell(bench, `Open ${verification_uri} and enter the code ${user_code}`),
   });
   const tokens = { access_token, expires_in, ...(refresh_token !== undefined && { refresh_token }) };
   const { data } = await new Client({ url, credentials: access_token }).rest.GET('/v1/auth/me');

@@ -4,7 +4,7 @@ import type { components } from 'platform-management-client';
 import { countOf } from '../arguments.ts';
 import { UsageError } from '../failures.ts';
 import { withExamples } from '../help.ts';
-import { show, table } from '../output.ts';
+import { show, table, tell } from '../output.ts';
 import { type Choice, type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
 const TOKENS = '/v1/orgs/{org_id}/api-tokens';
@@ -46,6 +46,7 @@ async function create(bench: Workbench, name: string, options: CreateOptions): P
     throw new UsageError('Missing: --output or --show-token: the token is shown once, and JSON leaves it out');
   const org_id = await bench.org();
   const keep = output === undefined ? null : newFile(output);
+  let isKept = false;
   try {
     const { data } = await bench.client.rest.POST(TOKENS, {
       params: { path: { org_id } },
@@ -54,6 +55,7 @@ async function create(bench: Workbench, name: string, options: CreateOptions): P
     const { token_id } = data.token;
     try {
       keep?.write(`${data.plaintext_token}\n`);
+      isKept = true;
     } catch (error) {
       // nobody has its text
       await bench.client.rest.DELETE(`${TOKENS}/{token_id}`, { params: { path: { org_id, token_id } } });
@@ -63,11 +65,11 @@ async function create(bench: Workbench, name: string, options: CreateOptions): P
       const texts = { plaintext_token: data.plaintext_token, refresh_token_plaintext: data.refresh_token_plaintext };
       return show(bench, { ...data.token, ...(showToken && texts) }, () => '');
     }
-    bench.around.stderr.write(`Created the token ${data.token.name}: ${token_id}\n`);
+    tell(bench, `Created the token ${data.token.name}: ${token_id}`);
     // alone on stdout, for TOKEN=$(platform tokens create …)
     bench.around.stdout.write(`${output ?? data.plaintext_token}\n`);
   } catch (error) {
-    keep?.remove();
+    if (!isKept) keep?.remove();
     throw error;
   } finally {
     keep?.close();

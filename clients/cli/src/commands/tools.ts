@@ -3,7 +3,7 @@ import type { components } from 'platform-management-client';
 import { jsonOrText, valuesOf } from '../arguments.ts';
 import { OutcomeError, UsageError } from '../failures.ts';
 import { withExamples } from '../help.ts';
-import { show, table } from '../output.ts';
+import { show, table, tell } from '../output.ts';
 import { visible } from '../visible.ts';
 import { type Choice, type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
@@ -121,7 +121,7 @@ async function call(
   }
   if (!result.success && !options.dryRun)
     throw new OutcomeError([result.message, result.excerpt].filter(Boolean).join('\n'), result);
-  if (result.truncated) bench.around.stderr.write('The result is too large, and is cut.\n');
+  if (result.truncated) tell(bench, 'The result is too large, and is cut.');
   show(bench, result, () => textOfResult(result));
 }
 
