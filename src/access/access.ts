@@ -65,7 +65,9 @@ export class Access {
     place?: Omit<Reach, 'orgId'>,
   ): Permit | Promise<Permit> {
     const permit = this.#permitInOrganization(caller, orgId, permission, place);
-    return letsSecretsOut(permission) ? this.steppedUp(caller, orgId, { permission, stepUp: 'secret_reveal' }, permit) : permit;
+    return letsSecretsOut(permission)
+      ? this.steppedUp(caller, orgId, { permission, stepUp: 'secret_reveal' }, permit)
+      : permit;
   }
 
   #permitInOrganization(
@@ -98,7 +100,9 @@ export class Access {
     place?: Place,
   ): Permit | Promise<Permit> {
     const permit = this.#permitInWorkspace(caller, orgId, workspaceId, permission, place);
-    return letsSecretsOut(permission) ? this.steppedUp(caller, orgId, { permission, stepUp: 'secret_reveal' }, permit) : permit;
+    return letsSecretsOut(permission)
+      ? this.steppedUp(caller, orgId, { permission, stepUp: 'secret_reveal' }, permit)
+      : permit;
   }
 
   /**
