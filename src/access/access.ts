@@ -13,7 +13,7 @@ import { granted, readPermissionOf } from './permissions.ts';
 import { PlaceParts } from './place-parts.ts';
 import { effectiveRole, grantIn, isFromOrganization } from './role-grants.ts';
 import { admitted, refusalOf } from './sso-admission.ts';
-import { demandStepUp, letsSecretsOut } from './step-up.ts';
+import { demandStepUp, letsSecretsOut, type SteppedUp } from './step-up.ts';
 
 /**
  * Decides whether a caller may do something in a place, by what {@link MembershipFacts} reads live. Answers 403 for an
@@ -65,7 +65,9 @@ export class Access {
     place?: Omit<Reach, 'orgId'>,
   ): Permit | Promise<Permit> {
     const permit = this.#permitInOrganization(caller, orgId, permission, place);
-    return letsSecretsOut(permission) ? this.steppedUp(caller, orgId, permission, permit) : permit;
+    return letsSecretsOut(permission)
+      ? this.steppedUp(caller, orgId, { permission, stepUp: 'secret_reveal' }, permit)
+      : permit;
   }
 
   #permitInOrganization(
@@ -98,7 +100,9 @@ export class Access {
     place?: Place,
   ): Permit | Promise<Permit> {
     const permit = this.#permitInWorkspace(caller, orgId, workspaceId, permission, place);
-    return letsSecretsOut(permission) ? this.steppedUp(caller, orgId, permission, permit) : permit;
+    return letsSecretsOut(permission)
+      ? this.steppedUp(caller, orgId, { permission, stepUp: 'secret_reveal' }, permit)
+      : permit;
   }
 
   /**
@@ -109,12 +113,12 @@ export class Access {
   async steppedUp<Found>(
     caller: Caller,
     orgId: string,
-    permission: Permission,
+    act: SteppedUp,
     permit: Found | Promise<Found>,
   ): Promise<Found> {
     const found = await permit;
     const { stepUp } = await this.#organization(caller, orgId);
-    demandStepUp(caller.principal, stepUp, permission);
+    demandStepUp(caller.principal, stepUp, act);
     return found;
   }
 

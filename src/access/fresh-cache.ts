@@ -4,11 +4,13 @@ import { lruOf } from '../kernel/lru.ts';
 /** The keys dropped while many values were being read. */
 interface Reading {
   dropped: Set<string>;
-  prefixes: string[];
+  many: IsDropped[];
 }
 
-const wasDropped = ({ dropped, prefixes }: Reading, key: string): boolean =>
-  dropped.has(key) || prefixes.some((prefix) => key.startsWith(prefix));
+type IsDropped = (key: string) => boolean;
+
+const wasDropped = ({ dropped, many }: Reading, key: string): boolean =>
+  dropped.has(key) || many.some((isDropped) => isDropped(key));
 
 /**
  * Caches what access checks read for less than a second. So a revocation takes effect within a second on every node;
@@ -39,12 +41,12 @@ export class FreshCache<Value extends object> {
    */
   async readAgain(keys: readonly string[], load: (keys: readonly string[]) => Promise<Value[]>): Promise<void> {
     if (keys.length === 0) return;
-    const reading: Reading = { dropped: new Set(), prefixes: [] };
+    const reading: Reading = { dropped: new Set(), many: [] };
     this.#reading.add(reading);
     const start = performance.now();
     try {
       const values = await load(keys);
-      const isUntouched = reading.dropped.size === 0 && reading.prefixes.length === 0;
+      const isUntouched = reading.dropped.size === 0 && reading.many.length === 0;
       for (let index = 0; index < keys.length; index++) {
         const key = keys[index]!;
         if (isUntouched || !wasDropped(reading, key)) this.#entries.set(key, values[index]!, { start });
@@ -63,16 +65,25 @@ export class FreshCache<Value extends object> {
 
   /** Drops every value whose key starts with this text. */
   dropAll(prefix: string): void {
-    for (const { prefixes } of this.#reading) prefixes.push(prefix);
-    for (const key of this.#entries.keys()) if (key.startsWith(prefix)) this.#entries.delete(key);
-    for (const key of this.#loading.keys()) if (key.startsWith(prefix)) this.#loading.delete(key);
+    this.#dropMany((key) => key.startsWith(prefix));
+  }
+
+  /** Drops every value whose key ends with this text. */
+  dropEnding(suffix: string): void {
+    this.#dropMany((key) => key.endsWith(suffix));
   }
 
   /** Drops everything. */
   clear(): void {
-    for (const { prefixes } of this.#reading) prefixes.push('');
+    for (const { many } of this.#reading) many.push(() => true);
     this.#entries.clear();
     this.#loading.clear();
+  }
+
+  #dropMany(isDropped: IsDropped): void {
+    for (const { many } of this.#reading) many.push(isDropped);
+    for (const key of this.#entries.keys()) if (isDropped(key)) this.#entries.delete(key);
+    for (const key of this.#loading.keys()) if (isDropped(key)) this.#loading.delete(key);
   }
 
   #load(key: string, load: () => Promise<Value>): Promise<Value> {

@@ -6,7 +6,7 @@ import { type FactorDemand, factorDemand } from './factor-demand.ts';
 import { FreshCache } from './fresh-cache.ts';
 import type { KnownFacts } from './known-facts.ts';
 import { type SsoDemand, ssoDemand } from './sso-demand.ts';
-import { type StepUp, stepUps } from './step-up.ts';
+import { type StepUp, stepUpAsked, stepUps } from './step-up.ts';
 
 export interface OrganizationAccess {
   role: Role | null;
@@ -30,12 +30,12 @@ export interface WorkspaceAccess {
 const DEMAND = ssoDemand('o', 'm.user_id');
 const FACTOR = factorDemand('o', 'm');
 /** The words of the organization, as one word: `-` for none. */
-const STEP_UP = `coalesce(nullif(array_to_string(o.step_up, ','), ''), '-')`;
+const STEP_UP = `coalesce(nullif(array_to_string(${stepUpAsked('o')}, ','), ''), '-')`;
 const ORGANIZATION_FACTS = `select concat_ws(' ', m.role, ${DEMAND}, ${FACTOR}, ${STEP_UP}) from organization_members m
   join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is null`;
 const ORGANIZATION_ACCESS = `select m.role, m.used_at is null as "isUnused", ${DEMAND} as demand, ${FACTOR} as factor,
-    o.step_up as "stepUp"
+    ${stepUpAsked('o')} as "stepUp"
   from organization_members m join organizations o on o.id = m.org_id
   where m.org_id = $1 and m.user_id = $2 and o.deleted_at is null`;
 const USE = `update organization_members set used_at = now() where org_id = $1 and user_id = $2 and used_at is null`;
@@ -176,9 +176,9 @@ export class MembershipFacts {
     this.#organizations.dropAll(`${orgId} `);
   }
 
-  /** The second factors of somebody changed on this node. */
-  factorsChanged(): void {
-    this.#organizations.clear();
+  /** The second factors of a user changed on this node. */
+  factorsChanged(userId: string): void {
+    this.#organizations.dropEnding(` ${userId}`);
   }
 
   /** An organization was deleted on this node: nobody is a member of anything in it. */

@@ -17,15 +17,33 @@ const ASKED: Partial<Record<Permission, StepUp>> = {
   'identity_provider:delete': 'sign_in_settings',
   'scim_token:create': 'sign_in_settings',
   'scim_token:delete': 'sign_in_settings',
+  // whose redirects and secrets decide who is signed in elsewhere, and who gets what is granted
+  'application:create': 'sign_in_settings',
+  'application:update': 'sign_in_settings',
+  'webhook:create': 'secret_reveal',
   'organization:delete': 'organization_deletion',
 };
 
-/** Whether an organization may ask a fresh factor for a change with this permission. */
-export const isSteppedUp = (permission: Permission): boolean => ASKED[permission] !== undefined;
+/** What an organization may ask a fresh factor for, of each change with this permission. */
+export const stepUpOf = (permission: Permission): StepUp | undefined => ASKED[permission];
+
+/**
+ * SQL: what an organization asks a fresh factor for. One that demands a factor asks it for sign-in settings too: who
+ * changes them lets people in whom no factor is asked of. @param organization alias of its row
+ */
+export const stepUpAsked = (organization: string): string =>
+  `case when ${organization}.factor_required_at is null or 'sign_in_settings' = any(${organization}.step_up)
+    then ${organization}.step_up else ${organization}.step_up || '{sign_in_settings}'::text[] end`;
 
 /** Whether a permission lets values of secrets out: it asks for a fresh factor wherever it is checked. */
 export const letsSecretsOut = (permission: Permission): boolean =>
   permission === 'secret:reveal' || permission === 'connection:use';
+
+/** What somebody does that a fresh factor may be asked for. */
+export interface SteppedUp {
+  permission: Permission;
+  stepUp: StepUp;
+}
 
 /** 403 for what asks for a factor that was proven a moment ago. Only who has the permission is asked. */
 export class FreshFactorNeeded extends ApiError {
@@ -42,14 +60,14 @@ export class FreshFactorNeeded extends ApiError {
  * Demands a fresh factor of a caller who may do something, if the organization asks for it (docs/decisions/0072). API
  * tokens prove none: they keep what they were made for, the values of secrets, and do nothing else of it.
  * @param asked what the organization asks it for
+ * @param act what the caller does
  * @throws FORBIDDEN `fresh_factor`
  */
-export function demandStepUp(principal: Principal, asked: readonly StepUp[], permission: Permission): void {
-  const word = ASKED[permission];
-  if (word === undefined || !asked.includes(word)) return;
+export function demandStepUp(principal: Principal, asked: readonly StepUp[], { permission, stepUp }: SteppedUp): void {
+  if (!asked.includes(stepUp)) return;
   const { token } = principal;
   const isFresh = token
-    ? word === 'secret_reveal' && token.applicationId === undefined
+    ? stepUp === 'secret_reveal' && token.applicationId === undefined
     : (principal.factorAt ?? 0) > Date.now() - FRESH_MINUTES * 60_000;
   if (!isFresh) throw new FreshFactorNeeded(permission);
 }

@@ -96,6 +96,7 @@ describe('what access checks read', () => {
   it.each([
     ['its key', (cache: FreshCache<{ name: string }>) => cache.drop('org_1 a')],
     ['the start of its key', (cache: FreshCache<{ name: string }>) => cache.dropAll('org_1 ')],
+    ['the end of its key', (cache: FreshCache<{ name: string }>) => cache.dropEnding('1 a')],
     ['everything', (cache: FreshCache<{ name: string }>) => cache.clear()],
   ])('is not kept when it was still being read as %s was dropped', async (_what, drop) => {
     const cache = new FreshCache<{ name: string }>();
@@ -110,6 +111,7 @@ describe('what access checks read', () => {
   it.each([
     ['another key', (cache: FreshCache<{ name: string }>) => cache.drop('org_1 b')],
     ['the start of another key', (cache: FreshCache<{ name: string }>) => cache.dropAll('org_2')],
+    ['the end of another key', (cache: FreshCache<{ name: string }>) => cache.dropEnding(' b')],
   ])('is kept when it was still being read as %s was dropped', async (_what, drop) => {
     const cache = new FreshCache<{ name: string }>();
     const { load, finish } = slowLoad(value('one'));
@@ -157,6 +159,7 @@ describe('what access checks read', () => {
   it.each([
     ['its key', (cache: FreshCache<{ name: string }>) => cache.drop('org_1 a')],
     ['the start of its key', (cache: FreshCache<{ name: string }>) => cache.dropAll('org_1 ')],
+    ['the end of its key', (cache: FreshCache<{ name: string }>) => cache.dropEnding('1 a')],
     ['everything', (cache: FreshCache<{ name: string }>) => cache.clear()],
   ])('is not kept when it was being read with others as %s was dropped', async (_what, drop) => {
     const cache = new FreshCache<{ name: string }>();
@@ -171,6 +174,7 @@ describe('what access checks read', () => {
   it.each([
     ['its key', (cache: FreshCache<{ name: string }>) => cache.drop('org_1 a')],
     ['the start of its key', (cache: FreshCache<{ name: string }>) => cache.dropAll('org_1 ')],
+    ['the end of its key', (cache: FreshCache<{ name: string }>) => cache.dropEnding('1 a')],
   ])('is kept for the other keys that were read as %s was dropped', async (_what, drop) => {
     const cache = new FreshCache<{ name: string }>();
     const { load, finish } = slowLoad(value('from before'));

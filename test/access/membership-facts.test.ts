@@ -4,6 +4,7 @@ import { KnownFacts } from '../../src/access/known-facts.ts';
 import type { MembershipFacts } from '../../src/access/membership-facts.ts';
 import { actorOf, addOrganizationOfAll } from '../support/actors.ts';
 import { addOrganization, addWorkspace, type BareDatabase, openBareDatabase } from '../support/bare-database.ts';
+import { stopAges } from '../support/passing-time.ts';
 
 let database: BareDatabase;
 let access: Access;
@@ -37,6 +38,26 @@ describe('a change of a membership on this node', () => {
     expect([await role(viewer), await role(member)]).toEqual([null, 'editor']);
     facts.organizationDeleted(orgId);
     expect(await role(member)).toBeNull();
+  });
+
+  it('of factors has nobody but their user ask again, wherever they are a member', async () => {
+    stopAges();
+    const { orgId, viewer, member } = await organizationOfAll();
+    const other = await addOrganization(database, { [viewer]: 'viewer', [member]: 'viewer' });
+    const demands = async (userId: string) =>
+      (await Promise.all([orgId, other].map((of) => facts.organization(userId, of)))).map(({ factor }) => factor);
+    expect([await demands(viewer), await demands(member)]).toEqual([Array(2).fill('-'), Array(2).fill('-')]);
+    await database.pool.query(
+      `update organizations set factor_required_at = now() - interval '90 days', factor_grace_days = 0
+        where id = any($1::text[])`,
+      [[orgId, other]],
+    );
+    await database.pool.query(
+      `update organization_members set created_at = now() - interval '90 days' where org_id = any($1::text[])`,
+      [[orgId, other]],
+    );
+    facts.factorsChanged(viewer);
+    expect([await demands(viewer), await demands(member)]).toEqual([Array(2).fill('lacking'), Array(2).fill('-')]);
   });
 
   it('has others ask again for nothing but what changed', async () => {

@@ -700,9 +700,9 @@ export type SsoProtocol =
 export type StepUp =
   /** The deletion of the organization. No token may. */
   | 'organization_deletion'
-  /** The values of secrets, credentials of connections, and new API tokens that may reveal them. API tokens that exist go on; what was granted to applications is refused. */
+  /** The values of secrets, credentials of connections, new API tokens that may reveal them, and new secrets of webhooks. API tokens that exist go on; what was granted to applications is refused. */
   | 'secret_reveal'
-  /** Changes of how members sign in: this policy, identity providers, directories. No token may. */
+  /** Changes of how members sign in: this policy, identity providers, directories; and of applications. No token may. */
   | 'sign_in_settings';
 
 /** The action to call, and its parameters. */
@@ -891,7 +891,7 @@ export type UpdateSignInPolicyInput = {
   readonly breakGlass?: boolean | null | undefined;
   /** How many days members may be without a factor, from when it was demanded or they joined. */
   readonly factorGraceDays?: number | null | undefined;
-  /** Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here. */
+  /** Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here, so changes of how members sign in take a fresh factor meanwhile, as `sign_in_settings` in `stepUp` says. */
   readonly requireFactor?: boolean | null | undefined;
   /** Whether members reach the organization only by a sign-in at one of its identity providers. Sessions of a password, and what was granted to applications in one, are refused there with the reason `sso_required`; API tokens work while a provider that is switched on knows their user. */
   readonly ssoRequired?: boolean | null | undefined;

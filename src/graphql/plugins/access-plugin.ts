@@ -5,7 +5,7 @@ import SchemaBuilder, {
   type SchemaTypes,
 } from '@pothos/core';
 import type { GraphQLFieldResolver } from 'graphql';
-import { isSteppedUp } from '../../access/step-up.ts';
+import { type StepUp, stepUpOf } from '../../access/step-up.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { PlacePart } from '../../kernel/checked-place.ts';
 import { type ErrorCode, forbidden, unauthenticated } from '../../kernel/errors.ts';
@@ -28,7 +28,8 @@ import type { ActivityLabel } from './activity-label.ts';
  *   `workspaceId`; with `by: 'id'`, the argument `id` is the organization or workspace itself. Other fields take them
  *   from their object. `in` names the part of the workspace that a root field is about, by `namespaceId`, `appId` or
  *   `environmentId`, or several parts: they must exist, which is checked last. The resolver of a root field gets the
- *   checked place as its parent.
+ *   checked place as its parent. `stepUp` names what an organization may ask a fresh factor of a mutation for, beyond
+ *   what its permission says.
  * - `service`: a permission that the service checks, because the place depends on the row, the input or the caller.
  *   Beside `organization` or `workspace`, it is an additional permission that the service checks. A token must grant it
  *   even if the service would admit its user without it, as with the user's own resources.
@@ -39,7 +40,7 @@ export type Requirement =
   | 'signedIn'
   | { session: Permission }
   | 'inherited'
-  | { organization: Permission; by?: 'id'; service?: Permission }
+  | { organization: Permission; by?: 'id'; service?: Permission; stepUp?: StepUp }
   | { workspace: Permission; by?: 'id'; in?: PlacePart | readonly PlacePart[]; service?: Permission }
   | { service: Permission };
 
@@ -255,11 +256,12 @@ function questionOf<Types extends SchemaTypes>(
       ? argumentReader(fieldConfig, requirement.by ?? 'orgId')
       : parentReader(fieldConfig, parentType === 'Organization' ? 'id' : 'orgId');
     // to look at what a change is about asks for no fresh factor
-    const stepsUp = parentType === 'Mutation' && isSteppedUp(requirement.organization);
+    const { organization: permission } = requirement;
+    const stepUp = parentType === 'Mutation' ? (requirement.stepUp ?? stepUpOf(permission)) : undefined;
     return ({ caller, services: { access } }, parent, args) => {
       const [orgId, place] = [orgIdOf(parent, args), placeFor(caller, parent, args)];
-      const permit = access.requireOrganization(caller, orgId, requirement.organization, place);
-      return stepsUp ? access.steppedUp(caller, orgId, requirement.organization, permit) : permit;
+      const permit = access.requireOrganization(caller, orgId, permission, place);
+      return stepUp ? access.steppedUp(caller, orgId, { permission, stepUp }, permit) : permit;
     };
   }
   if ('workspace' in requirement) {

@@ -224,7 +224,7 @@ export class ApiTokenService implements ContentOwner {
   /** A token that may reveal secrets takes what revealing them does: it would be the way around. */
   async #demandStepUp(caller: Caller, orgId: string, { scopes, permissions }: TokenLists): Promise<void> {
     if ([...expand(scopes, permissions)].some(letsSecretsOut))
-      await this.#deps.access.steppedUp(caller, orgId, 'secret:reveal', null);
+      await this.#deps.access.steppedUp(caller, orgId, { permission: 'secret:reveal', stepUp: 'secret_reveal' }, null);
   }
 
   async #issue(caller: Caller, owner: TokenOwner, input: TokenInput): Promise<IssuedToken> {

@@ -217,7 +217,7 @@ export async function lockUser(
   { userId, sessionId }: UserPrincipal,
 ): Promise<void> {
   tx.afterCommit(() => {
-    access.facts.factorsChanged();
+    access.facts.factorsChanged(userId);
     authentication.sessionChanged(sessionId);
   });
   await tx.lock('users', { id: userId, isActive: true }, 'no key update', unauthenticated);

@@ -15,6 +15,7 @@ import { lockOrganization } from '../../tenancy/organizations/membership.ts';
 import { isActiveAccount } from '../../tenancy/views.ts';
 import type { AuthDeps } from '../auth/auth.service.ts';
 import { domainOfEmail } from '../identity-providers/domain-name.ts';
+import { revokeGrantsOf } from '../oauth/grant-revocation.ts';
 import type { FactorMethod, FactorProofs } from './factor-proofs.ts';
 import { demandFreshFactor } from './fresh-factor.ts';
 
@@ -71,8 +72,9 @@ export class MemberFactors {
   }
 
   /**
-   * Removes all factors of a member, and ends their sessions: for who has lost them and the recovery codes. Only of an
-   * account that is the organization's alone, because it is weaker from then on wherever it belongs.
+   * Removes all factors of a member, and ends their sessions and what they granted to applications: for who has lost
+   * them and the recovery codes. Only of an account that is the organization's alone, because it is weaker from then on
+   * wherever it belongs.
    * @throws FORBIDDEN for tokens, without a fresh factor of the caller's own, and for members with a higher role;
    * RESOURCE_NOT_FOUND `user`; RESOURCE_CONFLICT `account_not_managed`, `no_factor`
    */
@@ -95,9 +97,11 @@ export class MemberFactors {
       if (methods.length === 0) throw conflict('user', userId, 'no_factor', 'The user has no second factor.');
       factorEnds.removeAll(tx, userId);
       sessions.revokeAll(tx, userId, 'factors_reset');
+      // also what was let in with a factor that somebody else holds now: it would count again with the next one
+      revokeGrantsOf(tx, authentication, { userId }, 'factors_reset');
       record(tx, { orgId, userId, methods });
       tx.afterCommit(() => {
-        access.facts.factorsChanged();
+        access.facts.factorsChanged(userId);
         authentication.sessionsChanged();
       });
       return { orgId, userId, methods };

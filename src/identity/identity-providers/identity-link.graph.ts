@@ -101,7 +101,7 @@ builder.mutationFields((t) => ({
       'Lets the API tokens of a member work again that were suspended with an identity provider or a link. Refused ' +
       'to API tokens, for members with a role above the caller, and while the member can sign in at a provider of ' +
       'the organization, or has to: that resumes them.',
-    authorize: { organization: 'api_token:manage' },
+    authorize: { organization: 'api_token:manage', stepUp: 'sign_in_settings' },
     activity: { action: 'update', resourceType: 'organization_member' },
     args: { ...organizationArgs(), userId: t.arg.id({ required: true, description: 'The user.' }) },
     resolve: ({ organization }, { userId }, { caller, services }) =>

@@ -20,7 +20,8 @@ const text = {
   requireFactor:
     'Whether members reach the organization only with a second factor of their account. After the grace, members ' +
     'without one are refused there with the reason `factor_missing`, and sessions that were opened without it with ' +
-    '`factor_unproven`. Who signs in at an identity provider of the organization needs none here.',
+    '`factor_unproven`. Who signs in at an identity provider of the organization needs none here, so changes of ' +
+    'how members sign in take a fresh factor meanwhile, as `sign_in_settings` in `stepUp` says.',
   factorGraceDays: 'How many days members may be without a factor, from when it was demanded or they joined.',
   stepUp:
     'What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is ' +
@@ -29,9 +30,10 @@ const text = {
 
 const StepUpType = wordEnum('StepUp', 'What an organization may ask a fresh second factor for.', {
   secret_reveal:
-    'The values of secrets, credentials of connections, and new API tokens that may reveal them. API tokens that ' +
-    'exist go on; what was granted to applications is refused.',
-  sign_in_settings: 'Changes of how members sign in: this policy, identity providers, directories. No token may.',
+    'The values of secrets, credentials of connections, new API tokens that may reveal them, and new secrets of ' +
+    'webhooks. API tokens that exist go on; what was granted to applications is refused.',
+  sign_in_settings:
+    'Changes of how members sign in: this policy, identity providers, directories; and of applications. No token may.',
   organization_deletion: 'The deletion of the organization. No token may.',
 });
 

@@ -146,7 +146,7 @@ builder.mutationFields((t) => ({
   rotateWebhookSecret: t.field({
     type: IssuedWebhookObject,
     description: 'Gives a webhook a new secret. For a day, messages are signed with the old one as well.',
-    authorize: { organization: 'webhook:update' },
+    authorize: { organization: 'webhook:update', stepUp: 'secret_reveal' },
     emits: ['webhook.updated'],
     args: { ...target(), ...versionArg() },
     resolve: ({ organization }, { id }, { caller, services }) =>

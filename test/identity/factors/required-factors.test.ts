@@ -20,7 +20,7 @@ import { expectOk } from '../../support/requests.ts';
 import { openAcknowledged, openEvents } from '../../support/sockets.ts';
 import { issueToken } from '../../support/tokens.ts';
 import { ask, newApplication, openConsent, peerOf, signedInBrowser, tokensOf } from '../oauth/oauth-browser.ts';
-import { atProvider, newCompany, setPolicy } from '../sso/enforced.ts';
+import { atProvider, type EnforcingCompany, newCompany, setPolicy } from '../sso/enforced.ts';
 import { type OpenIdServer, startOpenIdServer } from '../sso/openid-server.ts';
 
 /*
@@ -60,9 +60,9 @@ const codes = ({ errors }: { errors?: readonly object[] | undefined }) =>
     ({ extensions: { code, details } }) => `${code} ${details?.reason}`,
   );
 
-/** What checks know is read again. */
-function forget(): void {
-  app.services.access.facts.factorsChanged();
+/** What checks know of an organization is read again. */
+function forget(orgId: string): void {
+  app.services.access.facts.demandsChanged(orgId);
   app.services.authentication.sessionsChanged();
 }
 const set = (who: Person, rules: object) => who.call('PATCH', policyOf(who), rules);
@@ -79,7 +79,7 @@ async function letDaysPass(orgId: string, days: number): Promise<void> {
     days,
   ]);
   await pool.query(`update organization_members set created_at = created_at ${past} where org_id = $1`, [orgId, days]);
-  forget();
+  forget(orgId);
 }
 /** An owner with an app for codes. */
 async function newOwner(): Promise<{ owner: Person; secret: string }> {
@@ -125,13 +125,15 @@ describe('demanding a factor', () => {
     ])
       expect(verdictOf(await set(owner, change))).toBe(STALE);
     const admin = await createUser(app, owner, { role: 'admin' });
-    expect(verdictOf(await set(admin, { step_up: [] }))).toBe('409 no_factor');
+    expect(verdictOf(await set(admin, { step_up: [] }))).toBe(STALE);
     expect((await set(owner, { factor_grace_days: 31 })).status).toBe(422);
     expect((await set(owner, { step_up: ['everything'] })).status).toBe(422);
-    // what stays as it is asks for nothing
-    expect((await set(owner, { require_factor: true, sso_required: false })).status).toBe(200);
+    // who demands a factor asks a fresh one for each change of these rules, also for what stays as it is
+    expect(verdictOf(await set(owner, { require_factor: true, sso_required: false }))).toBe(STALE);
     await proveFactor(owner, secret);
     expect((await set(owner, { require_factor: false, step_up: [] })).status).toBe(200);
+    await letFactorsAge(app, owner);
+    expect((await set(owner, { require_factor: false, sso_required: false })).status).toBe(200);
   });
 
   test('is recorded, told to who lacks one, and shows them to administrators, not to members', async () => {
@@ -311,7 +313,7 @@ describe('an organization that demands a factor', () => {
   test('costs no statement more', async () => {
     const log = logQueries(app.database.pool);
     const cost = async () => {
-      forget();
+      forget(owner.orgId);
       return (await log.by(() => look(owner, owner))).length;
     };
     await proveFactor(owner, ownerSecret);
@@ -352,6 +354,66 @@ test('a sign-in at its own identity provider needs no factor, and a password of 
   expect(await look(bob, company)).toBe('403 sso_required');
 });
 
+describe('an organization that demands a factor lets nobody in past it by its sign-in settings', () => {
+  let company: EnforcingCompany;
+  let owner: Person;
+  let ownerSecret: string;
+  let token: Person;
+  let scim: { scim_token: { scim_token_id: string }; plaintext_token: string };
+  let applicationId: string;
+  beforeAll(async () => {
+    company = await newCompany(app, server);
+    ({ owner } = company);
+    ({ secret: ownerSecret } = await withTotp(app, owner));
+    // the scope `admin` leaves out what makes other credentials
+    const permissions = ['scim_token:create', 'application:create', 'application:update'];
+    const { plaintext_token } = await issueToken(app, owner, { scopes: ['admin'], permissions });
+    token = withToken(owner, plaintext_token);
+    const made = await owner.call<typeof scim>('POST', `/v1/orgs/${owner.orgId}/scim-tokens`, { name: 'Okta' });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    scim = made.body;
+    ({ id: applicationId } = await newApplication(owner, { application_type: 'confidential' }));
+    await demand(owner);
+    expect((await owner.call('GET', policyOf(owner))).body).toMatchObject({ require_factor: true, step_up: [] });
+    await letFactorsAge(app, owner);
+    forget(owner.orgId);
+  });
+
+  const redirects = 'redirectUris: ["https://evil.example.test/callback"]';
+  test.each<[string, () => string]>([
+    ['createIdentityProvider', () => `input: { name: "Evil", protocol: oidc }`],
+    ['updateIdentityProvider', () => `id: "${company.idpId}", input: { isActive: true }`],
+    ['deleteIdentityProvider', () => `id: "${company.idpId}"`],
+    ['testIdentityProvider', () => `id: "${company.idpId}"`],
+    ['linkIdentity', () => `id: "${company.idpId}", input: { userId: "${owner.userId}", subject: "evil" }`],
+    ['unlinkIdentity', () => `id: "${company.idpId}", userId: "${owner.userId}"`],
+    ['startDomainProof', () => `id: "${company.idpId}", input: { domain: "${company.domain}", method: dns }`],
+    ['checkDomainProof', () => `id: "${company.idpId}", input: { domain: "${company.domain}" }`],
+    ['createScimToken', () => `input: { name: "Evil" }`],
+    ['deleteScimToken', () => `id: "${scim.scim_token.scim_token_id}"`],
+    ['createApplication', () => `input: { name: "Evil", applicationType: public, ${redirects} }`],
+    ['updateApplication', () => `id: "${applicationId}", input: { ${redirects} }`],
+    ['rotateApplicationSecret', () => `id: "${applicationId}"`],
+    ['updateSignInPolicy', () => `input: { ssoRequired: false }`],
+    ['resumeApiTokens', () => `userId: "${owner.userId}"`],
+  ])('%s is refused to an API token, and to a session without a fresh factor', async (name, input) => {
+    const query = `mutation { ${name}(orgId: "${owner.orgId}", ${input()}) { __typename } }`;
+    expect(codes(await owner.ask(query))).toEqual(['FORBIDDEN fresh_factor']);
+    expect(codes(await token.ask(query))).toEqual(['FORBIDDEN fresh_factor']);
+  });
+
+  test('and goes on with what it has: sign-ins, its directory, a look, and all else of tokens', async () => {
+    expect(await look(await atProvider(app, server, company), company)).toBe('200');
+    const headers = { authorization: `Bearer ${scim.plaintext_token}` };
+    const users = await app.server.inject({ method: 'GET', url: `/scim/v2/${owner.orgId}/Users`, headers });
+    expect(users.statusCode, users.body).toBe(200);
+    expect(await get(token, `/v1/orgs/${owner.orgId}/identity-providers`)).toBe('200');
+    expect((await token.call('POST', inside(owner), { name: 'More' })).status).toBe(201);
+    await proveFactor(owner, ownerSecret);
+    expect((await owner.call('PUT', company.url, { is_active: true })).status).toBe(200);
+  });
+});
+
 describe('an administrator resets the factors of a member', () => {
   const reset = (who: Person, userId: string, { orgId }: Pick<Person, 'orgId'> = who) =>
     who.call<{ methods: string[] }>('POST', `/v1/orgs/${orgId}/members/${userId}/reset-factors`);
@@ -379,6 +441,33 @@ describe('an administrator resets the factors of a member', () => {
     );
     await app.jobsDone();
     expect(app.mails.filter(({ to, text }) => to === bob.email && text.includes('has removed all'))).toHaveLength(1);
+  });
+
+  test('ends what was granted with the factor, and suspends API tokens until there is another one', async () => {
+    const { owner } = await newOwner();
+    const bob = await createUser(app, owner, { role: 'admin' });
+    const peer = await peerOf(app, await newApplication(owner));
+    const browser = await signedInBrowser(app, bob);
+    const { plaintext_token } = await issueToken(app, bob);
+    await withTotp(app, bob);
+    // as if the page had asked for it
+    await app.database.pool.query('update sessions set factor_at = now() where user_id = $1', [bob.userId]);
+    app.services.authentication.sessionsChanged();
+    const scope = 'workspace:read offline_access openid';
+    const granted = await tokensOf(app, browser, peer, { scope, prompt: 'consent' });
+    await demand(owner);
+    const program = withToken(bob, granted.access_token);
+    expect(await look(program, owner)).toBe('200');
+    expect((await reset(owner, bob.userId)).status).toBe(200);
+    expect(await look(program, owner)).toBe('401');
+    expect(await look(withToken(bob, plaintext_token), owner)).toBe(MISSING);
+    // whoever holds the old factor gets nothing by the new one of the user
+    await withTotp(app, await signIn(app, bob));
+    expect(await look(program, owner)).toBe('401');
+    await expect(client.refreshTokenGrant(peer, granted.refresh_token!)).rejects.toMatchObject({
+      error: 'invalid_grant',
+    });
+    expect(await look(withToken(bob, plaintext_token), owner)).toBe('200');
   });
 
   test('of an account in a proven domain, and only with a confirmed address', async () => {
@@ -445,7 +534,7 @@ describe('an organization that asks for a fresh factor', () => {
     who.call<{ plaintext_token: string }>('POST', `/v1/orgs/${owner.orgId}/api-tokens`, { name: 'kept', permissions });
   const stale = async (who: Person) => {
     await letFactorsAge(app, who);
-    forget();
+    forget(owner.orgId);
   };
 
   beforeAll(async () => {
@@ -482,11 +571,37 @@ describe('an organization that asks for a fresh factor', () => {
     expect((await mint(owner, ['secret:read', 'secret:reveal'])).status).toBe(201);
   });
 
-  test('what was granted to an application reveals nothing', async () => {
+  test('for the secrets that webhooks sign with, but not for other changes of them', async () => {
+    const webhooks = `/v1/orgs/${owner.orgId}/webhooks`;
+    const hook = { name: 'Hook', url: 'https://hooks.example.test/', event_types: ['workspace.*'] };
+    const { plaintext_token } = await issueToken(app, owner, {
+      permissions: ['webhook:create', 'webhook:update', 'workspace:read'],
+    });
+    const made = await owner.call<{ webhook: { webhook_id: string } }>('POST', webhooks, hook);
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+    const rotate = `mutation { rotateWebhookSecret(orgId: "${owner.orgId}", id: "${made.body.webhook.webhook_id}") {
+      secret
+    } }`;
+    await stale(owner);
+    expect(verdictOf(await owner.call('POST', webhooks, hook))).toBe(STALE);
+    expect(codes(await owner.ask(rotate))).toEqual(['FORBIDDEN fresh_factor']);
+    const renamed = await owner.call('PATCH', `${webhooks}/${made.body.webhook.webhook_id}`, { name: 'Other' });
+    expect(renamed.status, JSON.stringify(renamed.body)).toBe(200);
+    // API tokens keep what they were made for
+    expect(codes(await withToken(owner, plaintext_token).ask(rotate))).toBeUndefined();
+    await proveFactor(owner, secret);
+    expect(codes(await owner.ask(rotate))).toBeUndefined();
+  });
+
+  test('what was granted to an application reveals nothing, and makes no webhook', async () => {
     const peer = await peerOf(app, await newApplication(owner));
     const browser = await signedInBrowser(app, admin);
-    const tokens = await tokensOf(app, browser, peer, { scope: 'secret:read secret:reveal openid', prompt: 'consent' });
-    expect(await value(withToken(admin, tokens.access_token))).toBe(STALE);
+    const scope = 'secret:read secret:reveal webhook:create openid';
+    const tokens = await tokensOf(app, browser, peer, { scope, prompt: 'consent' });
+    const program = withToken(admin, tokens.access_token);
+    expect(await value(program)).toBe(STALE);
+    const hook = { name: 'Hook', url: 'https://hooks.example.test/', event_types: ['workspace.*'] };
+    expect(verdictOf(await program.call('POST', `/v1/orgs/${owner.orgId}/webhooks`, hook))).toBe(STALE);
   });
 
   test('for sign-in settings, but not for a look at them; no token changes them', async () => {

@@ -5158,7 +5158,7 @@ export interface components {
              * @description How many members are shut out, because no identity provider of the organization knows them.
              */
             members_without_identity: number;
-            /** @description Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here. */
+            /** @description Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here, so changes of how members sign in take a fresh factor meanwhile, as `sign_in_settings` in `stepUp` says. */
             require_factor: boolean;
             /**
              * Format: date-time
@@ -5181,7 +5181,7 @@ export interface components {
             sso_required_domains?: string[];
             /** @description Whether owners may get in with their password nevertheless, for an hour (`breakGlass`). */
             break_glass?: boolean;
-            /** @description Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here. */
+            /** @description Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here, so changes of how members sign in take a fresh factor meanwhile, as `sign_in_settings` in `stepUp` says. */
             require_factor?: boolean;
             /**
              * Format: int32
