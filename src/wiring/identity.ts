@@ -84,6 +84,7 @@ function signInOf(
 /** Users, sign-in, API tokens and identity providers. */
 export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: VaultGroup) {
   const { vault } = vaultGroup.closed;
+  const { secretReads } = vaultGroup.open;
   const { config, prisma, deps, appSecret, open } = ground;
   const { authentication, activity } = open;
   const { apps, organizationMembers, userReads } = tenancy.open;
@@ -113,7 +114,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
         emailChange,
         factorEnds,
       }),
-      identityProviders: new IdentityProviderService({ ...deps, vault, sessions, authentication }),
+      identityProviders: new IdentityProviderService({ ...deps, vault, secretReads, sessions, authentication }),
       domainProofs: new DomainProofs(signIn),
       identityLinks: new IdentityLinks(signIn),
       identityProviderTests: new IdentityProviderTests(signIn),

@@ -10,7 +10,7 @@ import type { Ground } from './ground.ts';
 import type { VaultGroup } from './vault.ts';
 
 /** Augmentations, endpoints, actions, executions and recipes. */
-export function createPipelines({ deps, config }: Ground, { closed: { vault } }: VaultGroup) {
+export function createPipelines({ deps, config }: Ground, { closed: { vault }, open: { secretReads } }: VaultGroup) {
   const recipes = new RecipeService(deps);
   return {
     open: {
@@ -21,7 +21,7 @@ export function createPipelines({ deps, config }: Ground, { closed: { vault } }:
       missingParts: new MissingPartsService(deps),
       recipes,
       organizationRecipes: new OrganizationRecipeService({ ...deps, recipes }),
-      workspaceDocuments: new WorkspaceDocumentService({ ...deps, vault }),
+      workspaceDocuments: new WorkspaceDocumentService({ ...deps, vault, secretReads }),
     },
     closed: {},
   };

@@ -18,6 +18,8 @@ import { alreadyExists, forbidden, InputError, invalidInput, notFound, valueIssu
 import { newId } from '../../kernel/ids.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import { asRole, atLeast, higherRole, type Role } from '../../kernel/roles.ts';
+import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
+import { demandReveal, ensureShown } from '../../vault/secrets/secret-to-send.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { returnAddresses } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
@@ -28,7 +30,7 @@ import {
   type Protocol,
   providers,
 } from './identity-provider.source.ts';
-import { columnsOfConfig, domainKeysOf, type ProviderConfig } from './provider-config.ts';
+import { columnsOfConfig, domainKeysOf, type OidcConfig, type ProviderConfig } from './provider-config.ts';
 import { lockUsersOf, suspendTokens } from './token-suspension.ts';
 
 type Optional<Row> = { [Key in keyof Row]?: Row[Key] | null | undefined };
@@ -57,6 +59,7 @@ interface CreateIdentityProvider extends UpdateIdentityProvider {
 
 interface IdentityProviderDeps extends ServiceDeps {
   vault: Vault;
+  secretReads: SecretReads;
   sessions: Sessions;
   authentication: Authentication;
 }
@@ -99,8 +102,8 @@ export class IdentityProviderService {
 
   /**
    * Adds a provider.
-   * @throws InputError for a configuration that cannot be right, FORBIDDEN for a role above the caller's own,
-   * RESOURCE_ALREADY_EXISTS for a domain of another provider
+   * @throws InputError for a configuration that cannot be right, FORBIDDEN for a role above the caller's own, or
+   * `secret:reveal` for the client secret, RESOURCE_ALREADY_EXISTS for a domain of another provider
    */
   async create(
     caller: Caller,
@@ -111,9 +114,10 @@ export class IdentityProviderService {
     const id = newId('identity_provider');
     const config = columnsOfConfig(input.protocol as Protocol, input);
     const domains = domainKeysOf(input.verifiedDomains ?? []);
+    const sent = { before: null, shown: await this.#demandSecret(caller, orgId, null, config) };
     await this.#unique({ id, orgId }, domains, () =>
       this.#deps.changes.run(caller, async (tx) => {
-        const { groupMappings = [], ...set } = await this.#columnsOf(tx, orgId, input, config);
+        const { groupMappings = [], ...set } = await this.#columnsOf(tx, orgId, input, config, sent);
         const defaultRoleId = set.defaultRoleId ?? 'member';
         const own = await ownRole(tx, caller, orgId);
         const defaultWorkspaceRole = set.defaultWorkspaceRole ?? 'member';
@@ -148,6 +152,14 @@ export class IdentityProviderService {
   ): Promise<IdentityProvider> {
     const { orgId } = place;
     const domains = input.verifiedDomains ? domainKeysOf(input.verifiedDomains) : null;
+    const shown = input.oidcConfig?.clientSecretRef
+      ? await this.#demandSecret(
+          caller,
+          orgId,
+          await this.reads.get(noCache, place, id),
+          destinationIn(input.oidcConfig),
+        )
+      : null;
     await this.#unique({ id, orgId }, domains ?? [], () =>
       this.#deps.changes.run(caller, async (tx) => {
         if (input.isActive === false) await lockUsersOf(tx, id);
@@ -158,7 +170,7 @@ export class IdentityProviderService {
         const protocol = before.protocol as Protocol;
         if (input.protocol && input.protocol !== protocol)
           throw invalidInput(['input', 'protocol'], 'it cannot change: create another identity provider instead');
-        const set = await this.#columnsOf(tx, orgId, input, columnsOfConfig(protocol, input));
+        const set = await this.#columnsOf(tx, orgId, input, columnsOfConfig(protocol, input), { before, shown });
         const authority = await this.#authorityAfter(tx, caller, before, set);
         tx.update('identity_providers', { id }, { ...set, ...authority });
         if (domains) await claim(tx, { id, orgId }, domains);
@@ -211,12 +223,24 @@ export class IdentityProviderService {
     return suspendsTokens ? { tokens_suspended: await suspendTokens(tx, { identityProviderId: id, orgId }) } : {};
   }
 
+  /** @returns the secret that would be sent, if its value had to be the caller's to see @throws FORBIDDEN */
+  async #demandSecret(
+    caller: Caller,
+    orgId: string,
+    before: Destination | null,
+    after: Destination,
+  ): Promise<string | null> {
+    const reference = after.oidcClientSecretRef;
+    return reference && sendsElse(before, after) ? demandReveal(this.#deps, caller, orgId, reference) : null;
+  }
+
   /** What an input sets, once all that it refers to is there. */
   async #columnsOf(
     tx: Tx,
     orgId: string,
     input: UpdateIdentityProvider,
     config: Columns<'identity_providers'>,
+    sent: { before: Destination | null; shown: string | null },
   ): Promise<Columns<'identity_providers'> & { groupMappings?: GroupMapping[] | undefined }> {
     const { groupMappings } = input;
     const named = [
@@ -228,12 +252,10 @@ export class IdentityProviderService {
     ];
     await ensureWorkspaces(tx, orgId, named);
     // the last one, by the order of locks
-    if (config.oidcClientSecretRef)
-      await this.#deps.vault.ensureReference(tx, orgId, config.oidcClientSecretRef, [
-        'input',
-        'oidcConfig',
-        'clientSecretRef',
-      ]);
+    if (config.oidcClientSecretRef) {
+      const found = await this.#deps.vault.ensureReference(tx, orgId, config.oidcClientSecretRef, CLIENT_SECRET);
+      if (sendsElse(sent.before, config)) ensureShown(found, sent.shown);
+    }
     return {
       ...config,
       name: input.name ?? undefined,
@@ -281,6 +303,20 @@ export class IdentityProviderService {
     }
   }
 }
+
+const CLIENT_SECRET = ['input', 'oidcConfig', 'clientSecretRef'];
+
+/** Which secret goes where. */
+type Destination = Pick<Columns<'identity_providers'>, 'oidcClientSecretRef' | 'oidcDiscoveryUrl'>;
+
+const destinationIn = ({ clientSecretRef, discoveryUrl }: OidcConfig): Destination => ({
+  oidcClientSecretRef: clientSecretRef ?? null,
+  oidcDiscoveryUrl: discoveryUrl,
+});
+
+/** Whether another secret is sent, or to another address: whoever decides that could read it there. */
+const sendsElse = (before: Destination | null, after: Destination): boolean =>
+  before?.oidcClientSecretRef !== after.oidcClientSecretRef || before?.oidcDiscoveryUrl !== after.oidcDiscoveryUrl;
 
 type ProviderKey = Pick<ProviderRow, 'id' | 'orgId'>;
 

@@ -6,6 +6,7 @@ import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, forbidden, notFound } from '../../kernel/errors.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import { visibleTools } from '../../tools/views.ts';
+import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { nameableSecrets } from '../../vault/views.ts';
 import { limits as missingLimits } from '../recipes/missing-parts.ts';
@@ -58,17 +59,36 @@ class DryRun extends Error {
   }
 }
 
+interface UsedTool {
+  slug: string;
+  status: string;
+  isBuiltIn: boolean;
+}
+
+interface NamedSecret {
+  id: string;
+  name: string;
+  workspaceId: string | null;
+}
+
 /** How often names are compared again that somebody else takes at the same time. */
 const ATTEMPTS = 3;
-const TOOLS = `select t.slug, t.status from (${visibleTools('$1')}) t where t.slug = any($2::text[])`;
-const SECRETS = `select s.id, s.name from (${nameableSecrets('$1', '$2', '$4', '$5')}) s
+const TOOLS = `select t.slug, t.status, t.is_built_in as "isBuiltIn"
+  from (${visibleTools('$1')}) t where t.slug = any($2::text[])`;
+const SECRETS = `select s.id, s.name, s.workspace_id as "workspaceId"
+  from (${nameableSecrets('$1', '$2', '$4', '$5')}) s
   where s.name = any($3::text[]) and s.status = 'active' order by s.id`;
+
+interface DocumentDeps extends ServiceDeps {
+  vault: Vault;
+  secretReads: SecretReads;
+}
 
 /** Whole workspaces as documents. */
 export class WorkspaceDocumentService {
-  readonly #deps: ServiceDeps & { vault: Vault };
+  readonly #deps: DocumentDeps;
 
-  constructor(deps: ServiceDeps & { vault: Vault }) {
+  constructor(deps: DocumentDeps) {
     this.#deps = deps;
   }
 
@@ -90,8 +110,8 @@ export class WorkspaceDocumentService {
   /**
    * Makes everything that a document has, in one change: all of it or nothing. Missing models, tools, secrets and
    * credentials are no failure: they are listed, and schedules of apps that lack something are disabled.
-   * @throws FORBIDDEN for callers who could not make each part by itself; InputError for what is wrong in the document,
-   * for names that the workspace has already, and for a mapping of what is not there
+   * @throws FORBIDDEN for callers who could not make each part by itself, with its client secret; InputError for
+   * what is wrong in the document, for names that the workspace has already, and for a mapping of what is not there
    */
   async import(caller: Caller, place: Checked<WorkspacePlace>, input: ImportWorkspace): Promise<ImportedWorkspace> {
     if (isPart(caller, ['workspace'])) throw forbidden('recipe:apply');
@@ -132,7 +152,7 @@ export class WorkspaceDocumentService {
     const defaultNamespaceId = await access.parts.defaultNamespace(orgId, workspaceId);
     if (!defaultNamespaceId) throw notFound('workspace', workspaceId);
     const plan = planOfDocument(document, mapping, { workspaceId, defaultNamespaceId });
-    const instances = await this.#withTools(caller, place, plan);
+    const { instances, builtIn } = await this.#withTools(caller, place, plan);
     const makes = new Set(instances.map(({ id }) => id));
     const others = plan.instances.filter(({ id }) => !makes.has(id));
     withoutInstances(plan.apps, new Set(others.map(({ id }) => id)));
@@ -165,50 +185,70 @@ export class WorkspaceDocumentService {
       surroundings: found,
       instances,
       missing,
-      secretIds: await this.#secretsOf(caller, place, instances),
+      secretIds: await this.#secretsOf(caller, place, instances, builtIn),
       entitlements: granted.filter(({ part }) => !lacking.has(part.model)),
       isHeld: holder(missing, instances),
     };
   }
 
   /**
-   * The instances whose tools are there and can be used, or are made with them.
+   * The instances whose tools are there and can be used, or are made with them, and the slugs of built-in tools.
    * @throws FORBIDDEN for callers who could not make the tools
    */
   async #withTools(
     caller: Caller,
     { orgId }: WorkspacePlace,
     { document, instances }: WorkspacePlan,
-  ): Promise<WorkspacePlan['instances']> {
+  ): Promise<{ instances: WorkspacePlan['instances']; builtIn: ReadonlySet<string> }> {
     const slugs = new Set([...document.tools.map(({ slug }) => slug), ...instances.map(({ part }) => part.tool)]);
-    const rows = await this.#deps.sql.read<{ slug: string; status: string }>(TOOLS, [orgId, [...slugs]]);
+    const rows = await this.#deps.sql.read<UsedTool>(TOOLS, [orgId, [...slugs]]);
     const there = new Map(rows.map(({ slug, status }) => [slug, status]));
     const made = new Map(
       document.tools.flatMap(({ slug, status }) => (there.has(slug) ? [] : [[slug, status ?? 'active'] as const])),
     );
     if (made.size > 0) await this.#deps.access.requireOrganization(caller, orgId, 'tool:create');
     const isUsable = (slug: string) => (there.get(slug) ?? made.get(slug) ?? 'disabled') !== 'disabled';
-    return instances.filter(({ part }) => isUsable(part.tool));
+    const own = new Set(rows.flatMap(({ slug, isBuiltIn }) => (isBuiltIn ? [] : [slug])));
+    return {
+      instances: instances.filter(({ part }) => isUsable(part.tool)),
+      // an organization's own tool comes before a built-in one
+      builtIn: new Set([...there.keys()].filter((slug) => !own.has(slug))),
+    };
   }
 
-  /** The identifiers of the secrets that clients of instances name, as far as the caller may read them. */
+  /**
+   * The identifiers of the secrets that clients of instances name, as far as the caller may read them.
+   * @throws FORBIDDEN `secret:reveal` for one that goes where a tool of the organization, or of the document, says
+   */
   async #secretsOf(
     caller: Caller,
     { orgId, workspaceId }: WorkspacePlace,
     instances: WorkspacePlan['instances'],
+    builtIn: ReadonlySet<string>,
   ): Promise<ReadonlyMap<string, string>> {
-    const { access, sql } = this.#deps;
-    const names = instances.flatMap(({ part }) => {
+    const { access, sql, secretReads } = this.#deps;
+    const named = instances.flatMap(({ part }) => {
       const reference = part.connection_credentials?.client_secret;
-      return (reference ? clientSecretName(reference) : null) ?? [];
+      const name = reference ? clientSecretName(reference) : null;
+      return name === null ? [] : [{ name, isSteered: !builtIn.has(part.tool) }];
     });
+    const names = named.map(({ name }) => name);
     if (names.length === 0) return new Map();
     const [shared, own] = await Promise.all([
       isAllowed(() => access.requireOrganization(caller, orgId, 'secret:read')),
       isAllowed(() => access.requireWorkspace(caller, orgId, workspaceId, 'secret:read')),
     ]);
-    const rows = await sql.read<{ id: string; name: string }>(SECRETS, [orgId, workspaceId, names, shared, own]);
-    return new Map(rows.map(({ id, name }) => [name, id]));
+    const rows = await sql.read<NamedSecret>(SECRETS, [orgId, workspaceId, names, shared, own]);
+    const found = new Map(rows.map((row) => [row.name, row]));
+    const steered = new Set(named.flatMap(({ name, isSteered }) => (isSteered ? [name] : [])));
+    for (const { id, name, workspaceId: home } of found.values())
+      if (steered.has(name))
+        await secretReads.demand(
+          caller,
+          { id, orgId, workspaceId: home, namespaceId: null, environmentId: null },
+          'secret:reveal',
+        );
+    return new Map([...found].map(([name, { id }]) => [name, id]));
   }
 
   async #write(caller: Caller, place: Checked<WorkspacePlace>, work: ImportWork, isDry: boolean) {

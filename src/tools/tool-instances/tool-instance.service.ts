@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { reachesEveryWorkspace } from '../../access/role-grants.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import type { QueryRunner } from '../../data/find-row.ts';
 import type { Given } from '../../data/given.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
 import type { Words } from '../../data/paging.ts';
@@ -13,12 +14,14 @@ import { statement } from '../../data/writes.ts';
 import type { ToolInstance as InstanceRow, Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, Deleted, WorkspacePlace } from '../../kernel/checked-place.ts';
-import { conflict, forbidden, InputError, invalidInput, isRefusal, notFound } from '../../kernel/errors.ts';
+import { type ApiError, conflict, InputError, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
+import { ensureShown } from '../../vault/secrets/secret-to-send.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import type { ConnectionRemoval } from '../connections/connection-removal.ts';
+import { refusedBecause, revealRefusal } from '../tools/kept-credentials.ts';
 import { checkActionChanges, type GivenChanges } from './action-changes.ts';
 import { type CheckedConfiguration, checkConfiguration, fieldsOf, type ToolFields } from './configuration.ts';
 import type { InstanceUsers } from './instance-removal.ts';
@@ -111,7 +114,7 @@ export class ToolInstanceService {
 
   /**
    * @throws RESOURCE_NOT_FOUND `tool` or `namespace`, RESOURCE_CONFLICT `tool_disabled`, InputError for a configuration
-   * that the tool does not accept
+   * that the tool does not accept; FORBIDDEN `secret:reveal` for a client secret that goes where the tool says
    */
   async create(caller: Caller, place: Checked<WorkspacePlace>, input: CreateToolInstance): Promise<ToolInstance> {
     const { changes, access, vault } = this.#deps;
@@ -119,7 +122,7 @@ export class ToolInstanceService {
     const namespaceId = input.namespaceId ? await access.parts.findPart(place, 'namespace', input.namespaceId) : null;
     const id = newId('tool_instance');
     const row = { id, orgId, workspaceId, namespaceId };
-    await this.#demandSecret(caller, orgId, input);
+    const shown = await this.#demandSecret(caller, { orgId, toolId: input.toolId, kept: null }, input);
     await changes.run(caller, async (tx) => {
       if (namespaceId)
         tx.demand('namespaces', { id: namespaceId }, 'key share', () => notFound('namespace', namespaceId));
@@ -132,7 +135,10 @@ export class ToolInstanceService {
       const client = input.connectionCredentials ?? {};
       const hasSecrets = Object.keys(checked.secrets).length > 0;
       if (hasSecrets) await this.#deps.credentials.prepare(tx);
-      if (client.clientSecretVaultId) await vault.ensureReference(tx, orgId, client.clientSecretVaultId, CLIENT_SECRET);
+      if (client.clientSecretVaultId) {
+        const found = await vault.ensureReference(tx, orgId, client.clientSecretVaultId, CLIENT_SECRET);
+        if (tool.orgId !== null) ensureShown(found, shown);
+      }
       tx.insert('tool_instances', {
         ...row,
         toolId: tool.id,
@@ -171,9 +177,9 @@ export class ToolInstanceService {
     input: UpdateToolInstance,
   ): Promise<ToolInstance> {
     const { orgId } = place;
-    const { toolId } = await this.reads.own(caller, place, id);
-    await this.#demandSecret(caller, orgId, input);
-    const mayReveal = await this.#mayReveal(caller, place);
+    const { toolId, clientSecretVaultId: kept } = await this.reads.own(caller, place, id);
+    const shown = await this.#demandSecret(caller, { orgId, toolId, kept }, input);
+    const refusal = await this.#revealRefusal(caller, place);
     await this.#deps.changes.run(caller, async (tx) => {
       const tool = await lockTool(tx, orgId, toolId);
       const before = await lockInstance(tx, id);
@@ -190,11 +196,14 @@ export class ToolInstanceService {
         Object.keys(actionChanges).length > 0 ||
         input.authConfig !== undefined ||
         (checked !== null && !isDeepStrictEqual(checked.plain, before.configuration));
-      if (isSteered && !mayReveal) await demandOwnCredentials(tx, caller, before, checked?.secrets ?? {});
+      if (isSteered && refusal) await demandOwnCredentials(tx, caller, before, checked?.secrets ?? {}, refusal);
       const changesSecrets = checked !== null && touchesSecrets(checked, before);
       if (changesSecrets) await this.#deps.credentials.prepare(tx);
-      if (client?.clientSecretVaultId)
-        await this.#deps.vault.ensureReference(tx, orgId, client.clientSecretVaultId, CLIENT_SECRET);
+      if (client?.clientSecretVaultId) {
+        const reference = client.clientSecretVaultId;
+        const found = await this.#deps.vault.ensureReference(tx, orgId, reference, CLIENT_SECRET);
+        if (tool.orgId !== null && reference !== before.clientSecretVaultId) ensureShown(found, shown);
+      }
       const credentialRefs = changesSecrets ? await this.#putSecrets(tx, before, checked) : undefined;
       const set: Columns<'tool_instances'> = {
         name: input.name ?? undefined,
@@ -275,7 +284,7 @@ export class ToolInstanceService {
   ): Promise<UpgradeResult> {
     const { orgId } = place;
     const { toolId } = await this.reads.own(caller, place, id);
-    const mayReveal = configuration === null || (await this.#mayReveal(caller, place));
+    const refusal = configuration === null ? null : await this.#revealRefusal(caller, place);
     const result = await this.#deps.changes.run(caller, async (tx) => {
       const tool = await lockTool(tx, orgId, toolId);
       const before = await lockInstance(tx, id);
@@ -288,8 +297,8 @@ export class ToolInstanceService {
       const fields = fieldsOf(tool);
       const given = entriesOf(configuration);
       const after = upgraded(fields, before, given, CONFIGURATION);
-      if (!mayReveal && steers(fields, before, given, after.plain))
-        await demandOwnCredentials(tx, caller, before, after.secrets);
+      if (refusal && steers(fields, before, given, after.plain))
+        await demandOwnCredentials(tx, caller, before, after.secrets, refusal);
       if (touchesSecrets(after, before)) {
         await this.#deps.credentials.prepare(tx);
         tx.update('tool_instances', { id }, { credentialRefs: await this.#putSecrets(tx, before, after) });
@@ -310,27 +319,33 @@ export class ToolInstanceService {
   }
 
   /**
-   * Whoever names a secret sends it to the provider: only those who may see that secret.
+   * Whoever names a secret sends it to the provider: only those who may see that secret. The provider of a tool of the
+   * organization is where its people want it to be, so it takes those who may see the value
+   * (docs/decisions/0070); that of a built-in tool is fixed.
+   * @param kept the reference that the instance has, which sends nothing new
+   * @returns the secret whose value the caller may see, if it had to be
    * @throws FORBIDDEN, RESOURCE_NOT_FOUND; InputError for what is no reference, because it may be the secret itself
    */
-  async #demandSecret(caller: Caller, orgId: string, { connectionCredentials }: UpdateToolInstance): Promise<void> {
+  async #demandSecret(
+    caller: Caller,
+    { orgId, toolId, kept }: { orgId: string; toolId: string; kept: string | null },
+    { connectionCredentials }: UpdateToolInstance,
+  ): Promise<string | null> {
     const reference = connectionCredentials?.clientSecretVaultId;
-    if (!reference) return;
+    if (!reference) return null;
     const { sql, vault, secretReads } = this.#deps;
     const found = await vault.resolve(sql, orgId, reference);
     if (found.kind === 'external' && !EXTERNAL.test(reference)) throw invalidInput(CLIENT_SECRET, NO_REFERENCE);
     const secret = found.kind === 'secret' ? await secretReads.all.findInTenant(noCache, orgId, found.id) : null;
-    if (secret) await secretReads.demand(caller, secret, 'secret:read');
+    if (!secret) return null;
+    await secretReads.demand(caller, secret, 'secret:read');
+    if (reference === kept || (await isBuiltIn(sql, toolId))) return null;
+    await secretReads.demand(caller, secret, 'secret:reveal');
+    return secret.id;
   }
 
-  async #mayReveal(caller: Caller, { orgId, workspaceId }: WorkspacePlace): Promise<boolean> {
-    try {
-      await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, 'secret:reveal');
-      return true;
-    } catch (error) {
-      if (isRefusal(error)) return false;
-      throw error;
-    }
+  #revealRefusal(caller: Caller, { orgId, workspaceId }: WorkspacePlace): Promise<ApiError | null> {
+    return revealRefusal(() => this.#deps.access.requireWorkspace(caller, orgId, workspaceId, 'secret:reveal'));
   }
 
   /** Seals the secrets of an instance anew. @returns its references */
@@ -350,6 +365,12 @@ export class ToolInstanceService {
   }
 }
 
+/** Whether nobody but the service decides where a tool sends something. */
+async function isBuiltIn(db: QueryRunner, toolId: string): Promise<boolean> {
+  const rows = await db.query(statement`select 1 from tools where id = ${toolId} and org_id is null`);
+  return rows.length > 0;
+}
+
 /** The tool as it is until the transaction ends. @throws RESOURCE_NOT_FOUND, also for a tool of another organization */
 async function lockTool(tx: Tx, orgId: string, id: string): Promise<ToolRow> {
   return visible(await tx.lock('tools', { id }, 'share'), orgId, id);
@@ -364,6 +385,7 @@ async function lockInstance(tx: Tx, id: string): Promise<StoredInstance> {
  * Configuration and actions decide where credentials go. Whoever changes them could have those of others sent to a host
  * of their own.
  * @param given the secrets that come with the change
+ * @param refusal why the caller may not see secrets
  * @throws FORBIDDEN `secret:reveal` if the instance would keep credentials of others
  */
 async function demandOwnCredentials(
@@ -371,6 +393,7 @@ async function demandOwnCredentials(
   { principal: { userId } }: Caller,
   { id, createdBy, credentialRefs }: StoredInstance,
   given: Readonly<Record<string, unknown>>,
+  refusal: ApiError,
 ): Promise<void> {
   const keeps = createdBy !== userId && Object.keys(credentialRefs).some((name) => !Object.hasOwn(given, name));
   const [connection] = keeps
@@ -380,8 +403,8 @@ async function demandOwnCredentials(
           where tool_instance_id = ${id} and created_by is distinct from ${userId} limit 1`,
       );
   if (keeps || connection)
-    throw forbidden(
-      'secret:reveal',
+    throw refusedBecause(
+      refusal,
       'The instance has credentials of other users, which this change could send elsewhere.',
     );
 }

@@ -14,6 +14,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, InputError, invalidInput, notFound, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
+import { demandNoCredentials, revealRefusal, steeringOf } from './kept-credentials.ts';
 import { entryNames, foreignNames, strayPlaceholders } from './placeholders.ts';
 import { changeOf } from './schema-version.ts';
 import { type Tool, type ToolFilters, tools } from './tool.source.ts';
@@ -100,13 +101,17 @@ export class ToolService {
    * Changes the given fields. Another config or action schema raises the schema version, with an entry in the
    * changelog.
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `builtin_tool`, or `invalid_status` for a status that cannot follow;
-   * RESOURCE_ALREADY_EXISTS, InputError like {@link create}
+   * FORBIDDEN `secret:reveal` for a change that could send credentials of others elsewhere; RESOURCE_ALREADY_EXISTS,
+   * InputError like {@link create}
    */
   async update(caller: Caller, place: Checked<OrganizationPlace>, id: string, input: UpdateTool): Promise<Tool> {
     const { orgId } = place;
     checkLists(input);
     const { isBuiltin, slug } = await this.reads.get(noCache, place, id);
     if (isBuiltin) throw builtIn(id);
+    const refusal = saysWhere(input)
+      ? await revealRefusal(() => this.#deps.access.requireOrganization(caller, orgId, 'secret:reveal'))
+      : null;
     await this.#unique(orgId, id, input.slug ?? slug, () =>
       this.#deps.changes.run(caller, async (tx) => {
         const before = await tx.lock('tools', { id, orgId }, 'no key update', () => notFound('tool', id));
@@ -114,10 +119,10 @@ export class ToolService {
         refuseMove(before, input.status);
         const lists = listsOf(before);
         checkDescriptors(input, lists);
-        const change = changeOf(lists, {
-          configSchema: input.configSchema ?? lists.configSchema,
-          actionSchemas: input.actionSchemas ?? lists.actionSchemas,
-        });
+        const after = listsAfter(lists, input);
+        const steering = steeringOf(lists, after);
+        if (refusal && steering.any) await demandNoCredentials(tx, caller, { id, orgId }, steering, refusal);
+        const change = changeOf(lists, after);
         const version = before.currentSchemaVersion + (change === null ? 0 : 1);
         checkChangelog(input.schemaChangelog, version);
         if (typeof input.minSchemaVersion === 'number' && input.minSchemaVersion > version)
@@ -273,6 +278,16 @@ const listsOf = ({ configSchema, credentialSchema, actionSchemas }: ToolRow): De
   credentialSchema: credentialSchema as object[],
   actionSchemas: actionSchemas as object[],
 });
+
+const listsAfter = (before: Described, input: UpdateTool): Described => ({
+  configSchema: input.configSchema ?? before.configSchema,
+  credentialSchema: input.credentialSchema ?? before.credentialSchema,
+  actionSchemas: input.actionSchemas ?? before.actionSchemas,
+});
+
+/** Whether an input says where credentials go, or how. */
+const saysWhere = ({ configSchema, credentialSchema, actionSchemas }: UpdateTool): boolean =>
+  Boolean(configSchema ?? credentialSchema ?? actionSchemas);
 
 function refuseMove({ id, status: before }: ToolRow, status: string | null | undefined): void {
   if (!status || status === before || moves[before]?.includes(status)) return;

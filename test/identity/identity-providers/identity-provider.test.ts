@@ -330,3 +330,41 @@ test('sign-ins find a provider by its identifier and by domain, while it is acti
   for (const email of ['ann@not a domain', 'ann@elsewhere.test'])
     expect(await signInProviders.byDomain(domainOfEmail(email))).toBeNull();
 });
+
+test('a client secret goes to a provider only from who may see its value', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const newSecret = async (name: string, more: object = {}) => {
+    const secret = { name, secret_type: 'oauth2', value: { client_secret: 's' }, ...more };
+    return (await ann.call<{ secret_id: string }>('POST', `/v1/orgs/${ann.orgId}/secrets`, secret)).body.secret_id;
+  };
+  const [shared, placed] = [await newSecret('shared'), await newSecret('placed', { workspace_id: ann.workspaceId })];
+  const permissions = ['identity_provider:create', 'identity_provider:read', 'identity_provider:update'];
+  const withToken = async (...more: string[]) => {
+    const { plaintext_token } = await issueToken(app, ann, { permissions: [...permissions, ...more] });
+    return caller(app, { ...ann, accessToken: plaintext_token });
+  };
+  const [blind, reader] = [await withToken(), await withToken('secret:read')];
+  const given = (client_secret_ref: string, more: object = {}) => ({
+    oidc_config: { ...oidcConfig, client_secret_ref, ...more },
+  });
+  for (const reference of [shared, placed, 'secret://shared']) {
+    const fields = { ...oidc, ...given(reference) };
+    expect(await reader.call('POST', urlOf(ann), fields)).toMatchObject({
+      status: 403,
+      body: { details: { required_permission: 'secret:reveal' } },
+    });
+    // who may not even read it is not told that it is there
+    expect(await blind.call('POST', urlOf(ann), fields)).toMatchObject({
+      status: 404,
+      body: { details: { resource_type: 'secret' } },
+    });
+  }
+  const made = await make(ann, { ...oidc, ...given(shared) });
+  const put = (by: Person, fields: object) => by.call<Provider>('PUT', `${urlOf(ann)}/${made.idp_id}`, fields);
+  expect((await put(reader, given(placed))).status).toBe(403);
+  expect((await put(reader, given(shared, { discovery_url: 'https://evil.test' }))).status).toBe(403);
+  expect((await ann.call<Provider>('GET', `${urlOf(ann)}/${made.idp_id}`)).body).toMatchObject(given(shared));
+  expect((await put(reader, given(shared, { scopes: ['openid'] }))).status).toBe(200);
+  expect((await put(reader, { name: 'Renamed' })).status).toBe(200);
+  expect((await put(await withToken('secret:reveal'), given(placed))).status).toBe(200);
+});

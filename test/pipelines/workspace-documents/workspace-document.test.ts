@@ -488,3 +488,33 @@ test('the answer of an import in GraphQL is that of REST', async () => {
   );
   expect(data.importWorkspace).toEqual((await imported(ann, ann.home, { document, dry_run: true })).body);
 });
+
+test('an import names the client secret of an own tool only for who may see its value', async () => {
+  const ann = await register(app, { name: 'ann' });
+  await newSecret(ann, 'client');
+  await newTool(ann, 'own');
+  const editor = await colleague(app, ann, 'editor');
+  const target = await newWorkspace(ann);
+  const userId = editor.userId;
+  const joined = await ann.call('POST', `${target}/members`, { user_id: userId, role: 'editor' });
+  expect(joined.status, JSON.stringify(joined.body)).toBe(201);
+  const instance = (tool: string, client_secret: string) => ({
+    ...empty,
+    tool_instances: [{ key: 'ours', tool, name: 'Ours', connection_credentials: { client_id: 'us', client_secret } }],
+  });
+  const isImported = async (who: Person, document: object, more: object = {}) => {
+    const { status, body } = await imported(who, target, { document, ...more });
+    return status === 200 ? [status, body.missing] : [status, (body as unknown as { details: object }).details];
+  };
+  const needsReveal = [403, expect.objectContaining({ required_permission: 'secret:reveal' })];
+  const own = instance('own', '{{secret.client}}');
+  expect(await isImported(editor, own)).toEqual(needsReveal);
+  expect(await isImported(editor, own, { dry_run: true })).toEqual(needsReveal);
+  expect(await isImported(editor, instance('own', 'secret://client'))).toEqual(needsReveal);
+  const mapped = { secrets: { other: 'client' } };
+  expect(await isImported(editor, instance('own', '{{secret.other}}'), mapped)).toEqual(needsReveal);
+  expect((await ann.call<{ total: number }>('GET', `${target}/tool-instances`)).body.total).toBe(0);
+  // the addresses of a built-in tool are fixed
+  expect(await isImported(editor, instance('github', '{{secret.client}}'))).toEqual([200, []]);
+  expect(await isImported(ann, own)).toEqual([200, []]);
+});

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { letFactorsAge, withTotp } from '../../support/factors.ts';
 import { caller, changesOf, colleague, eventsOf, type Person, register } from '../../support/person.ts';
 import { issueToken } from '../../support/tokens.ts';
 import { configSchema, type Instance, instancesOf, type Json, newInstance, newTool, placesOf } from './instances.ts';
@@ -620,4 +621,78 @@ test('GraphQL walks from workspaces and tools to instances and back, and shows o
   const viewer = await colleague(app, ann, 'viewer');
   const { data } = await viewer.ask<{ tool: unknown }>(query, variables);
   expect(data.tool).toEqual({ instances: { nodes: [{ id: made.instance_id, tool: { id: toolId } }] } });
+});
+
+describe('a client secret goes to the addresses of a tool', () => {
+  const oauth = {
+    name: 'oauth',
+    type: 'oauth2',
+    authorization_url: 'https://tickets.test/authorize',
+    token_url: 'https://tickets.test/token',
+  };
+  const newSecret = async (owner: Person, name: string) => {
+    const payload = { name, secret_type: 'oauth2', value: { client_secret: 's' } };
+    const made = await owner.call<{ secret_id: string }>('POST', `/v1/orgs/${owner.orgId}/secrets`, payload);
+    return made.body.secret_id;
+  };
+  const needsReveal = { status: 403, body: { details: { required_permission: 'secret:reveal' } } };
+  const clientOf = (client_secret_vault_id: string, more: Json = {}) => ({
+    connection_credentials: { client_id: 'c', client_secret_vault_id, ...more },
+  });
+
+  test('of the organization: only who may see its value names it', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const { orgId, workspaceId } = ann;
+    const toolId = await newTool(ann, { config_schema: [], credential_schema: [oauth] });
+    const [first, second] = [await newSecret(ann, 'first'), await newSecret(ann, 'second')];
+    const editor = caller(app, { ...(await colleague(app, ann, 'editor')), orgId, workspaceId });
+    const { plaintext_token } = await issueToken(app, ann, {
+      permissions: ['secret:read', 'tool:read', 'tool_instance:create', 'tool_instance:update'],
+    });
+    const token = caller(app, { ...ann, accessToken: plaintext_token });
+    const body = { tool_id: toolId, name: 'x', auth_mode: 'oauth2', configuration: {} };
+    const free = await newInstance(ann, toolId, { configuration: {} });
+    for (const person of [editor, token])
+      for (const reference of [first, 'secret://first']) {
+        expect(await person.call('POST', instancesOf(ann), { ...body, ...clientOf(reference) })).toMatchObject(
+          needsReveal,
+        );
+        expect(await person.call('PUT', urlOf(ann, free), clientOf(reference))).toMatchObject(needsReveal);
+      }
+    const made = await newInstance(ann, toolId, { configuration: {}, ...clientOf(first) });
+    const put = (reference: string, more?: Json) => editor.call('PUT', urlOf(ann, made), clientOf(reference, more));
+    expect(await put(second)).toMatchObject(needsReveal);
+    // what stays goes nowhere else
+    expect(await put(first, { scopes_override: ['read'] })).toMatchObject({ status: 200 });
+    expect((await editor.call<Instance>('GET', urlOf(ann, made))).body).toMatchObject({
+      connection_credentials: { client_id: 'c', client_secret_vault_id: first, scopes_override: ['read'] },
+    });
+  });
+
+  test('of a built-in tool: whoever may read the secret names it', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const { orgId, workspaceId } = ann;
+    const secret = await newSecret(ann, 'github');
+    const { body } = await ann.call<{ tools: { tool_id: string; slug: string }[] }>('GET', `/v1/orgs/${orgId}/tools`);
+    const github = body.tools.find(({ slug }) => slug === 'github')!.tool_id;
+    const editor = caller(app, { ...(await colleague(app, ann, 'editor')), orgId, workspaceId });
+    const made = await newInstance(editor, github, { configuration: {}, auth_mode: 'oauth2', ...clientOf(secret) });
+    expect(made).toMatchObject({ connection_credentials: { client_secret_vault_id: secret } });
+  });
+
+  test('asks for a fresh factor, if the organization does so before secrets are revealed', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const toolId = await newTool(ann, { config_schema: [], credential_schema: [oauth] });
+    const secret = await newSecret(ann, 'client');
+    await withTotp(app, ann);
+    const policy = await ann.call('PATCH', `/v1/orgs/${ann.orgId}/sign-in-policy`, { step_up: ['secret_reveal'] });
+    expect(policy.status).toBe(200);
+    await letFactorsAge(app, ann);
+    app.services.authentication.sessionsChanged();
+    const body = { tool_id: toolId, name: 'x', auth_mode: 'oauth2', configuration: {}, ...clientOf(secret) };
+    expect(await ann.call('POST', instancesOf(ann), body)).toMatchObject({
+      status: 403,
+      body: { details: { required_permission: 'secret:reveal', reason: 'fresh_factor' } },
+    });
+  });
 });

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ToolFragment } from '../../../rest/generated/documents.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
-import { colleague, eventsOf, type Person, register } from '../../support/person.ts';
+import { caller, colleague, eventsOf, type Person, register } from '../../support/person.ts';
 import { logQueries } from '../../support/query-log.ts';
 import type { RestBody } from '../../support/rest-body.ts';
+import { issueToken } from '../../support/tokens.ts';
 
 type Tool = RestBody<ToolFragment>;
 interface Page {
@@ -429,5 +430,87 @@ describe('over GraphQL', () => {
         tools: { nodes: [{ slug: 'github' }] },
       },
     });
+  });
+});
+
+describe('what a tool says of addresses, while its instances have credentials', () => {
+  const run = { name: 'run', method: 'GET', url_template: '{{base}}/things' };
+  const base = { name: 'base', type: 'string', default: 'https://good.test' };
+  const key = { name: 'api_key', type: 'secret', placement: { in: 'header', name: 'x-api-key' } };
+  const oauth = {
+    name: 'oauth',
+    type: 'oauth2',
+    authorization_url: 'https://good.test/a',
+    token_url: 'https://good.test/t',
+  };
+  const lists = { config_schema: [base], credential_schema: [key], action_schemas: [run, { ...run, name: 'more' }] };
+  const needsReveal = { status: 403, body: { details: { required_permission: 'secret:reveal' } } };
+  const newInstance = async (person: Person, tool_id: string, more: object) => {
+    const made = await person.call('POST', `${person.home}/tool-instances`, { tool_id, name: 'Ours', ...more });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
+  };
+  const keyed = { configuration: { api_key: 'KEPT' }, auth_mode: 'api_key' };
+  /** The same person, with a token that may change tools, and not see secrets. */
+  const without = async (owner: Person) => {
+    const permissions = ['tool:read', 'tool:update'];
+    return caller(app, { ...owner, accessToken: (await issueToken(app, owner, { permissions })).plaintext_token });
+  };
+
+  test('changes only by who may see secrets, where the credentials are those of others', async () => {
+    const owner = await register(app);
+    const { orgId, workspaceId } = owner;
+    const bob = caller(app, { ...(await colleague(app, owner, 'member')), orgId, workspaceId });
+    const { tool_id, url } = await newTool(owner, lists);
+    const token = await without(owner);
+    const put = (body: object, by = token) => by.call<Tool>('PUT', url, body);
+    // nobody's credential goes anywhere yet, and one's own goes where one wants
+    expect(
+      (await put({ action_schemas: lists.action_schemas.map((one) => ({ ...one, timeout_seconds: 9 })) })).status,
+    ).toBe(200);
+    await newInstance(owner, tool_id, keyed);
+    expect((await put(lists)).status).toBe(200);
+    await newInstance(bob, tool_id, keyed);
+    for (const changed of [
+      { action_schemas: [{ ...run, url_template: 'https://evil.test/stolen' }] },
+      { action_schemas: [...lists.action_schemas, { ...run, name: 'third' }] },
+      { config_schema: [{ ...base, default: 'https://evil.test' }] },
+      { credential_schema: [{ ...key, placement: { in: 'query', name: 'key' } }] },
+    ])
+      expect(await put({ name: 'Renamed', ...changed }), JSON.stringify(changed)).toMatchObject(needsReveal);
+    expect((await owner.call<Tool>('GET', url)).body).toMatchObject({ name: 'A tool', ...lists });
+    // what is only read, and what sends less
+    const described = {
+      config_schema: [{ ...base, display_name: 'Base' }],
+      action_schemas: [{ ...run, description: 'x' }],
+    };
+    expect((await put({ name: 'Renamed', ...described })).status).toBe(200);
+    expect((await put({ action_schemas: [{ ...run, url_template: 'https://new.test' }] }, owner)).status).toBe(200);
+  });
+
+  test('a connection counts as a credential, and a client secret as everybody’s', async () => {
+    const owner = await register(app);
+    const { orgId, workspaceId } = owner;
+    const bob = caller(app, { ...(await colleague(app, owner, 'admin')), orgId, workspaceId });
+    const token = await without(owner);
+    const elsewhere = [{ ...oauth, token_url: 'https://evil.test/t' }];
+    const { tool_id, url } = await newTool(owner, { credential_schema: [oauth], action_schemas: [] });
+    const secret = { name: 'client', secret_type: 'oauth2', value: { client_secret: 's' } };
+    await owner.call('POST', `/v1/orgs/${orgId}/secrets`, secret);
+    const client = { client_id: 'c', client_secret_vault_id: 'secret://client' };
+    await newInstance(owner, tool_id, { auth_mode: 'oauth2', connection_credentials: client });
+    expect(await token.call('PUT', url, { credential_schema: elsewhere })).toMatchObject(needsReveal);
+    // actions never see a client secret
+    const actions = { action_schemas: [{ ...run, url_template: 'https://any.test' }] };
+    expect((await token.call('PUT', url, actions)).status).toBe(200);
+    const { body } = await owner.call<{ tool_instances: { instance_id: string }[] }>(
+      'GET',
+      `${owner.home}/tool-instances`,
+    );
+    const [{ instance_id }] = body.tool_instances as [{ instance_id: string }];
+    const begun = await bob.call('POST', `${owner.home}/connections/oauth/initiate`, { tool_instance_id: instance_id });
+    expect(begun.status, JSON.stringify(begun.body)).toBe(200);
+    const evil = { action_schemas: [{ ...run, url_template: 'https://evil.test' }] };
+    expect(await token.call('PUT', url, evil)).toMatchObject(needsReveal);
+    expect((await bob.call('PUT', url, { credential_schema: elsewhere })).status).toBe(200);
   });
 });
