@@ -224,6 +224,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     contextOf: ({ caller }) => new Context(caller, open),
     sql: services.sql,
     seal: new Seal(secret, 'mcp confirmations'),
+    limit,
     version,
     publicUrl: () => services.authorizationServer.publicUrl,
     corsOrigins: config.corsOrigins,

@@ -20,6 +20,8 @@ export class Context implements RequestCache {
   lastEventId: string | undefined;
   /** The file of the request's form, which was stored for its mutation: nobody else can use it. */
   receivedFile: ReceivedFile | null = null;
+  /** Whether texts that look like secrets are masked, whatever the caller may see: of what models read. */
+  hidesSecrets = false;
   /** Of a stream of events: rows that the readers of an event read together. */
   rows: RequestCache | undefined;
   readonly #kept = new Map<string, unknown>();

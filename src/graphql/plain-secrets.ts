@@ -8,9 +8,11 @@ export const MASKED =
 
 /**
  * Whether the caller sees secrets that somebody wrote into what an app runs with: whoever may change it does. By the
- * role, not by the scopes of a token: what runs an app reads it with a token that only reads.
+ * role, not by the scopes of a token: what runs an app reads it with a token that only reads. Models never
+ * see them.
  */
-export async function maySeeSecrets({ caller, services }: Context, { orgId, workspaceId }: WorkspacePlace) {
+export async function maySeeSecrets({ caller, services, hidesSecrets }: Context, { orgId, workspaceId }: WorkspacePlace) {
+  if (hidesSecrets) return false;
   const role = await services.access.workspaceRole(caller, orgId, workspaceId);
   return role !== null && atLeast(role, 'editor');
 }

@@ -1,6 +1,7 @@
 import type { ClientCapabilities, Server, ServerContext } from '@modelcontextprotocol/server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
+import type { CallerLimit } from '../access/caller-limit.ts';
 import type { Sql } from '../data/sql.ts';
 import type { PersistedDocuments } from '../engine/path/persisted-documents.ts';
 import { jsonBounds } from '../engine/transport/bounds.ts';
@@ -14,6 +15,7 @@ import { overloadOf } from '../kernel/json-shape.ts';
 import type { Seal } from '../platform/keys/seal.ts';
 import { McpConfirmations } from './confirmations.ts';
 import { EventPages } from './event-pages.ts';
+import { loadedOnce } from './loaded-once.ts';
 import { PlatformTools } from './platform-tools.ts';
 import { SchemaSearch } from './schema-search.ts';
 import type { McpCall, McpLibrary, McpRequest, ToolFace } from './tool.ts';
@@ -30,6 +32,7 @@ interface McpOptions {
   contextOf: (request: FastifyRequest) => Context;
   sql: Sql;
   seal: Seal;
+  limit: Pick<CallerLimit, 'demandRest'>;
   version: string;
   publicUrl: () => string;
   corsOrigins: readonly string[];
@@ -45,6 +48,11 @@ const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 /** How long a client may keep a list. */
 const LIST_TTL_MS = 60_000;
+
+function withoutSecrets(context: Context): Context {
+  context.hidesSecrets = true;
+  return context;
+}
 
 type ForWorkspace = FastifyRequest<{ Params: { workspace?: string } }>;
 
@@ -67,13 +75,22 @@ class McpRoutes {
   readonly #turns = new TurnLimits();
   /** What each request of the protocol is about, by the request that the library gets. */
   readonly #requests = new WeakMap<object, { face: ToolFace; asked: McpRequest }>();
-  #handler: Promise<{ library: McpLibrary; handler: ReturnType<McpLibrary['createMcpHandler']> }> | null = null;
+  /** The library takes a while to load, and is not needed before a client comes. */
+  readonly #loaded = loadedOnce(async () => {
+    const library: McpLibrary = await import('@modelcontextprotocol/server');
+    const serverFor: Parameters<McpLibrary['createMcpHandler']>[0] = ({ era, requestInfo }) =>
+      this.#serverFor(library, era, requestInfo);
+    return library.createMcpHandler(serverFor, { maxSubscriptions: 0, keepAliveMs: 0 });
+  });
 
-  constructor(options: McpOptions) {
+  constructor(given: McpOptions) {
+    // what a model has read, its provider has: it sees no secret that somebody wrote into free-form data
+    const contextOf = (request: FastifyRequest) => withoutSecrets(given.contextOf(request));
+    const options = { ...given, contextOf };
     this.#options = options;
-    const { schema, documents, seal, sql } = options;
+    const { schema, documents, seal, sql, limit } = options;
     addWorkspaceTools(documents);
-    this.#actions = new WorkspaceActions(documents);
+    this.#actions = new WorkspaceActions(documents, limit);
     this.#platform = new PlatformTools({
       ...options,
       search: new SchemaSearch(schema),
@@ -91,7 +108,7 @@ class McpRoutes {
     // streams are for events, which have a tool here
     if (body.message.method === 'subscriptions/listen')
       return reply.code(404).send(rpcError(METHOD_NOT_FOUND, 'There are no subscriptions.', body.message.id));
-    const { handler } = await this.#loaded();
+    const handler = await this.#loaded();
     const passed = new Request('http://localhost/mcp', { method: 'POST', headers: headersOf(request) });
     this.#requests.set(passed, { face: this.#faceOf(request), asked });
     const answer = await handler.fetch(passed, { parsedBody: body.message });
@@ -119,18 +136,6 @@ class McpRoutes {
       turns: this.#turns,
       refuse: (error, traceId) => new ListRefusal(error, traceId),
     });
-  }
-
-  /** The library takes a while to load, and is not needed before a client comes. */
-  #loaded() {
-    this.#handler ??= import('@modelcontextprotocol/server').then((library) => ({
-      library,
-      handler: library.createMcpHandler(({ era, requestInfo }) => this.#serverFor(library, era, requestInfo), {
-        maxSubscriptions: 0,
-        keepAliveMs: 0,
-      }),
-    }));
-    return this.#handler;
   }
 
   #serverFor(library: McpLibrary, era: 'legacy' | 'modern', passed: object | undefined): Server {

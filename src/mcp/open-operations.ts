@@ -43,25 +43,34 @@ export const OPEN_QUERIES = names(`
 `);
 
 /**
- * The mutations that models may call, by the same rule. Left out: what answers a token, a secret or a link that works
- * like one, what is about a sign-in or the account itself, uploads, what gives tokens back their life, and the actions
- * of tools, which have a face of their own.
+ * Mutations that a model may call without a question: they only make or change content, most of it such that the change
+ * can be undone. Nothing that grants a right, says where something is sent to, runs something or changes a setting
+ * belongs here, whatever its verb.
  */
-export const OPEN_MUTATIONS = names(`
+export const CALM_MUTATIONS = names(`
+  createApp updateApp createRelease reportExecution createNamespace updateNamespace createThread updateThread
+  createArtifact updateArtifact restoreArtifactVersion restoreArtifact createSource updateSource
+  createMemory updateMemory createEntity updateEntity relateEntities updateEntityRelation resolveEntity importEntities
+  markNotificationRead markNotificationUnread markAllNotificationsRead archiveNotification unarchiveNotification
+`);
+
+/**
+ * Mutations that somebody must agree to, each time: they delete, grant, redirect, run or set something. A mutation that
+ * is on neither list does not exist for models: new ones are looked at first. Left out: what answers a token, a secret
+ * or a link that works like one, what is about a sign-in or the account itself, uploads, what gives tokens back their
+ * life, and the actions of tools, which have a face of their own.
+ */
+export const ASKING_MUTATIONS = names(`
   createUser updateUser updatePreferences deleteUser
   createWorkspace updateWorkspace deleteWorkspace restoreWorkspace updateWorkspaceStorage
   addWorkspaceMember updateWorkspaceMember removeWorkspaceMember
   updateOrganization deleteOrganization addOrganizationMember updateOrganizationMember removeOrganizationMember
   createInvitation resendInvitation revokeInvitation
-  createApp updateApp deleteApp createAction updateAction deleteAction
-  createNamespace updateNamespace deleteNamespace createThread updateThread deleteThread
-  createArtifact updateArtifact restoreArtifactVersion deleteArtifact promoteArtifact restoreArtifact
-  createSource updateSource deleteSource createMemory updateMemory deleteMemory
-  createEntity updateEntity deleteEntity mergeEntities relateEntities updateEntityRelation unrelateEntities
-  resolveEntity importEntities
+  deleteApp createAction updateAction deleteAction deleteNamespace deleteThread
+  deleteArtifact promoteArtifact deleteSource deleteMemory deleteEntity mergeEntities unrelateEntities
   createAugmentation updateAugmentation deleteAugmentation mapMissingParts
   createEndpoint updateEndpoint deleteEndpoint createEnvironment updateEnvironment deleteEnvironment
-  createRelease deleteRelease deployRelease promoteRelease undeployApp reportExecution
+  deleteRelease deployRelease promoteRelease undeployApp
   applyRecipe createOrganizationRecipe createRecipeOfApp updateOrganizationRecipe deleteOrganizationRecipe
   importWorkspace
   createTool updateTool deleteTool createToolInstance updateToolInstance deleteToolInstance testToolInstance
@@ -71,7 +80,6 @@ export const OPEN_MUTATIONS = names(`
   startDomainProof updateSignInPolicy
   createLogicalModel updateLogicalModel deleteLogicalModel createModelEntitlement updateModelEntitlement
   deleteModelEntitlement reportModelUsage createProviderAccount updateProviderAccount deleteProviderAccount
-  markNotificationRead markNotificationUnread markAllNotificationsRead archiveNotification unarchiveNotification
   createSecret updateSecret rotateSecret deleteSecret restoreSecret
   revokeApiToken adminRevokeApiToken revokeAppToken revokeApplicationGrant deleteApplication
   deleteScimToken updateWebhook deleteWebhook testWebhook redeliverWebhookDelivery redeliverWebhookDeliveries
@@ -109,7 +117,9 @@ export const looksSecret = (type: string, field: string): boolean =>
 
 /** Whether a root field can be asked for here. */
 export const isOpen = (root: string, field: string): boolean =>
-  root === 'Query' ? OPEN_QUERIES.has(field) : root === 'Mutation' && OPEN_MUTATIONS.has(field);
+  root === 'Query'
+    ? OPEN_QUERIES.has(field)
+    : root === 'Mutation' && (CALM_MUTATIONS.has(field) || ASKING_MUTATIONS.has(field));
 
 /** The first field of a valid document that no model gets; `null` if there is none. */
 export function withheldIn(schema: GraphQLSchema, document: DocumentNode): string | null {
@@ -131,20 +141,16 @@ function isSecretLeaf(types: TypeInfo, parent: string, name: string): boolean {
   return looksSecret(parent, name);
 }
 
-/** The verbs of changes that can be undone, or that add something. All others ask first, new ones too. */
-const CALM = names(`
-  add apply archive create import map mark redeliver relate report resend resolve restore start test toggle unarchive
-  update upgrade
-`);
-
 /** Whether somebody must agree before a mutation is carried out. */
-export const asksFirst = (mutation: string): boolean => !CALM.has(/^[a-z]+/.exec(mutation)?.[0] ?? '');
+export const asksFirst = (mutation: string): boolean => !CALM_MUTATIONS.has(mutation);
+
+/** The operations of a document. */
+export const operationsOf = ({ definitions }: DocumentNode): OperationDefinitionNode[] =>
+  definitions.filter((node): node is OperationDefinitionNode => node.kind === Kind.OPERATION_DEFINITION);
 
 /** The one operation of a document; `null` if there are several, or none. */
-export function onlyOperation({ definitions }: DocumentNode): OperationDefinitionNode | null {
-  const operations = definitions.filter(
-    (node): node is OperationDefinitionNode => node.kind === Kind.OPERATION_DEFINITION,
-  );
+export function onlyOperation(document: DocumentNode): OperationDefinitionNode | null {
+  const operations = operationsOf(document);
   return operations.length === 1 ? operations[0]! : null;
 }
 

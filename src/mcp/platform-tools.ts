@@ -1,16 +1,16 @@
 import type { Tool } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
-import { type ExecutionResult, type FieldNode, GraphQLError, valueFromASTUntyped } from 'graphql';
+import { type DocumentNode, type ExecutionResult, type FieldNode, GraphQLError, valueFromASTUntyped } from 'graphql';
 import { z } from 'zod';
 import type { PersistedDocuments } from '../engine/path/persisted-documents.ts';
-import { recordRefused } from '../engine/path/refused-operations.ts';
+import { recordRefused, recordUnconfirmed } from '../engine/path/refused-operations.ts';
 import { type GraphQLEndpoint, prepared } from '../engine/transport/endpoint.ts';
 import type { Context } from '../graphql/context.ts';
 import type { ErrorCode } from '../kernel/errors.ts';
 import { isJsonObject } from '../kernel/json-object.ts';
 import type { McpConfirmations } from './confirmations.ts';
 import type { EventPages } from './event-pages.ts';
-import { asksFirst, onlyField, onlyOperation, withheldIn } from './open-operations.ts';
+import { asksFirst, onlyField, onlyOperation, operationsOf, withheldIn } from './open-operations.ts';
 import type { SchemaSearch } from './schema-search.ts';
 import { inputSchemaOf, type McpCall, type McpRequest, readArguments, type ToolAnswer, type ToolFace } from './tool.ts';
 import {
@@ -89,7 +89,7 @@ const CHANGE: Tool = {
   name: 'change',
   title: 'Change',
   description:
-    'Runs one mutation with your rights. What deletes, revokes, deploys or cannot be undone asks first: then the ' +
+    'Runs one mutation with your rights. What deletes, grants, redirects, runs or sets something asks first: then the ' +
     'user is asked, or the answer has a token for the same call with `confirm`, which works once.',
   inputSchema: inputSchemaOf(Change),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
@@ -103,7 +103,16 @@ const EVENTS: Tool = {
 };
 
 /** A document that may run, or why it may not. */
-type Ready = { refusal: ToolAnswer } | { run: () => Promise<ExecutionResult>; field: FieldNode | null };
+type Ready = { refusal: ToolAnswer } | ReadyOperation;
+
+interface ReadyOperation {
+  run: () => Promise<ExecutionResult>;
+  field: FieldNode | null;
+  /** Answers, and records, that it is not run. */
+  refuse: (code: ErrorCode, message: string) => ToolAnswer;
+  /** Records that it waits for somebody's agreement, or has not got it. */
+  recordUnconfirmed: (code: string) => void;
+}
 
 /** The five tools of `/mcp`: the whole schema, as far as models get it. */
 export class PlatformTools implements ToolFace {
@@ -171,12 +180,10 @@ export class PlatformTools implements ToolFace {
   async #change(given: z.infer<typeof Change>, call: McpCall): Promise<ToolAnswer> {
     const ready = await this.#prepared(given.mutation, given.variables, call, 'mutation');
     if ('refusal' in ready) return ready.refusal;
-    const { request } = call;
-    const field = ready.field;
-    if (!field)
-      return errorResult({ code: 'INVALID_REQUEST', message: 'A change is one mutation of one field.' }, request.id);
+    const { field } = ready;
+    if (!field) return ready.refuse('INVALID_REQUEST', 'A change is one mutation of one field.');
     if (asksFirst(field.name.value)) {
-      const question = await this.#unlessConfirmed(field, given, call);
+      const question = await this.#unlessConfirmed({ field, record: ready.recordUnconfirmed }, given, call);
       if (question) return question;
     }
     return this.#shown(await ready.run(), call);
@@ -184,7 +191,7 @@ export class PlatformTools implements ToolFace {
 
   /** The question that comes before a change; `null` if somebody has agreed. */
   async #unlessConfirmed(
-    field: FieldNode,
+    { field, record }: { field: FieldNode; record: (code: string) => void },
     { mutation, variables: given = {}, confirm }: z.infer<typeof Change>,
     call: McpCall,
   ): Promise<ToolAnswer | null> {
@@ -193,13 +200,15 @@ export class PlatformTools implements ToolFace {
     const how = asksUser ? ('asked' as const) : ('repeated' as const);
     const confirmed = { principal: caller.principal, how, call: [mutation, given] };
     const answer = userAnswer(call);
-    if (answer.kind === 'no')
-      return errorResult({ code: 'DECLINED', message: 'The user did not agree. Nothing was changed.' }, request.id);
+    const refuse = (code: string, message: string) => {
+      record(code.toLowerCase());
+      return errorResult({ code, message }, request.id);
+    };
+    if (answer.kind === 'no') return refuse('DECLINED', 'The user did not agree. Nothing was changed.');
     const token = asksUser ? (answer.kind === 'yes' ? answer.state : undefined) : confirm;
     if (token !== undefined)
-      return (await confirmations.use(token, confirmed))
-        ? null
-        : errorResult({ code: 'CONFIRMATION_INVALID', message: UNCONFIRMED }, request.id);
+      return (await confirmations.use(token, confirmed)) ? null : refuse('CONFIRMATION_INVALID', UNCONFIRMED);
+    record('confirmation_required');
     const sentence = sentenceOf(field, given);
     const issued = confirmations.issue(confirmed);
     if (asksUser) return askUser(call, `${sentence}?`, issued);
@@ -226,21 +235,27 @@ export class PlatformTools implements ToolFace {
     const refused = await persisted.textOf({ query }, request).then(() => null, graphqlErrorOr);
     if (refused) return { refusal: this.#shown({ errors: [refused] }, call) };
     const ready = await prepared(endpoint, { query, variables: given ?? {} }, request, context);
-    const refuse = (error: ShownError) => ({ refusal: errorResult(error, request.id) });
     if (!('document' in ready)) return { refusal: this.#shown({ errors: ready }, call) };
     const { document, schema } = ready;
-    const refuseRecorded = (code: ErrorCode, message: string) => {
-      const error = new GraphQLError(message, { extensions: { code } });
-      recordRefused(schema, { document, variables: given }, context, { error, code });
-      return refuse({ code, message });
-    };
     const operation = onlyOperation(document);
-    if (!operation) return refuse({ code: 'INVALID_REQUEST', message: 'A document has one operation here.' });
-    if (operation.operation !== kind) return refuse({ code: 'INVALID_REQUEST', message: WRONG_KIND[kind] });
+    const asked = { document, operationName: nameToRecord(document), variables: given };
+    const refuse = (code: ErrorCode, message: string) => {
+      recordRefused(schema, asked, context, { error: new GraphQLError(message, { extensions: { code } }), code });
+      return errorResult({ code, message }, request.id);
+    };
+    if (!operation) return { refusal: refuse('INVALID_REQUEST', 'A document has one operation here.') };
+    if (operation.operation !== kind) return { refusal: refuse('INVALID_REQUEST', WRONG_KIND[kind]) };
     const withheld = withheldIn(schema, document);
-    if (withheld !== null)
-      return refuseRecorded('FORBIDDEN', `${withheld} is not available here, whatever your rights: use the REST API.`);
-    return { run: async () => (await ready.execute(ready)) as ExecutionResult, field: onlyField(operation) };
+    if (withheld !== null) {
+      const message = `${withheld} is not available here, whatever your rights: use the REST API.`;
+      return { refusal: refuse('FORBIDDEN', message) };
+    }
+    return {
+      run: async () => (await ready.execute(ready)) as ExecutionResult,
+      field: onlyField(operation),
+      refuse,
+      recordUnconfirmed: (code) => recordUnconfirmed(schema, asked, context, code),
+    };
   }
 
   /** What an operation answered. Errors beside data are part of the answer. */
@@ -259,6 +274,13 @@ export class PlatformTools implements ToolFace {
     if (!shown) this.#options.onFault(error.originalError ?? error, traceId);
     return shown ?? internalError();
   }
+}
+
+/** Of several operations, a change is what a record is about. */
+function nameToRecord(document: DocumentNode): string | undefined {
+  const [first, ...others] = operationsOf(document);
+  const change = [first, ...others].find((one) => one?.operation === 'mutation') ?? first;
+  return others.length > 0 ? change?.name?.value : undefined;
 }
 
 /** @throws what is no refusal */

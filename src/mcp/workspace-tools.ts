@@ -14,7 +14,6 @@ import {
   internalError,
   type ShownError,
   shownError,
-  textResult,
 } from './tool-results.ts';
 import type { TurnLimits } from './turn-limits.ts';
 import { askUser, userAnswer } from './user-answer.ts';
@@ -90,67 +89,65 @@ export class WorkspaceTools implements ToolFace {
   }
 
   async list(request: McpRequest): Promise<Tool[]> {
-    const found = await this.#found(request);
-    if ('error' in found) throw this.#options.refuse(found.error, request.request.id);
-    const tools = found.tools.map(({ tool }) => tool);
-    return isTooLong(tools) ? [SEARCH_TOOLS, CALL_TOOL] : tools;
+    const { actions, refuse } = this.#options;
+    const { isReadOnly } = request;
+    const found = await actions.list(...this.#place(request), { isReadOnly, most: MAX_TOOLS });
+    if (!found) return [SEARCH_TOOLS, CALL_TOOL];
+    if ('error' in found) throw refuse(this.#errorOf(found.error, request.request.id), request.request.id);
+    const tools = found.tools.map(({ tool }) => tool());
+    return bytesOf(JSON.stringify(tools)) > MAX_LIST_BYTES ? [SEARCH_TOOLS, CALL_TOOL] : tools;
   }
 
   async call(name: string, args: unknown, call: McpCall): Promise<ToolAnswer | null> {
     const { id: traceId } = call.request;
-    const found = await this.#found(call);
-    if ('error' in found) return errorResult(found.error, traceId);
     if (name === 'search_tools') {
       const read = readArguments(Search, args);
-      return 'value' in read
-        ? this.#search(found.tools, read.value)
-        : errorResult(wrongArguments(read.issues), traceId);
+      return 'value' in read ? this.#search(read.value, call) : errorResult(wrongArguments(read.issues), traceId);
     }
-    if (name !== 'call_tool') return this.#callOf(found.tools, name, args, call);
+    if (name !== 'call_tool') return this.#callOf(name, args, call);
     const read = readArguments(Call, args);
     if (!('value' in read)) return errorResult(wrongArguments(read.issues), traceId);
     const { name: called, arguments: given } = read.value;
     return (
-      (await this.#callOf(found.tools, called, given, call)) ??
+      (await this.#callOf(called, given, call)) ??
       errorResult({ code: 'RESOURCE_NOT_FOUND', message: 'The workspace has no tool of this name.' }, traceId)
     );
   }
 
-  async #found({ request, caller, isReadOnly }: McpRequest): Promise<{ tools: ActionTool[] } | { error: ShownError }> {
-    const { actions, contextOf, workspaceId } = this.#options;
-    const place = { orgId: caller.principal.orgId ?? '', workspaceId };
-    const found = await actions.list(contextOf(request), place);
-    if ('error' in found) return { error: this.#errorOf(found.error, request.id) };
-    return { tools: isReadOnly ? found.tools.filter(({ isReading }) => isReading) : found.tools };
+  #place({ request, caller }: McpRequest) {
+    const { contextOf, workspaceId } = this.#options;
+    return [contextOf(request), { orgId: caller.principal.orgId ?? '', workspaceId }] as const;
   }
 
-  #search(tools: readonly ActionTool[], { words, limit }: z.infer<typeof Search>): ToolAnswer {
+  async #search({ words, limit }: z.infer<typeof Search>, call: McpCall): Promise<ToolAnswer> {
     const asked = words
       .toLowerCase()
       .split(/[^\p{L}\p{N}]+/u)
       .filter(Boolean)
       .slice(0, 12);
-    const scored = tools
-      .map(({ tool }) => {
-        const text = `${tool.name} ${tool.title} ${tool.description}`.toLowerCase();
-        return { tool, score: asked.filter((word) => text.includes(word)).length };
-      })
-      .filter(({ score }) => asked.length === 0 || score > 0)
-      .sort((a, b) => b.score - a.score);
+    const { isReadOnly, request } = call;
+    const found = await this.#options.actions.search(...this.#place(call), { words: asked, limit, isReadOnly });
+    if ('error' in found) return errorResult(this.#errorOf(found.error, request.id), request.id);
     const shown: Tool[] = [];
     let bytes = 0;
-    for (const { tool } of scored.slice(0, limit)) {
+    for (const tool of found.tools.map((one) => one.tool())) {
       bytes += bytesOf(JSON.stringify(tool));
       if (bytes > MAX_FOUND_BYTES) break;
       shown.push(tool);
     }
-    return dataResult({ tools: shown, found: scored.length });
+    return dataResult({
+      tools: shown,
+      found: found.found,
+      ...(!found.isComplete && { note: 'There are too many tools here: not all of them were searched.' }),
+    });
   }
 
-  async #callOf(tools: readonly ActionTool[], name: string, args: unknown, call: McpCall): Promise<ToolAnswer | null> {
-    const found = tools.find(({ tool }) => tool.name === name);
+  async #callOf(name: string, args: unknown, call: McpCall): Promise<ToolAnswer | null> {
+    const { request, caller, isReadOnly } = call;
+    const found = await this.#options.actions.find(...this.#place(call), name);
     if (!found) return null;
-    const { request, caller } = call;
+    if ('error' in found) return errorResult(this.#errorOf(found.error, request.id), request.id);
+    if (isReadOnly && !found.isReading) return null;
     const given = args ?? {};
     if (!isJsonObject(given)) return errorResult(wrongArguments([]), request.id);
     const answer = userAnswer(call);
@@ -186,12 +183,12 @@ export class WorkspaceTools implements ToolFace {
     const { confirmation: issued, request: sent, ...executed } = (result.data as { result: Executed }).result;
     if (!issued) return dataResult(executed, { isError: !executed.success, hint: 'Ask the service for less.' });
     const what = sent ? `${sent.method} ${sent.url.slice(0, 300).toWellFormed()}` : `the action ${action}`;
-    const sentence = `Send ${what}`;
-    if (call.asksUser) return askUser(call, `${sentence}?`, issued);
-    return textResult(
-      `Nothing was sent yet. ${sentence}: if the user wants this, make the same call again within five minutes with ` +
-        `"${CONFIRMATION}": "${issued}". It works once.`,
-    );
+    // a person reads it: what others wrote stays one line
+    if (call.asksUser) return askUser(call, `Send ${what.replaceAll(/[\p{C}\s]+/gu, ' ')}?`, issued);
+    const before =
+      'Nothing was sent yet. If the user wants what stands below to be sent, make the same call again within five ' +
+      `minutes with "${CONFIRMATION}": "${issued}". It works once.`;
+    return dataResult({ send: what }, { before });
   }
 
   #errorOf({ errors = [] }: ExecutionResult, traceId: string): ShownError {
@@ -201,9 +198,6 @@ export class WorkspaceTools implements ToolFace {
     return shown ?? internalError();
   }
 }
-
-const isTooLong = (tools: readonly Tool[]): boolean =>
-  tools.length > MAX_TOOLS || bytesOf(JSON.stringify(tools)) > MAX_LIST_BYTES;
 
 const wrongArguments = (issues: readonly unknown[]): ShownError => ({
   code: 'VALIDATION_ERROR',

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newApplication, peerOf, signedInBrowser, tokensOf } from '../identity/oauth/oauth-browser.ts';
+import { createPipeline } from '../pipelines/augmentations/pipeline.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { colleague, type Person, register } from '../support/person.ts';
 import { issueToken } from '../support/tokens.ts';
@@ -34,8 +35,8 @@ async function newSecret(person = ann): Promise<string> {
 }
 const REMOVE = 'mutation($o: ID!, $id: ID!) { deleteSecret(orgId: $o, id: $id) { id } }';
 const removal = (id: string, more = {}) => ({ mutation: REMOVE, variables: { o: ann.orgId, id }, ...more });
-const renaming = () =>
-  `mutation { updateWorkspace(orgId: "${ann.orgId}", id: "${ann.workspaceId}", input: {name: "M"}) { id } }`;
+const naming = () =>
+  `mutation { createNamespace(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", input: {name: "M"}) { id } }`;
 const isThere = async (id: string) =>
   (await ann.call<{ status: string }>('GET', `/v1/orgs/${ann.orgId}/secrets/${id}`)).status === 200;
 /** A message as any program sends it. */
@@ -75,15 +76,17 @@ describe.each(['modern', 'legacy'] as const)('a client of the %s revision', (era
     expect(described.text).not.toMatch(/^ {2}value: JSONObject( |$)/m);
     const name = `made in ${era}`;
     const changed = await call('change', {
-      mutation: 'mutation($o: ID!, $i: CreateSecretInput!) { createSecret(orgId: $o, input: $i) { id name } }',
-      variables: { o: ann.orgId, i: { name, secretType: 'api_key', value: { key: 'k' } } },
+      mutation: `mutation($o: ID!, $w: ID!, $i: CreateNamespaceInput!) {
+        createNamespace(orgId: $o, workspaceId: $w, input: $i) { id name } }`,
+      variables: { o: ann.orgId, w: ann.workspaceId, i: { name } },
     });
-    expect(changed).toMatchObject({ isError: false, json: { data: { createSecret: { name } } } });
+    expect(changed).toMatchObject({ isError: false, json: { data: { createNamespace: { name } } } });
+    const made = (changed.json.data as { createNamespace: { id: string } }).createNamespace;
     const { json } = await call('read', {
-      query: 'query($o: ID!, $n: String!) { secretByName(orgId: $o, name: $n) { id name } }',
-      variables: { o: ann.orgId, n: name },
+      query: 'query($o: ID!, $w: ID!, $id: ID!) { namespace(orgId: $o, workspaceId: $w, id: $id) { id name } }',
+      variables: { o: ann.orgId, w: ann.workspaceId, id: made.id },
     });
-    expect(json).toEqual({ data: { secretByName: (changed.json.data as { createSecret: unknown }).createSecret } });
+    expect(json).toEqual({ data: { namespace: made } });
   });
 
   test('with read_only=1 has no tool for changes, and cannot call it', async () => {
@@ -136,10 +139,10 @@ describe('what is read', () => {
     const viewer = await colleague(app, ann, 'viewer');
     const theirs = await issueToken(app, { ...viewer, orgId: ann.orgId }, { scopes: ['admin'] });
     const refused = await (await open({}, theirs.plaintext_token)).call('change', {
-      mutation: renaming(),
+      mutation: naming(),
     });
     expect(refused.json).toMatchObject({
-      error: { code: 'FORBIDDEN', details: { required_permission: 'workspace:update' } },
+      error: { code: 'FORBIDDEN', details: { required_permission: 'namespace:create' } },
     });
   });
 
@@ -304,6 +307,80 @@ describe('a change that cannot be undone', () => {
   });
 });
 
+test('a change that grants or redirects asks first, and nothing is granted', async () => {
+  const bob = await colleague(app, ann, 'viewer');
+  const { call } = await open();
+  const o = ann.orgId;
+  for (const mutation of [
+    `mutation { updateOrganizationMember(orgId: "${o}", userId: "${bob.userId}", input: {role: owner}) { role } }`,
+    `mutation { updateWorkspaceMember(orgId: "${o}", workspaceId: "${ann.workspaceId}", userId: "${bob.userId}",
+      input: {role: admin}) { role } }`,
+    `mutation { createInvitation(orgId: "${o}", input: {email: "eve@example.test", role: admin}) { id } }`,
+  ]) {
+    const { text } = await call('change', { mutation });
+    expect(text).toMatch(/^Nothing was changed yet\./);
+  }
+  const { rows } = await app.database.pool.query('select role from organization_members where user_id = $1', [
+    bob.userId,
+  ]);
+  expect(rows).toEqual([{ role: 'viewer' }]);
+});
+
+describe('the records have what was not made:', () => {
+  const recordsOf = async (id: string) => {
+    const { rows } = await app.database.pool.query(
+      `select action, success, error_code, metadata->>'code' as code from activity
+        where resource_id = $1 and action = 'delete' order by timestamp, id`,
+      [id],
+    );
+    return rows as { success: boolean; error_code: string | null; code: string | null }[];
+  };
+  const refused = { action: 'delete', success: false, error_code: 'INVALID_REQUEST', code: null };
+  const unmade = (code: string) => ({ action: 'delete', success: false, error_code: null, code });
+
+  test.each([
+    ['a change that is read', 'read', (one: string) => ({ query: `mutation { ${one} }` })],
+    ['several fields', 'change', (one: string) => ({ mutation: `mutation { ${one} b: ${one} }` })],
+    ['several changes', 'change', (one: string) => ({ mutation: `mutation A { ${one} } mutation B { ${one} }` })],
+    ['a change beside a query', 'read', (one: string) => ({ query: `query A { me { id } } mutation B { ${one} }` })],
+  ])('%s', async (_what, tool, argsOf) => {
+    const id = await newSecret();
+    const { call } = await open();
+    const answer = await call(tool, argsOf(`deleteSecret(orgId: "${ann.orgId}", id: "${id}") { id }`));
+    expect(answer).toMatchObject({ isError: true, json: { error: { code: 'INVALID_REQUEST' } } });
+    await waitUntil(async () => (await recordsOf(id)).length > 0);
+    expect(await recordsOf(id)).toEqual([refused]);
+    expect(await isThere(id)).toBe(true);
+  });
+
+  test('a question, a wrong confirmation, a user who does not agree', async () => {
+    const [id, other] = [await newSecret(), await newSecret()];
+    const { call } = await open();
+    await call('change', removal(id));
+    await waitUntil(async () => (await recordsOf(id)).length === 1);
+    await call('change', removal(id, { confirm: 'forged' }));
+    await waitUntil(async () => (await recordsOf(id)).length === 2);
+    expect(await recordsOf(id)).toEqual([unmade('confirmation_required'), unmade('confirmation_invalid')]);
+    await (await open({ user: () => false })).call('change', removal(other));
+    await waitUntil(async () => (await recordsOf(other)).length === 2);
+    expect((await recordsOf(other)).map(({ code }) => code).sort()).toEqual(['confirmation_required', 'declined']);
+  });
+});
+
+test('secrets that somebody wrote into what an app runs with are masked for every role', async () => {
+  const { action, augmentation } = await createPipeline(app, ann);
+  const { augmentation_id: id } = await augmentation({});
+  const { body } = await action({ augmentation_id: id, input: { api_key: 'sk-live-abcdef', team: 'support' } });
+  expect(body.input).toMatchObject({ api_key: 'sk-live-abcdef' });
+  const { call } = await open();
+  const { text } = await call('read', {
+    query: `{ workspace(orgId: "${ann.orgId}", id: "${ann.workspaceId}") {
+      apps(first: 5) { nodes { actions(first: 5) { nodes { input } } } } } }`,
+  });
+  expect(text).toContain('"input":{"api_key":"********","team":"support"}');
+  expect(text).not.toContain('sk-live');
+});
+
 test('events are read from a position on', async () => {
   const { call } = await open();
   const place = { orgId: ann.orgId, workspaceId: ann.workspaceId };
@@ -359,7 +436,7 @@ describe('who may call', () => {
     const query = `{ workspaces(orgId: "${ann.orgId}") { nodes { id } } }`;
     expect((await call('read', { query })).isError).toBe(false);
     const refused = await call('change', {
-      mutation: renaming(),
+      mutation: naming(),
     });
     expect(refused.json).toMatchObject({ error: { code: 'FORBIDDEN' } });
     const of = (url: string, as: string) => send({ ...rpc('tools/list'), query }, { url, as });

@@ -28,9 +28,33 @@ type Variables = Readonly<Record<string, unknown>>;
  */
 export function recordRefused(
   schema: GraphQLSchema,
+  asked: OperationRequest,
+  context: Context,
+  { error, code, alias }: { error: GraphQLError; code: ErrorCode; alias?: string | number },
+): void {
+  recordFirst(schema, asked, context, { outcome: () => outcomeOf(error, code), alias });
+}
+
+/**
+ * Records an operation that was valid and is not made, because nobody has agreed to it yet, or somebody has refused.
+ * @param code says which, in the record's `metadata`
+ */
+export function recordUnconfirmed(schema: GraphQLSchema, asked: OperationRequest, context: Context, code: string): void {
+  const outcome = { statusCode: context.anyCaller.request.successStatus, success: false };
+  recordFirst(schema, asked, context, { outcome: () => outcome, metadata: { code } });
+}
+
+interface RecordOptions {
+  outcome: () => ActivityOutcome;
+  alias?: string | number | undefined;
+  metadata?: Record<string, unknown>;
+}
+
+function recordFirst(
+  schema: GraphQLSchema,
   { document, operationName, variables }: OperationRequest,
   { anyCaller, services }: Context,
-  { error, code, alias }: { error: GraphQLError; code: ErrorCode; alias?: string | number },
+  { outcome, alias, metadata }: RecordOptions,
 ): void {
   if (!anyCaller.principal) return;
   const operation = getOperationAST(document, operationName);
@@ -41,7 +65,8 @@ export function recordRefused(
   for (const node of selected(operation, document.definitions.filter(isFragment), root.name, given)) {
     const label = fields[node.name.value]?.extensions.activity as ActivityLabel | null | undefined;
     if (!label || (alias !== undefined && (node.alias ?? node.name).value !== alias)) continue;
-    services.activity.record(anyCaller, entryOf(label, anyCaller, identifiersOf(node, given)), outcomeOf(error, code));
+    const entry = entryOf(label, anyCaller, identifiersOf(node, given));
+    services.activity.record(anyCaller, metadata ? { ...entry, metadata } : entry, outcome());
     return;
   }
 }
