@@ -11,7 +11,10 @@ export const MASKED =
  * role, not by the scopes of a token: what runs an app reads it with a token that only reads. Models never
  * see them.
  */
-export async function maySeeSecrets({ caller, services, hidesSecrets }: Context, { orgId, workspaceId }: WorkspacePlace) {
+export async function maySeeSecrets(
+  { caller, services, hidesSecrets }: Context,
+  { orgId, workspaceId }: WorkspacePlace,
+) {
   if (hidesSecrets) return false;
   const role = await services.access.workspaceRole(caller, orgId, workspaceId);
   return role !== null && atLeast(role, 'editor');

@@ -87,6 +87,8 @@ async function send(
   const stream = Readable.from(written(format, pages));
   // also while the client reads so slowly that no page is asked for
   const late = setTimeout(() => stream.destroy(), activityExports.limitMs);
+  // the next one may begin before the answer has wholly left
+  stream.once('end', leave);
   stream.once('close', () => {
     clearTimeout(late);
     open.delete(stream);

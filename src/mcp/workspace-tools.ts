@@ -7,14 +7,7 @@ import type { Context } from '../graphql/context.ts';
 import { isJsonObject } from '../kernel/json-object.ts';
 import { CONFIRMATION } from './action-schema.ts';
 import { inputSchemaOf, type McpCall, type McpRequest, readArguments, type ToolAnswer, type ToolFace } from './tool.ts';
-import {
-  bytesOf,
-  dataResult,
-  errorResult,
-  internalError,
-  type ShownError,
-  shownError,
-} from './tool-results.ts';
+import { bytesOf, dataResult, errorResult, internalError, type ShownError, shownError } from './tool-results.ts';
 import type { TurnLimits } from './turn-limits.ts';
 import { askUser, userAnswer } from './user-answer.ts';
 import type { ActionTool, WorkspaceActions } from './workspace-actions.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { ApiError } from '../../src/kernel/errors.ts';
 import { loadedOnce } from '../../src/mcp/loaded-once.ts';
 import { nameOf, WorkspaceActions } from '../../src/mcp/workspace-actions.ts';
-import { ApiError } from '../../src/kernel/errors.ts';
 
 const WORKSPACE = { orgId: 'org_1', workspaceId: 'ws_1' };
 const idOf = (at: number) => `ti_01M81B6EWGF6W861YY${String(at).padStart(8, '0')}`;
@@ -72,8 +72,7 @@ test('a list ends where it is too long to show, and a search looks through it on
   expect(await actions.list(context, WORKSPACE, { isReadOnly: false, most: 40 })).toBeNull();
   expect(read).toEqual(['McpToolInstances 20']);
   read.length = 0;
-  const search = (word: string) =>
-    actions.search(context, WORKSPACE, { words: [word], limit: 3, isReadOnly: false });
+  const search = (word: string) => actions.search(context, WORKSPACE, { words: [word], limit: 3, isReadOnly: false });
   const [found] = await Promise.all([search('run_59'), search('tickets')]);
   expect(found).toMatchObject({ found: 500, isComplete: true, tools: [{}, {}, {}] });
   expect(read.filter((one) => one.startsWith('Mcp'))).toHaveLength(6);

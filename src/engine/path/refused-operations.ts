@@ -39,7 +39,12 @@ export function recordRefused(
  * Records an operation that was valid and is not made, because nobody has agreed to it yet, or somebody has refused.
  * @param code says which, in the record's `metadata`
  */
-export function recordUnconfirmed(schema: GraphQLSchema, asked: OperationRequest, context: Context, code: string): void {
+export function recordUnconfirmed(
+  schema: GraphQLSchema,
+  asked: OperationRequest,
+  context: Context,
+  code: string,
+): void {
   const outcome = { statusCode: context.anyCaller.request.successStatus, success: false };
   recordFirst(schema, asked, context, { outcome: () => outcome, metadata: { code } });
 }

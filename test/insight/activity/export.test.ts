@@ -167,7 +167,7 @@ test('ends with its client, and an organization has two at once', async () => {
   expect(opened[1].status).toBe(200);
   await opened[1].body!.getReader().read();
   leaving.abort();
-  const second = await waitUntil(() => app.services.activityExports.enter(ann.orgId, 'usr_other').catch(() => null));
+  const second = await waitUntil(() => app.services.activityExports.enter(ann.orgId, 'usr_third').catch(() => null));
   const busy = await got();
   expect([busy.statusCode, busy.json().details]).toEqual([503, { retry_after: 5, reason: 'too_many_at_once' }]);
   opened[0]();
