@@ -44,8 +44,8 @@ describe('a change of a membership on this node', () => {
     stopAges();
     const { orgId, viewer, member } = await organizationOfAll();
     const other = await addOrganization(database, { [viewer]: 'viewer', [member]: 'viewer' });
-    const demands = async (userId: string) =>
-      (await Promise.all([orgId, other].map((of) => facts.organization(userId, of)))).map(({ factor }) => factor);
+    const demand = async (userId: string, of: string) => (await facts.organization(userId, of)).factor;
+    const demands = (userId: string) => Promise.all([orgId, other].map((of) => demand(userId, of)));
     expect([await demands(viewer), await demands(member)]).toEqual([Array(2).fill('-'), Array(2).fill('-')]);
     await database.pool.query(
       `update organizations set factor_required_at = now() - interval '90 days', factor_grace_days = 0

@@ -408,7 +408,8 @@ describe('an organization that demands a factor lets nobody in past it by its si
     const users = await app.server.inject({ method: 'GET', url: `/scim/v2/${owner.orgId}/Users`, headers });
     expect(users.statusCode, users.body).toBe(200);
     expect(await get(token, `/v1/orgs/${owner.orgId}/identity-providers`)).toBe('200');
-    expect((await token.call('POST', inside(owner), { name: 'More' })).status).toBe(201);
+    const made = await token.call('POST', inside(owner), { name: 'More', organization_id: owner.orgId });
+    expect(made.status, JSON.stringify(made.body)).toBe(201);
     await proveFactor(owner, ownerSecret);
     expect((await owner.call('PUT', company.url, { is_active: true })).status).toBe(200);
   });
