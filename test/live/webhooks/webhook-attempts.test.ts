@@ -87,7 +87,19 @@ test('slow receivers have half of the room, an organization a third, and who wai
 test('a backlog has a few batches at a time, and two webhooks of an organization leave room for others', async () => {
   const read = vi.fn(async (text: string) =>
     text.includes('from webhooks h left')
-      ? [{ id: 'one', orgId: 'a', workspaceId: null, eventTypes: [], isActive: true, xid: '1', seq: '1' }]
+      ? [
+          {
+            id: 'one',
+            orgId: 'a',
+            workspaceId: null,
+            eventTypes: [],
+            isActive: true,
+            xid: '1',
+            seq: '1',
+            begunSnapshot: null,
+            begunXid: null,
+          },
+        ]
       : Array(500).fill({ type: 'thread.created', recipientId: null, xid: '2', seq: '1' }),
   );
   const run = vi.fn(async () => 0);
