@@ -89,8 +89,8 @@ const CHANGE: Tool = {
   name: 'change',
   title: 'Change',
   description:
-    'Runs one mutation with your rights. What deletes, grants, redirects, runs or sets something asks first: then the ' +
-    'user is asked, or the answer has a token for the same call with `confirm`, which works once.',
+    'Runs one mutation with your rights. What deletes, grants, redirects, runs or sets something asks first: then ' +
+    'the user is asked, or the answer has a token for the same call with `confirm`, which works once.',
   inputSchema: inputSchemaOf(Change),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
 };

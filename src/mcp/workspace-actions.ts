@@ -77,12 +77,12 @@ export interface Workspace {
   workspaceId: string;
 }
 
-export interface Asked {
+export interface ActionScope {
   /** Only actions that read. */
   isReadOnly: boolean;
 }
 
-type Failed = { error: ExecutionResult };
+type FailedRead = { error: ExecutionResult };
 
 /** What a search knows of an action. */
 interface Searched {
@@ -123,7 +123,7 @@ export class WorkspaceActions {
   }
 
   /** The one action that a tool of this name is; `null` if there is none. */
-  async find(context: Context, workspace: Workspace, name: string): Promise<ActionTool | Failed | null> {
+  async find(context: Context, workspace: Workspace, name: string): Promise<ActionTool | FailedRead | null> {
     const ends = endsIn(name);
     if (ends.length === 0) return null;
     const key = keyOf(context, workspace);
@@ -146,7 +146,7 @@ export class WorkspaceActions {
    * All of them, in the order of their names, which do not change while the instance and the action are there.
    * @returns `null` for more than `most`
    */
-  list(context: Context, workspace: Workspace, { isReadOnly, most }: Asked & { most: number }) {
+  list(context: Context, workspace: Workspace, { isReadOnly, most }: ActionScope & { most: number }) {
     return this.#once(`list ${isReadOnly} ${keyOf(context, workspace)}`, async () => {
       const found: ActionTool[] = [];
       const failed = await this.#pages<Instance>(context, workspace, {
@@ -167,8 +167,8 @@ export class WorkspaceActions {
   async search(
     context: Context,
     workspace: Workspace,
-    { words, limit, isReadOnly }: Asked & { words: readonly string[]; limit: number },
-  ): Promise<{ tools: ActionTool[]; found: number; isComplete: boolean } | Failed> {
+    { words, limit, isReadOnly }: ActionScope & { words: readonly string[]; limit: number },
+  ): Promise<{ tools: ActionTool[]; found: number; isComplete: boolean } | FailedRead> {
     const key = keyOf(context, workspace);
     const index =
       this.#searched.get(key) ?? (await this.#once(`search ${key}`, () => this.#index(context, workspace, key)));
@@ -179,7 +179,7 @@ export class WorkspaceActions {
       .filter(({ score }) => words.length === 0 || score > 0)
       .sort((a, b) => b.score - a.score);
     const tools: ActionTool[] = [];
-    const loaded = new Map<string, { actions: ActionTool[] } | Failed>();
+    const loaded = new Map<string, { actions: ActionTool[] } | FailedRead>();
     for (const { entry } of scored.slice(0, limit)) {
       const { instanceId, name } = entry;
       const instance = loaded.get(instanceId) ?? (await this.#actionsOf(context, workspace, instanceId));
@@ -191,14 +191,18 @@ export class WorkspaceActions {
     return { tools, found: scored.length, isComplete: index.isComplete };
   }
 
-  async #actionsOf(context: Context, workspace: Workspace, id: string): Promise<{ actions: ActionTool[] } | Failed> {
+  async #actionsOf(
+    context: Context,
+    workspace: Workspace,
+    id: string,
+  ): Promise<{ actions: ActionTool[] } | FailedRead> {
     const result = await this.#documents.execute(ONE, context, { ...workspace, id });
     if (result.errors || !result.data) return { error: result };
     const { toolInstance } = result.data as unknown as { toolInstance: Instance };
     return { actions: isUsable(toolInstance) ? actionsOf(toolInstance) : [] };
   }
 
-  async #findPlaces(context: Context, workspace: Workspace, key: string): Promise<Map<string, string[]> | Failed> {
+  async #findPlaces(context: Context, workspace: Workspace, key: string): Promise<Map<string, string[]> | FailedRead> {
     const places = new Map<string, string[]>();
     const failed = await this.#pages<{ id: string }>(context, workspace, {
       document: IDS,
@@ -213,7 +217,7 @@ export class WorkspaceActions {
     return places;
   }
 
-  async #index(context: Context, workspace: Workspace, key: string): Promise<SearchIndex | Failed> {
+  async #index(context: Context, workspace: Workspace, key: string): Promise<SearchIndex | FailedRead> {
     const entries: Searched[] = [];
     let characters = 0;
     const failed = await this.#pages<Instance>(context, workspace, {
@@ -235,7 +239,7 @@ export class WorkspaceActions {
   }
 
   /** Reads pages of instances until there is enough. @returns why one could not be read */
-  async #pages<Row>(context: Context, workspace: Workspace, asked: PageOptions<Row>): Promise<Failed | null> {
+  async #pages<Row>(context: Context, workspace: Workspace, asked: PageOptions<Row>): Promise<FailedRead | null> {
     let after: string | null = null;
     for (let [first, seen] = [asked.first, 0]; seen < MAX_INSTANCES; [first, seen] = [PAGE, seen + first]) {
       const refused = after === null ? null : await this.#refusal(context);
@@ -254,7 +258,7 @@ export class WorkspaceActions {
   }
 
   /** Counts a page; `null` if the caller has the rate for it. */
-  async #refusal({ anyCaller }: Context): Promise<Failed | null> {
+  async #refusal({ anyCaller }: Context): Promise<FailedRead | null> {
     try {
       await this.#limit.demandRest(anyCaller, 2);
       return null;

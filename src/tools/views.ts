@@ -5,7 +5,8 @@
 
 /** The tools that an organization can see: its own and the built-in ones. */
 export const visibleTools = (orgId: string): string =>
-  `select t.id, t.slug, t.status, t.org_id is null as is_built_in from tools t where t.org_id is null or t.org_id = ${orgId}`;
+  `select t.id, t.slug, t.status, t.org_id is null as is_built_in from tools t
+    where t.org_id is null or t.org_id = ${orgId}`;
 
 /** The tool instances of a workspace. */
 export const instancesOf = (orgId: string, workspaceId: string): string =>

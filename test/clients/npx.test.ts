@@ -83,4 +83,4 @@ test('the packed command line runs by npx in an empty folder, with nothing but N
   expect(signedIn).toBe(`Signed in as ${ann.username} at ${url}.\n`);
   const listed = await run(platform, ['workspace', 'list', '--org', ann.orgId, '--json']);
   expect(JSON.parse(listed)).toEqual([{ workspace_id: ann.workspaceId, name: 'Default workspace' }]);
-}, 120_000);
+});

@@ -364,7 +364,9 @@ describe('the records have what was not made:', () => {
     expect(await recordsOf(id)).toEqual([unmade('confirmation_required'), unmade('confirmation_invalid')]);
     await (await open({ user: () => false })).call('change', removal(other));
     await waitUntil(async () => (await recordsOf(other)).length === 2);
-    expect((await recordsOf(other)).map(({ code }) => code).sort()).toEqual(['confirmation_required', 'declined']);
+    expect((await recordsOf(other)).map(({ code }) => code)).toEqual(
+      expect.arrayContaining(['confirmation_required', 'declined']),
+    );
   });
 });
 

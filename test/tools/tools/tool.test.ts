@@ -446,8 +446,10 @@ describe('what a tool says of addresses, while its instances have credentials', 
   const lists = { config_schema: [base], credential_schema: [key], action_schemas: [run, { ...run, name: 'more' }] };
   const needsReveal = { status: 403, body: { details: { required_permission: 'secret:reveal' } } };
   const newInstance = async (person: Person, tool_id: string, more: object) => {
-    const made = await person.call('POST', `${person.home}/tool-instances`, { tool_id, name: 'Ours', ...more });
+    const url = `${person.home}/tool-instances`;
+    const made = await person.call<{ instance_id: string }>('POST', url, { tool_id, name: 'Ours', ...more });
     expect(made.status, JSON.stringify(made.body)).toBe(201);
+    return made.body.instance_id;
   };
   const keyed = { configuration: { api_key: 'KEPT' }, auth_mode: 'api_key' };
   /** The same person, with a token that may change tools, and not see secrets. */
@@ -497,16 +499,11 @@ describe('what a tool says of addresses, while its instances have credentials', 
     const secret = { name: 'client', secret_type: 'oauth2', value: { client_secret: 's' } };
     await owner.call('POST', `/v1/orgs/${orgId}/secrets`, secret);
     const client = { client_id: 'c', client_secret_vault_id: 'secret://client' };
-    await newInstance(owner, tool_id, { auth_mode: 'oauth2', connection_credentials: client });
+    const instance_id = await newInstance(owner, tool_id, { auth_mode: 'oauth2', connection_credentials: client });
     expect(await token.call('PUT', url, { credential_schema: elsewhere })).toMatchObject(needsReveal);
     // actions never see a client secret
     const actions = { action_schemas: [{ ...run, url_template: 'https://any.test' }] };
     expect((await token.call('PUT', url, actions)).status).toBe(200);
-    const { body } = await owner.call<{ tool_instances: { instance_id: string }[] }>(
-      'GET',
-      `${owner.home}/tool-instances`,
-    );
-    const [{ instance_id }] = body.tool_instances as [{ instance_id: string }];
     const begun = await bob.call('POST', `${owner.home}/connections/oauth/initiate`, { tool_instance_id: instance_id });
     expect(begun.status, JSON.stringify(begun.body)).toBe(200);
     const evil = { action_schemas: [{ ...run, url_template: 'https://evil.test' }] };
