@@ -14,8 +14,8 @@ export const tell = ({ around: { stderr } }: Workbench, text: string): void =>
   void stderr.write(`${shownOn(stderr, text)}\n`);
 
 /** Much of a text is of other people: it does not steer a terminal. Programs get it as it is. */
-export const shownOn = ({ isTTY = false }: Pick<NodeJS.WriteStream, 'isTTY'>, text: string): string =>
-  isTTY ? visible(text) : text;
+export const shownOn = (stream: { isTTY?: boolean }, text: string): string =>
+  stream.isTTY === true ? visible(text) : text;
 
 /** A table with aligned columns. */
 export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
