@@ -60,8 +60,15 @@ describe('a route', () => {
     expect((await api.send({ method: 'PUT', url: '/v1/items/7', payload: '{}', headers: JSON_TYPE })).status).toBe(202);
     await api.send({ url: '/v1/echo' });
     expect(facts).toEqual([
-      { name: 'Update', method: 'PUT', path: '/v1/items/{id}', successStatus: 202, type: 'mutation' },
-      { name: 'Get', method: 'GET', path: '/v1/echo', successStatus: 200, type: 'query' },
+      {
+        name: 'Update',
+        method: 'PUT',
+        path: '/v1/items/{id}',
+        successStatus: 202,
+        type: 'mutation',
+        isReplayed: false,
+      },
+      { name: 'Get', method: 'GET', path: '/v1/echo', successStatus: 200, type: 'query', isReplayed: false },
     ]);
     expect(configs).toMatchObject([
       {
