@@ -46,13 +46,14 @@ async function callable({ app, world, closeLater }: Lab) {
   const id = await makeMarkedInstance(app, world);
   const url_template = `http://127.0.0.1:${server.port}/{{word}}`;
   const parameters = [{ name: 'word', default: 'usual' }];
-  const actions = ['one', 'two', 'asking'].map((name) => ({
+  const actions = ['one', 'two', 'asking', 'paged'].map((name) => ({
     name,
     method: 'GET',
     url_template,
     parameters,
     is_read_only: true,
     requires_confirmation: name === 'asking',
+    ...(name === 'paged' && { pagination: { type: 'page' } }),
   }));
   await app.database.pool.query(
     `update tools set action_schemas = $2, credential_schema = '[]', supports_connection = false
@@ -123,6 +124,12 @@ const executed = (mutation: string, isInNamespace: boolean): InputCase => {
         const { server, run } = await lab(given);
         expect(await run({ action: 'one', dryRun: true })).toMatchObject({ code: 'dry_run' });
         expect(server.requests).toEqual([]);
+      },
+      'input.maxPages': async (given) => {
+        const { run } = await lab(given);
+        expect(await run({ action: 'paged' })).toMatchObject({ code: 'ok' });
+        // the answer is an object, and has no list to read page by page
+        expect(await run({ action: 'paged', maxPages: 2 })).toMatchObject({ code: 'schema_mismatch' });
       },
       'input.confirmation': async (given) => {
         const { server, run } = await lab(given);
