@@ -23,7 +23,7 @@ it('documents are written with these directives', () => {
     return `@${name}(${written}) ${locations.join(' ')}${isRepeatable ? ' repeatable' : ''}`;
   });
   expect(directives).toEqual([
-    '@rest(method: RestMethod!, path: String!, errors: RestErrorSet, status: Int, maxValues: Int) ' +
+    '@rest(method: RestMethod!, path: String!, errors: RestErrorSet, status: Int, maxValues: Int, replayed: Boolean!) ' +
       'QUERY MUTATION SUBSCRIPTION',
     '@body() VARIABLE_DEFINITION FIELD',
     '@upload(file: String!) VARIABLE_DEFINITION',
@@ -74,12 +74,14 @@ it('a route is read with its defaults', () => {
     method: 'PUT',
     path: '/v1/x',
     errors: 'B',
+    replayed: true,
   });
   expect(restOf(operation('query A @rest(method: GET, path: "/v1/y", errors: S0, status: 202) { a }'))).toEqual({
     method: 'GET',
     path: '/v1/y',
     errors: 'S0',
     status: 202,
+    replayed: true,
   });
   expect(restOf(operation('query A { a }'))).toBeUndefined();
 });
