@@ -23,8 +23,8 @@ it('documents are written with these directives', () => {
     return `@${name}(${written}) ${locations.join(' ')}${isRepeatable ? ' repeatable' : ''}`;
   });
   expect(directives).toEqual([
-    '@rest(method: RestMethod!, path: String!, errors: RestErrorSet, status: Int, maxValues: Int, replayed: Boolean!) ' +
-      'QUERY MUTATION SUBSCRIPTION',
+    '@rest(method: RestMethod!, path: String!, errors: RestErrorSet, status: Int, maxValues: Int, ' +
+      'replayed: Boolean!) QUERY MUTATION SUBSCRIPTION',
     '@body() VARIABLE_DEFINITION FIELD',
     '@upload(file: String!) VARIABLE_DEFINITION',
     '@form() VARIABLE_DEFINITION',

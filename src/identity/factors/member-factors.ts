@@ -19,6 +19,9 @@ import { revokeGrantsOf } from '../oauth/grant-revocation.ts';
 import type { FactorMethod, FactorProofs } from './factor-proofs.ts';
 import { demandFreshFactor } from './fresh-factor.ts';
 
+/** What has happened to the factors, for the notice. */
+const RESET = 'reset';
+
 /** A member of an organization whose account has no second factor. */
 export interface MemberWithoutFactor extends OrganizationPlace {
   /** Of the membership. */
@@ -149,6 +152,6 @@ function record(tx: Tx, { orgId, userId, methods }: ResetFactors): void {
     orgId: null,
     resourceType: 'user',
     resourceId: userId,
-    facts: { reason: 'reset' },
+    facts: { reason: RESET },
   });
 }
