@@ -1,6 +1,6 @@
-import { timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Admission } from '../access/admission.ts';
+import { isSameSecret } from '../access/random-token.ts';
 import { isFromSameOrigin } from '../access/same-origin.ts';
 import type { SessionCaller } from '../identity/oauth/authorization-server.ts';
 import type { AnyCaller } from '../kernel/caller.ts';
@@ -88,9 +88,7 @@ export class PageSessions {
 
   /** @throws FORBIDDEN for a form that no page of this origin has given to this browser */
   demandOwn(request: FastifyRequest, purpose: string, given: string | null): void {
-    const expected = Buffer.from(this.formToken(request, purpose));
-    const token = Buffer.from(given ?? '');
-    const isRight = token.length === expected.length && timingSafeEqual(token, expected);
+    const isRight = isSameSecret(given ?? '', this.formToken(request, purpose));
     if (!isRight || !this.isOwn(request)) throw forbidden('user:update', 'Open the page again, and send its own form.');
   }
 

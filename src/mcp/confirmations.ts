@@ -1,5 +1,4 @@
-import { timingSafeEqual } from 'node:crypto';
-import { randomToken, tokenHash } from '../access/random-token.ts';
+import { isSameSecret, randomToken, tokenHash } from '../access/random-token.ts';
 import type { Sql } from '../data/sql.ts';
 import { canonicalJson } from '../kernel/json-object.ts';
 import type { Principal } from '../kernel/principal.ts';
@@ -44,7 +43,7 @@ export class McpConfirmations {
   async use(token: string, confirmed: ConfirmedCall): Promise<boolean> {
     const [, random = '', until = '', seal = ''] = TOKEN.exec(token) ?? [];
     if (!random || Number(until) * 1_000 <= Date.now()) return false;
-    if (!isSame(seal, this.#sealOf(`${random}.${until}`, confirmed))) return false;
+    if (!isSameSecret(seal, this.#sealOf(`${random}.${until}`, confirmed))) return false;
     const id = tokenHash(`mcp confirmation ${token}`);
     const used = await this.#sql.change(USE, [id, confirmed.principal.userId]);
     return used.length > 0;
@@ -54,6 +53,3 @@ export class McpConfirmations {
     return this.#seal.fingerprint(canonicalJson([start, userId, token?.id ?? null, how, call]));
   }
 }
-
-const isSame = (a: string, b: string): boolean =>
-  a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));

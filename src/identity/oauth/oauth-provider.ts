@@ -1,9 +1,8 @@
-import { timingSafeEqual } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import type { AdapterPayload, Configuration, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { OAuthKey } from '../../access/oauth-keys.ts';
 import { issuerOf, pathPrefixOf, resourcesOf } from '../../access/oauth-tokens.ts';
-import { successorOf, tokenHash } from '../../access/random-token.ts';
+import { isSameSecret, successorOf, tokenHash } from '../../access/random-token.ts';
 import type { Config } from '../../config.ts';
 import { grantableScopes } from './granted-scopes.ts';
 import { OAuthRecords, type RecordDeps } from './oauth-records.ts';
@@ -224,8 +223,7 @@ function compareHashedSecrets({ Client }: Provider): void {
     compareClientSecret(given: string): boolean;
   };
   prototype.compareClientSecret = function compareClientSecret(given) {
-    const [one, other] = [Buffer.from(tokenHash(given)), Buffer.from(this.clientSecret)];
-    return one.length === other.length && timingSafeEqual(one, other);
+    return isSameSecret(tokenHash(given), this.clientSecret);
   };
 }
 

@@ -1,5 +1,4 @@
-import { timingSafeEqual } from 'node:crypto';
-import { randomToken, tokenHash } from '../../access/random-token.ts';
+import { isSameSecret, randomToken, tokenHash } from '../../access/random-token.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { invalidInput } from '../../kernel/errors.ts';
@@ -68,7 +67,7 @@ export class Confirmations implements Owner {
       delete from tool_confirmations where hash = ${tokenHash(token)} and org_id = ${orgId}
         and tool_instance_id = ${toolInstanceId} and user_id = ${userId} and token_id is not distinct from ${tokenId}
       returning digest, expires_at > now() as "isOpen"`);
-    return found?.isOpen === true && isSame(found.digest, this.#digest(call));
+    return found?.isOpen === true && isSameSecret(found.digest, this.#digest(call));
   }
 
   /** Arguments may be secret, so a plain hash of them could be guessed. */
@@ -76,9 +75,6 @@ export class Confirmations implements Owner {
     return this.#seal.fingerprint(canonicalJson(call));
   }
 }
-
-const isSame = (a: string, b: string): boolean =>
-  a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 
 /** The same for whatever is wrong with a confirmation. */
 export const unconfirmed = () =>
