@@ -60,6 +60,8 @@ export const ROOT_KEYS = `test:${randomBytes(32).toString('base64')}`;
 /** A nineteenth of the memory of the field, and half of its passes. */
 const CHEAP = { memoryCost: 1_024, timeCost: 1 };
 
+const SELDOM_SECONDS = 60;
+
 /** What is there once in a process. */
 const shared = new SharedApp(() => startOwnApp());
 
@@ -109,6 +111,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
   const tracing = await openTracing({ config, logger });
   const app = await buildApp({ config, database, mailer, logger, facade, passwords, tracing });
   await app.server.ready();
+  if (own) await holdSeldomTasks(app, database);
   await readDocument(app.server);
   const others: TestApp[] = [];
   let closing: Promise<void> | null = null;
@@ -156,6 +159,24 @@ async function shareMarker(config: Config, env: Record<string, string>): Promise
   if (!(await to.marker())) await to.mark((await from.marker())!);
   await to.close();
 }
+
+/**
+ * What runs by itself once a minute or less often would meet only tests on a slow machine, and do there what they are
+ * about to ask for. It waits until a test says that it is due.
+ */
+const holdSeldomTasks = ({ services }: App, database: Database) =>
+  fromOutside(() =>
+    database.pool.query(
+      `insert into jobs._private_known_crontabs (identifier, known_since, last_execution)
+       select name, now(), now() + interval '1 day' from unnest($1::text[]) name
+       on conflict (identifier) do update set last_execution = excluded.last_execution`,
+      [
+        services.jobQueue.tasks.flatMap(({ name, schedule }) =>
+          schedule && schedule.everySeconds >= SELDOM_SECONDS ? [name] : [],
+        ),
+      ],
+    ),
+  );
 
 /** Past the pooler, where the run has one, go jobs and what tests themselves ask. */
 function placeOf(url: string): Pick<DatabaseOptions, 'url' | 'pooled'> {

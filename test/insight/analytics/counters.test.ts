@@ -215,8 +215,8 @@ async function write(node: pg.Pool): Promise<void> {
         }
         await client.query(Math.random() < 0.2 ? 'rollback' : 'commit');
       } catch (error) {
-        // a deadlock, or a parent that another node has just deleted
-        if (!['40P01', '23503'].includes((error as { code?: string }).code ?? '')) throw error;
+        // a deadlock, a parent that another node has just deleted, or a child that it has just made
+        if (!['40P01', '23503', '23001'].includes((error as { code?: string }).code ?? '')) throw error;
         seen.refused++;
         await client.query('rollback');
       }

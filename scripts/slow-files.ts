@@ -1,0 +1,32 @@
+// Fails when a test file takes longer than a minute on its own, times how much slower this machine is than the one of
+// `slowness.ts`: run after the tests. A file that took longer in that run, beside others, is run again alone.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { projectRoot } from '../src/paths.ts';
+import { slownessNow } from '../test/support/slowness.ts';
+import { type FileTimes, timesFile } from '../test/support/times-reporter.ts';
+
+const LIMIT_MS = 60_000;
+
+/** The files above the limit, by what they took in milliseconds. */
+function slowFiles(limitMs: number): Map<string, number> {
+  const times = JSON.parse(readFileSync(timesFile, 'utf8')) as FileTimes[];
+  const taken = times.map(({ file, load, database, app, tests }) => [file, load + database + app + tests] as const);
+  return new Map(taken.filter(([, total]) => total > limitMs));
+}
+
+const inSeconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
+
+function isSlowAlone(file: string): boolean {
+  const limitMs = LIMIT_MS * slownessNow();
+  console.log(`${file} is run again alone, for which it has ${inSeconds(limitMs)}.`);
+  const vitest = path.join(projectRoot, 'node_modules', 'vitest', 'vitest.mjs');
+  spawnSync(process.execPath, [vitest, 'run', file], { cwd: projectRoot, stdio: 'inherit' });
+  const taken = slowFiles(limitMs).get(file);
+  if (taken !== undefined) console.error(`${file} took ${inSeconds(taken)} on its own: split or mend it.`);
+  return taken !== undefined;
+}
+
+const slow = [...slowFiles(LIMIT_MS).keys()].filter(isSlowAlone);
+if (slow.length > 0) process.exitCode = 1;
