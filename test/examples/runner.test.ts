@@ -87,7 +87,8 @@ test('the example runs starter-chat and a tool by events, and reports what it di
       'action_id',
     );
   await trigger(applied.augmentation_id, 'namespace.created', 'How humid is it?');
-  await trigger(await makeLookUp(A), 'environment.*', 'humidity');
+  const lookUp = await makeLookUp(A);
+  await trigger(lookUp, 'environment.*', 'humidity');
 
   const place = { org_id: ann.orgId, workspace_id: ann.workspaceId, app_id: applied.app_id };
   const stop = new AbortController();
@@ -136,4 +137,49 @@ test('the example runs starter-chat and a tool by events, and reports what it di
     { status: 'completed', stages_completed: 1, token_usage: { total: 0 } },
     { status: 'failed', stages_completed: 0, error: 'The model answered 500.' },
   ]);
+});
+
+test('what a run does starts no run, and what somebody does goes on starting them', async () => {
+  const { app_id } = (await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, { name: 'Watcher' })).body;
+  const A = `${ann.home}/apps/${app_id}`;
+  const instances = await ann.call<{ tool_instances: { instance_id: string; name: string }[] }>(
+    'GET',
+    `${ann.home}/tool-instances`,
+  );
+  const { instance_id } = instances.body.tool_instances.find(({ name }) => name === 'Places')!;
+  const step = { key: 'find', name: 'Find', step_type: 'tool', tool_slug: 'places', action: 'find' };
+  const steps = [
+    { ...step, tool_instance_id: instance_id, config: { parameters: { query: '{{input.message}}' } } },
+    { key: 'say', name: 'Say', step_type: 'output', config: { because: '{{input.message}}' } },
+  ];
+  const augmentation = { name: 'Look again', stages: [{ name: 'All', steps }] };
+  const augmentation_id = await made(`${A}/augmentations`, augmentation, 'augmentation_id');
+  for (const trigger_event of ['tool_action.executed', 'execution.*', 'namespace.created']) {
+    const trigger = { name: trigger_event, kind: 'trigger', trigger_event, augmentation_id };
+    await made(`${A}/actions`, { ...trigger, input: { message: trigger_event } }, 'action_id');
+  }
+
+  const stop = new AbortController();
+  const outcomes: (Json | Error)[] = [];
+  let isReady = false;
+  const running = follow({
+    client: new Client({ url, credentials: ann.accessToken }),
+    place: { org_id: ann.orgId, workspace_id: ann.workspaceId, app_id },
+    signal: stop.signal,
+    onReady: () => (isReady = true),
+    onEnd: (_id, outcome) => void outcomes.push(outcome),
+  });
+  await waitUntil(() => isReady);
+  const { status } = await ann.call('POST', `${ann.home}/tool-instances/${instance_id}/execute`, {
+    action: 'find',
+    parameters: { query: 'by hand' },
+  });
+  expect(status).toBe(200);
+  await waitUntil(() => outcomes.length === 1);
+  // its event comes after all that the run has caused
+  await made(`${ann.home}/namespaces`, { name: 'Attic' }, 'namespace_id');
+  await waitUntil(() => outcomes.some((one) => !(one instanceof Error) && one.because === 'namespace.created'));
+  stop.abort();
+  await running;
+  expect(outcomes.slice(0, 2)).toEqual([{ because: 'tool_action.executed' }, { because: 'namespace.created' }]);
 });
