@@ -161,6 +161,8 @@ describe('completion', () => {
         zsh.types(`${typed}\t${ENTER}`);
         await zsh.sees(given!);
       }
+      zsh.types(`exit${ENTER}`);
+      await zsh.ended();
     } finally {
       zsh.close();
     }
