@@ -58,7 +58,7 @@ export function addWatchCommands(program: Command, around: Surroundings): void {
   withExamples(
     program
       .command('events')
-      .description('live events of the workspace, not of the organization and its secrets')
+      .description('live events of the workspace; those of the organization, such as its secrets, are not among them')
       .command('tail')
       .description('follow the events of the workspace; goes on by itself after a broken connection')
       .option('--types <type...>', 'only these types; artifact.* stands for all of a resource')
