@@ -6,7 +6,7 @@ import type { OpenApiDocument } from './openapi.ts';
 export interface DocsOptions {
   title: string;
   /** Asked for when somebody reads it: most starts make none. */
-  document(): OpenApiDocument;
+  document: () => OpenApiDocument;
 }
 
 /** The product's logo, and the logo with its name beside it. */
