@@ -95,8 +95,9 @@ test.skipIf(!hasTerminal)('a newcomer with nothing but an address does all that 
     return text;
   };
   const signedIn = await does(
-    ['register', '--url', url],
+    ['register'],
     [
+      ['Address of the service', `${url}${ENTER}`],
       ['E-mail address', `zoe@example.test${ENTER}`],
       ['Username', `zoe${ENTER}`],
       ['Password', `correct horse battery${ENTER}`],
@@ -127,7 +128,8 @@ test.skipIf(!hasTerminal)('a newcomer with nothing but an address does all that 
   expect(uploaded).toContain('report.txt [##############################] 100%');
   expect(await does(['files', 'search', 'humidity'])).toContain('The humidity of the greenhouse drifts.');
 
-  const watching: Terminal = openTerminal(platform('events', 'tail', '--types', 'artifact.created', '--count', '1'), { env, cwd: place });
+  const tail = platform('events', 'tail', '--types', 'artifact.created', '--count', '1');
+  const watching: Terminal = openTerminal(tail, { env, cwd: place });
   try {
     await watching.sees('Following the events');
     await does(['files', 'upload', 'report.txt', '--name', 'Again']);

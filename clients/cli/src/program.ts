@@ -19,7 +19,7 @@ Begin:
   platform register --url URL       make an account and sign in; or, with an account: platform login --url URL
   platform workspace create NAME    then: platform workspace use NAME
   platform secrets set NAME         then: platform secrets run --secret NAME -- PROGRAM
-  platform files upload FILE        then: platform files search WORDS
+  platform files upload FILE --wait then: platform files search WORDS
   platform events tail              what others do, live
 
 Variables: PLATFORM_URL, PLATFORM_TOKEN, PLATFORM_ORG, PLATFORM_WORKSPACE, PLATFORM_NAMESPACE, PLATFORM_PROFILE,

@@ -50,7 +50,7 @@ export class Workbench {
   readonly profileName: string;
   readonly around: Surroundings;
   readonly isJson: boolean;
-  readonly #globals: Globals;
+  #globals: Globals;
   readonly #profile: Profile | undefined;
   #client: Client | undefined;
   #signIn: SignIn | undefined;
@@ -76,6 +76,14 @@ export class Workbench {
       throw new UsageError(`The address of the service is no http or https URL: ${url}`);
     if (!url) throw new UsageError('Missing: --url, the address of the service. Or sign in: platform login');
     return url;
+  }
+
+  /** The address of a service to sign in at, which somebody in a terminal is asked for. */
+  async address(): Promise<string> {
+    const isKnown = this.#globals.url || this.around.env.PLATFORM_URL || this.#profile?.url;
+    if (!isKnown && this.isInteractive)
+      this.#globals = { ...this.#globals, url: await this.ask('--url', 'Address of the service') };
+    return this.url;
   }
 
   /** How the caller is signed in: what `whoami` says. */
@@ -127,7 +135,7 @@ export class Workbench {
 
   /** Where nobody can be asked: all that is missing at once. @throws UsageError that names it */
   demand(place: 'org' | 'workspace', options: Record<string, unknown>): void {
-    if (this.isInteractive || !this.url) return;
+    if (!this.url || this.isInteractive) return;
     const places = place === 'org' ? (['org'] as const) : (['org', 'workspace'] as const);
     const missing = [
       ...places.filter((kind) => !this.given(kind)).map((kind) => `--${kind}`),

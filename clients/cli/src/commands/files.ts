@@ -122,7 +122,13 @@ async function search(bench: Workbench, given: string | undefined, limit: number
     `${artifact.name}  ${artifact.artifact_id}  ${score.toFixed(2)}`,
     matched_chunk && `  ${matched_chunk}`,
   ]);
-  show(bench, data.results, () => lines.flat().filter(Boolean).join('\n') || 'Nothing was found.');
+  show(
+    bench,
+    data.results,
+    () =>
+      lines.flat().filter(Boolean).join('\n') ||
+      'Nothing was found. A new file is found a moment later: upload it with --wait.',
+  );
 }
 
 /** Adds `files`. */

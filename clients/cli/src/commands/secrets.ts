@@ -121,11 +121,11 @@ async function run(bench: Workbench, given: string[] | undefined, program: strin
   const names = given ?? [await chosen(bench, '--secret')];
   // without a program, one that can start others
   const [file = bench.around.env.SHELL || 'sh', ...args] = program;
-  if (program.length === 0) tell(bench, `Starting ${file} with the secret in its environment. End it with exit.`);
   const variables: Record<string, string> = {};
   for (const name of names)
     for (const [field, value] of Object.entries(await revealed(bench, name)))
       variables[variableOf(name, field)] = typeof value === 'string' ? value : JSON.stringify(value);
+  if (program.length === 0) tell(bench, `Starting ${file} with the secret in its environment. End it with exit.`);
   const child = spawn(file, args, { stdio: 'inherit', env: { ...bench.around.env, ...variables } });
   const stopped = (signal: NodeJS.Signals) => child.kill(signal);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stopped);
@@ -181,7 +181,7 @@ export function addSecretCommands(program: Command, around: Surroundings): void 
   withExamples(
     secrets
       .command('run [command...]')
-      .description('run a command with secrets in its environment: api_key of openai is OPENAI_API_KEY')
+      .description('run a command, after --, with secrets in its environment: api_key of openai is OPENAI_API_KEY')
       .option('--secret <name...>', 'names of the secrets')
       .action((given: string[], options: { secret?: string[] }, command: Command) =>
         run(workbenchOf(command, around), options.secret, given),

@@ -23,7 +23,7 @@ interface LoginOptions extends KeepOptions {
 }
 
 async function login(bench: Workbench, options: LoginOptions): Promise<void> {
-  const { url } = bench;
+  const url = await bench.address();
   if (options.clientId !== undefined) return loginWithDevice(bench, options.clientId, options);
   if (options.tokenStdin) return loginWithToken(bench, await readStdin(bench), options);
   const { username: given, passwordStdin } = options;
@@ -75,7 +75,7 @@ interface RegisterOptions extends KeepOptions {
 }
 
 async function register(bench: Workbench, options: RegisterOptions): Promise<void> {
-  const { url } = bench;
+  const url = await bench.address();
   const { email: address, username: name, passwordStdin } = options;
   demand(bench, { '--email': address, '--username': name, '--password-stdin': passwordStdin });
   const email = address ?? (await bench.ask('--email', 'E-mail address'));
