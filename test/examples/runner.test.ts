@@ -142,11 +142,11 @@ test('the example runs starter-chat and a tool by events, and reports what it di
 test('what a run does starts no run, and what somebody does goes on starting them', async () => {
   const { app_id } = (await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, { name: 'Watcher' })).body;
   const A = `${ann.home}/apps/${app_id}`;
-  const instances = await ann.call<{ tool_instances: { instance_id: string; name: string }[] }>(
+  const instances = await ann.call<{ instances: { instance_id: string; name: string }[] }>(
     'GET',
     `${ann.home}/tool-instances`,
   );
-  const { instance_id } = instances.body.tool_instances.find(({ name }) => name === 'Places')!;
+  const { instance_id } = instances.body.instances.find(({ name }) => name === 'Places')!;
   const step = { key: 'find', name: 'Find', step_type: 'tool', tool_slug: 'places', action: 'find' };
   const steps = [
     { ...step, tool_instance_id: instance_id, config: { parameters: { query: '{{input.message}}' } } },
