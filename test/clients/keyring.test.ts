@@ -11,7 +11,8 @@ import { type Person, register } from '../support/person.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const DAEMON = '/usr/bin/gnome-keyring-daemon';
-const PROGRAMS = [DAEMON, '/usr/bin/secret-tool', '/usr/bin/dbus-run-session'];
+const BUS = '/usr/bin/dbus-run-session';
+const PROGRAMS = [DAEMON, BUS, '/usr/bin/secret-tool'];
 
 let app: TestApp;
 let url: string;
@@ -57,7 +58,7 @@ describe.skipIf(!process.env.CI && !PROGRAMS.every((file) => existsSync(file)))(
   beforeAll(async () => {
     const home = homeOf('daemon');
     const start = `echo "$DBUS_SESSION_BUS_ADDRESS"; exec ${DAEMON} --foreground --unlock --components=secrets`;
-    session = spawn('dbus-run-session', ['--', 'sh', '-c', start], {
+    session = spawn(BUS, ['--', 'sh', '-c', start], {
       env: { PATH: '/usr/bin:/bin', HOME: home, XDG_RUNTIME_DIR: home, XDG_DATA_HOME: home },
       stdio: ['pipe', 'pipe', 'ignore'],
       detached: true,
@@ -220,7 +221,13 @@ esac
     expect(keyring.get('7')).toBeNull();
     const [find, remove] = [`find-generic-password ${place} -w`, `delete-generic-password ${place}`];
     expect(readFileSync(`${program}.calls`, 'utf8').trimEnd().split('\n')).toEqual([
-      ...[find, remove, '-i', find, find, remove, find],
+      find,
+      remove,
+      '-i',
+      find,
+      find,
+      remove,
+      find,
     ]);
   });
 

@@ -53,17 +53,22 @@ async function makeModel(): Promise<void> {
   await made(`${ann.home}/model-entitlements`, { logical_model_id: 'default-chat' }, 'logical_model_id');
 }
 
-/** A second pipeline of the app, with a step that calls an action of a tool. */
-async function makeLookUp(A: string): Promise<string> {
+/** An instance of a tool of its own, with one action. */
+async function makeInstance(slug: string): Promise<string> {
   const find = { name: 'find', method: 'GET', url_template: `http://127.0.0.1:${target.port}/find` };
   const action = {
     ...find,
     query_params_template: { q: '{{query}}' },
     parameters: [{ name: 'query', type: 'string' }],
   };
-  const tool = { name: 'Places', slug: 'places', description: 'Finds.', action_schemas: [action] };
+  const tool = { name: slug, slug, description: 'Finds.', action_schemas: [action] };
   const tool_id = await made(`/v1/orgs/${ann.orgId}/tools`, tool, 'tool_id');
-  const tool_instance_id = await made(`${ann.home}/tool-instances`, { tool_id, name: 'Places' }, 'instance_id');
+  return made(`${ann.home}/tool-instances`, { tool_id, name: slug }, 'instance_id');
+}
+
+/** A second pipeline of the app, with a step that calls an action of a tool. */
+async function makeLookUp(A: string): Promise<string> {
+  const tool_instance_id = await makeInstance('places');
   const step = { key: 'find', name: 'Find', step_type: 'tool', tool_instance_id, tool_slug: 'places', action: 'find' };
   const steps = [
     { ...step, config: { parameters: { query: '{{input.message}}' } } },
@@ -142,12 +147,8 @@ test('the example runs starter-chat and a tool by events, and reports what it di
 test('what a run does starts no run, and what somebody does goes on starting them', async () => {
   const { app_id } = (await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, { name: 'Watcher' })).body;
   const A = `${ann.home}/apps/${app_id}`;
-  const instances = await ann.call<{ instances: { instance_id: string; name: string }[] }>(
-    'GET',
-    `${ann.home}/tool-instances`,
-  );
-  const { instance_id } = instances.body.instances.find(({ name }) => name === 'Places')!;
-  const step = { key: 'find', name: 'Find', step_type: 'tool', tool_slug: 'places', action: 'find' };
+  const instance_id = await makeInstance('rooms');
+  const step = { key: 'find', name: 'Find', step_type: 'tool', tool_slug: 'rooms', action: 'find' };
   const steps = [
     { ...step, tool_instance_id: instance_id, config: { parameters: { query: '{{input.message}}' } } },
     { key: 'say', name: 'Say', step_type: 'output', config: { because: '{{input.message}}' } },
