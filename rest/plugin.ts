@@ -93,6 +93,8 @@ export interface RestOptions extends FaultHandling {
   /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs/api`. */
   info: OpenApiOptions['info'];
   publicUrl?: string | undefined;
+  /** Beside it: what is no operation of a document. Names begin with `x-`. */
+  extensions?: Readonly<Record<`x-${string}`, unknown>>;
 }
 
 /** The options of the Fastify constructor that the façade depends on. */
@@ -142,7 +144,7 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   await register('fields', acceptFields);
   await register('none', ignoreBody);
   await register('form', (scope) => acceptForm(scope, receiverOf(options)));
-  await server.register(docsPlugin, { document: facade.openApi(options) });
+  await server.register(docsPlugin, { document: { ...facade.openApi(options), ...options.extensions } });
 };
 
 /** `fields`: JSON, or a form without files. */

@@ -33,6 +33,25 @@ export const PROXY_ROUTES = [
   },
 ] as const;
 
+/** What the OpenAPI document says of these routes: requests and answers are those of the provider, whatever they are. */
+export const proxiedPaths = () =>
+  Object.fromEntries(
+    PROXY_ROUTES.map(({ template, field }) => [
+      `${template}/{path}`,
+      {
+        summary: 'Call the provider of a tool instance with its credential',
+        description:
+          'Any request goes to the base address of the tool with the credential of the instance, and the answer comes ' +
+          'back with the header `x-tool-status`. Answers without it are those of this service. `{path}` may have slashes.',
+        methods: PROXY_METHODS,
+        security: [{ bearer: [] }],
+        'x-permission': 'connection:use',
+        'x-field': field,
+        errors: [400, 401, 403, 404, 409, 413, 429, 502, 503, 504],
+      },
+    ]),
+  );
+
 /** Nothing of an answer is run or shown by the origin of the service. */
 const ANSWER_HEADERS = {
   'content-security-policy': "sandbox; default-src 'none'",

@@ -65,6 +65,7 @@ export function createTools(
         calls,
         pagedCalls: new PagedCalls(calls, limits),
         activity,
+        logger,
         onFault,
       }),
       toolProxy: new ToolProxy({

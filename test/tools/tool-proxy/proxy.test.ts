@@ -6,6 +6,7 @@ import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
 import { hurryTimers } from '../../support/passing-time.ts';
 import { colleague, type Person, register } from '../../support/person.ts';
+import { logQueries } from '../../support/query-log.ts';
 import { type Answering, startRawTarget, startTarget, type TargetServer } from '../../support/target-server.ts';
 import { issueToken } from '../../support/tokens.ts';
 import { waitUntil } from '../../support/wait.ts';
@@ -97,6 +98,9 @@ async function recordsOf({ instance_id }: Instance) {
   });
 }
 
+/** Also of one that is reset. */
+const closed = (socket: net.Socket) => new Promise((resolve) => socket.once('close', resolve));
+
 /** A server that does with a connection what the test says. */
 async function raw(bytes: (socket: net.Socket) => void): Promise<Instance> {
   const server = await startRawTarget((socket) => {
@@ -153,6 +157,18 @@ describe('a call', () => {
         },
       },
     ]);
+  });
+
+  test('reads all that it needs in one statement', async () => {
+    const instance = await instanceAt();
+    const log = logQueries(app.database.pool);
+    const call = () => app.server.inject({ url: pathOf(instance), headers: ann.headers });
+    await call();
+    // who may do what is read once a second
+    await waitUntil(async () => (await log.by(call)).length <= 1);
+    expect((await app.server.inject('/metrics')).body).toMatch(
+      /platform_tool_proxy_calls_total\{outcome="answered"\} \d/,
+    );
   });
 
   test('is recorded once with its sizes, without any value of it', async () => {
@@ -279,7 +295,10 @@ describe('who may', () => {
 
   test('a token for a namespace takes nothing out that the workspace keeps', async () => {
     const instance = await instanceAt(target.port, {}, { api_key: null });
-    await ann.call('POST', `${ann.home}/connections`, { tool_instance_id: instance.instance_id, api_key: 'of-all' });
+    await ann.call('POST', `${ann.home}/connections/api-key`, {
+      tool_instance_id: instance.instance_id,
+      api_key: 'of-all',
+    });
     const { body: namespace } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, {
       name: 'Theirs',
       slug: 'theirs',
@@ -338,7 +357,7 @@ describe('a path', () => {
 describe('a provider', () => {
   test('that refuses a key moves its connection, which the next success heals', async () => {
     const instance = await instanceAt(target.port, {}, { api_key: null });
-    const { body } = await ann.call<{ connection_id: string }>('POST', `${ann.home}/connections`, {
+    const { body } = await ann.call<{ connection_id: string }>('POST', `${ann.home}/connections/api-key`, {
       tool_instance_id: instance.instance_id,
       api_key: 'of-all',
     });
@@ -354,12 +373,26 @@ describe('a provider', () => {
 
   test('gets an access token that lives five minutes longer, and a fresh one after it refused', async () => {
     oauth.lifetime = 240;
-    const id = await makeInstanceAt(oauth, ann);
-    await connect(ann, oauth, `${ann.home}/connections`, id);
-    const before = oauth.grants.refresh_token ?? 0;
+    const toolId = await newTool(ann, {
+      connection_service_name: 'tracker',
+      supports_connection: true,
+      config_schema: [],
+      credential_schema: [oauth.service],
+      action_schemas: [{ name: 'me', url_template: `http://127.0.0.1:${target.port}/me` }],
+    });
+    const id = await makeInstanceAt(oauth, ann, { toolId });
+    const { connection_id } = await connect(ann, oauth, `${ann.home}/connections`, id);
+    const refreshed = () => oauth.grants.refresh_token ?? 0;
+    const before = refreshed();
     oauth.lifetime = 3_600;
-    expect((await ask(pathOf({ instance_id: id }, 'api/me'))).status).toBe(200);
-    expect((oauth.grants.refresh_token ?? 0) - before).toBe(1);
+    expect((await ask(pathOf({ instance_id: id }))).status).toBe(200);
+    expect(refreshed() - before).toBe(1);
+    const first = target.requests[0]!.headers.authorization;
+    expect(first).toBe(`Bearer ${[...oauth.accessTokens].at(-1)}`);
+    // refused within a minute after that: the connection is in trouble, whoever asked
+    answer = (_request, response) => response.writeHead(401).end();
+    expect((await ask(pathOf({ instance_id: id }), { method: 'POST', body: 'x' })).status).toBe(401);
+    expect((await rowOf(app, connection_id)).status).toBe('connected');
   });
 
   test('that asks for fewer requests stops the calls of its group', async () => {
@@ -470,7 +503,7 @@ describe('bodies', () => {
       return same;
     });
     expect(written).toBeLessThan(32 * 1024 * 1024);
-    const gone = once(socket, 'close');
+    const gone = closed(socket);
     clients[0]!.destroy();
     await gone;
     await waitUntil(() => app.services.toolProxy.running === 0);
@@ -503,7 +536,7 @@ describe('bodies', () => {
     const request = http.request(url, { path: pathOf(instance), method: 'POST', headers: ann.headers });
     request.on('error', () => undefined).write('half');
     const opened = await waitUntil(() => socket);
-    const gone = once(opened, 'close');
+    const gone = closed(opened);
     request.destroy();
     await gone;
     expect((await waitUntil(async () => (await recordsOf(instance)).at(-1))).metadata).toMatchObject({
