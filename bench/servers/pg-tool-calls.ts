@@ -34,6 +34,9 @@ interface Params {
   id: string;
 }
 
+/** `BENCH_FRESH=1`: a connection for each call, as the product has it, in place of those that are kept open. */
+const isFresh = process.env.BENCH_FRESH === '1';
+
 /** Hand-written calls of providers, with what is recorded of them. */
 export function addToolCalls(
   server: FastifyInstance,
@@ -60,7 +63,7 @@ export function addToolCalls(
     const { row, key } = await find(params);
     const action = row.action_schemas.find(({ name }) => name === body.action)!;
     const url = action.url_template.replace('{{base_url}}', row.configuration.base_url);
-    const answer = await send(url, { headers: { 'x-api-key': key } });
+    const answer = await send(url, { headers: { 'x-api-key': key }, reset: isFresh });
     const result = await answer.body.json();
     const client = await pool.connect();
     try {
@@ -81,7 +84,10 @@ export function addToolCalls(
   server.get<{ Params: Params & { '*': string } }>(`${home}/proxy/*`, async (request, reply) => {
     const { params } = request;
     const { row, key } = await find(params);
-    const answer = await send(`${row.configuration.base_url}/${params['*']}`, { headers: { 'x-api-key': key } });
+    const answer = await send(`${row.configuration.base_url}/${params['*']}`, {
+      headers: { 'x-api-key': key },
+      reset: isFresh,
+    });
     await pool.query(recordOf(request, params, { status: answer.statusCode }));
     return reply.code(answer.statusCode).header('content-type', answer.headers['content-type']).send(answer.body);
   });

@@ -37,7 +37,11 @@ export interface RawResponse {
 }
 
 /** Loads the HTTP client, once. It takes a tenth of a second, which a start does not need to wait for. */
-export const loadHttpClient = () => import('undici');
+export const loadHttpClient = (): Promise<typeof import('undici')> => {
+  httpClient ??= import('undici');
+  return httpClient;
+};
+let httpClient: Promise<typeof import('undici')> | undefined;
 
 /**
  * Sends a request to one of the addresses and reads the whole answer.
