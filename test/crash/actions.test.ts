@@ -93,7 +93,7 @@ test('a node is killed in the middle of an action: its log says so, nothing is r
   const again = await execute(next);
   expect([again.status, ((await again.json()) as { error: string }).error]).toEqual([409, 'IDEMPOTENCY_CONFLICT']);
   const { rows } = await db.query('select usage_count, action_counts from tool_instances where id = $1', [id]);
-  expect(rows).toEqual([{ usage_count: '0', action_counts: {} }]);
+  expect(rows).toEqual([{ usage_count: 0, action_counts: {} }]);
   const events = await db.query("select from events where type like 'tool_action.%'");
   expect([events.rowCount, requests.length]).toEqual([0, 2]);
 });
