@@ -5,9 +5,9 @@
 // `writes`: only changes; `files`: only uploads and downloads; `uploads`: only the memory of large ones; `streams`:
 // only event streams; `traces`: only what traces cost a request; `live` (also `npm run bench -- live`): only the stream
 // of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`;
-// `tool-calls`: only what calls providers of tools; `webhooks`: only what is sent to receivers; `search`: only queries; `activity`: only activity; `analytics`: only what
-// it costs, both also with `BENCH_RECORDS` records; `nodes`: only a node of 1, 2 and 4 processes; `reads`: without
-// growth, hostile documents and streams.
+// `tool-calls`: only what calls providers of tools; `webhooks`: only what is sent to receivers; `search`: only queries;
+// `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `nodes`: only a
+// node of 1, 2 and 4 processes; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';

@@ -33,7 +33,7 @@ export const PROXY_ROUTES = [
   },
 ] as const;
 
-/** What the OpenAPI document says of these routes: requests and answers are those of the provider, whatever they are. */
+/** What the OpenAPI document says of these routes: requests and answers are the provider's, whatever they are. */
 export const proxiedPaths = () =>
   Object.fromEntries(
     PROXY_ROUTES.map(({ template, field }) => [
@@ -41,8 +41,9 @@ export const proxiedPaths = () =>
       {
         summary: 'Call the provider of a tool instance with its credential',
         description:
-          'Any request goes to the base address of the tool with the credential of the instance, and the answer comes ' +
-          'back with the header `x-tool-status`. Answers without it are those of this service. `{path}` may have slashes.',
+          'Any request goes to the base address of the tool with the credential of the instance, and the answer ' +
+          'comes back with the header `x-tool-status`. Answers without it are those of this service. `{path}` may ' +
+          'have slashes.',
         methods: PROXY_METHODS,
         security: [{ bearer: [] }],
         'x-permission': 'connection:use',

@@ -6,15 +6,68 @@ export type WireHeaders = Readonly<Record<string, string | string[] | undefined>
 /** Names the host of a tool that has several. */
 export const HOST_HEADER = 'x-tool-host';
 
+const among = (...patterns: string[]): RegExp => new RegExp(`^(?:${patterns.join('|')})$`);
+
 /** What is about one connection, and not about the message. */
-const OF_THE_CONNECTION =
-  /^(?:connection|proxy-.*|keep-alive|te|trailers?|transfer-encoding|upgrade|http2-settings|expect|host|content-length)$/;
+const OF_THE_CONNECTION = among(
+  'connection',
+  'proxy-.*',
+  'keep-alive',
+  'te',
+  'trailers?',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+  'expect',
+  'host',
+  'content-length',
+);
 /** Credentials of the platform, and what browsers send by themselves. */
-const OF_THE_PLATFORM =
-  /^(?:authorization|cookie2?|x-csrf.*|x-trace-id|x-consistency|x-tool-.*|x-platform-.*|origin|referer|sec-.*|access-control-.*|early-data|priority)$/;
+const OF_THE_PLATFORM = among(
+  'authorization',
+  'cookie2?',
+  'x-csrf.*',
+  'x-trace-id',
+  'x-consistency',
+  'x-tool-.*',
+  'x-platform-.*',
+  'origin',
+  'referer',
+  'sec-.*',
+  'access-control-.*',
+  'early-data',
+  'priority',
+);
 /** Who called, by which way and within what: nobody outside needs to know. */
-const OF_THE_WAY =
-  /^(?:forwarded|via|x-forwarded.*|x-original-.*|x-rewrite-.*|x-real-ip|x-client-ip|x-cluster-client-ip|x-remote-.*|true-client-ip|cf-.*|cdn-.*|fastly-.*|x-envoy-.*|x-amzn?-.*|x-azure-.*|x-appengine-.*|x-cloud-trace-context|x-b3-.*|b3|traceparent|tracestate|baggage|uber-trace-id|x-request-id|x-correlation-id|max-forwards)$/;
+const OF_THE_WAY = among(
+  'forwarded',
+  'via',
+  'x-forwarded.*',
+  'x-original-.*',
+  'x-rewrite-.*',
+  'x-real-ip',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-remote-.*',
+  'true-client-ip',
+  'cf-.*',
+  'cdn-.*',
+  'fastly-.*',
+  'x-envoy-.*',
+  'x-amzn-.*',
+  'x-azure-.*',
+  'x-appengine-.*',
+  'x-cloud-trace-context',
+  'x-b3-.*',
+  'b3',
+  'traceparent',
+  'tracestate',
+  'baggage',
+  'uber-trace-id',
+  'x-request-id',
+  'x-correlation-id',
+  'max-forwards',
+);
 
 /** Some servers read an underscore as a hyphen. */
 const meant = (name: string): string => name.toLowerCase().replaceAll('_', '-');
@@ -48,11 +101,63 @@ export function sentHeaders(
 }
 
 /** What of an answer goes back: what says something about its content, its version or the limits of the provider. */
-const SAFE =
-  /^(?:content-(?:type|length|encoding|language|range|disposition)|accept-(?:ranges|patch|post)|allow|age|date|etag|expires|last-modified|link|retry-after|warning|deprecation|sunset|preference-applied|(?:repr-|content-)?digest|(?:[a-z0-9]+-)*(?:request-id|version|model|processing-ms)|(?:x-)?(?:[a-z0-9]+-)*rate-?limit(?:-[a-z0-9-]+)?|x-.+)$/;
+const SAFE = among(
+  'content-(?:type|length|encoding|language|range|disposition)',
+  'accept-(?:ranges|patch|post)',
+  'allow',
+  'age',
+  'date',
+  'etag',
+  'expires',
+  'last-modified',
+  'link',
+  'retry-after',
+  'warning',
+  'deprecation',
+  'sunset',
+  'preference-applied',
+  '(?:repr-|content-)?digest',
+  '(?:[a-z0-9]+-)*(?:request-id|version|model|processing-ms)',
+  '(?:x-)?(?:[a-z0-9]+-)*rate-?limit(?:-[a-z0-9-]+)?',
+  'x-.+',
+);
 /** Such names that a browser, or what stands before this service, acts upon. */
-const ACTIVE =
-  /^x-(?:frame-.*|xss-.*|content-.*|webkit-.*|dns-.*|download-.*|permitted-.*|ua-.*|powered-.*|robots-.*|accel-.*|sendfile.*|lighttpd-.*|litespeed-.*|reproxy-.*|proxy-.*|forwarded.*|original-.*|rewrite-.*|real-ip|client-ip|http-method.*|csrf.*|xsrf.*|trace-id|consistency|tool-.*|platform-.*|sourcemap|sitemap|cache.*|envoy-.*|varnish.*|amzn?-.*)$/;
+const ACTIVE = among(
+  'x-frame-.*',
+  'x-xss-.*',
+  'x-content-.*',
+  'x-webkit-.*',
+  'x-dns-.*',
+  'x-download-.*',
+  'x-permitted-.*',
+  'x-ua-.*',
+  'x-powered-.*',
+  'x-robots-.*',
+  'x-accel-.*',
+  'x-sendfile.*',
+  'x-lighttpd-.*',
+  'x-litespeed-.*',
+  'x-reproxy-.*',
+  'x-proxy-.*',
+  'x-forwarded.*',
+  'x-original-.*',
+  'x-rewrite-.*',
+  'x-real-ip',
+  'x-client-ip',
+  'x-http-method.*',
+  'x-csrf.*',
+  'x-xsrf.*',
+  'x-trace-id',
+  'x-consistency',
+  'x-tool-.*',
+  'x-platform-.*',
+  'x-sourcemap',
+  'x-sitemap',
+  'x-cache.*',
+  'x-envoy-.*',
+  'x-varnish.*',
+  'x-amzn-.*',
+);
 /** What the service itself says in its answers, under the same names. */
 const OURS = /^x-ratelimit-(?:limit|remaining|reset)$/;
 /** Where a provider says where something is. */

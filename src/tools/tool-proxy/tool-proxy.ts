@@ -59,7 +59,7 @@ export const LIMITS: StreamLimits = {
   maxBytes: 1024 * 1024 * 1024,
 };
 
-/** What calls through the proxy count as, for the limits of actions, if the actions at the base do not share a group. */
+/** What calls count as for the limits of actions, if the actions at the base do not share a group. */
 const OWN_GROUP = '(proxy)';
 
 interface ToolProxyDeps {
