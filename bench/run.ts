@@ -5,9 +5,9 @@
 // `writes`: only changes; `files`: only uploads and downloads; `uploads`: only the memory of large ones; `streams`:
 // only event streams; `traces`: only what traces cost a request; `live` (also `npm run bench -- live`): only the stream
 // of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`;
-// `webhooks`: only what is sent to receivers; `search`: only queries; `activity`: only activity; `analytics`: only what
-// it costs, both also with `BENCH_RECORDS` records; `nodes`: only a node of 1, 2 and 4 processes; `reads`: without
-// growth, hostile documents and streams.
+// `tool-calls`: only what calls providers of tools; `webhooks`: only what is sent to receivers; `search`: only queries;
+// `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `nodes`: only a
+// node of 1, 2 and 4 processes; `reads`: without growth, hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -37,6 +37,7 @@ import { search } from './cases/search.ts';
 import { secrets } from './cases/secrets.ts';
 import { type StreamServers, streams } from './cases/streams.ts';
 import { tokens } from './cases/tokens.ts';
+import { toolCalls } from './cases/tool-calls.ts';
 import { TRACED, traces } from './cases/traces.ts';
 import { webhooks } from './cases/webhooks.ts';
 import { growth, SMALL, workspaces } from './cases/workspaces.ts';
@@ -109,6 +110,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     };
     if (only === 'streams' || only === 'live') return await streamed();
     const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);
+    if (only === 'tool-calls') return await called(env, pg);
     if (only === 'entities') return await entities([pg, product], product, await register(product), url, rounds);
     if (only === 'files') return await files([pg, product], product, await register(product), rounds);
     if (only === 'search') return await search([pg, product], product, await register(product), url, rounds);
@@ -143,6 +145,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await files([pg, product], product, account, rounds);
     await freshUploads(env, product);
     await sent(env);
+    await called(env, pg);
     await growth(product, account, url, large, rounds);
     await grownActivity(env);
     await hostility(product, account);
@@ -150,6 +153,16 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await streamed();
   } finally {
     for (const server of running) await server.stop();
+  }
+}
+
+/** A service that may call this machine, beside a hand-written server. */
+async function called(env: Record<string, string>, pg: ServerProcess): Promise<void> {
+  const product = await ServerProcess.start('product', PRODUCT, { ...env, OUTBOUND_ALLOW: '127.0.0.1' });
+  try {
+    await toolCalls([pg, product], product, await register(product), rounds);
+  } finally {
+    await product.stop();
   }
 }
 

@@ -94,6 +94,8 @@ export interface RestOptions extends FaultHandling {
   /** For the OpenAPI document, which this plugin serves at `/openapi.json`, with an API reference at `/docs/api`. */
   info: OpenApiOptions['info'];
   publicUrl?: string | undefined;
+  /** Beside it: what is no operation of a document. Names begin with `x-`. */
+  extensions?: Readonly<Record<`x-${string}`, unknown>>;
 }
 
 /** The options of the Fastify constructor that the façade depends on. */
@@ -142,7 +144,8 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   await register('fields', acceptFields);
   await register('none', ignoreBody);
   await register('form', (scope) => acceptForm(scope, receiverOf(options)));
-  await server.register(docsPlugin, { title: options.info.title, document: () => facade.openApi(options) });
+  const document = () => ({ ...facade.openApi(options), ...options.extensions });
+  await server.register(docsPlugin, { title: options.info.title, document });
 };
 
 function receiverOf({ files }: RestOptions): FileReceiver {

@@ -54,6 +54,7 @@ import { addScimRoutes } from './http/scim-routes.ts';
 import { addSessionPages } from './http/session-pages.ts';
 import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
+import { addToolProxy, proxiedPaths } from './http/tool-proxy-routes.ts';
 import { addUnsubscribePage } from './http/unsubscribe-page.ts';
 import { Expectation } from './kernel/expectation.ts';
 import type { Owner } from './kernel/owner.ts';
@@ -181,6 +182,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     maxUploadBytes: config.maxUploadBytes,
   });
   addActivityExport(server, open, schema);
+  addToolProxy(server, open, schema);
   addSsoRoutes(server, open, acceptFields);
   addScimRoutes(server, {
     services: open,
@@ -390,6 +392,7 @@ function restOptions({ config, facade }: AppDeps, services: Services, runner: Ow
     files: formFiles(schema, services, maxUploadBytes),
     before: { FinishOidcSignIn: refusedSignIns(services) },
     ...faults,
+    extensions: { 'x-proxied-paths': proxiedPaths() },
     publicUrl,
     info: {
       ...TITLE,

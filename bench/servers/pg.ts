@@ -12,6 +12,7 @@ import { addInstances } from './pg-instances.ts';
 import { addModels } from './pg-models.ts';
 import { addSearch } from './pg-search.ts';
 import { addSecrets } from './pg-secrets.ts';
+import { addToolCalls } from './pg-tool-calls.ts';
 import { addWrites } from './pg-writes.ts';
 
 const { database, rootKeys, authentication } = await openBaseline();
@@ -65,6 +66,7 @@ addArtifacts(server, pool);
 addModels(server, pool);
 addSearch(server, pool);
 addSecrets(server, pool, rootKeys, (request) => callers.get(request)!.userId);
+addToolCalls(server, pool, rootKeys, (request) => callers.get(request)!.userId);
 addWrites(server, pool, rootKeys, (request) => callers.get(request)!.userId);
 await addFiles(server, pool, path.join(process.env.DATA_DIR!, 'files'), (request) => callers.get(request)!.userId);
 await serve(server);

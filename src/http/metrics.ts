@@ -9,6 +9,7 @@ import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
 import type { RedisLink } from '../platform/redis/redis-link.ts';
 import type { Tracing } from '../platform/tracing/tracing.ts';
+import type { ToolProxy } from '../tools/tool-proxy/tool-proxy.ts';
 import { asPrometheus } from './openmetrics.ts';
 
 /** What is counted of services. */
@@ -18,6 +19,7 @@ interface Counted {
   samlChecks: { readonly pending: number };
   tail: { readonly size: number };
   outbound: Pick<Outbound, 'running' | 'waiting' | 'outcomes'>;
+  toolProxy: Pick<ToolProxy, 'running' | 'outcomes' | 'bytes'>;
 }
 
 type Metrics = Registry<OpenMetricsContentType>;
@@ -113,6 +115,22 @@ export function addMetrics(server: FastifyInstance, deps: MetricsDeps): void {
     'Outbound calls that ended: `answered` with any status, or by the reason why there was no answer.',
     'outcome',
     () => outbound.outcomes,
+  );
+  const { toolProxy } = services;
+  gauge('platform_tool_proxy_calls_running', 'Calls through the proxy of tools in progress.', () => toolProxy.running);
+  addCounts(
+    registry,
+    'platform_tool_proxy_calls_total',
+    'Calls through the proxy of tools that ended: `answered` with any status, or by the reason why they were cut.',
+    'outcome',
+    () => toolProxy.outcomes,
+  );
+  addCounts(
+    registry,
+    'platform_tool_proxy_bytes_total',
+    'Bytes of bodies through the proxy of tools: `sent` to providers, and `received` from them.',
+    'direction',
+    () => toolProxy.bytes,
   );
   gauge('platform_password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
   gauge(

@@ -12,6 +12,10 @@ declare module 'fastify' {
     /** The caller: unauthenticated until the credential has been checked. */
     caller: AnyCaller;
   }
+  interface FastifyContextConfig {
+    /** What follows the template in the path of a request is for somebody else, and is not recorded. */
+    isProxied?: boolean;
+  }
 }
 
 const TRACE_ID = /^[A-Za-z0-9._-]{1,128}$/;
@@ -67,7 +71,7 @@ class HttpRequestInfo implements RequestInfo {
   constructor(request: FastifyRequest, reply: FastifyReply, ip: string, isSecure: boolean) {
     this.traceId = request.id;
     this.method = request.method;
-    this.path = pathOf(request.url);
+    this.path = shownPath(request);
     this.ip = ip;
     this.isRest = request.routeOptions.config.operation !== undefined;
     const consistency = request.headers[CONSISTENCY_HEADER];
@@ -83,6 +87,12 @@ class HttpRequestInfo implements RequestInfo {
     const setCookie = (text: string) => void this.#reply.header('set-cookie', text);
     return browserOf({ headers: this.#request.headers, setCookie, isSecure: this.#isSecure });
   }
+}
+
+/** The path, without the part of it that is somebody else's: of what is called through the service. */
+function shownPath({ url, params, routeOptions: { config } }: FastifyRequest): string {
+  if (!config.isProxied) return pathOf(url);
+  return `${canonicalPath(config.template!, params as Record<string, string>)}/…`;
 }
 
 /** See {@link RequestInfo.endpoint}. Derived from the matched route, never from the raw URL. */

@@ -18,12 +18,17 @@ import { ToolActions } from '../tools/tool-actions/tool-actions.ts';
 import { InstanceRemoval } from '../tools/tool-instances/instance-removal.ts';
 import { ToolInstanceService } from '../tools/tool-instances/tool-instance.service.ts';
 import { ToolInstanceTest } from '../tools/tool-instances/tool-instance.test-call.ts';
+import { ProxiedInstances } from '../tools/tool-proxy/proxied-instance.ts';
+import { ToolProxy } from '../tools/tool-proxy/tool-proxy.ts';
 import { ToolService } from '../tools/tools/tool.service.ts';
 import type { Ground } from './ground.ts';
 import type { VaultGroup } from './vault.ts';
 
 /** The catalogue of tools, their instances and connections. */
-export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound } }: Ground, vaultGroup: VaultGroup) {
+export function createTools(
+  { deps, publicUrl, sealFor, logger, open, closed: { outbound } }: Ground,
+  vaultGroup: VaultGroup,
+) {
   const { sql, changes } = deps;
   const { vault, credentials } = vaultGroup.closed;
   const { secretReads } = vaultGroup.open;
@@ -60,7 +65,17 @@ export function createTools({ deps, publicUrl, sealFor, open, closed: { outbound
         calls,
         pagedCalls: new PagedCalls(calls, limits),
         activity,
+        logger,
         onFault,
+      }),
+      toolProxy: new ToolProxy({
+        access: deps.access,
+        instances: new ProxiedInstances({ sql, credentials }),
+        connections,
+        outbound,
+        limits,
+        activity,
+        logger,
       }),
       connections: new ConnectionService({ ...deps, credentials, vault, provider, removal, publicUrl, states }),
       connectionTokens: new ConnectionTokens({ ...deps, toolInstances, connections }),

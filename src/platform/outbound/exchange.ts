@@ -1,28 +1,32 @@
 import type { LookupFunction } from 'node:net';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
-import type { buildConnector, Dispatcher } from 'undici';
+import type { buildConnector, Client, Dispatcher } from 'undici';
 import { OutboundError } from './outbound-error.ts';
 
 const MAX_HEADER_BYTES = 16 * 1024;
 /** How long one address of several may take to accept a connection before the next one is tried as well. */
 const NEXT_ADDRESS_AFTER_MS = 500;
 
-/** One request over a connection of its own. */
-export interface Exchange {
+/** A connection of its own for one request. */
+export interface ConnectionOfCall {
   url: URL;
   /** Where to connect: what was checked, and nothing else. */
   addresses: readonly string[];
-  method: string;
-  headers: Readonly<Record<string, string>>;
-  body?: string | Uint8Array | undefined;
-  /** Limit of the body, as sent and after decompression. */
-  maxBytes: number;
   /** Certificates that are trusted instead of Node's own. */
   ca?: string | undefined;
   signal: AbortSignal;
   /** Called when the connection stands. */
   onConnected: () => void;
+}
+
+/** One request over a connection of its own. */
+export interface Exchange extends ConnectionOfCall {
+  method: string;
+  headers: Readonly<Record<string, string>>;
+  body?: string | Uint8Array | undefined;
+  /** Limit of the body, as sent and after decompression. */
+  maxBytes: number;
 }
 
 /** The answer to one request. */
@@ -33,7 +37,11 @@ export interface RawResponse {
 }
 
 /** Loads the HTTP client, once. It takes a tenth of a second, which a start does not need to wait for. */
-export const loadHttpClient = () => import('undici');
+export const loadHttpClient = (): Promise<typeof import('undici')> => {
+  httpClient ??= import('undici');
+  return httpClient;
+};
+let httpClient: Promise<typeof import('undici')> | undefined;
 
 /**
  * Sends a request to one of the addresses and reads the whole answer.
@@ -41,14 +49,7 @@ export const loadHttpClient = () => import('undici');
  */
 export async function exchange(options: Exchange): Promise<RawResponse> {
   const { url, method, headers, body, signal, maxBytes } = options;
-  const { Client, buildConnector } = await loadHttpClient();
-  const client = new Client(url.origin, {
-    connect: connectorTo(options, buildConnector),
-    maxHeaderSize: MAX_HEADER_BYTES,
-    // the signal ends the call; these would only count the pauses of a target that drips
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  const client = await clientOf(options);
   try {
     const answer = await client.request({
       path: `${url.pathname}${url.search}`,
@@ -66,9 +67,21 @@ export async function exchange(options: Exchange): Promise<RawResponse> {
   }
 }
 
+/** A client that connects once. */
+export async function clientOf(options: ConnectionOfCall): Promise<Client> {
+  const { Client, buildConnector } = await loadHttpClient();
+  return new Client(options.url.origin, {
+    connect: connectorTo(options, buildConnector),
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // the signal ends the call; these would only count the pauses of a target that drips
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+}
+
 /** Connects to the checked addresses, whatever the name means by now. */
 function connectorTo(
-  { addresses, ca, signal, onConnected }: Exchange,
+  { addresses, ca, signal, onConnected }: ConnectionOfCall,
   build: typeof buildConnector,
 ): buildConnector.connector {
   const pinned = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));

@@ -1,16 +1,18 @@
 import { isIP } from 'node:net';
+import type { Readable } from 'node:stream';
 import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import { activeSpan, type TraceSpan, within } from '../../kernel/spans.ts';
 import type { Logger } from '../logger.ts';
 import type { AllowedTarget } from './allowed-targets.ts';
-import { exchange, loadHttpClient } from './exchange.ts';
+import { type ConnectionOfCall, exchange, loadHttpClient } from './exchange.ts';
 import { failureOf, reasonOf } from './failures.ts';
 import { type FetchInit, requestOf } from './fetch-request.ts';
 import { DnsNames, type Names } from './names.ts';
 import { type OutboundCode, OutboundError } from './outbound-error.ts';
 import { OutboundResponse } from './outbound-response.ts';
 import { redirected, redirectOf, type Sent } from './redirects.ts';
-import { checkedHeaders, checkedMethod } from './request-head.ts';
+import { checkedHeaders, checkedMethod, passedHeaders } from './request-head.ts';
+import { openExchange, type StreamedAnswer, type StreamLimits } from './streamed-exchange.ts';
 import { parseUrl, TargetRules, targetOf } from './target-rules.ts';
 
 /** Whole time of a call: waiting, names, redirects and the body (defaults §4). */
@@ -49,6 +51,18 @@ export interface OutboundRequest extends CallOrigin {
   redirect?: 'follow' | 'manual' | 'error' | undefined;
 }
 
+/** One outbound call whose bodies pass through. Redirects are not followed. */
+export interface StreamedRequest extends CallOrigin {
+  method: string;
+  url: URL;
+  headers: Readonly<Record<string, string>>;
+  body: Readable | null;
+  /** The length of the body, if it is known. */
+  contentLength: number | null;
+  signal: AbortSignal;
+  limits: StreamLimits;
+}
+
 /** What the client is made of. */
 export interface OutboundOptions {
   config: { readonly outboundAllow: readonly AllowedTarget[]; readonly outboundDns: readonly string[] };
@@ -59,6 +73,12 @@ export interface OutboundOptions {
   ca?: string;
   connectTimeoutMs?: number;
   slots?: SlotLimits;
+}
+
+/** A request with where it goes. */
+interface CheckedTarget extends ConnectionOfCall {
+  method: string;
+  headers: Readonly<Record<string, string>>;
 }
 
 /**
@@ -73,7 +93,7 @@ export class Outbound {
   readonly #names: Names;
   readonly #options: OutboundOptions;
   readonly #slots: Slots;
-  readonly #calls = new Map<AbortController, Promise<OutboundResponse>>();
+  readonly #calls = new Map<AbortController, Promise<unknown>>();
   readonly #outcomes = new Map<string, number>();
   #isClosed = false;
 
@@ -147,6 +167,69 @@ export class Outbound {
     };
   }
 
+  /**
+   * Makes one call whose bodies pass through, by the same rules: nothing of them is kept, and nothing decompressed. It
+   * resolves with the head of the answer. Whoever calls limits how many such calls run: they may take long.
+   * @throws OutboundError
+   */
+  async open(request: StreamedRequest): Promise<StreamedAnswer> {
+    const startedAt = performance.now();
+    const call = new AbortController();
+    const span = spanOf(request);
+    const record = (error: unknown, status: number | null) => {
+      const failure = error === null ? null : failureOf(error, call.signal);
+      span?.end(error === null ? undefined : (failure?.code ?? 'fault'));
+      const outcome = error === null ? 'answered' : (failure?.code ?? 'fault');
+      this.#record(request, startedAt, outcome, status, reasonOf(error) ?? undefined);
+      return failure ?? error;
+    };
+    try {
+      const opening = this.#opened(request, call);
+      this.#calls.set(call, opening);
+      const answer = await (span ? within(span, () => opening) : opening);
+      span?.set({ 'http.response.status_code': answer.status });
+      const ended = answer.ended.then((error) => {
+        record(error, answer.status);
+        this.#calls.delete(call);
+      });
+      this.#calls.set(call, ended);
+      return answer;
+    } catch (error) {
+      this.#calls.delete(call);
+      throw record(error, null);
+    }
+  }
+
+  async #opened(request: StreamedRequest, call: AbortController): Promise<StreamedAnswer> {
+    const { signal: given, limits, body, contentLength } = request;
+    const { wholeMs, ...steps } = limits;
+    const sent: Sent = {
+      url: parseUrl(request.url),
+      method: checkedMethod(request.method),
+      headers: passedHeaders(request.headers),
+    };
+    const fail = (error: OutboundError) => call.abort(error);
+    const cancel = () => fail(new OutboundError('aborted'));
+    if (given.aborted || this.#isClosed) cancel();
+    given.addEventListener('abort', cancel, { once: true });
+    const timer = setTimeout(() => fail(new OutboundError('timeout')), wholeMs);
+    const done = () => {
+      clearTimeout(timer);
+      given.removeEventListener('abort', cancel);
+    };
+    const errorOf = (error: unknown) => failureOf(error, call.signal) ?? (error as Error);
+    try {
+      const answer = await this.#connected(sent, call, (to) =>
+        openExchange({ ...to, body, contentLength, limits: steps, fail, errorOf }),
+      );
+      void answer.ended.then(done);
+      return answer;
+    } catch (error) {
+      done();
+      throw error;
+    }
+  }
+
   /** Cancels the calls that still run, and resolves when their connections are closed. Later calls fail. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -214,19 +297,28 @@ export class Outbound {
     sent: Sent,
     call: AbortController,
   ): Promise<OutboundResponse> {
+    return this.#connected(
+      sent,
+      call,
+      async (to) => new OutboundResponse({ ...(await exchange({ ...sent, ...to, maxBytes })), url: sent.url.href }),
+    );
+  }
+
+  /** Checks where a request goes, and makes it over a connection to there that has to stand in time. */
+  async #connected<Answer>(sent: Sent, call: AbortController, make: (to: CheckedTarget) => Promise<Answer>) {
     const { ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.#options;
+    const { url, method } = sent;
     const { signal } = call;
     await loadHttpClient(); // before the time to connect begins
     const timer = setTimeout(() => call.abort(new OutboundError('timeout')), connectTimeoutMs);
     try {
-      const target = targetOf(sent.url);
+      const target = targetOf(url);
       const isListed = this.#rules.lists(target);
       const addresses = await this.#names.addresses(target.host, { isListed, signal });
       const isOperators = this.#rules.check(target, addresses);
       const onConnected = () => clearTimeout(timer);
       const headers = isOperators ? { ...traceHeader(), ...sent.headers } : sent.headers;
-      const answer = await exchange({ ...sent, headers, addresses, maxBytes, ca, signal, onConnected });
-      return new OutboundResponse({ ...answer, url: sent.url.href });
+      return await make({ url, method, headers, addresses, ca, signal, onConnected });
     } finally {
       clearTimeout(timer);
     }
@@ -234,7 +326,7 @@ export class Outbound {
 
   /** Path and query may be credentials themselves, so the log has neither. */
   #record(
-    request: OutboundRequest,
+    request: CallOrigin & { method?: string | undefined; url: string | URL },
     startedAt: number,
     outcome: OutboundCode | 'answered' | 'fault',
     status: number | null,
@@ -257,7 +349,7 @@ export class Outbound {
 }
 
 /** Path and query may be credentials themselves, so the trace has neither. */
-function spanOf({ method = 'GET', url }: OutboundRequest): TraceSpan | undefined {
+function spanOf({ method = 'GET', url }: { method?: string | undefined; url: string | URL }): TraceSpan | undefined {
   const parent = activeSpan();
   if (!parent) return undefined;
   const verb = method.toUpperCase().slice(0, 16);

@@ -8,7 +8,8 @@ const RESERVED =
 const TOKEN = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 const UNPRINTABLE = /[^\t\x20-\x7e\x80-\xff]/;
 
-const DEFAULTS = { accept: '*/*', 'accept-encoding': ACCEPT_ENCODING, 'user-agent': 'platform-management-api' };
+const OURS = { 'user-agent': 'platform-management-api' };
+const DEFAULTS = { ...OURS, accept: '*/*', 'accept-encoding': ACCEPT_ENCODING };
 
 /** @throws OutboundError invalid_request */
 export function checkedMethod(method = 'GET'): string {
@@ -18,9 +19,16 @@ export function checkedMethod(method = 'GET'): string {
 }
 
 /** The headers to send, names in lower case. @throws OutboundError invalid_request */
-export function checkedHeaders(given: Readonly<Record<string, string>> = {}): Record<string, string> {
+export function checkedHeaders(
+  given: Readonly<Record<string, string>> = {},
+  defaults: Readonly<Record<string, string>> = DEFAULTS,
+): Record<string, string> {
   const headers = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value] as const);
   for (const [name, value] of headers)
     if (!TOKEN.test(name) || RESERVED.test(name) || UNPRINTABLE.test(value)) throw new OutboundError('invalid_request');
-  return { ...DEFAULTS, ...Object.fromEntries(headers) };
+  return { ...defaults, ...Object.fromEntries(headers) };
 }
+
+/** The same for a request whose sender reads the answer itself. @throws OutboundError invalid_request */
+export const passedHeaders = (given: Readonly<Record<string, string>>): Record<string, string> =>
+  checkedHeaders(given, OURS);

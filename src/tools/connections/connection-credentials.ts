@@ -113,7 +113,19 @@ export class ConnectionCredentials {
     call: (credential: UsableCredential) => Promise<Answer>,
   ): Promise<Answer | null> {
     const credential = await this.credentialFor(use);
-    if (!credential) return null;
+    return credential && this.callWith(use, credential, call);
+  }
+
+  /**
+   * The same with a credential that was found before.
+   * @param isRepeatable whether the call can be made again; otherwise the refreshed token is for the next one
+   */
+  async callWith<Answer extends { status: number }>(
+    use: CredentialUse,
+    credential: UsableCredential,
+    call: (credential: UsableCredential) => Promise<Answer>,
+    isRepeatable = true,
+  ): Promise<Answer> {
     const answer = await call(credential);
     if (answer.status !== 401 || credential.authType !== 'oauth2') return this.#told(use, credential, answer);
     await this.#deps.refresh.refresh(credential.connectionId, credential.secret, 'refused');
@@ -124,6 +136,7 @@ export class ConnectionCredentials {
       // it may be in trouble, or have refreshed it a moment ago: that says nothing of the connection
       return answer;
     }
+    if (!isRepeatable) return answer;
     const renewed = await this.credentialFor(use);
     return renewed ? this.#told(use, renewed, await call(renewed)) : answer;
   }
@@ -157,7 +170,10 @@ export class ConnectionCredentials {
   }
 }
 
-const isLiving = ({ expiresAt }: StoredConnection, ms = LOOK_AHEAD_MS): boolean =>
+/** Whether whoever takes a credential along can use it for a while. */
+export const isKept = (of: { expiresAt: Date | null }): boolean => isLiving(of, KEPT_MS);
+
+const isLiving = ({ expiresAt }: Pick<StoredConnection, 'expiresAt'>, ms = LOOK_AHEAD_MS): boolean =>
   expiresAt === null || expiresAt.getTime() > Date.now() + ms;
 
 const isRefused = ({ status }: UsableCredential): boolean => status === 'needs_reauth' || status === 'error';

@@ -7,6 +7,7 @@ import { statement } from '../../data/writes.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { conflict, invalidInput } from '../../kernel/errors.ts';
+import type { Logger } from '../../platform/logger.ts';
 import { isDatabaseAway } from '../../platform/postgres/faults.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { type CallPlace, namespaceOf } from '../connections/call-place.ts';
@@ -57,6 +58,7 @@ interface ToolActionDeps extends ServiceDeps {
   pagedCalls: PagedCalls;
   limits: ActionLimits;
   activity: ActivityRecorder;
+  logger: Logger;
   onFault: (error: unknown, what: string) => void;
 }
 
@@ -92,8 +94,13 @@ export class ToolActions {
       if (!input.confirmation) return this.#asking(prepared, call);
       await this.#begin(prepared, { token: input.confirmation, call: call.digested });
     } else await this.#begin(prepared, null);
-    const { calls, pagedCalls } = this.#deps;
-    const { instance, paged } = prepared;
+    const { calls, pagedCalls, logger } = this.#deps;
+    const { instance, action, paged } = prepared;
+    // what the end of the process cuts off is seen by this line alone
+    logger.info(
+      { trace_id: caller.request.traceId, org_id: instance.orgId, tool_instance_id: id, action: action.name },
+      'an action begins',
+    );
     const end = await mendable(instance, () =>
       paged ? pagedCalls.make(caller, { ...prepared, ...paged }) : calls.make(caller, prepared),
     );

@@ -12,10 +12,16 @@ export interface SentCredential {
   secrets?: Readonly<Record<string, string>>;
 }
 
-const BEARER: KeyPlacement = { in: 'header', name: 'Authorization', prefix: 'Bearer ' };
+/** Where a token goes, and a key of which nobody says where. */
+export const BEARER: KeyPlacement = { in: 'header', name: 'Authorization', prefix: 'Bearer ' };
+
+/** A tool, as far as it says where credentials go. */
+interface OfTool {
+  credentialSchema: unknown;
+}
 
 /** The stored credentials that go into every request. */
-export const placedSecrets = (tool: ToolRow, secrets: Readonly<Record<string, unknown>>): PlacedCredential[] =>
+export const placedSecrets = (tool: OfTool, secrets: Readonly<Record<string, unknown>>): PlacedCredential[] =>
   keyFieldsOf(tool.credentialSchema as object[]).flatMap(({ name, placement }) => {
     const value = Object.hasOwn(secrets, name) ? secrets[name] : undefined;
     return placement && typeof value === 'string' ? [{ placement, value }] : [];
@@ -38,12 +44,13 @@ export function sentBy(
   return asPlaceholder(tool, action, secret) ?? { credentials: [{ value: secret, placement: placementOf(tool) }] };
 }
 
-const placementOf = (tool: ToolRow): KeyPlacement =>
+/** Where the key of a connection goes. */
+export const placementOf = (tool: OfTool): KeyPlacement =>
   keyFieldsOf(tool.credentialSchema as object[]).find(({ placement }) => placement)?.placement ?? BEARER;
 
 /** @throws UnusableAction for a tool that needs credentials, of which the instance has none */
 export function demandCredentials(
-  tool: ToolRow,
+  tool: OfTool & { name: string },
   { authMode, hasCredentials }: Pick<ToolInstance, 'authMode' | 'hasCredentials'>,
 ): void {
   const fields = tool.credentialSchema as { required?: boolean | null }[];

@@ -1,6 +1,7 @@
 import { findRow, findRows, type QueryRunner } from '../../data/find-row.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
+import type { Credential } from '../../generated/prisma/client.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
 import { attempt, newDataKey, openValue, type SecretValue, sealValue, unwrapKey, wrapKey } from './envelope.ts';
@@ -8,6 +9,9 @@ import { lockRootKey } from './root-key-lock.ts';
 
 /** What a credential belongs to, and goes with. */
 export type CredentialOwner = { toolInstanceId: string } | { connectionId: string } | { webhookId: string };
+
+/** A row of `credentials`, as far as it is opened. */
+export type SealedCredential = Pick<Credential, 'id' | 'orgId' | 'rootKeyId' | 'wrappedKey' | 'version' | 'ciphertext'>;
 
 /**
  * What tool instances, connections and webhooks keep secret, such as the tokens of a provider: one sealed object each.
@@ -50,7 +54,12 @@ export class Credentials {
   /** The object of an owner; `null` if it has none. @throws VaultFault if it does not open */
   async open(db: QueryRunner, orgId: string, owner: CredentialOwner): Promise<SecretValue | null> {
     const stored = await findRow(db, 'credentials', { orgId, ...owner });
-    return stored && openValue(unwrapKey(this.#rootKeys, stored), stored, stored);
+    return stored && this.opened(stored);
+  }
+
+  /** The object of a row that was read with others. @throws VaultFault if it does not open */
+  opened(stored: SealedCredential): SecretValue {
+    return openValue(unwrapKey(this.#rootKeys, stored), stored, stored);
   }
 
   /** The objects of connections by their identifier, without those that do not open any more. */

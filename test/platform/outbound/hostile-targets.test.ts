@@ -87,6 +87,18 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
   return error instanceof OutboundError ? error.code : String(error);
 }
 
+/** The same by a call whose bodies pass through. */
+const streamed = (outbound: Outbound, url: string) =>
+  outbound.open({
+    method: 'GET',
+    url: new URL(url),
+    headers: {},
+    body: null,
+    contentLength: null,
+    signal: new AbortController().signal,
+    limits: { headMs: 10_000, idleMs: 10_000, wholeMs: 10_000, maxBytes: 1_000 },
+  });
+
 /** A server that may be called: it stands for the outside. */
 async function outside(...given: Parameters<typeof startTarget>): Promise<TargetServer> {
   const server = await startTarget(...given);
@@ -116,6 +128,9 @@ describe('hostile targets', () => {
     const codes: Record<string, string> = {};
     for (const { url } of targets) codes[url] = await codeOf(outbound.request({ url }));
     expect(codes).toEqual(Object.fromEntries(targets.map(({ url, code }) => [url, code])));
+    // calls whose bodies pass through; what is no URL never comes to them
+    for (const { url, code } of targets)
+      if (URL.canParse(url)) expect([url, await codeOf(streamed(outbound, url))]).toEqual([url, code]);
     expect(attempts.mock.calls).toEqual([]);
     expect(await seenBySentinels()).toBe(0);
   });
@@ -218,6 +233,19 @@ describe('rebinding', () => {
     const names = await dns(rebinding(1));
     await client(names, '127.0.0.2').request({ url: `http://rebinding.test:${port}/` });
     expect(names.questions.map(({ type }) => type).sort()).toEqual(['A', 'AAAA']);
+    expect([server.connections, await seenBySentinels()]).toEqual([1, 0]);
+  });
+
+  it('does nothing to a call whose bodies pass through', async () => {
+    const server = await outside((_request, response) => response.end(), { host: '127.0.0.2', port });
+    const outbound = client(await dns(rebinding(1)), '127.0.0.2');
+    const codes = [];
+    for (let i = 0; i < 2; i++) {
+      const answer = streamed(outbound, `http://rebinding.test:${port}/`);
+      codes.push(await codeOf(answer));
+      await answer.then(({ body }) => body.resume()).catch(() => undefined);
+    }
+    expect(codes).toEqual(['answered', 'blocked_address']);
     expect([server.connections, await seenBySentinels()]).toEqual([1, 0]);
   });
 

@@ -1,0 +1,129 @@
+import type { ToolAction } from '../tool-instances/effective-actions.ts';
+import { entryNames, filled, type LookUp, namesIn } from '../tools/placeholders.ts';
+import { keyFieldsOf } from '../tools/tool-shapes.ts';
+import type { ProxiedInstance } from './proxied-instance.ts';
+
+/** An address that the actions of an instance go below: calls stay there, too. */
+export interface ToolBase {
+  /** Its path ends with a slash. */
+  url: URL;
+  /** The actions that go there. */
+  actions: ToolAction[];
+}
+
+type Valued = Pick<ProxiedInstance, 'actions' | 'configuration' | 'secrets'>;
+
+/** A name of the configuration, else a secret: never a parameter, which is somebody else's. */
+const lookUpIn =
+  ({ configuration, secrets }: Valued): LookUp =>
+  (name) => {
+    for (const values of [configuration, secrets])
+      if (Object.hasOwn(values, name) && values[name] !== null) return values[name];
+    return undefined;
+  };
+
+const plainText = (value: unknown): string => (typeof value === 'object' ? JSON.stringify(value) : String(value));
+
+/**
+ * The addresses that the actions of an instance begin with, in the order of the actions: what a placeholder of the
+ * configuration says, or the host of a template. A secret in a path is a part of it, because such a path is an address
+ * of one account. Actions whose parameters choose the host have none.
+ */
+export function basesOf(instance: Valued): ToolBase[] {
+  const lookUp = lookUpIn(instance);
+  const bases = new Map<string, ToolBase>();
+  for (const action of instance.actions) {
+    const url = typeof action.url_template === 'string' ? baseIn(action.url_template, action, instance, lookUp) : null;
+    if (!url) continue;
+    const known = bases.get(url.href) ?? { url, actions: [] };
+    known.actions.push(action);
+    bases.set(url.href, known);
+  }
+  return [...bases.values()];
+}
+
+function baseIn(template: string, action: ToolAction, { secrets }: Valued, lookUp: LookUp): URL | null {
+  const own = new Set(entryNames(action.parameters));
+  const known: LookUp = (name) => (own.has(name) ? undefined : lookUp(name));
+  const whole = /^\s*\{\{\s*([\w.-]+)\s*\}\}/.exec(template);
+  if (whole) {
+    const value = known(whole[1]!);
+    return typeof value === 'string' ? folderAt(value) : null;
+  }
+  const [, authority, path = ''] = /^(https?:\/\/[^/?#]*)\/?([^?#]*)/i.exec(template) ?? [];
+  if (authority === undefined) return null;
+  const segments = path.split('/');
+  const isSecret = (name: string) => !own.has(name) && Object.hasOwn(secrets, name);
+  const last = segments.findLastIndex((segment) => namesIn(segment).some(isSecret));
+  const host = filled(authority, known, plainText);
+  const folder = filled(segments.slice(0, last + 1).join('/'), known, (value) => encodeURIComponent(plainText(value)));
+  return host === null || folder === null ? null : folderAt(`${host}/${folder}`);
+}
+
+/** An address as what others are below; `null` if it is none. */
+function folderAt(text: string): URL | null {
+  if (!URL.canParse(text)) return null;
+  const { protocol, username, password, origin, pathname } = new URL(text);
+  if (!/^https?:$/.test(protocol) || username !== '' || password !== '') return null;
+  return new URL(pathname.endsWith('/') ? pathname : `${pathname}/`, origin);
+}
+
+/** What goes into each call. */
+export interface PlacedTexts {
+  /** Names in lower case. */
+  headers: Map<string, string>;
+  query: Map<string, string>;
+}
+
+/**
+ * Secrets that the actions at a base name in their headers or queries, where nothing else than the tool says where they
+ * go. Only what every call can have: no parameter is in them.
+ */
+export function namedSecrets(
+  { actions }: ToolBase,
+  instance: Valued,
+  more: Readonly<Record<string, string>>,
+): PlacedTexts {
+  const secrets = { ...instance.secrets, ...more };
+  const lookUp = lookUpIn({ ...instance, secrets });
+  const placed: PlacedTexts = { headers: new Map(), query: new Map() };
+  for (const action of actions) {
+    const own = new Set(entryNames(action.parameters));
+    const known: LookUp = (name) => (own.has(name) ? undefined : lookUp(name));
+    const isSecret = (name: string) => !own.has(name) && Object.hasOwn(secrets, name);
+    for (const [source, into, nameOf] of [
+      [action.headers, placed.headers, (name: string) => name.toLowerCase()],
+      [action.query_params_template, placed.query, (name: string) => name],
+    ] as const)
+      for (const [name, template] of Object.entries((source ?? {}) as Record<string, unknown>)) {
+        if (typeof template !== 'string' || into.has(nameOf(name)) || !namesIn(template).some(isSecret)) continue;
+        const text = filled(template, known, plainText);
+        if (text !== null) into.set(nameOf(name), text);
+      }
+  }
+  return placed;
+}
+
+/** The headers that the configuration has for every call. */
+export function defaultHeaders(instance: Valued): Map<string, string> {
+  const lookUp = lookUpIn(instance);
+  const headers = new Map<string, string>();
+  for (const [name, template] of Object.entries((instance.configuration.default_headers ?? {}) as object)) {
+    const text = typeof template === 'string' ? filled(template, lookUp, plainText) : null;
+    if (text !== null) headers.set(name.toLowerCase(), text);
+  }
+  return headers;
+}
+
+/** The field of a key that has no place of its own, and that the actions at a base name; `null` if there is none. */
+export function namedKeyField({ actions }: ToolBase, credentialSchema: readonly object[]): string | null {
+  const names = new Set(
+    actions.flatMap((action) =>
+      [action.headers, action.query_params_template].flatMap((source) =>
+        Object.values((source ?? {}) as object).flatMap((text) => (typeof text === 'string' ? namesIn(text) : [])),
+      ),
+    ),
+  );
+  const field = keyFieldsOf(credentialSchema).find(({ name, placement }) => !placement && names.has(name));
+  return field?.name ?? null;
+}

@@ -1,0 +1,340 @@
+import type { Readable } from 'node:stream';
+import type { Access } from '../../access/access.ts';
+import type { ActivityRecorder } from '../../data/activity.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import { ApiError, conflict, rateLimited } from '../../kernel/errors.ts';
+import { type SlotLimits, Slots } from '../../kernel/slots.ts';
+import type { Logger } from '../../platform/logger.ts';
+import type { Outbound } from '../../platform/outbound/outbound.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
+import type { StreamedAnswer, StreamLimits } from '../../platform/outbound/streamed-exchange.ts';
+import type { CallPlace } from '../connections/call-place.ts';
+import { type ConnectionCredentials, isKept, type UsableCredential } from '../connections/connection-credentials.ts';
+import type { ActionLimits } from '../tool-actions/action-limits.ts';
+import { retryAfterOf } from '../tool-actions/action-retries.ts';
+import { Redactor, textsIn } from '../tool-actions/redactor.ts';
+import type { ToolAction } from '../tool-instances/effective-actions.ts';
+import { demandRunnable } from '../tool-instances/runnable.ts';
+import { demandCredentials } from '../tool-instances/sent-credential.ts';
+import { type AddressFault, addressBelow } from './proxied-address.ts';
+import { keepsCredentials, sentTexts } from './proxied-credentials.ts';
+import { answeredHeaders, HOST_HEADER, sentHeaders, type WireHeaders } from './proxied-headers.ts';
+import type { ProxiedInstance, ProxiedInstances } from './proxied-instance.ts';
+import { failureOf, outcomeOf, type ProxyOutcome } from './proxy-failures.ts';
+import { basesOf, defaultHeaders, type ToolBase } from './tool-base.ts';
+
+/** A request that goes to the provider of an instance. */
+export interface ProxiedRequest {
+  method: string;
+  /** Below the base of the tool, as it was sent, without the slash at its beginning. */
+  path: string;
+  /** As it was sent, without the question mark. */
+  query: string;
+  headers: WireHeaders;
+  /** `null` if it has none. */
+  body: Readable | null;
+  /** `null` if it is not announced. */
+  contentLength: number | null;
+  /** Ends the call when whoever asked has gone. */
+  signal: AbortSignal;
+}
+
+/** What the provider answers. */
+export interface ProxiedAnswer {
+  status: number;
+  headers: Record<string, string>;
+  /** It ends with an error if the answer is cut. */
+  body: Readable;
+}
+
+/** Calls take as long as what they carry: they have room of their own, so that they hold up nothing else. */
+const OF_ORGANIZATION: SlotLimits = { total: 96, perOwner: 16, waitingPerOwner: 32 };
+const OF_INSTANCE: SlotLimits = { total: 96, perOwner: 8, waitingPerOwner: 32 };
+const LONGEST_WAIT_MS = 10_000;
+
+export const LIMITS: StreamLimits = {
+  headMs: 120_000,
+  idleMs: 45_000,
+  wholeMs: 900_000,
+  maxBytes: 1024 * 1024 * 1024,
+};
+
+/** What calls count as for the limits of actions, if the actions at the base do not share a group. */
+const OWN_GROUP = '(proxy)';
+
+interface ToolProxyDeps {
+  access: Access;
+  instances: ProxiedInstances;
+  connections: ConnectionCredentials;
+  outbound: Pick<Outbound, 'open'>;
+  limits: ActionLimits;
+  activity: ActivityRecorder;
+  logger: Logger;
+  /** Lower in tests. */
+  streamLimits?: StreamLimits;
+}
+
+/** A call that is allowed. */
+interface Prepared {
+  caller: Caller;
+  instance: ProxiedInstance;
+  base: ToolBase;
+  request: ProxiedRequest;
+  upstream: string;
+}
+
+/**
+ * Calls the providers of tool instances with their credentials, for whoever runs steps. Bodies pass through; the
+ * credential goes where the tool says, and only to the addresses of its actions (docs/decisions/0080).
+ */
+export class ToolProxy {
+  readonly #deps: ToolProxyDeps;
+  readonly #organizations = new Slots(OF_ORGANIZATION, tooMany);
+  readonly #instances = new Slots(OF_INSTANCE, tooMany);
+  readonly #outcomes = new Map<ProxyOutcome, number>();
+  readonly #bytes = new Map([
+    ['sent', 0],
+    ['received', 0],
+  ]);
+
+  constructor(deps: ToolProxyDeps) {
+    this.#deps = deps;
+  }
+
+  /** How many calls run. */
+  get running(): number {
+    return this.#organizations.running;
+  }
+
+  /** How the calls since the start have ended. */
+  get outcomes(): ReadonlyMap<ProxyOutcome, number> {
+    return this.#outcomes;
+  }
+
+  /** Bytes of bodies since the start, by their direction. */
+  get bytes(): ReadonlyMap<string, number> {
+    return this.#bytes;
+  }
+
+  /**
+   * Sends a request on. It resolves with the head of the answer; all of it is recorded once, when it is over.
+   * @param place where the caller has the permission `connection:use`
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN for a token that may not take the credential out; RESOURCE_CONFLICT
+   * `instance_inactive`, `tool_disabled`, `no_base_address`, `no_credentials`, `needs_reauth`, `token_expired`;
+   * INVALID_REQUEST; PAYLOAD_TOO_LARGE; RATE_LIMIT_EXCEEDED; UPSTREAM_ERROR, UPSTREAM_TIMEOUT
+   */
+  async call(caller: Caller, place: CallPlace, id: string, request: ProxiedRequest): Promise<ProxiedAnswer> {
+    const { limits } = this.#deps;
+    const instance = await this.#deps.instances.get(place, id);
+    const base = baseOf(instance, request.headers[HOST_HEADER]);
+    const prepared = { caller, instance, base, request, upstream: base.url.host };
+    const group = { instance, action: groupOf(base) };
+    await this.#demandUse(caller, instance);
+    demandRunnable(instance, instance.tool);
+    demandSize(request, this.#limits.maxBytes);
+    await limits.demand(group);
+    const leave = await this.#enter(instance, request.signal);
+    let isOpen = false;
+    try {
+      const answer = await this.#answer(prepared);
+      isOpen = true;
+      void answer.ended.then((error) => {
+        leave();
+        this.#record(prepared, answer, error);
+      });
+      const wait = answer.status === 429 ? retryAfterOf({ headers: headersOf(answer) }) : null;
+      if (wait !== null) limits.pause(group, wait);
+      return { status: answer.status, headers: this.#shown(prepared, answer), body: answer.body };
+    } catch (error) {
+      const shown = failureOf(error, instance.id, prepared.upstream);
+      this.#count(shown === error ? 'fault' : outcomeOf(error as Error));
+      throw isTooLong(error, request) ? tooLarge(this.#limits.maxBytes) : shown;
+    } finally {
+      if (!isOpen) leave();
+    }
+  }
+
+  get #limits(): StreamLimits {
+    return this.#deps.streamLimits ?? LIMITS;
+  }
+
+  /** A token for a namespace may have actions run with what the workspace keeps, and not take it out. */
+  async #demandUse(caller: Caller, instance: ProxiedInstance): Promise<void> {
+    const { orgId, workspaceId, connection, ownNamespaceId } = instance;
+    const ofConnection = connection && !keepsCredentials(instance);
+    const namespaceId = ofConnection ? connection.namespaceId : ownNamespaceId;
+    await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, 'connection:use', { namespaceId });
+  }
+
+  /** Waits until there is room. @returns gives it back, once */
+  async #enter({ id, orgId }: ProxiedInstance, gone: AbortSignal): Promise<() => void> {
+    const waiting = AbortSignal.any([gone, AbortSignal.timeout(LONGEST_WAIT_MS)]);
+    try {
+      await this.#instances.take(id, waiting);
+      try {
+        await this.#organizations.take(orgId, waiting);
+      } catch (error) {
+        this.#instances.release(id);
+        throw error;
+      }
+    } catch (error) {
+      throw error instanceof ApiError ? error : tooMany();
+    }
+    return () => {
+      this.#organizations.release(orgId);
+      this.#instances.release(id);
+    };
+  }
+
+  async #answer(prepared: Prepared): Promise<StreamedAnswer> {
+    const { instance, request } = prepared;
+    const { connections } = this.#deps;
+    const { id: toolInstanceId, orgId, namespaceId, connection, tool } = instance;
+    const use = { orgId, toolInstanceId, namespaceId };
+    if (keepsCredentials(instance)) return this.#open(prepared, null);
+    const credential = connection && !isKept(connection) ? await connections.freshFor(use) : connection;
+    if (!credential) {
+      demandCredentials(tool, {
+        authMode: instance.authMode,
+        hasCredentials: Object.keys(instance.secrets).length > 0,
+      });
+      return this.#open(prepared, null);
+    }
+    let last: StreamedAnswer | undefined;
+    const ask = async (sent: UsableCredential) => {
+      // the refusal of a token that was refreshed meanwhile
+      last?.body.destroy();
+      last = await this.#open(prepared, sent);
+      return last;
+    };
+    try {
+      return await connections.callWith(use, credential, ask, request.body === null);
+    } catch (error) {
+      last?.body.destroy();
+      throw error;
+    }
+  }
+
+  async #open(prepared: Prepared, credential: UsableCredential | null): Promise<StreamedAnswer> {
+    const { caller, instance, base, request } = prepared;
+    const { orgId, id } = instance;
+    const { headers, query } = sentTexts(base, instance, credential);
+    const url = addressBelow(base.url, request.path, request.query, query);
+    if (typeof url === 'string') throw badAddress(url);
+    const { traceId } = caller.request;
+    // what is cut off by the end of the process is seen by this line alone
+    this.#deps.logger.info(
+      { trace_id: traceId, org_id: orgId, tool_instance_id: id, method: request.method },
+      'a call goes through the proxy',
+    );
+    return this.#deps.outbound.open({
+      method: request.method,
+      url,
+      headers: sentHeaders(request.headers, defaultHeaders(instance), headers),
+      body: request.body,
+      contentLength: request.contentLength,
+      signal: request.signal,
+      limits: this.#limits,
+      owner: orgId,
+      traceId,
+    });
+  }
+
+  #shown({ instance }: Prepared, { status, headers }: StreamedAnswer): Record<string, string> {
+    let redactor: Redactor | undefined;
+    const { connection, secrets } = instance;
+    const clean = (text: string) => {
+      redactor ??= new Redactor(textsIn([secrets, connection?.secret]));
+      return redactor.clean(text);
+    };
+    return answeredHeaders(status, headers, { clean });
+  }
+
+  #count(outcome: ProxyOutcome): void {
+    this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
+  }
+
+  #record({ caller, instance }: Prepared, { status, sizes }: StreamedAnswer, error: Error | null): void {
+    const outcome = outcomeOf(error);
+    this.#count(outcome);
+    for (const [direction, size] of Object.entries(sizes))
+      this.#bytes.set(direction, (this.#bytes.get(direction) ?? 0) + size);
+    const entry = entryOf(instance, {
+      code: outcome,
+      status,
+      request_bytes: sizes.sent,
+      response_bytes: sizes.received,
+    });
+    this.#deps.activity.record(caller, entry, { statusCode: status, success: error === null && status < 400 });
+  }
+}
+
+/** The record of a call. */
+export const entryOf = (
+  instance: { id: string; orgId: string; workspaceId: string; namespaceId: string | null },
+  metadata: Record<string, unknown>,
+) => {
+  const { id: resourceId, orgId, workspaceId, namespaceId } = instance;
+  return {
+    action: 'execute',
+    resourceType: 'tool_instance',
+    resourceId,
+    orgId,
+    workspaceId,
+    namespaceId,
+    metadata: { proxy: true, ...metadata },
+  } as const;
+};
+
+const tooMany = () => rateLimited(1, 'Too many calls of this tool instance or organization are running.');
+const tooLarge = (limit: number) => new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: limit });
+
+const badAddress = (fault: AddressFault) =>
+  new ApiError(
+    'INVALID_REQUEST',
+    { reason: `proxied_${fault}` },
+    fault === 'path'
+      ? 'The path must stay below the base address of the tool, and have no empty or dotted parts.'
+      : 'The query has characters that must be encoded.',
+  );
+
+function demandSize({ contentLength }: ProxiedRequest, limit: number): void {
+  if (contentLength !== null && contentLength > limit) throw tooLarge(limit);
+}
+
+/** Whether it was the body of the request that had too many bytes. */
+const isTooLong = (error: unknown, { body }: ProxiedRequest): boolean =>
+  body !== null && !body.readableEnded && OutboundError.in(error)?.code === 'too_large';
+
+/**
+ * The base of a call: that of the first action, or the one with the host that the caller names.
+ * @throws RESOURCE_CONFLICT `no_base_address`; INVALID_REQUEST
+ */
+function baseOf(instance: ProxiedInstance, named: string | string[] | undefined): ToolBase {
+  const bases = basesOf(instance);
+  const [first] = bases;
+  if (!first)
+    throw conflict(
+      'tool_instance',
+      instance.id,
+      'no_base_address',
+      'No action of the tool instance has an address of its own, so there is nothing to call.',
+    );
+  if (named === undefined) return first;
+  const found = bases.find(({ url }) => url.host === named);
+  if (found) return found;
+  const hosts = [...new Set(bases.map(({ url }) => url.host))];
+  throw new ApiError('INVALID_REQUEST', { reason: 'tool_host', hosts }, 'The tool has no action at this host.');
+}
+
+/** Calls share the limits of the actions at their base, if those have one. */
+function groupOf({ actions }: ToolBase): ToolAction {
+  const groups = new Set(actions.map(({ rate_limit_group: group }) => group ?? null));
+  const [group] = groups;
+  return { name: OWN_GROUP, ...(groups.size === 1 && { rate_limit_group: group }) };
+}
+
+const headersOf = ({ headers }: StreamedAnswer): Headers => {
+  const after = headers['retry-after'];
+  return new Headers(typeof after === 'string' ? { 'retry-after': after } : {});
+};
