@@ -47,6 +47,8 @@ export interface OutboundRequest extends CallOrigin {
    * headers that could be credentials. `manual`: the redirect is the answer. `error`: a redirect is an error.
    */
   redirect?: 'follow' | 'manual' | 'error' | undefined;
+  /** Whether `OUTBOUND_ALLOW` opens nothing for it: for targets that strangers name. */
+  isPublicOnly?: boolean;
 }
 
 /** What the client is made of. */
@@ -70,6 +72,7 @@ export interface OutboundOptions {
  */
 export class Outbound {
   readonly #rules: TargetRules;
+  readonly #publicRules = new TargetRules([]);
   readonly #names: Names;
   readonly #options: OutboundOptions;
   readonly #slots: Slots;
@@ -210,7 +213,7 @@ export class Outbound {
 
   /** One request and its answer, with everything checked anew. */
   async #send(
-    { maxBytes = MAX_BODY_BYTES }: OutboundRequest,
+    { maxBytes = MAX_BODY_BYTES, isPublicOnly = false }: OutboundRequest,
     sent: Sent,
     call: AbortController,
   ): Promise<OutboundResponse> {
@@ -220,9 +223,10 @@ export class Outbound {
     const timer = setTimeout(() => call.abort(new OutboundError('timeout')), connectTimeoutMs);
     try {
       const target = targetOf(sent.url);
-      const isListed = this.#rules.lists(target);
+      const rules = isPublicOnly ? this.#publicRules : this.#rules;
+      const isListed = rules.lists(target);
       const addresses = await this.#names.addresses(target.host, { isListed, signal });
-      const isOperators = this.#rules.check(target, addresses);
+      const isOperators = rules.check(target, addresses);
       const onConnected = () => clearTimeout(timer);
       const headers = isOperators ? { ...traceHeader(), ...sent.headers } : sent.headers;
       const answer = await exchange({ ...sent, headers, addresses, maxBytes, ca, signal, onConnected });
