@@ -60,7 +60,7 @@ export class ClientDocuments {
   }
 
   get isOn(): boolean {
-    return this.#deps.config.oauthClientHosts.length > 0;
+    return this.#deps.config.oauthClientHosts.some((host) => host !== 'none');
   }
 
   /** Whether a `client_id` may be the address of a document. */

@@ -1,9 +1,10 @@
 import { isRedirectTarget } from '../../kernel/redirect-targets.ts';
 import { flag, integer, list, namedKeys, setting, text } from '../../setting.ts';
 
-/** `*`, or a name with a dot as a browser writes it, with a port if it is not the usual one. */
+/** `*`, `none`, or a name with a dot as a browser writes it, with a port if it is not the usual one. */
 const isClientHost = (item: string): boolean =>
   item === '*' ||
+  item === 'none' ||
   (/^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d{1,5})?$/.test(item) &&
     URL.canParse(`https://${item}`) &&
     new URL(`https://${item}`).host === item);
@@ -68,10 +69,10 @@ export const accountSettings = {
   ),
   oauthClientHosts: setting(
     'OAUTH_CLIENT_HOSTS',
-    list('`*`, or host names between commas, each with a port if it is not 443', isClientHost),
+    list('`*`, `none`, or host names between commas, each with a port if it is not 443', isClientHost),
     "Hosts of other people's programs, whose `client_id` is the https address of a document that describes them: `*` " +
-      'for all public hosts, or names like `claude.ai, vscode.dev`. Empty: only the applications that organizations ' +
-      'register. A named host may have an address that `OUTBOUND_ALLOW` opens.',
+      'for all public hosts, names like `claude.ai, vscode.dev`, or `none`: then only applications that organizations ' +
+      'register sign people in. A named host may have an address that `OUTBOUND_ALLOW` opens.',
     { default: '*', defaultText: '`*`' },
   ),
   accessTokenTtlSeconds: setting('ACCESS_TOKEN_TTL_SECONDS', integer(10, 86_400), 'Lifetime of an access token.', {
