@@ -29,10 +29,7 @@ export function oauthKeys(appSecret: Buffer, config: Pick<Config, 'formerAppSecr
  * The same for RS256, which signs ID tokens of clients that know no ES256. Finding the primes takes a moment, so they
  * are found when the authorization server is first needed. The first one signs.
  */
-export async function oauthRsaKeys(
-  appSecret: Buffer,
-  config: Pick<Config, 'formerAppSecrets'>,
-): Promise<OAuthKey[]> {
+export async function oauthRsaKeys(appSecret: Buffer, config: Pick<Config, 'formerAppSecrets'>): Promise<OAuthKey[]> {
   const keys: OAuthKey[] = [];
   for (const secret of secretsOf(appSecret, config)) keys.push(published(await rsaKeyOf(secret), 'RS256'));
   return keys;
@@ -62,6 +59,8 @@ function p256(bits: Buffer): KeyObject {
 
 function published(key: KeyObject, alg: OAuthKey['alg']): OAuthKey {
   const jwk = key.export({ format: 'jwk' });
-  const kid = createHash('sha256').update(`${jwk.crv ?? jwk.kty} ${jwk.x ?? jwk.n}`).digest('base64url');
+  const kid = createHash('sha256')
+    .update(`${jwk.crv ?? jwk.kty} ${jwk.x ?? jwk.n}`)
+    .digest('base64url');
   return { ...jwk, kid, alg, use: 'sig' };
 }

@@ -10,7 +10,9 @@ describe('the RSA key of a secret', () => {
     const key = await rsaKeyOf(SECRET);
     expect(key.asymmetricKeyDetails).toEqual({ modulusLength: 2_048, publicExponent: 65_537n });
     const { n = '' } = key.export({ format: 'jwk' });
-    expect(createHash('sha256').update(n).digest('hex')).toBe('71e6fcfe93f8efe6370bf04a7d8f1b011f7235fb2adb624cbd7b184bf3db01dd');
+    expect(createHash('sha256').update(n).digest('hex')).toBe(
+      '71e6fcfe93f8efe6370bf04a7d8f1b011f7235fb2adb624cbd7b184bf3db01dd',
+    );
     const text = Buffer.from('text');
     expect(verify('sha256', text, createPublicKey(key), sign('sha256', text, key))).toBe(true);
   });

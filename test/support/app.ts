@@ -83,7 +83,14 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
 export const startOwnApp = (options: TestAppOptions = {}): Promise<TestApp> => timed('app', () => start(options));
 
 async function start(options: TestAppOptions): Promise<TestApp> {
-  const { env = {}, databaseUrl, ownDatabase, passwords = new Passwords(CHEAP), logger = quietLogger, outbound } = options;
+  const {
+    env = {},
+    databaseUrl,
+    ownDatabase,
+    passwords = new Passwords(CHEAP),
+    logger = quietLogger,
+    outbound,
+  } = options;
   const dataDir = env.DATA_DIR ?? mkdtempSync(path.join(os.tmpdir(), 'platform-test-'));
   const config = loadConfig({
     NODE_ENV: 'test',

@@ -139,7 +139,8 @@ export class ApplicationGrants {
     const { orgId, userId, sessionId, scopes } = grant;
     await this.#deps.changes.run(caller, async (tx) => {
       const { application, ...row } = grant;
-      const applicationId = typeof application === 'string' ? application : await foreign(tx, caller, orgId, application);
+      const applicationId =
+        typeof application === 'string' ? application : await foreign(tx, caller, orgId, application);
       const values = [userId, applicationId, sessionId === null];
       for (const former of await tx.query<{ id: string }>({ text: SUPERFLUOUS, values }))
         this.#end(tx, { id: former.id, orgId, applicationId }, 'replaced');

@@ -309,11 +309,7 @@ export class AuthorizationServer {
    * Whether a first-party application need not ask: for little, in an organization that the user has joined by an act
    * of their own. Anybody may make others members of an organization, and register first-party applications in it.
    */
-  async #isUnasked(
-    { principal }: SessionCaller,
-    interaction: Interaction,
-    { orgId }: AskingClient,
-  ): Promise<boolean> {
+  async #isUnasked({ principal }: SessionCaller, interaction: Interaction, { orgId }: AskingClient): Promise<boolean> {
     const { identity, scopes } = askedBy(interaction);
     if (wordsOf(interaction.params.prompt).includes('consent')) return false;
     if (identity.some((scope) => scope !== 'openid') || scopes.some(isAlwaysAsked)) return false;

@@ -91,7 +91,11 @@ export class ClientDocuments {
       throw new ClientDocumentError('too many were fetched in a minute');
     }
     const kept = await this.#fetched(clientId, former);
-    await this.#deps.records.upsert(this.#deps.keyOf(clientId), kept as unknown as AdapterPayload, kept.usableUntil - now());
+    await this.#deps.records.upsert(
+      this.#deps.keyOf(clientId),
+      kept as unknown as AdapterPayload,
+      kept.usableUntil - now(),
+    );
     return kept;
   }
 
@@ -110,7 +114,8 @@ export class ClientDocuments {
       const freshUntil = now() + PROBLEM_SECONDS;
       if (former && isSilence(error)) return { ...former, freshUntil };
       // when the service is busy, it has learned nothing
-      const isAboutIt = error instanceof ClientDocumentError || (error instanceof OutboundError && error.code !== 'busy');
+      const isAboutIt =
+        error instanceof ClientDocumentError || (error instanceof OutboundError && error.code !== 'busy');
       if (!isAboutIt) throw error;
       return { document: null, problem: error.message, freshUntil, usableUntil: freshUntil };
     }
@@ -130,7 +135,8 @@ export class ClientDocuments {
     if (answer.status >= 500) throw new OutboundError('network');
     if (answer.status !== 200) throw new ClientDocumentError('its host did not answer 200');
     const [type = ''] = (answer.headers.get('content-type') ?? '').split(';', 1);
-    if (!/^application\/(?:[\w.-]+\+)?json$/i.test(type.trim())) throw new ClientDocumentError('it is not sent as JSON');
+    if (!/^application\/(?:[\w.-]+\+)?json$/i.test(type.trim()))
+      throw new ClientDocumentError('it is not sent as JSON');
     return answer;
   }
 }

@@ -105,7 +105,10 @@ export const choicePage = ({ application, clientHost, host, organizations }: Cho
     <form method="get">
       <fieldset><legend>Organization</legend>
       ${organizations.map(
-        ({ id, name }) => html`<p class="choice"><label><input type="radio" name="organization" value="${id}" required />
+        ({
+          id,
+          name,
+        }) => html`<p class="choice"><label><input type="radio" name="organization" value="${id}" required />
         ${name}</label></p>`,
       )}</fieldset>
       <button type="submit">Continue</button>

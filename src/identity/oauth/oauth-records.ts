@@ -27,13 +27,7 @@ const UPSERT = `insert into oauth_records as r
     user_code_hash = excluded.user_code_hash, payload = excluded.payload, expires_at = excluded.expires_at
   where r.kind <> 'RefreshToken'`;
 /** What strangers can have kept: each of these takes along some that have expired. */
-const OF_STRANGERS = new Set([
-  'ClientDocument',
-  'DeviceCode',
-  'Interaction',
-  'PushedAuthorizationRequest',
-  'Session',
-]);
+const OF_STRANGERS = new Set(['ClientDocument', 'DeviceCode', 'Interaction', 'PushedAuthorizationRequest', 'Session']);
 const SWEEP = `delete from oauth_records where (kind, id_hash) in (
   select kind, id_hash from oauth_records where expires_at < now() order by expires_at limit 10
   for update skip locked)`;

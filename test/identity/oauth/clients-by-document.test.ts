@@ -108,7 +108,9 @@ describe('a program that a document describes', () => {
     for (const org of [ann.orgId, bob.orgId]) expect(choice.text).toContain(`value="${org}"`);
     const eve = await register(app, { name: 'eve' });
     // another organization is none of his, whatever the address or the form says
-    expect(await (await his.send(`${choice.at}?organization=${eve.orgId}`)).text()).toContain('For which organization?');
+    expect(await (await his.send(`${choice.at}?organization=${eve.orgId}`)).text()).toContain(
+      'For which organization?',
+    );
     const consent = await (await his.send(`${choice.at}?organization=${ann.orgId}`)).text();
     expect(consent).toContain('Choose another organization');
     const form = formIn(consent);
@@ -119,7 +121,10 @@ describe('a program that a document describes', () => {
     expect(await rows('select from oauth_grants where user_id = $1', [bob.userId])).toEqual([]);
     const page = await (await submit(app, his, choice.at, form)).text();
     const back = await his.follow(/url=([^"]+)"/.exec(page)![1]!.replaceAll('&amp;', '&'), CALLBACK);
-    const tokens = await client.authorizationCodeGrant(peer, back, { pkceCodeVerifier: verifier, expectedState: state });
+    const tokens = await client.authorizationCodeGrant(peer, back, {
+      pkceCodeVerifier: verifier,
+      expectedState: state,
+    });
     expect((await callWith(app, tokens.access_token, 'GET', ann.home)).status).toBe(200);
     expect((await callWith(app, tokens.access_token, 'GET', bob.home)).status).toBe(403);
   });
@@ -141,7 +146,12 @@ describe('a program that a document describes', () => {
     const peer = await peerAt(clientId);
     const { url } = await ask(peer, { redirect_uri: 'http://127.0.0.1:49152/done' });
     expect((await openConsent(app, browser, url)).text).toContain('<strong>127.0.0.1:49152</strong>');
-    for (const uri of ['http://127.0.0.1:1/other', 'http://localhost:1/done', 'cursor://not/ours', 'https://evil.example/'])
+    for (const uri of [
+      'http://127.0.0.1:1/other',
+      'http://localhost:1/done',
+      'cursor://not/ours',
+      'https://evil.example/',
+    ])
       expect([uri, (await begin(clientId, { redirect_uri: uri })).text]).toEqual([
         uri,
         expect.stringContaining('invalid_redirect_uri'),
@@ -355,7 +365,8 @@ describe('documents are kept', () => {
     const one = host.from();
     const others = Array.from({ length: 12 }, () => host.publish());
     const before = host.target.requests.length;
-    for (const other of others) await fetch(`${app.url}/oauth/auth?client_id=${encodeURIComponent(other)}`, { headers: one });
+    for (const other of others)
+      await fetch(`${app.url}/oauth/auth?client_id=${encodeURIComponent(other)}`, { headers: one });
     expect(host.target.requests.length - before).toBe(10);
   });
 

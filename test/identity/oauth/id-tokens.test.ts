@@ -31,7 +31,13 @@ describe('ID tokens', () => {
       { execute: [client.allowInsecureRequests, client.enableNonRepudiationChecks] },
     );
     const nonce = client.randomNonce();
-    const tokens = await tokensOf(app, browser, peer, { scope: 'openid workspace:read', nonce }, { expectedNonce: nonce });
+    const tokens = await tokensOf(
+      app,
+      browser,
+      peer,
+      { scope: 'openid workspace:read', nonce },
+      { expectedNonce: nonce },
+    );
     expect(tokens.claims()).toMatchObject({ iss: `${app.url}/oauth`, aud: made.id, sub: ann.userId, nonce });
     const keys = createLocalJWKSet(await json<JSONWebKeySet>('/oauth/jwks'));
     const { protectedHeader } = await jwtVerify(tokens.id_token!, keys, { audience: made.id });
@@ -46,9 +52,8 @@ describe('ID tokens', () => {
     const made = await newApplication(ann);
     const url = `/v1/orgs/${ann.orgId}/applications/${made.id}`;
     const algorithm = async () =>
-      decodeProtectedHeader(
-        (await tokensOf(app, browser, await peerOf(app, made), { scope: 'openid' })).id_token ?? '',
-      ).alg;
+      decodeProtectedHeader((await tokensOf(app, browser, await peerOf(app, made), { scope: 'openid' })).id_token ?? '')
+        .alg;
     expect(await algorithm()).toBe('ES256');
     const { body } = await ann.call('PATCH', url, { id_token_signed_response_alg: 'RS256' });
     expect(body).toMatchObject({ id_token_signed_response_alg: 'RS256' });
