@@ -136,10 +136,13 @@ function configurationOf(deps: OAuthProviderDeps, library: Library): Configurati
     },
     discovery: { scopes_supported: [...grantableScopes, 'openid', 'profile', 'email', 'offline_access'] },
     // nothing but documents of clients: no other address ever gets into a client
-    fetch: (url) => documents.fetch(String(url), library.Provider.ctx?.ip ?? null),
+    fetch: (url) => documents.fetch(addressOf(url), library.Provider.ctx?.ip ?? null),
     features: featuresOf(deps, lifetime, errors),
   };
 }
+
+const addressOf = (target: string | URL | Request): string =>
+  target instanceof Request ? target.url : new URL(target).href;
 
 /** Whether a client is somebody else's, whose `client_id` is the address of a document. */
 export const isByDocument = (clientId: string): boolean => clientId.startsWith('https://');

@@ -66,11 +66,9 @@ describe('ID tokens', () => {
 
   test('verify with keys that are told, none of which has a private part', async () => {
     const { keys } = await json<{ keys: Record<string, unknown>[] }>('/oauth/jwks');
-    expect(keys.map(({ kty, alg, use }) => [kty, alg, use]).sort()).toEqual([
-      ['EC', 'ES256', 'sig'],
-      ['OKP', 'EdDSA', 'sig'],
-      ['RSA', 'RS256', 'sig'],
-    ]);
+    expect(new Set(keys.map(({ kty, alg, use }) => [kty, alg, use].join(' ')))).toEqual(
+      new Set(['EC ES256 sig', 'OKP EdDSA sig', 'RSA RS256 sig']),
+    );
     for (const part of ['d', 'p', 'q', 'dp', 'dq', 'qi']) for (const key of keys) expect(key).not.toHaveProperty(part);
     for (const name of ['openid-configuration', 'oauth-authorization-server'])
       expect(await json(`/.well-known/${name}/oauth`)).toMatchObject({
