@@ -71,8 +71,8 @@ export const accountSettings = {
     'OAUTH_CLIENT_HOSTS',
     list('`*`, `none`, or host names between commas, each with a port if it is not 443', isClientHost),
     "Hosts of other people's programs, whose `client_id` is the https address of a document that describes them: `*` " +
-      'for all public hosts, names like `claude.ai, vscode.dev`, or `none`: then only applications that organizations ' +
-      'register sign people in. A named host may have an address that `OUTBOUND_ALLOW` opens.',
+      'for all public hosts, names like `claude.ai, vscode.dev`, or `none`: then only applications that ' +
+      'organizations register sign people in. A named host may have an address that `OUTBOUND_ALLOW` opens.',
     { default: '*', defaultText: '`*`' },
   ),
   accessTokenTtlSeconds: setting('ACCESS_TOKEN_TTL_SECONDS', integer(10, 86_400), 'Lifetime of an access token.', {
