@@ -77,7 +77,7 @@ import { type Logger, requestLogger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
 import { StoreCheck } from './platform/nodes/store-check.ts';
 import type { Siblings } from './platform/nodes/worker-link.ts';
-import { Outbound } from './platform/outbound/outbound.ts';
+import { Outbound, type OutboundOptions } from './platform/outbound/outbound.ts';
 import type { Database } from './platform/postgres/database.ts';
 import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
@@ -104,6 +104,8 @@ export interface AppDeps {
   siblings?: Siblings | undefined;
   /** By default, no traces are made. Whoever gives it closes it. */
   tracing?: Tracing;
+  /** Whom calls to others trust, and how they find them: a test has servers of its own. */
+  outbound?: Pick<OutboundOptions, 'ca' | 'names'>;
   /** How passwords are hashed: a test need not wait for what makes guessing expensive. */
   passwords?: Passwords;
 }
@@ -131,7 +133,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const server = createServer(config, logger, tracing);
   const outages = new OutageLog(logger);
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
-  const outbound = new Outbound({ config, logger });
+  const outbound = new Outbound({ config, logger, ...deps.outbound });
   const redis = config.redisUrl ? await RedisLink.open({ url: config.redisUrl, secret, logger }) : null;
   const { services, open, replicaReads } = createServices({
     ...deps,

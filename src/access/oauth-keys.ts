@@ -1,10 +1,11 @@
 import { createECDH, createHash, createPrivateKey, hkdfSync, type KeyObject } from 'node:crypto';
 import type { Config } from '../config.ts';
+import { rsaKeyOf } from './rsa-keys.ts';
 
 /** A private key as the authorization server takes it. */
 export interface OAuthKey extends Record<string, unknown> {
   kid: string;
-  alg: 'EdDSA' | 'ES256';
+  alg: 'EdDSA' | 'ES256' | 'RS256';
 }
 
 /** The order of the group of P-256: a private key is a number below it. */
@@ -17,12 +18,27 @@ const ED25519_HEAD = Buffer.from('302e020100300506032b657004220420', 'hex');
  * `APP_SECRET`, so all nodes have the same ones and no file can be lost. Those of former secrets still verify. The
  * first two sign.
  */
-export function oauthKeys(appSecret: Buffer, { formerAppSecrets }: Pick<Config, 'formerAppSecrets'>): OAuthKey[] {
-  return [appSecret, ...formerAppSecrets.map((text) => Buffer.from(text))].flatMap((secret) => [
+export function oauthKeys(appSecret: Buffer, config: Pick<Config, 'formerAppSecrets'>): OAuthKey[] {
+  return secretsOf(appSecret, config).flatMap((secret) => [
     published(ed25519(derived(secret, 'EdDSA', 32)), 'EdDSA'),
     published(p256(derived(secret, 'ES256', 48)), 'ES256'),
   ]);
 }
+
+/**
+ * The same for RS256, which signs ID tokens of clients that know no ES256. Finding the primes takes a moment, so they
+ * are found when the authorization server is first needed. The first one signs.
+ */
+export async function oauthRsaKeys(appSecret: Buffer, config: Pick<Config, 'formerAppSecrets'>): Promise<OAuthKey[]> {
+  const keys: OAuthKey[] = [];
+  for (const secret of secretsOf(appSecret, config)) keys.push(published(await rsaKeyOf(secret), 'RS256'));
+  return keys;
+}
+
+const secretsOf = (appSecret: Buffer, { formerAppSecrets }: Pick<Config, 'formerAppSecrets'>): Buffer[] => [
+  appSecret,
+  ...formerAppSecrets.map((text) => Buffer.from(text)),
+];
 
 const derived = (secret: Buffer, alg: string, length: number): Buffer =>
   Buffer.from(hkdfSync('sha256', secret, '', `authorization server ${alg}`, length));
@@ -43,6 +59,8 @@ function p256(bits: Buffer): KeyObject {
 
 function published(key: KeyObject, alg: OAuthKey['alg']): OAuthKey {
   const jwk = key.export({ format: 'jwk' });
-  const kid = createHash('sha256').update(`${jwk.crv} ${jwk.x}`).digest('base64url');
+  const kid = createHash('sha256')
+    .update(`${jwk.crv ?? jwk.kty} ${jwk.x ?? jwk.n}`)
+    .digest('base64url');
   return { ...jwk, kid, alg, use: 'sig' };
 }

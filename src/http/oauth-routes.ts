@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { pathPrefixOf } from '../access/oauth-tokens.ts';
 import { type AuthorizationServer, type NextStep, oauthProblem } from '../identity/oauth/authorization-server.ts';
-import { consentPage, oauthPages } from '../identity/oauth/oauth-pages.ts';
+import { choicePage, consentPage, oauthPages } from '../identity/oauth/oauth-pages.ts';
 import { onward, pageHeadersFor } from '../identity/pages/page.ts';
 import { forbidden, unauthenticated } from '../kernel/errors.ts';
 import { callerError, throwCallerError } from '../platform/postgres/faults.ts';
@@ -188,7 +188,9 @@ class OAuthRoutes {
   async ask(request: ForInteraction, reply: FastifyReply): Promise<unknown> {
     const caller = await this.#sessions.callerOf(request);
     try {
-      return this.#show(request, reply, await this.#server.next(request.raw, reply.raw, caller));
+      const { organization } = { ...(request.query as Record<string, unknown>) };
+      const chosen = typeof organization === 'string' ? organization : null;
+      return this.#show(request, reply, await this.#server.next(request.raw, reply.raw, caller, chosen));
     } catch (error) {
       return await this.#problem(reply, error);
     }
@@ -197,6 +199,7 @@ class OAuthRoutes {
   #show(request: ForInteraction, reply: FastifyReply, step: NextStep): FastifyReply {
     if ('signIn' in step) return this.#go(reply, this.#signInPage(`${PREFIX}/interaction/${request.params.uid}`));
     if ('go' in step) return reply.code(303).header('location', step.go).send();
+    if ('choice' in step) return reply.headers(pageHeadersFor()).send(choicePage(step.choice));
     const formToken = this.#sessions.formToken(request, `${CONSENT} ${request.params.uid}`);
     return reply.headers(pageHeadersFor()).send(consentPage({ ...step.consent, formToken }));
   }
@@ -212,6 +215,7 @@ class OAuthRoutes {
         allow: form.get('decision') === 'allow',
         scopes: form.getAll('scope'),
         workspaceIds: form.getAll('workspace'),
+        organizationId: form.get('organization'),
       });
       return reply.headers(pageHeadersFor()).send(onward(to, '../../account/'));
     } catch (error) {

@@ -3,7 +3,7 @@ import { AccessTokens } from '../access/access-tokens.ts';
 import { Authentication } from '../access/authentication.ts';
 import { Budgets } from '../access/budgets.ts';
 import { MailBudgets } from '../access/mail-budgets.ts';
-import { oauthKeys } from '../access/oauth-keys.ts';
+import { oauthKeys, oauthRsaKeys } from '../access/oauth-keys.ts';
 import { OAuthTokens } from '../access/oauth-tokens.ts';
 import { Passwords } from '../access/passwords.ts';
 import type { ServiceDeps } from '../access/service-deps.ts';
@@ -97,6 +97,7 @@ export function createGround(process: ProcessDeps, { sql, replicaReads, mail, no
     serviceUrl,
     oauthTokens,
     keysOfGrants,
+    rsaKeys: () => oauthRsaKeys(appSecret, config),
     mailBudgets: new MailBudgets(config, budgets),
     removals: new Removals(),
     /** Seals what the service gives away for one purpose. */

@@ -142,7 +142,9 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
       authorizationServer: new AuthorizationServer({
         ...deps,
         config,
+        outbound: ground.closed.outbound,
         keys: ground.keysOfGrants,
+        rsaKeys: ground.rsaKeys,
         tokens: ground.oauthTokens,
         grants: applicationGrants,
         secret: appSecret,

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { inject } from 'vitest';
 import { Passwords } from '../../src/access/passwords.ts';
-import { type App, buildApp } from '../../src/app.ts';
+import { type App, type AppDeps, buildApp } from '../../src/app.ts';
 import { type Config, loadConfig } from '../../src/config.ts';
 import type { Logger } from '../../src/platform/logger.ts';
 import { createMailer, type Mail, type Mailer } from '../../src/platform/mail/mail.ts';
@@ -52,6 +52,8 @@ export interface TestAppOptions {
   /** Passwords that cost what they do in the field; by default they cost far less. */
   passwords?: Passwords;
   logger?: Logger;
+  /** Whom calls to others trust, and how they find them. */
+  outbound?: AppDeps['outbound'];
 }
 
 /** Nodes over one database have the same root keys, or they do not start. */
@@ -81,7 +83,14 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
 export const startOwnApp = (options: TestAppOptions = {}): Promise<TestApp> => timed('app', () => start(options));
 
 async function start(options: TestAppOptions): Promise<TestApp> {
-  const { env = {}, databaseUrl, ownDatabase, passwords = new Passwords(CHEAP), logger = quietLogger } = options;
+  const {
+    env = {},
+    databaseUrl,
+    ownDatabase,
+    passwords = new Passwords(CHEAP),
+    logger = quietLogger,
+    outbound,
+  } = options;
   const dataDir = env.DATA_DIR ?? mkdtempSync(path.join(os.tmpdir(), 'platform-test-'));
   const config = loadConfig({
     NODE_ENV: 'test',
@@ -109,7 +118,16 @@ async function start(options: TestAppOptions): Promise<TestApp> {
   const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
   const tracing = await openTracing({ config, logger });
-  const app = await buildApp({ config, database, mailer, logger, facade, passwords, tracing });
+  const app = await buildApp({
+    config,
+    database,
+    mailer,
+    logger,
+    facade,
+    passwords,
+    tracing,
+    ...(outbound && { outbound }),
+  });
   await app.server.ready();
   if (own) await holdSeldomTasks(app, database);
   await readDocument(app.server);
@@ -141,7 +159,11 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     },
     async another(given = {}) {
       if (given.S3_BUCKET) await shareMarker(config, given);
-      const other = await startOwnApp({ env: { DATA_DIR: dataDir, ...given }, databaseUrl: database.url });
+      const other = await startOwnApp({
+        env: { DATA_DIR: dataDir, ...given },
+        databaseUrl: database.url,
+        ...(outbound && { outbound }),
+      });
       others.push(other);
       return other;
     },

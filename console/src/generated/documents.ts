@@ -117,6 +117,8 @@ export type CreateApplicationInput = {
   readonly applicationType: ApplicationType;
   /** Free text. */
   readonly description?: string | null | undefined;
+  /** What signs its ID tokens. Default `ES256`. */
+  readonly idTokenSignedResponseAlg?: IdTokenAlgorithm | null | undefined;
   /** Whether members may go without being asked what it may do, for little. Default `false`. */
   readonly isFirstParty?: boolean | null | undefined;
   /** What users are shown. */
@@ -403,6 +405,13 @@ export type ExecutionStatus =
   | 'failed'
   /** It runs. */
   | 'running';
+
+/** What signs the ID tokens of an application. */
+export type IdTokenAlgorithm =
+  /** ECDSA with P-256: short and fast. */
+  | 'ES256'
+  /** RSA with 2,048 bits, for libraries that know nothing else. */
+  | 'RS256';
 
 /** What is known of a domain of a provider. */
 export type IdentityProviderDomainState =

@@ -15,6 +15,11 @@ const ApplicationType = wordEnum('ApplicationType', 'Whether an application can 
   confidential: 'It runs on a server, and authenticates with a secret.',
 });
 
+const IdTokenAlgorithm = wordEnum('IdTokenAlgorithm', 'What signs the ID tokens of an application.', {
+  ES256: 'ECDSA with P-256: short and fast.',
+  RS256: 'RSA with 2,048 bits, for libraries that know nothing else.',
+});
+
 const Application = builder.objectRef<ApplicationRow>('Application').implement({
   description: 'A program of an organization that signs people in and acts for them, within what they grant.',
   interfaces: [Node, Versioned],
@@ -30,6 +35,16 @@ const Application = builder.objectRef<ApplicationRow>('Application').implement({
     }),
     isFirstParty: t.exposeBoolean('isFirstParty', {
       description: 'Whether members may go without being asked what it may do, for little.',
+    }),
+    idTokenSignedResponseAlg: t.expose('idTokenSignedResponseAlg', {
+      type: IdTokenAlgorithm,
+      description: 'What signs its ID tokens.',
+    }),
+    metadataUrl: t.exposeString('metadataUrl', {
+      nullable: true,
+      description:
+        "The document that describes somebody else's program: its address is the `client_id`. Members let such a " +
+        'program in themselves. `null` for an application that the organization has registered.',
     }),
     secretChangedAt: t.expose('secretChangedAt', {
       type: 'DateTime',
@@ -77,6 +92,11 @@ const optional = (t: InputFields) => ({
   isFirstParty: t.boolean({
     constraints: { notNull: true },
     description: 'Whether members may go without being asked what it may do, for little. Default `false`.',
+  }),
+  idTokenSignedResponseAlg: t.field({
+    type: IdTokenAlgorithm,
+    constraints: { notNull: true },
+    description: 'What signs its ID tokens. Default `ES256`.',
   }),
 });
 

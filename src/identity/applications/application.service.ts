@@ -4,6 +4,7 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import { columnsOf } from '../../data/paging.ts';
 import { createRow, deleteRow, updateRow } from '../../data/plain-changes.ts';
 import { Reads } from '../../data/reads.ts';
+import type { Tx } from '../../data/tx.ts';
 import { type Application as ApplicationRow, Prisma } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
@@ -24,6 +25,7 @@ const applications = {
 interface ApplicationFields {
   description?: string | null;
   isFirstParty?: boolean | null;
+  idTokenSignedResponseAlg?: string | null;
 }
 
 export interface NewApplication extends ApplicationFields {
@@ -72,7 +74,10 @@ export class ApplicationService {
     return { application: row, secret };
   }
 
-  /** Changes the given fields; omitted ones stay. @throws RESOURCE_NOT_FOUND, InputError */
+  /**
+   * Changes the given fields; omitted ones stay.
+   * @throws RESOURCE_NOT_FOUND, InputError, RESOURCE_CONFLICT for somebody else's program
+   */
   async update(
     caller: Caller,
     place: Checked<OrganizationPlace>,
@@ -82,7 +87,12 @@ export class ApplicationService {
     const { redirectUris, ...rest } = input;
     if (redirectUris) checkRedirectUris(redirectUris);
     const set = { ...rest, ...(redirectUris && { redirectUris: [...redirectUris] }) };
-    return updateRow(this.#deps, caller, applications, { id, ...place }, input, set);
+    return updateRow(this.#deps, caller, applications, { id, ...place }, input, async (tx) => {
+      const known = await kindOf(tx, place, id);
+      if (known?.metadataUrl)
+        throw conflict('application', id, 'invalid_status', 'Its document describes it: it is changed there.');
+      return set;
+    });
   }
 
   /**
@@ -92,10 +102,7 @@ export class ApplicationService {
   async rotateSecret(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<IssuedApplication> {
     const secret = newSecret();
     const application = await updateRow(this.#deps, caller, applications, { id, ...place }, { secret }, async (tx) => {
-      const [known] = await tx.query<{ applicationType: string }>({
-        text: 'select application_type as "applicationType" from applications where org_id = $1 and id = $2',
-        values: [place.orgId, id],
-      });
+      const known = await kindOf(tx, place, id);
       if (known?.applicationType === 'public')
         throw conflict('application', id, 'invalid_status', 'A public application has no secret.');
       return secretColumns(secret);
@@ -115,6 +122,16 @@ export class ApplicationService {
       },
     );
   }
+}
+
+/** What of an application never changes. */
+async function kindOf(tx: Tx, { orgId }: OrganizationPlace, id: string) {
+  const [known] = await tx.query<{ applicationType: string; metadataUrl: string | null }>({
+    text: `select application_type as "applicationType", metadata_url as "metadataUrl"
+      from applications where org_id = $1 and id = $2`,
+    values: [orgId, id],
+  });
+  return known;
 }
 
 const newSecret = (): string => `aps_${randomToken()}`;

@@ -3,6 +3,7 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
+import { recordChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { type OauthGrant, Prisma } from '../../generated/prisma/client.ts';
@@ -13,10 +14,19 @@ import { newId } from '../../kernel/ids.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import { MOST_SHOWN } from '../pages/most-shown.ts';
 
+/** Somebody else's program, which a document describes. */
+export interface ForeignClient {
+  /** The address of the document: its `client_id`. */
+  metadataUrl: string;
+  name: string;
+  redirectUris: string[];
+}
+
 /** What a user grants. */
 export interface NewGrant {
   orgId: string;
-  applicationId: string;
+  /** Its id, or somebody else's program, which the organization then has among its applications. */
+  application: string | ForeignClient;
   userId: string;
   /** The session that it ends with; `null` if it lasts longer. */
   sessionId: string | null;
@@ -90,6 +100,25 @@ const SUPERFLUOUS = `select g.id from oauth_grants g
   where g.user_id = $1 and g.application_id = $2 and (g.session_id is null) = $3 and ${IS_LIVING}
   order by coalesce(g.last_used_at, g.created_at) desc, g.id desc offset ${MOST_LIVING - 1}`;
 
+/**
+ * Somebody else's program among the applications of an organization, as its document describes it now. The first
+ * member who lets it in brings it there. @returns its id
+ */
+async function foreign(tx: Tx, caller: Caller, orgId: string, client: ForeignClient): Promise<string> {
+  const { metadataUrl, name, redirectUris } = client;
+  const [row] = await tx.query<{ id: string; isNew: boolean }>(statement`
+    insert into applications (id, org_id, name, application_type, redirect_uris, metadata_url, created_by)
+    values (${newId('application')}, ${orgId}, ${name}, 'public', ${redirectUris}::text[], ${metadataUrl},
+      ${caller.principal.userId})
+    on conflict (org_id, metadata_url) do update set name = excluded.name, redirect_uris = excluded.redirect_uris,
+      updated_at = now()
+    returning id, xmax = 0 as "isNew"`);
+  const { id, isNew } = row!;
+  if (isNew) recordChange(tx, 'create', 'application', { id, orgId });
+  else recordChange(tx, 'update', 'application', { id, orgId }, { fields: ['name', 'redirectUris'] });
+  return id;
+}
+
 /** What users have granted to applications. */
 export class ApplicationGrants {
   readonly retention = [
@@ -107,8 +136,11 @@ export class ApplicationGrants {
   /** The grants of the user to the application that were unused for longest end, if there are many. @returns its id */
   async create(caller: Caller, grant: NewGrant): Promise<string> {
     const id = newId('application_grant');
-    const { orgId, applicationId, userId, sessionId, scopes } = grant;
+    const { orgId, userId, sessionId, scopes } = grant;
     await this.#deps.changes.run(caller, async (tx) => {
+      const { application, ...row } = grant;
+      const applicationId =
+        typeof application === 'string' ? application : await foreign(tx, caller, orgId, application);
       const values = [userId, applicationId, sessionId === null];
       for (const former of await tx.query<{ id: string }>({ text: SUPERFLUOUS, values }))
         this.#end(tx, { id: former.id, orgId, applicationId }, 'replaced');
@@ -119,11 +151,18 @@ export class ApplicationGrants {
           from sessions where id = ${given}`,
       );
       const { identityProviderId = null, withFactor = false } = session ?? {};
-      tx.insert('oauth_grants', { id, ...grant, identityProviderId, withFactor });
-      const metadata = { application_id: applicationId, scopes };
+      tx.insert('oauth_grants', { id, ...row, applicationId, identityProviderId, withFactor });
+      const client = typeof application === 'string' ? {} : { client_id: application.metadataUrl };
+      const metadata = { application_id: applicationId, ...client, scopes };
       tx.audit({ action: 'create', resourceType: 'application_grant', resourceId: id, orgId, metadata });
     });
     return id;
+  }
+
+  /** Whether an organization has somebody else's program among its applications. */
+  async knows(orgId: string, metadataUrl: string): Promise<boolean> {
+    const text = 'select 1 from applications where org_id = $1 and metadata_url = $2';
+    return (await this.#deps.sql.read(text, [orgId, metadataUrl])).length > 0;
   }
 
   /** What a user has granted and not taken back, newest first: one more than are shown, if there are more. */

@@ -9,10 +9,14 @@ import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { forbidden } from '../../kernel/errors.ts';
 import type { UserPrincipal } from '../../kernel/principal.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
-import type { ApplicationGrants } from './application-grants.ts';
+import type { Outbound } from '../../platform/outbound/outbound.ts';
+import type { ApplicationGrants, ForeignClient } from './application-grants.ts';
+import { clientHostOf, type idTokenAlgorithms, shownName } from './client-document.ts';
+import { ClientDocuments, isOfMachine } from './client-documents.ts';
 import { grantableScopes, identityScopes, isAlwaysAsked } from './granted-scopes.ts';
-import { type ConsentFacts, oauthPages } from './oauth-pages.ts';
-import { COOKIES, newOAuthProvider, oauthLibrary } from './oauth-provider.ts';
+import { type ChoiceFacts, type ConsentFacts, type OrganizationChoice, oauthPages } from './oauth-pages.ts';
+import { COOKIES, isByDocument, newOAuthProvider, oauthLibrary } from './oauth-provider.ts';
+import { SealedRecords } from './oauth-records.ts';
 
 /** A user who is signed in to the pages of this origin. */
 export interface SessionCaller extends Caller {
@@ -20,8 +24,14 @@ export interface SessionCaller extends Caller {
 }
 
 interface AuthorizationServerDeps extends Pick<ServiceDeps, 'sql' | 'access' | 'budgets'> {
-  config: Pick<Config, 'accessTokenTtlSeconds' | 'refreshTokenIdleDays' | 'refreshTokenAbsoluteDays'>;
+  config: Pick<
+    Config,
+    'accessTokenTtlSeconds' | 'refreshTokenIdleDays' | 'refreshTokenAbsoluteDays' | 'oauthClientHosts'
+  >;
+  outbound: Outbound;
   keys: readonly OAuthKey[];
+  /** Those of RSA: it takes a moment to find them. */
+  rsaKeys: () => Promise<OAuthKey[]>;
   tokens: OAuthTokens;
   grants: ApplicationGrants;
   secret: Buffer;
@@ -39,6 +49,21 @@ interface ApplicationRow {
   redirectUris: string[];
   isFirstParty: boolean;
   secretHash: string | null;
+  idTokenSignedResponseAlg: (typeof idTokenAlgorithms)[number];
+}
+
+/** Who asks: an application of an organization, or somebody else's program for an organization of the user. */
+interface AskingClient {
+  clientId: string;
+  /** What the grant is for. */
+  application: string | ForeignClient;
+  name: string;
+  /** The host of the document of somebody else's program. */
+  clientHost: string | null;
+  orgId: string;
+  organization: string;
+  hasOthers: boolean;
+  isFirstParty: boolean;
 }
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
@@ -47,11 +72,12 @@ type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
 export type NextStep =
   | { go: string }
   | { signIn: true }
+  | { choice: ChoiceFacts }
   | {
       consent: Omit<ConsentFacts, 'formToken'>;
       formTargets: string[];
       interaction: Interaction;
-      client: ApplicationRow;
+      client: AskingClient;
     };
 
 /** What a user has decided. */
@@ -59,6 +85,8 @@ export interface Decision {
   allow: boolean;
   scopes: readonly string[];
   workspaceIds: readonly string[];
+  /** Of the user, for somebody else's program. */
+  organizationId: string | null;
 }
 
 const WRONG_CODES = 5;
@@ -66,11 +94,20 @@ const WRONG_CODES_SECONDS = 900;
 /** Requests of one address per minute that are kept: an office behind one address signs in less often. */
 const KEPT_REQUESTS = 300;
 const MOST_WORKSPACES = 100;
+const MOST_ORGANIZATIONS = 100;
+/** Programs of others that a user brings into organizations on one day: each is a row that stays. */
+const NEW_CLIENTS = 20;
+const DAY = 86_400;
 
 const APPLICATION = `select a.id, a.org_id as "orgId", o.name as organization, a.name,
     a.application_type as "applicationType", a.redirect_uris as "redirectUris",
-    a.is_first_party as "isFirstParty", a.secret_hash as "secretHash"
-  from applications a join organizations o on o.id = a.org_id and o.deleted_at is null where a.id = $1`;
+    a.is_first_party as "isFirstParty", a.secret_hash as "secretHash",
+    a.id_token_signed_response_alg as "idTokenSignedResponseAlg"
+  from applications a join organizations o on o.id = a.org_id and o.deleted_at is null
+  where a.id = $1 and a.metadata_url is null`;
+const ORGANIZATIONS = `select o.id, o.name from organization_members m
+  join organizations o on o.id = m.org_id and o.deleted_at is null
+  where m.user_id = $1 order by o.name, o.id limit ${MOST_ORGANIZATIONS}`;
 const ACCOUNT = `select email, email_key is not null and is_verified as proven, username, full_name as "fullName",
     avatar_url as "avatarUrl" from users where id = $1 and is_active`;
 const SESSION_STARTED = 'select created_at as "createdAt" from sessions where id = $1';
@@ -88,6 +125,8 @@ export class AuthorizationServer {
   readonly #deps: AuthorizationServerDeps;
   readonly #wrongCodes: Budget;
   readonly #keptRequests: Budget;
+  readonly #newClients: Budget;
+  readonly #documents: ClientDocuments;
   /** The requests with a code that stands for nothing. */
   readonly #withWrongCode = new WeakSet<IncomingMessage>();
   /** Who is signed in to the pages of this origin, by request. */
@@ -98,6 +137,9 @@ export class AuthorizationServer {
     this.#deps = deps;
     this.#wrongCodes = deps.budgets.of('wrong_device_codes', WRONG_CODES, WRONG_CODES_SECONDS);
     this.#keptRequests = deps.budgets.of('oauth_requests', KEPT_REQUESTS, 60);
+    this.#newClients = deps.budgets.of('new_oauth_clients', NEW_CLIENTS, DAY);
+    const keyOf = (clientId: string) => deps.seal.fingerprint(`client document ${clientId}`);
+    this.#documents = new ClientDocuments({ ...deps, records: new SealedRecords('ClientDocument', deps), keyOf });
   }
 
   /** The address of the service without a slash at its end. */
@@ -112,12 +154,12 @@ export class AuthorizationServer {
     return this.#made.provider;
   }
 
-  #newProvider(publicUrl: string): Promise<Provider> {
-    const { config, keys, secret, seal, grants, sql } = this.#deps;
+  async #newProvider(publicUrl: string): Promise<Provider> {
+    const { config, keys, rsaKeys, secret, seal, grants, sql } = this.#deps;
     return newOAuthProvider({
       publicUrl,
       config,
-      keys,
+      keys: [...keys, ...(await rsaKeys())],
       secret,
       cookieKey: seal.fingerprint('cookies'),
       records: {
@@ -126,6 +168,7 @@ export class AuthorizationServer {
         onRevoked: (grantId) => grants.revoke(grantId),
         client: (id) => this.#client(id),
       },
+      documents: this.#documents,
       pages: oauthPages,
       account: (userId) => this.#account(userId),
       onFault: (error) => this.#deps.onFault(error, 'the authorization server could not answer'),
@@ -225,18 +268,23 @@ export class AuthorizationServer {
 
   /**
    * What comes next for a request that waits for its user: to sign in, to be asked, or to go on.
+   * @param chosen the organization that somebody else's program is let in for
    * @throws `SessionNotFound` of oidc-provider for a request of another browser, or an old one
    */
-  async next(request: IncomingMessage, response: ServerResponse, caller: SessionCaller | null): Promise<NextStep> {
+  async next(
+    request: IncomingMessage,
+    response: ServerResponse,
+    caller: SessionCaller | null,
+    chosen: string | null,
+  ): Promise<NextStep> {
     const interaction = await (await this.#provider).interactionDetails(request, response);
     if (!caller) return { signIn: true };
     if (interaction.prompt.name === 'login') return this.#signIn(request, response, caller, interaction);
     const { userId } = caller.principal;
     if (interaction.session?.accountId !== userId) return this.#loggedIn(request, response, caller);
-    const client = await this.#application(String(interaction.params.client_id));
-    const role = client && (await this.#deps.access.organizationRole(caller, client.orgId));
-    if (!client || !role)
-      return this.#refused(request, response, 'The user is no member of the organization of the application.');
+    const client = await this.#asking(caller, interaction, chosen);
+    if (!client) return this.#refused(request, response, 'The user is no member of the organization.');
+    if ('choice' in client) return client;
     if (client.isFirstParty && goesToWeb(interaction) && (await this.#isUnasked(caller, interaction, client))) {
       const asked = askedBy(interaction);
       return {
@@ -261,15 +309,62 @@ export class AuthorizationServer {
    * Whether a first-party application need not ask: for little, in an organization that the user has joined by an act
    * of their own. Anybody may make others members of an organization, and register first-party applications in it.
    */
-  async #isUnasked(
-    { principal }: SessionCaller,
-    interaction: Interaction,
-    { orgId }: ApplicationRow,
-  ): Promise<boolean> {
+  async #isUnasked({ principal }: SessionCaller, interaction: Interaction, { orgId }: AskingClient): Promise<boolean> {
     const { identity, scopes } = askedBy(interaction);
     if (wordsOf(interaction.params.prompt).includes('consent')) return false;
     if (identity.some((scope) => scope !== 'openid') || scopes.some(isAlwaysAsked)) return false;
     return (await this.#deps.sql.read(JOINED_BY_OWN_ACT, [orgId, principal.userId])).length > 0;
+  }
+
+  /** Who asks, as far as the user may let them in; `null` for nobody that they may let in. */
+  async #asking(
+    caller: SessionCaller,
+    interaction: Interaction,
+    chosen: string | null,
+  ): Promise<AskingClient | { choice: ChoiceFacts } | null> {
+    const clientId = String(interaction.params.client_id);
+    if (isByDocument(clientId)) return this.#foreign(caller, interaction, clientId, chosen);
+    const row = await this.#application(clientId);
+    if (!row || !(await this.#deps.access.organizationRole(caller, row.orgId))) return null;
+    return { ...row, clientId, application: row.id, clientHost: null, hasOthers: false };
+  }
+
+  /** The same of somebody else's program: it belongs to no organization, so the user says for which one it may act. */
+  async #foreign(
+    caller: SessionCaller,
+    interaction: Interaction,
+    clientId: string,
+    chosen: string | null,
+  ): Promise<AskingClient | { choice: ChoiceFacts } | null> {
+    const found = await (await this.#provider).Client.find(clientId);
+    const clientHost = clientHostOf(clientId);
+    const organizations = await this.#organizationsOf(caller);
+    if (!found || !clientHost || organizations.length === 0) return null;
+    const [first, ...others] = organizations;
+    const organization = others.length === 0 ? first : organizations.find(({ id }) => id === chosen);
+    const name = found.clientName || clientHost;
+    if (!organization) return { choice: { application: name, clientHost, host: hostOf(interaction), organizations } };
+    return {
+      clientId,
+      application: {
+        metadataUrl: clientId,
+        name: shownName(found.clientName ?? '', clientHost),
+        redirectUris: [...(found.redirectUris ?? [])],
+      },
+      name,
+      clientHost,
+      orgId: organization.id,
+      organization: organization.name,
+      hasOthers: others.length > 0,
+      isFirstParty: false,
+    };
+  }
+
+  /** The organizations that a user may act in, in this session. */
+  async #organizationsOf(caller: SessionCaller): Promise<OrganizationChoice[]> {
+    const all = await this.#deps.sql.read<OrganizationChoice>(ORGANIZATIONS, [caller.principal.userId]);
+    const roles = await Promise.all(all.map(({ id }) => this.#deps.access.organizationRole(caller, id)));
+    return all.filter((_organization, index) => roles[index] !== null);
   }
 
   /** Whether the user has signed in late enough for what the application asks. */
@@ -307,10 +402,11 @@ export class AuthorizationServer {
     request: IncomingMessage,
     response: ServerResponse,
     caller: SessionCaller,
-    { allow, scopes, workspaceIds }: Decision,
+    { allow, scopes, workspaceIds, organizationId }: Decision,
   ): Promise<string> {
-    const step = await this.next(request, response, caller);
+    const step = await this.next(request, response, caller, organizationId);
     if ('go' in step) return step.go;
+    if ('choice' in step) throw forbidden('organization:access', 'Choose one of your organizations.');
     if (!('consent' in step)) throw forbidden('organization:access', 'Sign in first.');
     if (!allow) {
       const refused = await this.#refused(request, response, 'The user has refused it.');
@@ -325,23 +421,26 @@ export class AuthorizationServer {
     request: IncomingMessage,
     response: ServerResponse,
     caller: SessionCaller,
-    { interaction, client }: { interaction: Interaction; client: ApplicationRow },
+    { interaction, client }: { interaction: Interaction; client: AskingClient },
     chosen: { scopes: readonly string[]; workspaceIds: readonly string[] },
   ): Promise<string> {
     const { userId, sessionId } = caller.principal;
+    const { application, orgId } = client;
+    if (typeof application !== 'string' && !(await this.#deps.grants.knows(orgId, application.metadataUrl)))
+      await this.#newClients.demand(userId);
     const asked = askedBy(interaction);
     const scopes = asked.scopes.filter((scope) => chosen.scopes.includes(scope));
     const isOffline = asked.identity.includes('offline_access');
     const grantId = await this.#deps.grants.create(caller, {
-      orgId: client.orgId,
-      applicationId: client.id,
+      orgId,
+      application,
       userId,
       sessionId: isOffline ? null : sessionId,
       scopes,
       workspaceIds: [...chosen.workspaceIds],
     });
     const provider = await this.#provider;
-    const grant = new provider.Grant({ accountId: userId, clientId: client.id });
+    const grant = new provider.Grant({ accountId: userId, clientId: client.clientId });
     grant.jti = grantId;
     if (asked.identity.length > 0) grant.addOIDCScope(asked.identity.join(' '));
     for (const resource of asked.resources) {
@@ -356,7 +455,7 @@ export class AuthorizationServer {
   async #facts(
     caller: SessionCaller,
     interaction: Interaction,
-    client: ApplicationRow,
+    client: AskingClient,
   ): Promise<Omit<ConsentFacts, 'formToken'>> {
     const { sql, access } = this.#deps;
     const { identity, scopes } = askedBy(interaction);
@@ -364,8 +463,10 @@ export class AuthorizationServer {
     const roles = await Promise.all(all.map(({ id }) => access.workspaceRole(caller, client.orgId, id)));
     return {
       application: client.name,
-      applicationId: client.id,
+      clientHost: client.clientHost,
+      organizationId: client.orgId,
       organization: client.organization,
+      hasOthers: client.hasOthers,
       host: hostOf(interaction),
       user: caller.principal.username,
       identity,
@@ -395,7 +496,7 @@ export class AuthorizationServer {
       redirect_uris: row.redirectUris,
       grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
       response_types: row.redirectUris.length > 0 ? ['code'] : [],
-      id_token_signed_response_alg: 'ES256',
+      id_token_signed_response_alg: row.idTokenSignedResponseAlg,
       org_id: row.orgId,
       is_first_party: row.isFirstParty,
     };
@@ -440,13 +541,6 @@ function askedBy({ params }: Interaction): { identity: string[]; scopes: string[
     scopes: asked.filter((scope) => grantableScopes.includes(scope)),
     resources: resource === undefined ? [] : [resource].flat(),
   };
-}
-
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
-
-function isOfMachine(uri: string): boolean {
-  const { protocol, hostname } = new URL(uri);
-  return protocol === 'http:' ? LOOPBACK.has(hostname) : protocol !== 'https:';
 }
 
 /** Where the answer goes. What follows the scheme of a program is its own affair, whatever it looks like. */

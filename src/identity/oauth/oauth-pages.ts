@@ -47,11 +47,29 @@ export const oauthPages: OAuthPages = {
     page('The device is connected', html`<p>Go on at your device. You may close this page.</p>`, { root: ROOT }),
 };
 
+/** An organization of a user. */
+export interface OrganizationChoice {
+  id: string;
+  name: string;
+}
+
+/** What the page shows that asks for which organization somebody else's program is let in. */
+export interface ChoiceFacts {
+  application: string;
+  clientHost: string;
+  host: string;
+  organizations: readonly OrganizationChoice[];
+}
+
 /** What the page of a consent shows. */
 export interface ConsentFacts {
   application: string;
-  applicationId: string;
+  /** The host of the document that describes somebody else's program; `null` for an application of the organization. */
+  clientHost: string | null;
+  organizationId: string;
   organization: string;
+  /** Whether the user could let it in for another organization. */
+  hasOthers: boolean;
   /** Where the answer goes: a name can be anything. */
   host: string;
   user: string;
@@ -70,16 +88,45 @@ const choice = (name: string, value: string, text: string, { checked = true, not
 const noteOn = (scope: string): string =>
   [isSensitive(scope) ? '(sensitive)' : '', isAboutAccount(scope) ? '(about your whole account)' : ''].join(' ').trim();
 
+/** A program of somebody else is known by its host: what it calls itself can be anything. */
+const whoAsks = ({ application, clientHost, organization }: ConsentFacts): Html =>
+  clientHost === null
+    ? html`The application <strong>${application}</strong> of the organization <strong>${organization}</strong> wants to
+      act for you there.`
+    : html`A program of <strong>${clientHost}</strong>, which does not belong to this service and calls itself
+      <strong>${application}</strong>, wants to act for you in the organization <strong>${organization}</strong>.`;
+
+/** Asks a user for which of their organizations somebody else's program may act for them. */
+export const choicePage = ({ application, clientHost, host, organizations }: ChoiceFacts): string =>
+  page(
+    'For which organization?',
+    html`<p>A program of <strong>${clientHost}</strong>, which does not belong to this service and calls itself
+      <strong>${application}</strong>, wants to act for you. You will go on to <strong>${host}</strong>.</p>
+    <form method="get">
+      <fieldset><legend>Organization</legend>
+      ${organizations.map(
+        ({
+          id,
+          name,
+        }) => html`<p class="choice"><label><input type="radio" name="organization" value="${id}" required />
+        ${name}</label></p>`,
+      )}</fieldset>
+      <button type="submit">Continue</button>
+    </form>`,
+    { root: '../../account/' },
+  );
+
 /** Asks a user whether an application may act for them, and lets them narrow it. */
 export const consentPage = (facts: ConsentFacts): string =>
   page(
-    `Allow ${facts.application}?`,
+    `Allow ${facts.clientHost ?? facts.application}?`,
     html`${facts.problem && html`<p class="problem" role="alert">${facts.problem}</p>`}
-    <p>You are signed in as <strong>${facts.user}</strong>. The application <strong>${facts.application}</strong> of the
-      organization <strong>${facts.organization}</strong> wants to act for you there. You will go on to
+    <p>You are signed in as <strong>${facts.user}</strong>. ${whoAsks(facts)} You will go on to
       <strong>${facts.host}</strong>.</p>
+    ${facts.hasOthers && html`<p><a href="?">Choose another organization</a></p>`}
     <form method="post">
       <input type="hidden" name="form_token" value="${facts.formToken}" />
+      <input type="hidden" name="organization" value="${facts.organizationId}" />
       ${
         facts.identity.length > 0 &&
         html`<h2>About you</h2>

@@ -4,6 +4,8 @@ import type { OAuthKey } from '../../access/oauth-keys.ts';
 import { issuerOf, pathPrefixOf, resourcesOf } from '../../access/oauth-tokens.ts';
 import { isSameSecret, successorOf, tokenHash } from '../../access/random-token.ts';
 import type { Config } from '../../config.ts';
+import { idTokenAlgorithms } from './client-document.ts';
+import { type ClientDocuments, MAX_SECONDS } from './client-documents.ts';
 import { grantableScopes } from './granted-scopes.ts';
 import { OAuthRecords, type RecordDeps } from './oauth-records.ts';
 
@@ -36,6 +38,7 @@ export interface OAuthProviderDeps {
   secret: Buffer;
   cookieKey: string;
   records: Omit<RecordDeps, 'usedUp'>;
+  documents: ClientDocuments;
   pages: OAuthPages;
   /** The claims of an active user; `null` for anybody else. */
   account: (userId: string) => Promise<{ sub: string; [claim: string]: string | boolean | null | undefined } | null>;
@@ -70,8 +73,9 @@ export async function newOAuthProvider(deps: OAuthProviderDeps): Promise<Provide
   return provider;
 }
 
-function configurationOf(deps: OAuthProviderDeps, { errors }: Library): Configuration {
-  const { publicUrl, config, keys, cookieKey, records, pages, account } = deps;
+function configurationOf(deps: OAuthProviderDeps, library: Library): Configuration {
+  const { errors } = library;
+  const { publicUrl, config, keys, cookieKey, records, documents, pages, account } = deps;
   const path = `${pathPrefixOf(publicUrl)}/oauth`;
   const lifetime = Math.min(config.accessTokenTtlSeconds, MAX_TOKEN_SECONDS);
   return {
@@ -89,7 +93,7 @@ function configurationOf(deps: OAuthProviderDeps, { errors }: Library): Configur
     subjectTypes: ['public'],
     clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post'],
     clientDefaults: { id_token_signed_response_alg: 'ES256' },
-    enabledJWA: { idTokenSigningAlgValues: ['ES256', 'EdDSA'] },
+    enabledJWA: { idTokenSigningAlgValues: [...idTokenAlgorithms, 'EdDSA'] },
     extraClientMetadata: { properties: ['org_id', 'is_first_party'] },
     pkce: { required: () => true },
     jwks: { keys: [...keys] as NonNullable<Configuration['jwks']>['keys'] },
@@ -120,15 +124,49 @@ function configurationOf(deps: OAuthProviderDeps, { errors }: Library): Configur
     renderError: (context, out) => {
       show(context, pages, pages.error({ error: out.error, description: out.error_description }));
     },
-    interactions: { url: (_context, { uid }) => `${publicUrl}/oauth/interaction/${uid}` },
+    interactions: {
+      url: (_context, { uid }) => `${publicUrl}/oauth/interaction/${uid}`,
+      policy: policyOf(library),
+    },
+    loadExistingGrant: async ({ oidc }) => {
+      const given = oidc.result?.consent?.grantId;
+      const isKnown = oidc.client && !isByDocument(oidc.client.clientId);
+      const grantId = given ?? (isKnown ? oidc.session?.grantIdFor(oidc.client!.clientId) : undefined);
+      return grantId ? oidc.provider.Grant.find(grantId) : undefined;
+    },
     discovery: { scopes_supported: [...grantableScopes, 'openid', 'profile', 'email', 'offline_access'] },
-    fetch: () => Promise.reject(new Error('The authorization server calls nobody.')),
+    // nothing but documents of clients: no other address ever gets into a client
+    fetch: (url) => documents.fetch(addressOf(url), library.Provider.ctx?.ip ?? null),
     features: featuresOf(deps, lifetime, errors),
   };
 }
 
+const addressOf = (target: string | URL | Request): string =>
+  target instanceof Request ? target.url : new URL(target).href;
+
+/** Whether a client is somebody else's, whose `client_id` is the address of a document. */
+export const isByDocument = (clientId: string): boolean => clientId.startsWith('https://');
+
+/**
+ * Whoever is described by a document can change where answers go, without the user: each of their requests is shown to
+ * the user, whatever was granted before.
+ */
+function policyOf({ interactionPolicy: { base, Check } }: Library) {
+  const policy = base();
+  policy
+    .get('consent')
+    ?.checks.add(
+      new Check('client_by_document', 'the user decides about each request of this client', ({ oidc }) =>
+        oidc.client && isByDocument(oidc.client.clientId) && !oidc.result?.consent
+          ? Check.REQUEST_PROMPT
+          : Check.NO_NEED_TO_PROMPT,
+      ),
+    );
+  return policy;
+}
+
 function featuresOf(
-  { publicUrl, pages, onWrongCode, isSignedIn }: OAuthProviderDeps,
+  { publicUrl, pages, onWrongCode, isSignedIn, documents }: OAuthProviderDeps,
   lifetime: number,
   errors: Library['errors'],
 ): NonNullable<Configuration['features']> {
@@ -139,6 +177,13 @@ function featuresOf(
     claimsParameter: { enabled: false },
     userinfo: { enabled: true },
     pushedAuthorizationRequests: { enabled: true },
+    clientIdMetadataDocument: {
+      enabled: documents.isOn,
+      ack: 'draft-02',
+      allowFetch: (_context, clientId) => documents.allows(clientId),
+      // of the bounds, `documents` sees to the lower one
+      cacheDuration: { min: 1, max: MAX_SECONDS },
+    },
     revocation: {
       enabled: true,
       allowedPolicy: (_context, client, token) => token.clientId === client.clientId,
@@ -149,7 +194,7 @@ function featuresOf(
       allowedPolicy: async (context, client, token) => {
         if (client.clientAuthMethod === 'none' || !token.clientId) return false;
         const other = await context.oidc.provider.Client.find(token.clientId);
-        return other !== undefined && other.org_id === client.org_id;
+        return typeof client.org_id === 'string' && other?.org_id === client.org_id;
       },
     },
     resourceIndicators: {

@@ -27,7 +27,7 @@ const UPSERT = `insert into oauth_records as r
     user_code_hash = excluded.user_code_hash, payload = excluded.payload, expires_at = excluded.expires_at
   where r.kind <> 'RefreshToken'`;
 /** What strangers can have kept: each of these takes along some that have expired. */
-const OF_STRANGERS = new Set(['DeviceCode', 'Interaction', 'PushedAuthorizationRequest', 'Session']);
+const OF_STRANGERS = new Set(['ClientDocument', 'DeviceCode', 'Interaction', 'PushedAuthorizationRequest', 'Session']);
 const SWEEP = `delete from oauth_records where (kind, id_hash) in (
   select kind, id_hash from oauth_records where expires_at < now() order by expires_at limit 10
   for update skip locked)`;
@@ -55,42 +55,73 @@ export interface RecordDeps {
 }
 
 /**
- * What oidc-provider keeps, in one table. Identifiers are hashed, because most of them work like passwords; the rest is
- * sealed.
+ * What the authorization server keeps of one kind. Identifiers are hashed, because most of them work like passwords;
+ * the rest is sealed.
  */
-export class OAuthRecords implements Adapter {
+export class SealedRecords {
   readonly #kind: string;
-  readonly #deps: RecordDeps;
+  readonly #deps: Pick<RecordDeps, 'sql' | 'seal'>;
 
-  constructor(kind: string, deps: RecordDeps) {
+  constructor(kind: string, deps: Pick<RecordDeps, 'sql' | 'seal'>) {
     this.#kind = kind;
     this.#deps = deps;
   }
 
   async upsert(id: string, payload: AdapterPayload, expiresIn: number): Promise<void> {
     const { grantId = null, uid = null, userCode } = payload;
-    const hash = this.#hash(id);
+    const hash = tokenHash(id);
     const sealed = this.#deps.seal.seal(JSON.stringify(payload), `${this.#kind} ${hash}`);
     const values = [this.#kind, hash, grantId, uid, userCode ? tokenHash(userCode) : null, sealed, expiresIn];
     await this.#deps.sql.write(UPSERT, values);
     if (OF_STRANGERS.has(this.#kind)) await this.#deps.sql.write(SWEEP, []);
   }
 
+  find(id: string): Promise<AdapterPayload | undefined> {
+    return this.read(FIND, tokenHash(id));
+  }
+
+  /** @param text one of the statements of this file, of a kind and a value */
+  async read(text: string, value: string): Promise<AdapterPayload | undefined> {
+    const [row] = await this.#deps.sql.read<RecordRow>(text, [this.#kind, value]);
+    return this.#opened(row);
+  }
+
+  #opened(row: RecordRow | undefined): AdapterPayload | undefined {
+    if (!row) return undefined;
+    const { idHash, payload, consumedAt } = row;
+    const known = JSON.parse(this.#deps.seal.open(payload, `${this.#kind} ${idHash}`)) as AdapterPayload;
+    return isUsedUp(this.#kind, consumedAt) ? { ...known, consumed: Math.floor(consumedAt!.getTime() / 1000) } : known;
+  }
+}
+
+/** What oidc-provider keeps, in one table. */
+export class OAuthRecords implements Adapter {
+  readonly #kind: string;
+  readonly #deps: RecordDeps;
+  readonly #kept: SealedRecords;
+
+  constructor(kind: string, deps: RecordDeps) {
+    this.#kind = kind;
+    this.#deps = deps;
+    this.#kept = new SealedRecords(kind, deps);
+  }
+
+  upsert(id: string, payload: AdapterPayload, expiresIn: number): Promise<void> {
+    return this.#kept.upsert(id, payload, expiresIn);
+  }
+
   async find(id: string): Promise<AdapterPayload | undefined> {
     if (this.#kind === 'Client') return this.#deps.client(id);
     if (this.#kind === 'Grant' && (await this.#deps.sql.read(LIVING_GRANT, [id])).length === 0) return undefined;
-    const [row] = await this.#deps.sql.read<RecordRow>(FIND, [this.#kind, this.#hash(id)]);
-    return this.#opened(row);
+    return this.#kept.find(id);
   }
 
-  async findByUid(uid: string): Promise<AdapterPayload | undefined> {
-    const [row] = await this.#deps.sql.read<RecordRow>(FIND_BY_UID, [this.#kind, uid]);
-    return this.#opened(row);
+  findByUid(uid: string): Promise<AdapterPayload | undefined> {
+    return this.#kept.read(FIND_BY_UID, uid);
   }
 
-  async findByUserCode(userCode: string): Promise<AdapterPayload | undefined> {
-    const [row] = await this.#deps.sql.read<RecordRow>(FIND_BY_CODE, [this.#kind, tokenHash(userCode)]);
-    return this.#opened(row);
+  findByUserCode(userCode: string): Promise<AdapterPayload | undefined> {
+    return this.#kept.read(FIND_BY_CODE, tokenHash(userCode));
   }
 
   /**
@@ -98,7 +129,7 @@ export class OAuthRecords implements Adapter {
    * @throws `invalid_grant` when another request has used it up: then nobody knows which of the two is honest
    */
   async consume(id: string): Promise<void> {
-    const isFirst = (await this.#deps.sql.write(CONSUME, [this.#kind, this.#hash(id)])) > 0;
+    const isFirst = (await this.#deps.sql.write(CONSUME, [this.#kind, tokenHash(id)])) > 0;
     if (isFirst || this.#kind === 'RefreshToken') return;
     const payload = await this.find(id);
     if (payload?.grantId) await this.#deps.onRevoked(payload.grantId);
@@ -107,22 +138,11 @@ export class OAuthRecords implements Adapter {
 
   async destroy(id: string): Promise<void> {
     if (this.#kind === 'Grant') await this.#deps.onRevoked(id);
-    await this.#deps.sql.write(DESTROY, [this.#kind, this.#hash(id)]);
+    await this.#deps.sql.write(DESTROY, [this.#kind, tokenHash(id)]);
   }
 
   async revokeByGrantId(grantId: string): Promise<void> {
     await this.#deps.sql.write('delete from oauth_records where kind = $1 and grant_id = $2', [this.#kind, grantId]);
-  }
-
-  #hash(id: string): string {
-    return tokenHash(id);
-  }
-
-  #opened(row: RecordRow | undefined): AdapterPayload | undefined {
-    if (!row) return undefined;
-    const { idHash, payload, consumedAt } = row;
-    const known = JSON.parse(this.#deps.seal.open(payload, `${this.#kind} ${idHash}`)) as AdapterPayload;
-    return isUsedUp(this.#kind, consumedAt) ? { ...known, consumed: Math.floor(consumedAt!.getTime() / 1000) } : known;
   }
 }
 

@@ -49,6 +49,8 @@ export interface OutboundRequest extends CallOrigin {
    * headers that could be credentials. `manual`: the redirect is the answer. `error`: a redirect is an error.
    */
   redirect?: 'follow' | 'manual' | 'error' | undefined;
+  /** Whether `OUTBOUND_ALLOW` opens nothing for it: for targets that strangers name. */
+  isPublicOnly?: boolean;
 }
 
 /** One outbound call whose bodies pass through. Redirects are not followed. */
@@ -90,6 +92,7 @@ interface CheckedTarget extends ConnectionOfCall {
  */
 export class Outbound {
   readonly #rules: TargetRules;
+  readonly #publicRules = new TargetRules([]);
   readonly #names: Names;
   readonly #options: OutboundOptions;
   readonly #slots: Slots;
@@ -293,7 +296,7 @@ export class Outbound {
 
   /** One request and its answer, with everything checked anew. */
   async #send(
-    { maxBytes = MAX_BODY_BYTES }: OutboundRequest,
+    { maxBytes = MAX_BODY_BYTES, isPublicOnly = false }: OutboundRequest,
     sent: Sent,
     call: AbortController,
   ): Promise<OutboundResponse> {
@@ -301,11 +304,17 @@ export class Outbound {
       sent,
       call,
       async (to) => new OutboundResponse({ ...(await exchange({ ...sent, ...to, maxBytes })), url: sent.url.href }),
+      isPublicOnly,
     );
   }
 
   /** Checks where a request goes, and makes it over a connection to there that has to stand in time. */
-  async #connected<Answer>(sent: Sent, call: AbortController, make: (to: CheckedTarget) => Promise<Answer>) {
+  async #connected<Answer>(
+    sent: Sent,
+    call: AbortController,
+    make: (to: CheckedTarget) => Promise<Answer>,
+    isPublicOnly = false,
+  ) {
     const { ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.#options;
     const { url, method } = sent;
     const { signal } = call;
@@ -313,9 +322,10 @@ export class Outbound {
     const timer = setTimeout(() => call.abort(new OutboundError('timeout')), connectTimeoutMs);
     try {
       const target = targetOf(url);
-      const isListed = this.#rules.lists(target);
+      const rules = isPublicOnly ? this.#publicRules : this.#rules;
+      const isListed = rules.lists(target);
       const addresses = await this.#names.addresses(target.host, { isListed, signal });
-      const isOperators = this.#rules.check(target, addresses);
+      const isOperators = rules.check(target, addresses);
       const onConnected = () => clearTimeout(timer);
       const headers = isOperators ? { ...traceHeader(), ...sent.headers } : sent.headers;
       return await make({ url, method, headers, addresses, ca, signal, onConnected });

@@ -1,6 +1,14 @@
 import { isRedirectTarget } from '../../kernel/redirect-targets.ts';
 import { flag, integer, list, namedKeys, setting, text } from '../../setting.ts';
 
+/** `*`, `none`, or a name with a dot as a browser writes it, with a port if it is not the usual one. */
+const isClientHost = (item: string): boolean =>
+  item === '*' ||
+  item === 'none' ||
+  (/^[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d{1,5})?$/.test(item) &&
+    URL.canParse(`https://${item}`) &&
+    new URL(`https://${item}`).host === item);
+
 /** Accounts, tokens and keys. */
 export const accountSettings = {
   allowRegistration: setting(
@@ -58,6 +66,14 @@ export const accountSettings = {
     'Where a sign-in at an identity provider may send a browser afterwards, like `https://app.example.com` for all ' +
       'of its pages, or `https://app.example.com/signed-in`.',
     { default: '', defaultText: "none but the service's own pages" },
+  ),
+  oauthClientHosts: setting(
+    'OAUTH_CLIENT_HOSTS',
+    list('`*`, `none`, or host names between commas, each with a port if it is not 443', isClientHost),
+    "Hosts of other people's programs, whose `client_id` is the https address of a document that describes them: `*` " +
+      'for all public hosts, names like `claude.ai, vscode.dev`, or `none`: then only applications that ' +
+      'organizations register sign people in. A named host may have an address that `OUTBOUND_ALLOW` opens.',
+    { default: '*', defaultText: '`*`' },
   ),
   accessTokenTtlSeconds: setting('ACCESS_TOKEN_TTL_SECONDS', integer(10, 86_400), 'Lifetime of an access token.', {
     default: '1800',

@@ -33,6 +33,8 @@ test('creates, lists, changes and deletes applications, with their events and re
         application_type: 'confidential',
         redirect_uris: ['https://notes.example.test/callback'],
         is_first_party: false,
+        id_token_signed_response_alg: 'ES256',
+        metadata_url: null,
         secret_changed_at: expect.any(String),
         created_by: who.userId,
         created_at: expect.any(String),

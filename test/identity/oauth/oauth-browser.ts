@@ -141,10 +141,11 @@ export async function tokensOf(
   browser: BrowserWithCookies,
   peer: client.Configuration,
   more: Record<string, string> = {},
+  checks: client.AuthorizationCodeGrantChecks = {},
 ): Promise<client.TokenEndpointResponse & client.TokenEndpointResponseHelpers> {
   const { url, verifier, state } = await ask(peer, more);
   const back = await allow(app, browser, url);
-  return client.authorizationCodeGrant(peer, back, { pkceCodeVerifier: verifier, expectedState: state });
+  return client.authorizationCodeGrant(peer, back, { pkceCodeVerifier: verifier, expectedState: state, ...checks });
 }
 
 /** A call of the API with a token. */

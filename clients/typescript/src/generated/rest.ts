@@ -5211,6 +5211,13 @@ export interface components {
             /** @description Whether members may go without being asked what it may do, for little. */
             is_first_party: boolean;
             /**
+             * @description What signs its ID tokens.
+             * @enum {string}
+             */
+            id_token_signed_response_alg: "ES256" | "RS256";
+            /** @description The document that describes somebody else's program: its address is the `client_id`. Members let such a program in themselves. `null` for an application that the organization has registered. */
+            metadata_url: string | null;
+            /**
              * Format: date-time
              * @description When it got its secret. `null` for a public application.
              */
@@ -5243,6 +5250,11 @@ export interface components {
             description?: string | null;
             /** @description Whether members may go without being asked what it may do, for little. Default `false`. */
             is_first_party?: boolean;
+            /**
+             * @description What signs its ID tokens. Default `ES256`.
+             * @enum {string}
+             */
+            id_token_signed_response_alg?: "ES256" | "RS256";
         };
         /** @description The fields to change. Omitted fields stay as they are; `null` clears a field. */
         UpdateApplicationInput: {
@@ -5254,6 +5266,11 @@ export interface components {
             description?: string | null;
             /** @description Whether members may go without being asked what it may do, for little. Default `false`. */
             is_first_party?: boolean;
+            /**
+             * @description What signs its ID tokens. Default `ES256`.
+             * @enum {string}
+             */
+            id_token_signed_response_alg?: "ES256" | "RS256";
         };
         /** @description What a user has granted to an application, and not taken back. */
         ApplicationGrant: {
