@@ -10,7 +10,7 @@ import { WebSocket } from 'ws';
 import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { makeGrant } from '../support/application-grant.ts';
-import { withTotp } from '../support/factors.ts';
+import { letFactorsAge, withTotp } from '../support/factors.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
 import { receive } from '../support/receivers.ts';
 import { PATIENCE_MS } from '../support/slowness.ts';
@@ -595,7 +595,8 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('the console in 
     expect(await barriersOf(page)).toEqual([]);
     await page.keyboard.press('Escape');
     await withTotp(app, eve);
-    // proven in the session of the test, and not in that of the browser
+    await letFactorsAge(app, eve);
+    app.services.authentication.sessionsChanged();
     const stale = await change();
     const link = stale.getByRole('alert').getByRole('link', { name: 'Prove it in another window' });
     expect(await link.getAttribute('href')).toBe(`${app.url}/account/factors`);
