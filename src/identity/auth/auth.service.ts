@@ -21,8 +21,8 @@ import { sessionOf } from '../../kernel/principal.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import type { FactorEnds } from '../factors/factor-ends.ts';
 import { FactorRequired } from '../factors/factor-refusals.ts';
-import type { CurrentPassword } from './current-password.ts';
 import { CountedAttempts } from './counted-attempts.ts';
+import type { CurrentPassword } from './current-password.ts';
 import { Lockout, lockedOut, lockoutRetention } from './lockout.ts';
 import type { SessionFacts, SessionOrigin, Sessions, TokenPair } from './sessions.ts';
 

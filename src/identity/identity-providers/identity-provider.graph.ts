@@ -104,7 +104,8 @@ export const IdentityProvider = builder.objectRef<ProviderRow>('IdentityProvider
       nullable: true,
       authorize: 'inherited',
       description: 'Where its configuration is read. `null` for one that is written by hand.',
-      resolve: (provider) => (provider.samlMetadataUrl === null ? null : { ...provider, url: provider.samlMetadataUrl }),
+      resolve: (provider) =>
+        provider.samlMetadataUrl === null ? null : { ...provider, url: provider.samlMetadataUrl },
     }),
     oidcConfig: t.field({
       type: OidcConfig,

@@ -170,8 +170,7 @@ export const UpdateIdentityProviderInput = builder.inputType('UpdateIdentityProv
     }),
     samlConfig: t.field({
       type: SamlConfigInput,
-      description:
-        'Replaces the configuration; `null` removes it. What is read from `samlMetadata` cannot be written.',
+      description: 'Replaces the configuration; `null` removes it. What is read from `samlMetadata` cannot be written.',
     }),
     samlMetadata: t.field({
       type: SamlMetadataInput,

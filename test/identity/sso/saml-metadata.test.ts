@@ -102,7 +102,11 @@ describe('metadata', () => {
     ['a certificate that is none', usual.replace(/(X509Certificate>)MII/, '$1AAA'), /cannot be read/],
     ['what has expired', metadataXml({ keys: [first], root: 'validUntil="2025-12-31T00:00:00Z"' }), /has expired/],
     ['an end that is no time', metadataXml({ keys: [first], root: 'validUntil="soon"' }), /invalid validUntil/],
-    ['a time that is no duration', metadataXml({ keys: [first], root: 'cacheDuration="-P1D"' }), /invalid cacheDuration/],
+    [
+      'a time that is no duration',
+      metadataXml({ keys: [first], root: 'cacheDuration="-P1D"' }),
+      /invalid cacheDuration/,
+    ],
   ])('is refused: %s', async (_name, document, reason) => {
     expect(await refusalOf(document)).toMatch(reason);
   });
@@ -130,10 +134,10 @@ describe('metadata', () => {
 
   test('is read again within bounds, and tried again less and less often', () => {
     const now = new Date('2026-01-01T00:00:00Z');
-    const after = (validUntil: number | null, cacheSeconds: number | null) =>
+    const hours = (validUntil: number | null, cacheSeconds: number | null) =>
       (nextRead({ validUntil, cacheSeconds }, now).getTime() - now.getTime()) / HOUR;
-    expect([after(null, null), after(null, 7_200), after(null, 1), after(null, 1e9)]).toEqual([6, 2, 1, 24]);
-    expect([after(now.getTime() + 8 * HOUR, null), after(now.getTime() + 1, null)]).toEqual([4, 1]);
+    expect([hours(null, null), hours(null, 7_200), hours(null, 1), hours(null, 1e9)]).toEqual([6, 2, 1, 24]);
+    expect([hours(now.getTime() + 8 * HOUR, null), hours(now.getTime() + 1, null)]).toEqual([4, 1]);
     const tries = [1, 2, 3, 9, 500].map((failures) => (nextTry(failures, now).getTime() - now.getTime()) / 60_000);
     expect(tries).toEqual([5, 10, 20, 1_280, 1_440]);
     expect(['PT1H', 'P1DT12H', 'P1Y', 'PT1M30.5S', 'P0D'].map(secondsOf)).toEqual([3_600, 129_600, 31_536_000, 90, 0]);
@@ -272,7 +276,9 @@ describe('a provider whose configuration is read', () => {
     await waitFor(async () => expect(await toldTo(owner, id)).toEqual(told));
     expect(await toldTo(admin, id)).toEqual([]);
     await waitFor(() =>
-      expect(app.mails.filter(({ subject }) => subject.includes('An identity provider has new certificates'))).toHaveLength(1),
+      expect(
+        app.mails.filter(({ subject }) => subject.includes('An identity provider has new certificates')),
+      ).toHaveLength(1),
     );
     serve({ keys: [first, second], ssoUrl: 'https://idp.test/elsewhere' });
     await refresh(id);
@@ -345,7 +351,9 @@ describe('a provider whose configuration is read', () => {
     const id = await make();
     const config = { ...(await shown(id)).saml_config } as Record<string, unknown>;
     delete config.certificate_ends_at;
-    expect((await change(id, { saml_config: { ...config, sign_authn_requests: true } })).body.saml_config).toMatchObject({
+    expect(
+      (await change(id, { saml_config: { ...config, sign_authn_requests: true } })).body.saml_config,
+    ).toMatchObject({
       sign_authn_requests: true,
     });
     const refused = await owner.call<{ detail: { loc: string[] }[] }>('PUT', `${providers()}/${id}`, {
