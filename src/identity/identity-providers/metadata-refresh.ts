@@ -3,7 +3,6 @@ import { recordChange } from '../../data/record-change.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
-import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
@@ -28,7 +27,7 @@ interface Due {
 }
 
 /** What came of a look: metadata, or why there is none. `fault`: an error of the service itself. */
-type Look = { read: SamlMetadata } | { error: string; fault?: unknown };
+type MetadataLook = { read: SamlMetadata } | { error: string; fault?: unknown };
 
 const DUE = `select p.id, p.org_id as "orgId", p.saml_metadata_url as url, p.saml_metadata_certificate as signers
   from identity_providers p where p.saml_metadata_refresh_at <= now() and p.is_active
@@ -61,7 +60,7 @@ export class MetadataRefresh {
     const due = await this.#deps.sql.read<Due>(DUE, []);
     const faults = await Promise.all(due.map((one) => this.#refreshOne(one)));
     const fault = faults.find((found) => found !== undefined);
-    if (fault !== undefined) throw fault;
+    if (fault !== undefined) throw new Error('The metadata of a provider could not be read.', { cause: fault });
     return due.length;
   }
 
@@ -71,7 +70,7 @@ export class MetadataRefresh {
     return 'fault' in look ? look.fault : undefined;
   }
 
-  async #lookAt(due: Due): Promise<Look> {
+  async #lookAt(due: Due): Promise<MetadataLook> {
     try {
       return { read: await this.#deps.source.read(due) };
     } catch (error) {
@@ -83,7 +82,7 @@ export class MetadataRefresh {
 }
 
 /** Keeps what came of a look, unless somebody has changed meanwhile where to look. */
-async function keep(tx: Tx, { id, orgId, url, signers }: Due, look: Look): Promise<void> {
+async function keep(tx: Tx, { id, orgId, url, signers }: Due, look: MetadataLook): Promise<void> {
   const before = await tx.lock('identity_providers', { id, orgId, samlMetadataUrl: url }, 'no key update');
   if (!before || before.samlMetadataCertificate !== signers) return;
   const found = 'read' in look ? refusedName(before, look.read) : look.error;

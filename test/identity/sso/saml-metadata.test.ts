@@ -86,7 +86,7 @@ describe('metadata', () => {
     ['no provider', usual.replaceAll('IDPSSODescriptor', 'SPSSODescriptor'), /exactly one identity provider/],
     [
       'two providers',
-      `<md:EntitiesDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata">${entity}${entity}</md:EntitiesDescriptor>`,
+      `<md:EntitiesDescriptor xmlns:md="urn:x">${entity}${entity}</md:EntitiesDescriptor>`,
       /exactly one identity provider/,
     ],
     ['another protocol', usual.replace('SAML:2.0:protocol', 'SAML:1.1:protocol'), /exactly one identity provider/],
@@ -210,8 +210,8 @@ describe('a provider whose configuration is read', () => {
     const domain = `d${Date.now()}.example.test`;
     serve({ keys: [first], descriptor: 'WantAuthnRequestsSigned="1"' });
     const { data } = await owner.ask<{ createIdentityProvider: { id: string; samlMetadata: object } }>(
-      `mutation ($orgId: ID!, $input: CreateIdentityProviderInput!) { createIdentityProvider(orgId: $orgId, input: $input) {
-        id samlConfig { entityId ssoUrl signAuthnRequests } samlMetadata { url certificate error } } }`,
+      `mutation ($orgId: ID!, $input: CreateIdentityProviderInput!) {
+        createIdentityProvider(orgId: $orgId, input: $input) { id samlConfig { entityId ssoUrl signAuthnRequests } samlMetadata { url certificate error } } }`,
       {
         orgId: owner.orgId,
         input: { name: 'By metadata', protocol: 'saml', verifiedDomains: [domain], samlMetadata: { url: urlOf() } },

@@ -29,7 +29,8 @@ export function metadataXml(facts: MetadataFacts): string {
     '<?xml version="1.0" encoding="UTF-8"?>' +
     '<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" ' +
     `xmlns:ds="http://www.w3.org/2000/09/xmldsig#" entityID="${escaped(entityId)}" ${facts.root ?? ''}>` +
-    `<md:IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol" ${facts.descriptor ?? ''}>` +
+    '<md:IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol" ' +
+    `${facts.descriptor ?? ''}>` +
     keys.map(keyXml).join('') +
     (sloUrl === undefined ? '' : service('SingleLogoutService', REDIRECT, sloUrl)) +
     service('SingleSignOnService', POST, 'https://idp.test/post') +

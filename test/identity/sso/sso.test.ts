@@ -543,7 +543,7 @@ describe('a browser whose sign-in is refused', () => {
   });
 });
 
-test('administrators read which sign-ins were not accepted, with reason, address and provider; nobody else does', async () => {
+test('administrators alone read which sign-ins were not accepted, with reason, address and provider', async () => {
   const company = await samlCompany(app, key);
   const { owner, idpId } = company;
   const member = await createUser(app, owner, { role: 'member' });

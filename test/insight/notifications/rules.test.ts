@@ -430,7 +430,7 @@ describe('the statement', () => {
   });
 });
 
-/** What other tests cause: connection-refresh, identity-providers, saml-metadata, squatted-addresses, webhooks and factors. */
+/** What other tests cause: connection-refresh, identity-providers, metadata, squatted-addresses, webhooks, factors. */
 const elsewhere = [
   'user.arrived',
   'connection.needs_reauth',

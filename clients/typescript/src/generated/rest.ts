@@ -772,6 +772,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/identity-providers/{idp_id}/saml-metadata": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where the configuration of a SAML provider is read, and what came of it
+         * @description Where the configuration of a SAML provider is read, and what came of it. Creating and changing a provider set it
+         *     (`saml_metadata`).
+         */
+        get: operations["GetSamlMetadata"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/orgs/{org_id}/sign-in-policy": {
         parameters: {
             query?: never;
@@ -4498,27 +4519,6 @@ export interface paths {
          * @description Deletes a source. An artifact that was promoted to it stays, and may be promoted again.
          */
         delete: operations["DeleteSource"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/v1/orgs/{org_id}/identity-providers/{idp_id}/saml-metadata": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Where the configuration of a SAML provider is read, and what came of it
-         * @description Where the configuration of a SAML provider is read, and what came of it. Creating and changing a provider set it
-         *     (`saml_metadata`).
-         */
-        get: operations["GetSamlMetadata"];
-        put?: never;
-        post?: never;
-        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -13368,6 +13368,95 @@ export interface operations {
             409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    GetSamlMetadata: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization of the provider. */
+                org_id: string;
+                /** @description The provider. */
+                idp_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The organization. */
+                        org_id: string;
+                        /** @description Identifier, `idp_…`. */
+                        idp_id: string;
+                        /** @description Where its configuration is read. `null` for one that is written by hand. */
+                        saml_metadata: {
+                            /** @description The address. */
+                            url: string;
+                            /** @description The certificates, by one of which it must be signed. `null`: it need not be. */
+                            certificate: string | null;
+                            /**
+                             * Format: date-time
+                             * @description When it was last read and taken.
+                             */
+                            fetched_at: string | null;
+                            /** @description Why it was not taken the last time: what was read before stays. `null` if it was. */
+                            error: string | null;
+                            /**
+                             * Format: date-time
+                             * @description When it is read next.
+                             */
+                            refresh_at: string | null;
+                        } | null;
+                        /** @description Its configuration, if it has one and its protocol is `saml`. */
+                        saml_config: {
+                            /** @description The entity identifier of the provider. */
+                            entity_id: string | null;
+                            /** @description Where users sign in. */
+                            sso_url: string | null;
+                            /** @description Where users sign out. `null`: signing out here does not end the session at the provider. */
+                            slo_url: string | null;
+                            /** @description The certificates of the provider's signing keys: one or several PEM blocks. */
+                            certificate: string | null;
+                            /** @description Whether the service signs its requests. */
+                            sign_authn_requests: boolean;
+                            /** @description The form in which the provider names users. */
+                            name_id_format: string | null;
+                            /** @description Whether sign-ins may start at the provider. */
+                            allow_unsolicited: boolean;
+                            /**
+                             * Format: date-time
+                             * @description When the last of the certificates expires.
+                             */
+                            certificate_ends_at: string | null;
+                        } | null;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
@@ -28574,95 +28663,6 @@ export interface operations {
             409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
             415: components["responses"]["UnsupportedMediaType"];
-            422: components["responses"]["InvalidInput"];
-            429: components["responses"]["RateLimited"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["ServiceUnavailable"];
-        };
-    };
-    GetSamlMetadata: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Access token: `Bearer <token>`. */
-                authorization?: components["parameters"]["Authorization"];
-                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
-                "x-trace-id"?: components["parameters"]["TraceId"];
-            };
-            path: {
-                /** @description The organization of the provider. */
-                org_id: string;
-                /** @description The provider. */
-                idp_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Success. */
-            200: {
-                headers: {
-                    ETag: components["headers"]["ETag"];
-                    "x-trace-id": components["headers"]["TraceId"];
-                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
-                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
-                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @description The organization. */
-                        org_id: string;
-                        /** @description Identifier, `idp_…`. */
-                        idp_id: string;
-                        /** @description Where its configuration is read. `null` for one that is written by hand. */
-                        saml_metadata: {
-                            /** @description The address. */
-                            url: string;
-                            /** @description The certificates, by one of which it must be signed. `null`: it need not be. */
-                            certificate: string | null;
-                            /**
-                             * Format: date-time
-                             * @description When it was last read and taken.
-                             */
-                            fetched_at: string | null;
-                            /** @description Why it was not taken the last time: what was read before stays. `null` if it was. */
-                            error: string | null;
-                            /**
-                             * Format: date-time
-                             * @description When it is read next.
-                             */
-                            refresh_at: string | null;
-                        } | null;
-                        /** @description Its configuration, if it has one and its protocol is `saml`. */
-                        saml_config: {
-                            /** @description The entity identifier of the provider. */
-                            entity_id: string | null;
-                            /** @description Where users sign in. */
-                            sso_url: string | null;
-                            /** @description Where users sign out. `null`: signing out here does not end the session at the provider. */
-                            slo_url: string | null;
-                            /** @description The certificates of the provider's signing keys: one or several PEM blocks. */
-                            certificate: string | null;
-                            /** @description Whether the service signs its requests. */
-                            sign_authn_requests: boolean;
-                            /** @description The form in which the provider names users. */
-                            name_id_format: string | null;
-                            /** @description Whether sign-ins may start at the provider. */
-                            allow_unsolicited: boolean;
-                            /**
-                             * Format: date-time
-                             * @description When the last of the certificates expires.
-                             */
-                            certificate_ends_at: string | null;
-                        } | null;
-                    };
-                };
-            };
-            400: components["responses"]["InvalidRequest"];
-            401: components["responses"]["AuthenticationFailed"];
-            403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
