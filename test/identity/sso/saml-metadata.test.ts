@@ -211,7 +211,8 @@ describe('a provider whose configuration is read', () => {
     serve({ keys: [first], descriptor: 'WantAuthnRequestsSigned="1"' });
     const { data } = await owner.ask<{ createIdentityProvider: { id: string; samlMetadata: object } }>(
       `mutation ($orgId: ID!, $input: CreateIdentityProviderInput!) {
-        createIdentityProvider(orgId: $orgId, input: $input) { id samlConfig { entityId ssoUrl signAuthnRequests } samlMetadata { url certificate error } } }`,
+        createIdentityProvider(orgId: $orgId, input: $input) {
+          id samlConfig { entityId ssoUrl signAuthnRequests } samlMetadata { url certificate error } } }`,
       {
         orgId: owner.orgId,
         input: { name: 'By metadata', protocol: 'saml', verifiedDomains: [domain], samlMetadata: { url: urlOf() } },

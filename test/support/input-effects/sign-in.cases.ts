@@ -173,8 +173,8 @@ export const signInCases: Readonly<Record<string, InputCase>> = {
       const made = await newProvider(lab, { protocol: 'saml' });
       const read = await newProvider(lab, { protocol: 'saml' });
       return [
-        { ...(await metadataVariant(lab)), id: read.id, 'input.protocol': leftOut },
         { ...saml, id: made.id, 'input.protocol': leftOut },
+        { ...(await metadataVariant(lab)), id: read.id, 'input.protocol': leftOut },
         { ...openId, 'input.protocol': leftOut },
       ];
     },
