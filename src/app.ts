@@ -288,6 +288,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await outbound.close();
     await services.storage.close();
     services.auth.recordFailures();
+    services.ssoRefusals.recordCounted();
     await services.activity.flush();
     await services.tokenUses.flush();
     await redis?.close();

@@ -2,7 +2,7 @@ import { ApiError } from '../kernel/errors.ts';
 import type { Principal } from '../kernel/principal.ts';
 import type { Permission } from '../kernel/resources.ts';
 
-export const stepUps = ['secret_reveal', 'sign_in_settings', 'organization_deletion'] as const;
+export const stepUps = ['secret_reveal', 'sign_in_settings', 'organization_deletion', 'member_changes'] as const;
 /** What an organization may ask a fresh factor for. */
 export type StepUp = (typeof stepUps)[number];
 
@@ -22,6 +22,14 @@ const ASKED: Partial<Record<Permission, StepUp>> = {
   'application:update': 'sign_in_settings',
   'webhook:create': 'secret_reveal',
   'organization:delete': 'organization_deletion',
+  // who may come in, and with which role
+  'organization_member:create': 'member_changes',
+  'organization_member:update': 'member_changes',
+  'workspace_member:create': 'member_changes',
+  'workspace_member:update': 'member_changes',
+  'invitation:create': 'member_changes',
+  'invitation:update': 'member_changes',
+  'user:create': 'member_changes',
 };
 
 /** What an organization may ask a fresh factor for, of each change with this permission. */

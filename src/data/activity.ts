@@ -121,7 +121,7 @@ export function activityRow(caller: AnyCaller, entry: ActivityEntry, outcome?: A
     stages_completed: entry.stagesCompleted ?? null,
     total_stages: entry.totalStages ?? null,
     token_usage: entry.tokenUsage ? JSON.stringify(entry.tokenUsage) : '{}',
-    metadata: metadataOf(caller, entry),
+    metadata: metadataOf(caller, entry, statusCode),
   };
 }
 
@@ -131,17 +131,19 @@ const isOfService = ({ request, scimTokenId }: AnyCaller): boolean =>
 
 /**
  * The metadata of a record as JSON. A record of GraphQL also names its root field, and one of an application that acts
- * for a user names the application; one of a directory names its token.
+ * for a user names the application; one of a directory names its token. A sign-in that failed names where it came from.
  */
 function metadataOf(
   { request, principal, scimTokenId }: AnyCaller,
-  { metadata, field = request.rootField }: ActivityEntry,
+  { metadata, action, field = request.rootField }: ActivityEntry,
+  statusCode: number,
 ): string {
   const applicationId = principal?.token?.applicationId;
   const given = {
     ...metadata,
     ...(applicationId !== undefined && { application_id: applicationId }),
     ...(scimTokenId !== undefined && { scim_token_id: scimTokenId }),
+    ...(action === 'login' && statusCode >= 400 && { client_address: request.ip }),
   };
   if (request.isRest) return JSON.stringify(given);
   return JSON.stringify({ ...given, graphql_field: field });

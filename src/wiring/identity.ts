@@ -28,6 +28,7 @@ import { identityProviderNotices } from '../identity/identity-providers/identity
 import { IdentityProviderService } from '../identity/identity-providers/identity-provider.service.ts';
 import { IdentityProviderTests } from '../identity/identity-providers/identity-provider-tests.ts';
 import { IdentityProviders } from '../identity/identity-providers/identity-providers.ts';
+import { MetadataRefresh } from '../identity/identity-providers/metadata-refresh.ts';
 import { TokenResumption } from '../identity/identity-providers/token-resumption.ts';
 import { ApplicationGrants } from '../identity/oauth/application-grants.ts';
 import { AuthorizationServer } from '../identity/oauth/authorization-server.ts';
@@ -41,6 +42,7 @@ import { OidcLogout } from '../identity/sso/oidc/oidc-logout.ts';
 import { Refusals } from '../identity/sso/refusals.ts';
 import { LogoutProfile } from '../identity/sso/saml/logout-profile.ts';
 import { MessageChecks } from '../identity/sso/saml/message-checks.ts';
+import { MetadataSource } from '../identity/sso/saml/metadata-source.ts';
 import { ServiceKey } from '../identity/sso/saml/service-key.ts';
 import { ServiceProvider } from '../identity/sso/saml/service-provider.ts';
 import { SingleLogout } from '../identity/sso/single-logout.ts';
@@ -114,7 +116,14 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
         emailChange,
         factorEnds,
       }),
-      identityProviders: new IdentityProviderService({ ...deps, vault, secretReads, sessions, authentication }),
+      identityProviders: new IdentityProviderService({
+        ...deps,
+        vault,
+        secretReads,
+        sessions,
+        authentication,
+        metadata: single.metadata,
+      }),
       domainProofs: new DomainProofs(signIn),
       identityLinks: new IdentityLinks(signIn),
       identityProviderTests: new IdentityProviderTests(signIn),
@@ -160,7 +169,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
 }
 
 function createSingleSignOn(
-  { config, deps: { sql, changes, budgets }, logger, publicUrl, sealFor, closed: { outbound } }: Ground,
+  { config, deps: { sql, changes, budgets }, logger, publicUrl, sealFor, open, closed: { outbound } }: Ground,
   signIn: SignInParts,
   { vault, auth }: { vault: VaultGroup['closed']['vault']; auth: AuthService },
 ) {
@@ -171,8 +180,9 @@ function createSingleSignOn(
   const samlChecks = new MessageChecks();
   const key = new ServiceKey(config);
   const saml = new ServiceProvider({ publicUrl, key, checks: samlChecks });
-  const refusals = new Refusals({ config, logger, budgets });
+  const refusals = new Refusals({ config, logger, budgets, activity: open.activity });
   const oidcLogout = new OidcLogout(outbound);
+  const metadata = new MetadataSource({ outbound, checks: samlChecks });
   const common = { sql, changes, refusals, publicUrl, identityProviders: signInProviders };
   return {
     open: {
@@ -189,6 +199,14 @@ function createSingleSignOn(
       }),
       backchannelLogout: new BackchannelLogout({ ...common, sessions, authentication, oidc: oidcLogout }),
     },
-    closed: { federatedSignIn, signInProviders, samlChecks, saml },
+    closed: {
+      federatedSignIn,
+      signInProviders,
+      samlChecks,
+      saml,
+      ssoRefusals: refusals,
+      metadataRefresh: new MetadataRefresh({ sql, changes, source: metadata }),
+    },
+    metadata,
   };
 }

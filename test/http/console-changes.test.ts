@@ -5,7 +5,8 @@ import { beforeAll, expect, it } from 'vitest';
 import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import type { TestApp } from '../support/app.ts';
 import { makeGrant } from '../support/application-grant.ts';
-import type { Person } from '../support/person.ts';
+import { letFactorsAge, withTotp } from '../support/factors.ts';
+import { colleague, type Person, registerProven } from '../support/person.ts';
 import { receive } from '../support/receivers.ts';
 import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
@@ -149,6 +150,48 @@ describeInBrowser('what the console changes', () => {
       .getByText('no', { exact: true })
       .waitFor();
     await openId.close();
+  });
+
+  it('demands a second factor, says who lacks one, and what takes a fresh one', async () => {
+    const eve = await registerProven(app, { name: 'eve' });
+    const dan = await colleague(app, eve, 'viewer');
+    const page = await pageOf(eve);
+    await open(page, `${homeOf(eve)}/sign-in`);
+    const rules = part(page, 'Second factors');
+    const lacking = rules.getByRole('table', { name: 'Members without a second factor' });
+    await lacking.getByText(dan.username).waitFor();
+    await lacking.getByText('not demanded').first().waitFor();
+    const change = async () => {
+      await rules.getByRole('button', { name: 'Change the rules for second factors' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Second factors' });
+      await dialog.getByLabel('All members need a second factor').check();
+      await dialog.getByLabel('Days without one').fill('3');
+      await dialog.getByLabel('Members and their roles').check();
+      await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+      return dialog;
+    };
+    const refused = await change();
+    await refused.getByRole('alert').getByText('Add a second factor to your own account first.').waitFor();
+    await refused.getByRole('link', { name: 'Add one in another window' }).waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await withTotp(app, eve);
+    await letFactorsAge(app, eve);
+    app.services.authentication.sessionsChanged();
+    const stale = await change();
+    const link = stale.getByRole('alert').getByRole('link', { name: 'Prove it in another window' });
+    expect(await link.getAttribute('href')).toBe(`${app.url}/account/factors`);
+    await app.database.pool.query('update sessions set factor_at = now() where user_id = $1', [eve.userId]);
+    app.services.authentication.sessionsChanged();
+    await stale.getByRole('button', { name: 'Save', exact: true }).click();
+    await stale.waitFor({ state: 'detached' });
+    await rules.locator('dd', { hasText: 'Members and their roles' }).waitFor();
+    await lacking.getByText('not demanded').first().waitFor({ state: 'detached' });
+    const { body } = await eve.call('GET', `/v1/orgs/${eve.orgId}/sign-in-policy`);
+    expect(body).toMatchObject({ require_factor: true, factor_grace_days: 3, step_up: ['member_changes'] });
+    // the own account has one now
+    await lacking.getByText(eve.username).waitFor({ state: 'detached' });
+    expect(await barriersOf(page)).toEqual([]);
   });
 
   it('gives a directory a token, and takes it back', async () => {

@@ -111,6 +111,7 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'CreateIdentityProviderInput.protocol': () => 'oidc',
   'UpdateIdentityProviderInput.protocol': () => 'oidc',
   '*.samlConfig': () => absent,
+  '*.samlMetadata': () => absent,
   '*.clientSecretRef': () => 'external:client',
   'OidcConfigInput.scopes': ({ marker }) => ['openid', marker],
   '*.verifiedDomains': ({ marker, next }) => [`${marker}-${next()}.example.test`],

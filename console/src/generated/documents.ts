@@ -831,6 +831,8 @@ export type SsoProtocol =
 
 /** What an organization may ask a fresh second factor for. */
 export type StepUp =
+  /** To add members, to invite them, and to change their roles, in the organization and its workspaces. No token may; identity providers and directories go on. */
+  | 'member_changes'
   /** The deletion of the organization. No token may. */
   | 'organization_deletion'
   /** The values of secrets, credentials of connections, new API tokens that may reveal them, and new secrets of webhooks. API tokens that exist go on; what was granted to applications is refused. */
@@ -1399,7 +1401,15 @@ export type SignInPolicyQueryVariables = Exact<{
 }>;
 
 
-export type SignInPolicyQuery = { readonly signInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number } };
+export type SignInPolicyQuery = { readonly signInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp> } };
+
+export type MembersWithoutFactorQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type MembersWithoutFactorQuery = { readonly membersWithoutFactor: { readonly nodes: ReadonlyArray<{ readonly userId: string, readonly username: string, readonly role: Role, readonly until: string | null, readonly hasIdentity: boolean }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type ProviderTestQueryVariables = Exact<{
   orgId: string;
@@ -1460,7 +1470,7 @@ export type UpdateSignInPolicyMutationVariables = Exact<{
 }>;
 
 
-export type UpdateSignInPolicyMutation = { readonly updateSignInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number } };
+export type UpdateSignInPolicyMutation = { readonly updateSignInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp> } };
 
 export type CreateScimTokenMutationVariables = Exact<{
   orgId: string;
@@ -3106,9 +3116,30 @@ export const SignInPolicyDocument = new TypedDocumentString(`
     ssoRequiredDomains
     breakGlass
     membersWithoutIdentity
+    requireFactor
+    factorRequiredAt
+    factorGraceDays
+    stepUp
   }
 }
     `) as unknown as TypedDocumentString<SignInPolicyQuery, SignInPolicyQueryVariables>;
+export const MembersWithoutFactorDocument = new TypedDocumentString(`
+    query MembersWithoutFactor($orgId: ID!, $after: String) {
+  membersWithoutFactor(orgId: $orgId, first: 50, after: $after) {
+    nodes {
+      userId
+      username
+      role
+      until
+      hasIdentity
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<MembersWithoutFactorQuery, MembersWithoutFactorQueryVariables>;
 export const ProviderTestDocument = new TypedDocumentString(`
     query ProviderTest($orgId: ID!, $id: ID!, $testId: ID!) {
   identityProviderTest(orgId: $orgId, id: $id, testId: $testId) {
@@ -3208,6 +3239,10 @@ export const UpdateSignInPolicyDocument = new TypedDocumentString(`
     ssoRequiredDomains
     breakGlass
     membersWithoutIdentity
+    requireFactor
+    factorRequiredAt
+    factorGraceDays
+    stepUp
   }
 }
     `) as unknown as TypedDocumentString<UpdateSignInPolicyMutation, UpdateSignInPolicyMutationVariables>;

@@ -17,7 +17,7 @@ const values = `
   IssuedWebhook WebhookAttempt IssuedApiToken IssuedApplication IssuedScimToken IdentityProviderDomain DomainProof
   SignInPolicy StartedIdentityProviderTest ModelTarget ModelRoute RouteExclusion RouteLimit RouteRefusal RouteTarget
   WorkspaceLimits RecipeCatalogue RecipeContent AppliedRecipe MissingPart ArtifactVersions NotificationPreferences
-  NotificationMute
+  NotificationMute MemberWithoutFactor
 `
   .trim()
   .split(/\s+/);
@@ -25,8 +25,8 @@ const values = `
 /** What is read again when something of a kind has changed: the type of its objects, and the lists with them. */
 const kinds: Readonly<Record<string, { type: string; lists: readonly string[] }>> = {
   workspace: { type: 'Workspace', lists: ['workspaces'] },
-  organization: { type: 'Organization', lists: ['me', 'signInPolicy'] },
-  organization_member: { type: 'OrganizationMember', lists: ['organizationMembers'] },
+  organization: { type: 'Organization', lists: ['me', 'signInPolicy', 'membersWithoutFactor'] },
+  organization_member: { type: 'OrganizationMember', lists: ['organizationMembers', 'membersWithoutFactor'] },
   workspace_member: { type: 'WorkspaceMember', lists: ['workspaceMembers'] },
   invitation: { type: 'Invitation', lists: ['invitations'] },
   secret: { type: 'Secret', lists: ['secrets'] },
@@ -131,7 +131,7 @@ const listsOfMutations: Readonly<Record<string, readonly string[]>> = {
   deleteScimToken: ['scimTokens'],
   startDomainProof: ['identityProviders'],
   checkDomainProof: ['identityProviders'],
-  updateSignInPolicy: ['signInPolicy'],
+  updateSignInPolicy: ['signInPolicy', 'membersWithoutFactor'],
   createWebhook: ['webhooks'],
   deleteWebhook: ['webhooks'],
   testWebhook: ['webhookDeliveries'],

@@ -1,6 +1,7 @@
 import { type ReactNode, useState } from 'react';
 import type { CombinedError } from 'urql';
 import { t } from '../texts/en';
+import { serviceUrl } from './address';
 
 interface Issue {
   path: readonly (string | number)[];
@@ -14,6 +15,8 @@ export interface Fault {
   /** The texts by the name of the field. */
   fields: Readonly<Record<string, string>>;
   traceId: string | null;
+  /** Which of several refusals with the same code it is. */
+  reason?: string | undefined;
 }
 
 export function faultOf(error: CombinedError): Fault {
@@ -21,15 +24,21 @@ export function faultOf(error: CombinedError): Fault {
   if (!first) return { code: 'NETWORK', message: t.problem.network, fields: {}, traceId: null };
   const { code, details, traceId } = first.extensions as {
     code?: string;
-    details?: { issues?: Issue[] };
+    details?: { issues?: Issue[]; reason?: string };
     traceId?: string;
   };
   const issues = details?.issues ?? [];
   const fields = Object.fromEntries(
     issues.map(({ path, msg }) => [path.find((part) => typeof part === 'string' && part !== 'input') ?? '', msg]),
   );
-  return { code: code ?? '', message: first.message, fields, traceId: traceId ?? null };
+  return { code: code ?? '', message: first.message, fields, traceId: traceId ?? null, reason: details?.reason };
 }
+
+/** What takes a second factor says where it is proven, or added. */
+const factorHelp: Readonly<Record<string, string>> = {
+  fresh_factor: t.problem.prove,
+  no_factor: t.problem.addFactor,
+};
 
 /** An error of the service, with its trace id to pass on. */
 export function Problem({ error, message }: { error?: CombinedError | undefined; message?: string | undefined }) {
@@ -38,6 +47,11 @@ export function Problem({ error, message }: { error?: CombinedError | undefined;
   return (
     <div className="problem" role="alert">
       <p>{message ?? fault?.message}</p>
+      {fault?.reason && fault.reason in factorHelp && (
+        <a href={new URL('account/factors', serviceUrl).href} target="_blank" rel="noreferrer">
+          {factorHelp[fault.reason]}
+        </a>
+      )}
       {fault?.traceId && <CopyButton text={fault.traceId} label={t.problem.trace(fault.traceId)} />}
     </div>
   );

@@ -41,6 +41,8 @@ export const t = {
   problem: {
     network: 'The service cannot be reached. Try again in a moment.',
     trace: (id: string) => `Copy trace id ${id}`,
+    prove: 'Prove it in another window',
+    addFactor: 'Add one in another window',
   },
   conflict: {
     title: 'Somebody saved another version meanwhile.',
@@ -554,6 +556,29 @@ export const t = {
     proveOne: (domain: string) => `Prove ${domain}`,
     scimOf: (name: string) => `SCIM token ${name}`,
     revokeOne: (name: string) => `Revoke ${name}`,
+  },
+  factorRules: {
+    title: 'Second factors',
+    changeRules: 'Change the rules for second factors',
+    required: 'All members need a second factor',
+    requiredHint: 'Your own account needs one, which you have proven within the last ten minutes.',
+    since: 'since',
+    grace: 'Days without one',
+    graceHint: 'From when it is demanded, or from when somebody joins: 0 to 30.',
+    stepUp: 'Takes a factor proven within ten minutes',
+    stepUpHint: 'API tokens do none of it, except for reading the secrets that they may read.',
+    stepUps: {
+      secret_reveal: 'Values of secrets',
+      sign_in_settings: 'Settings of sign-in',
+      member_changes: 'Members and their roles',
+      organization_deletion: 'Deleting the organization',
+    },
+    lacking: 'Members without a second factor',
+    nobodyLacks: 'Everybody has one.',
+    role: 'Role',
+    until: 'Shut out from',
+    notDemanded: 'not demanded',
+    byProvider: 'signs in at a provider',
   },
   webhooks: {
     none: 'No webhooks yet',

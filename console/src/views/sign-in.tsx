@@ -15,6 +15,7 @@ import { Empty, faultOf, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { count } from '../ground/time';
 import { t } from '../texts/en';
+import { FactorRules } from './factor-rules';
 import { ProveDomain, TestProvider } from './provider-dialogs';
 import { ScimTokens } from './scim-tokens';
 
@@ -144,37 +145,42 @@ function TurnOff({ provider: { id, name, resourceVersion }, onClose }: { provide
   );
 }
 
-/** Whether members have to sign in at a provider. */
+/** What is demanded of members who sign in. */
 function SignInRules() {
-  const { orgId, mayInOrganization } = usePlace();
+  const { orgId } = usePlace();
   const { data, error } = useAnswer(SignInPolicyDocument, { orgId });
-  const [isChanging, setChanging] = useState(false);
   const policy = data?.signInPolicy;
+  if (!policy) return error ? <Problem error={error} /> : <Loading />;
+  return (
+    <>
+      <SingleSignOn policy={policy} />
+      <FactorRules policy={policy} />
+    </>
+  );
+}
+
+/** Whether members have to sign in at a provider. */
+function SingleSignOn({ policy }: { policy: Policy }) {
+  const [isChanging, setChanging] = useState(false);
   return (
     <section aria-labelledby="policy" className="card">
       <header className="toolbar">
         <h2 id="policy" className="grow">
           {t.signIn.policy}
         </h2>
-        {policy && mayInOrganization('identity_provider:update') && (
-          <button type="button" onClick={() => setChanging(true)}>
-            {t.signIn.changePolicy}
-          </button>
-        )}
+        <button type="button" onClick={() => setChanging(true)}>
+          {t.signIn.changePolicy}
+        </button>
       </header>
-      <Problem error={error} />
-      {!policy && !error && <Loading />}
-      {policy && (
-        <dl className="facts">
-          {factsOf(policy).map(([label, value]) => (
-            <div key={label}>
-              <dt>{label}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-        </dl>
-      )}
-      {isChanging && policy && <ChangePolicy policy={policy} onClose={() => setChanging(false)} />}
+      <dl className="facts">
+        {factsOf(policy).map(([label, value]) => (
+          <div key={label}>
+            <dt>{label}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {isChanging && <ChangePolicy policy={policy} onClose={() => setChanging(false)} />}
     </section>
   );
 }

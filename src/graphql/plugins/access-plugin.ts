@@ -269,10 +269,13 @@ function questionOf<Types extends SchemaTypes>(
     const workspaceIdOf = isRoot
       ? argumentReader(fieldConfig, requirement.by ?? 'workspaceId')
       : parentReader(fieldConfig, parentType === 'Workspace' ? 'id' : 'workspaceId');
-    return ({ caller, services }, parent, args) => {
+    const { workspace: permission } = requirement;
+    const stepUp = parentType === 'Mutation' ? stepUpOf(permission) : undefined;
+    return ({ caller, services: { access } }, parent, args) => {
       const [orgId, workspaceId] = [orgIdOf(parent, args), workspaceIdOf(parent, args)];
       const place = placeFor(caller, parent, args);
-      return services.access.requireWorkspace(caller, orgId, workspaceId, requirement.workspace, place);
+      const permit = access.requireWorkspace(caller, orgId, workspaceId, permission, place);
+      return stepUp ? access.steppedUp(caller, orgId, { permission, stepUp }, permit) : permit;
     };
   }
   return ({ caller, services }, _parent, args) => {

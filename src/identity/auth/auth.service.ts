@@ -21,8 +21,8 @@ import { sessionOf } from '../../kernel/principal.ts';
 import type { AccountMail } from '../../platform/mail/account-mail.ts';
 import type { FactorEnds } from '../factors/factor-ends.ts';
 import { FactorRequired } from '../factors/factor-refusals.ts';
+import { CountedAttempts } from './counted-attempts.ts';
 import type { CurrentPassword } from './current-password.ts';
-import { LockedAttempts } from './locked-attempts.ts';
 import { Lockout, lockedOut, lockoutRetention } from './lockout.ts';
 import type { SessionFacts, SessionOrigin, Sessions, TokenPair } from './sessions.ts';
 
@@ -67,7 +67,7 @@ export class AuthService {
   readonly #deps: AuthDeps;
   readonly #lockout: Lockout;
   readonly #failuresByAddress: Budget;
-  readonly #lockedAttempts = new LockedAttempts();
+  readonly #countedAttempts = new CountedAttempts();
 
   constructor(deps: AuthDeps) {
     this.#deps = deps;
@@ -134,7 +134,7 @@ export class AuthService {
 
   /** Records the failures that are only counted so far. A clean stop does so before it writes the last records. */
   recordFailures(): void {
-    this.#lockedAttempts.flush();
+    this.#countedAttempts.flush();
   }
 
   /** Ends the caller's session. The access token stops working at once. @returns the session */
@@ -215,7 +215,7 @@ export class AuthService {
     } catch (error) {
       if (user && error instanceof ApiError) {
         const took = performance.now() - caller.request.startedAt;
-        this.#lockedAttempts.note(user.id, (attempts) => {
+        this.#countedAttempts.note(user.id, (attempts) => {
           // the record may be written a minute later
           const request = { ...caller.request, startedAt: performance.now() - took };
           this.#recordFailure({ ...caller, request }, user, outcomeOf(error), { attempts });

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 
 /** The most certificates that a provider has: one that signs, and those that follow it. */
-const MAX_CERTIFICATES = 10;
+export const MAX_CERTIFICATES = 10;
 const BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
 /** A text that is no list of certificates; the message says why, for whoever wrote it. */

@@ -40,6 +40,23 @@ const SamlConfig = builder.objectRef<ProviderRow>('SamlConfig').implement({
   }),
 });
 
+const SamlMetadata = builder.objectRef<ProviderRow & { url: string }>('SamlMetadata').implement({
+  description: 'Where the configuration of a SAML provider is read, and what came of it.',
+  fields: (t) => ({
+    url: t.exposeString('url', { description: 'The address.' }),
+    certificate: t.exposeString('samlMetadataCertificate', {
+      nullable: true,
+      description: 'The certificates, by one of which it must be signed. `null`: it need not be.',
+    }),
+    fetchedAt: t.expose('samlMetadataFetchedAt', optionalTime('When it was last read and taken.')),
+    error: t.exposeString('samlMetadataError', {
+      nullable: true,
+      description: 'Why it was not taken the last time: what was read before stays. `null` if it was.',
+    }),
+    refreshAt: t.expose('samlMetadataRefreshAt', optionalTime('When it is read next.')),
+  }),
+});
+
 const OidcConfig = builder.objectRef<ProviderRow>('OidcConfig').implement({
   description: 'How users sign in at an OpenID Connect provider.',
   fields: (t) => ({
@@ -81,6 +98,14 @@ export const IdentityProvider = builder.objectRef<ProviderRow>('IdentityProvider
       authorize: 'inherited',
       description: 'Its configuration, if it has one and its protocol is `saml`.',
       resolve: (provider) => (provider.samlEntityId === null ? null : provider),
+    }),
+    samlMetadata: t.field({
+      type: SamlMetadata,
+      nullable: true,
+      authorize: 'inherited',
+      description: 'Where its configuration is read. `null` for one that is written by hand.',
+      resolve: (provider) =>
+        provider.samlMetadataUrl === null ? null : { ...provider, url: provider.samlMetadataUrl },
     }),
     oidcConfig: t.field({
       type: OidcConfig,
@@ -149,6 +174,7 @@ builder.mutationFields((t) => ({
     description: 'Adds a provider.',
     authorize: { organization: 'identity_provider:create' },
     emits: ['identity_provider.created'],
+    mayFail: ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'],
     args: { ...organizationArgs(), ...inputArg(CreateIdentityProviderInput, 'The provider.') },
     resolve: ({ organization }, { input }, { caller, services }) =>
       services.identityProviders.create(caller, organization, input),
@@ -158,6 +184,7 @@ builder.mutationFields((t) => ({
     description: 'Changes a provider. Nobody may change one that grants a role above their own.',
     authorize: { organization: 'identity_provider:update' },
     emits: ['identity_provider.updated'],
+    mayFail: ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT'],
     args: { ...target(), ...inputArg(UpdateIdentityProviderInput), ...versionArg() },
     resolve: ({ organization }, { id, input }, { caller, services }) =>
       services.identityProviders.update(caller, organization, id, input),

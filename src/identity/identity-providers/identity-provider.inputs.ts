@@ -52,6 +52,27 @@ const SamlConfigInput = builder.inputType('SamlConfigInput', {
   }),
 });
 
+const SamlMetadataInput = builder.inputType('SamlMetadataInput', {
+  description:
+    'Where the configuration of a SAML provider is read: at once, and again and again. It takes the place of ' +
+    '`samlConfig`.',
+  fields: (t) => ({
+    url: t.string({
+      required: true,
+      constraints: address,
+      description:
+        'The address of the metadata of this one provider. `https`, or `http` on this machine; it must be a target ' +
+        'that the operator allows.',
+    }),
+    certificate: t.string({
+      constraints: certificate,
+      description:
+        'X.509 certificates as PEM, by one of which the metadata must be signed, each time. `null`: it need not be ' +
+        'signed, and is trusted as its address is.',
+    }),
+  }),
+});
+
 const OidcConfigInput = builder.inputType('OidcConfigInput', {
   description: 'How users sign in at an OpenID Connect provider. It replaces the whole previous configuration.',
   fields: (t) => ({
@@ -113,6 +134,10 @@ export const CreateIdentityProviderInput = builder.inputType('CreateIdentityProv
     name: t.string({ required: true, constraints: bounds.name, description: text.name }),
     protocol: t.field({ type: SsoProtocol, required: true, description: 'How it signs users in.' }),
     samlConfig: t.field({ type: SamlConfigInput, description: 'Only for the protocol `saml`.' }),
+    samlMetadata: t.field({
+      type: SamlMetadataInput,
+      description: 'Only for the protocol `saml`, in place of `samlConfig`: reads the configuration.',
+    }),
     oidcConfig: t.field({ type: OidcConfigInput, description: 'Only for the protocol `oidc`.' }),
     verifiedDomains: t.stringList({ constraints: domains, description: text.verifiedDomains }),
     groupMappings: t.field({
@@ -143,7 +168,16 @@ export const UpdateIdentityProviderInput = builder.inputType('UpdateIdentityProv
       constraints: { notNull: true },
       description: 'It cannot change: create another provider instead.',
     }),
-    samlConfig: t.field({ type: SamlConfigInput, description: 'Replaces the configuration; `null` removes it.' }),
+    samlConfig: t.field({
+      type: SamlConfigInput,
+      description: 'Replaces the configuration; `null` removes it. What is read from `samlMetadata` cannot be written.',
+    }),
+    samlMetadata: t.field({
+      type: SamlMetadataInput,
+      description:
+        'Reads the configuration now, and from then on, also if it is of another entity id. `null`: the ' +
+        'configuration stays as it is, and is read no more.',
+    }),
     oidcConfig: t.field({ type: OidcConfigInput, description: 'Replaces the configuration; `null` removes it.' }),
     verifiedDomains: t.stringList({
       constraints: kept(domains),

@@ -23,6 +23,8 @@ import { demandReveal, ensureShown } from '../../vault/secrets/secret-to-send.ts
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { returnAddresses } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
+import type { SamlMetadata } from '../sso/saml/metadata-check.ts';
+import type { MetadataSource } from '../sso/saml/metadata-source.ts';
 import {
   type GroupMapping,
   type IdentityProvider,
@@ -31,6 +33,7 @@ import {
   providers,
 } from './identity-provider.source.ts';
 import { columnsOfConfig, domainKeysOf, type OidcConfig, type ProviderConfig } from './provider-config.ts';
+import { columnsOfSource, overwritten, readInput } from './saml-metadata.ts';
 import { lockUsersOf, suspendTokens } from './token-suspension.ts';
 
 type Optional<Row> = { [Key in keyof Row]?: Row[Key] | null | undefined };
@@ -62,6 +65,7 @@ interface IdentityProviderDeps extends ServiceDeps {
   secretReads: SecretReads;
   sessions: Sessions;
   authentication: Authentication;
+  metadata: MetadataSource;
 }
 
 /**
@@ -74,6 +78,8 @@ const DECISIVE = [
   'samlCertificate',
   'samlNameIdFormat',
   'samlAllowsUnsolicited',
+  'samlMetadataUrl',
+  'samlMetadataCertificate',
   'oidcClientId',
   'oidcClientSecretRef',
   'oidcDiscoveryUrl',
@@ -103,7 +109,8 @@ export class IdentityProviderService {
   /**
    * Adds a provider.
    * @throws InputError for a configuration that cannot be right, FORBIDDEN for a role above the caller's own, or
-   * `secret:reveal` for the client secret, RESOURCE_ALREADY_EXISTS for a domain of another provider
+   * `secret:reveal` for the client secret, RESOURCE_ALREADY_EXISTS for a domain of another provider; UPSTREAM_ERROR,
+   * UPSTREAM_TIMEOUT if metadata cannot be read
    */
   async create(
     caller: Caller,
@@ -112,7 +119,9 @@ export class IdentityProviderService {
   ): Promise<IdentityProvider> {
     const { orgId } = place;
     const id = newId('identity_provider');
-    const config = columnsOfConfig(input.protocol as Protocol, input);
+    const written = columnsOfConfig(input.protocol as Protocol, input);
+    const read = await readInput(this.#deps.metadata, orgId, input);
+    const config = { ...written, ...columnsOfSource(input, read, null) };
     const domains = domainKeysOf(input.verifiedDomains ?? []);
     const sent = { before: null, shown: await this.#demandSecret(caller, orgId, null, config) };
     await this.#unique({ id, orgId }, domains, () =>
@@ -152,6 +161,7 @@ export class IdentityProviderService {
   ): Promise<IdentityProvider> {
     const { orgId } = place;
     const domains = input.verifiedDomains ? domainKeysOf(input.verifiedDomains) : null;
+    const read = await this.#readMetadata(place, id, input);
     const shown = input.oidcConfig?.clientSecretRef
       ? await this.#demandSecret(
           caller,
@@ -170,7 +180,10 @@ export class IdentityProviderService {
         const protocol = before.protocol as Protocol;
         if (input.protocol && input.protocol !== protocol)
           throw invalidInput(['input', 'protocol'], 'it cannot change: create another identity provider instead');
-        const set = await this.#columnsOf(tx, orgId, input, columnsOfConfig(protocol, input), { before, shown });
+        const config = { ...columnsOfConfig(protocol, input), ...columnsOfSource(input, read, before) };
+        const issues = overwritten(input, before);
+        if (issues.length > 0) throw new InputError(issues);
+        const set = await this.#columnsOf(tx, orgId, input, config, { before, shown });
         const authority = await this.#authorityAfter(tx, caller, before, set);
         tx.update('identity_providers', { id }, { ...set, ...authority });
         if (domains) await claim(tx, { id, orgId }, domains);
@@ -186,6 +199,18 @@ export class IdentityProviderService {
       }),
     );
     return this.reads.get(noCache, place, id);
+  }
+
+  /** What the metadata says that a change names, of a provider that may have such; `null` if it names none. */
+  async #readMetadata(
+    place: Checked<OrganizationPlace>,
+    id: string,
+    input: UpdateIdentityProvider,
+  ): Promise<SamlMetadata | null> {
+    if (!input.samlMetadata) return null;
+    const { protocol } = await this.reads.get(noCache, place, id);
+    columnsOfConfig(protocol as Protocol, input);
+    return readInput(this.#deps.metadata, place.orgId, input);
   }
 
   /** Deletes a provider with its links, and ends the sessions that it made. @throws RESOURCE_NOT_FOUND */

@@ -15,9 +15,9 @@ export interface GroupMapping {
   workspaceId: string | null;
 }
 
-/** Columns that only sign-ins and notices know. */
-type Hidden = 'authority' | 'certificateNoticedAt';
-const hidden: readonly string[] = ['authority', 'certificateNoticedAt'] satisfies Hidden[];
+/** Columns that only sign-ins, notices and the look at metadata know. */
+type Hidden = 'authority' | 'certificateNoticedAt' | 'samlMetadataFailures';
+const hidden: readonly string[] = ['authority', 'certificateNoticedAt', 'samlMetadataFailures'] satisfies Hidden[];
 
 /** A provider as its administrators see it. */
 export interface IdentityProvider extends Omit<ProviderRow, Hidden | 'groupMappings'> {

@@ -3,6 +3,7 @@ import { InputError, type InputIssue, invalidInput, valueIssue } from '../../ker
 import { endOfCertificates, NoCertificates, readCertificates } from './certificates.ts';
 import { domainKey } from './domain-name.ts';
 import type { Protocol } from './identity-provider.source.ts';
+import { addressFault } from './secure-address.ts';
 
 type ProviderColumns = Columns<'identity_providers'>;
 
@@ -23,8 +24,15 @@ export interface OidcConfig {
   scopes?: readonly string[] | null | undefined;
 }
 
+/** Where the configuration of a SAML provider is read. */
+export interface MetadataInput {
+  url: string;
+  certificate?: string | null | undefined;
+}
+
 export interface ProviderConfig {
   samlConfig?: SamlConfig | null | undefined;
+  samlMetadata?: MetadataInput | null | undefined;
   oidcConfig?: OidcConfig | null | undefined;
 }
 
@@ -37,9 +45,11 @@ const SCOPES = ['openid', 'email', 'profile'];
  * @throws InputError for the configuration of the other protocol, an address that is not secure, and a text without
  * certificates
  */
-export function columnsOfConfig(protocol: Protocol, { samlConfig, oidcConfig }: ProviderConfig): ProviderColumns {
-  const [other, name] = protocol === 'saml' ? [oidcConfig, 'oidcConfig'] : [samlConfig, 'samlConfig'];
-  if (other) throw invalidInput(['input', name], `the protocol of the provider is '${protocol}'`);
+export function columnsOfConfig(protocol: Protocol, input: ProviderConfig): ProviderColumns {
+  const { samlConfig, oidcConfig } = input;
+  const others = protocol === 'saml' ? (['oidcConfig'] as const) : (['samlConfig', 'samlMetadata'] as const);
+  for (const name of others)
+    if (input[name]) throw invalidInput(['input', name], `the protocol of the provider is '${protocol}'`);
   return protocol === 'saml' ? samlColumns(samlConfig) : oidcColumns(oidcConfig);
 }
 
@@ -88,17 +98,12 @@ const refuse = (issues: InputIssue[]): void => {
 
 /** What is wrong with an address that browsers or the service are sent to. */
 function insecure(text: string | null | undefined, path: string[]): InputIssue[] {
-  if (!text) return [];
-  const { protocol, hostname, username, password } = new URL(text);
-  if (username !== '' || password !== '') return [valueIssue(path, 'it must not have a user name or a password')];
-  if (protocol === 'https:' || isThisMachine(hostname)) return [];
-  return [valueIssue(path, "it must start with 'https://': only a provider on this machine may use http")];
+  const fault = text ? addressFault(text) : null;
+  return fault === null ? [] : [valueIssue(path, fault)];
 }
 
-const isThisMachine = (host: string): boolean =>
-  host === '[::1]' || host === 'localhost' || host.endsWith('.localhost') || /^127(?:\.\d{1,3}){3}$/.test(host);
-
-function endOf(certificate: string, path: string[]): Date {
+/** When the last certificate of a text ends. @throws InputError for a text that is no list of certificates */
+export function endOf(certificate: string, path: string[]): Date {
   try {
     return endOfCertificates(readCertificates(certificate));
   } catch (error) {

@@ -35,6 +35,9 @@ const StepUpType = wordEnum('StepUp', 'What an organization may ask a fresh seco
   sign_in_settings:
     'Changes of how members sign in: this policy, identity providers, directories; and of applications. No token may.',
   organization_deletion: 'The deletion of the organization. No token may.',
+  member_changes:
+    'To add members, to invite them, and to change their roles, in the organization and its workspaces. No token ' +
+    'may; identity providers and directories go on.',
 });
 
 const SignInPolicyType = builder.objectRef<SignInPolicy>('SignInPolicy').implement({

@@ -19,7 +19,7 @@ import type { FederatedSignIn } from '../identity-providers/federated-sign-in.ts
 import { ClientSecretUnusable, type IdentityProviders } from '../identity-providers/identity-providers.ts';
 import { OidcClient } from './oidc/oidc-client.ts';
 import { oidcView, samlView } from './provider-views.ts';
-import type { Refusals } from './refusals.ts';
+import type { Refusals, TriedProvider } from './refusals.ts';
 import type { ServiceProvider } from './saml/service-provider.ts';
 import { SsoRefusal } from './sso-refusal.ts';
 import { type BegunSignIn, type OpenState, SsoStates } from './sso-states.ts';
@@ -64,9 +64,11 @@ const NO_SESSION = {
   orgId: null,
 } as const;
 
-/** Redirect target after a failed sign-in. Taken from the stored state only. */
-interface FailureRedirect {
+/** What is known of a sign-in when it fails. */
+interface Tried {
+  /** Where a browser goes on. Taken from the stored state only. */
   redirectUri: string | null;
+  provider: TriedProvider | null;
 }
 
 /** What finishing a try needs of its provider. */
@@ -147,10 +149,10 @@ export class SsoService {
     caller: AnyCaller,
     callback: { code: string; state: string; iss: string | null },
   ): Promise<Finished> {
-    return this.#finishing(caller, 'oidc', async (redirect) => {
-      const state = await this.#take(caller, callback.state, redirect);
+    return this.#finishing(caller, 'oidc', async (tried) => {
+      const state = await this.#take(caller, callback.state, tried);
       const provider = await this.#providerOf(state, 'oidc');
-      return this.#finish(caller, provider, state, async () => {
+      return this.#finish(caller, provider, { state }, async () => {
         const { nonce, verifier } = state;
         if (nonce === null || verifier === null) throw new SsoRefusal('the state is of another protocol');
         const clientSecret = await this.#deps.identityProviders.clientSecret(provider);
@@ -171,12 +173,14 @@ export class SsoService {
     caller: AnyCaller,
     { samlResponse: message, relayState }: { samlResponse: string; relayState: string | null },
   ): Promise<Finished> {
-    return this.#finishing(caller, 'saml', async (redirect) => {
+    return this.#finishing(caller, 'saml', async (tried) => {
       this.#saml.demandRoom();
       const unsolicited = await this.#unsolicited(message, relayState);
-      const state = unsolicited ? null : await this.#take(caller, relayState ?? '', redirect);
+      if (unsolicited) tried.provider = unsolicited;
+      const state = unsolicited ? null : await this.#take(caller, relayState ?? '', tried);
       const provider = unsolicited ?? (await this.#providerOf(state!, 'saml'));
-      return this.#finish(caller, provider, state, async () => {
+      const redirectUri = unsolicited ? this.#wanted(relayState) : null;
+      return this.#finish(caller, provider, { state, redirectUri }, async () => {
         const accepted = await this.#saml.finish(samlView(provider), message, state?.requestId ?? null);
         const { identity, assertionId: id, expiresAt } = accepted;
         return { identity, assertion: { id, expiresAt } };
@@ -190,10 +194,10 @@ export class SsoService {
    * @throws RATE_LIMIT_EXCEEDED
    */
   async refused(caller: AnyCaller, state: string): Promise<string> {
-    const { redirectTo } = await this.#finishing(caller, 'oidc', async (redirect) => {
-      const taken = await this.#take(caller, state, redirect);
+    const { redirectTo } = await this.#finishing(caller, 'oidc', async (tried) => {
+      const taken = await this.#take(caller, state, tried);
       const provider = await this.#providerOf(taken, 'oidc');
-      return this.#finish(caller, provider, taken, async () => {
+      return this.#finish(caller, provider, { state: taken }, async () => {
         throw new SsoRefusal('the provider refused to sign the user in');
       });
     });
@@ -269,9 +273,10 @@ export class SsoService {
     return { redirectUrl, testId };
   }
 
-  async #take(caller: AnyCaller, state: string, redirect: FailureRedirect): Promise<OpenState> {
+  async #take(caller: AnyCaller, state: string, tried: Tried): Promise<OpenState> {
     const taken = await this.#states.take(caller, state, caller.request.browser?.token ?? null);
-    redirect.redirectUri = taken.redirectUri;
+    tried.redirectUri = taken.redirectUri;
+    tried.provider = { id: taken.identityProviderId, orgId: taken.orgId };
     return taken;
   }
 
@@ -290,11 +295,18 @@ export class SsoService {
     return provider?.protocol === 'saml' && provider.samlAllowsUnsolicited ? provider : null;
   }
 
+  /** Where a provider that nobody asked wants the browser to go on; `null` unless the operator allows it. */
+  #wanted(relayState: string | null): string | null {
+    const { config, publicUrl } = this.#deps;
+    const targets = { listed: config.ssoRedirectUris, publicUrl: publicUrl() };
+    return relayState !== null && mayRedirectTo(relayState, targets) ? relayState : null;
+  }
+
   /** @param ask verifies the answer of the provider */
   async #finish(
     caller: AnyCaller,
     provider: IdentityProvider,
-    state: OpenState | null,
+    { state, redirectUri: wanted = null }: { state: OpenState | null; redirectUri?: string | null },
     ask: () => Promise<SignInAnswer>,
   ): Promise<Finished> {
     const { federatedSignIn } = this.#deps;
@@ -304,7 +316,7 @@ export class SsoService {
     }
     const { identity, assertion } = await ask();
     if (assertion) await this.#useAssertion(provider, assertion);
-    const redirectUri = state?.redirectUri ?? null;
+    const redirectUri = state?.redirectUri ?? wanted;
     if (redirectUri === null)
       return { ...(await federatedSignIn.signIn(provider, identity, caller)), redirectTo: null };
     const code = await federatedSignIn.signInForCode(provider, identity, caller);
@@ -361,27 +373,33 @@ export class SsoService {
   async #finishing(
     caller: AnyCaller,
     protocol: string,
-    finish: (redirect: FailureRedirect) => Promise<Finished>,
+    finish: (tried: Tried) => Promise<Finished>,
   ): Promise<Finished> {
     const { isRest, browser } = caller.request;
     await this.#deps.refusals.check(caller);
-    const redirect: FailureRedirect = { redirectUri: null };
+    const tried: Tried = { redirectUri: null, provider: null };
     try {
-      return await finish(redirect);
+      return await finish(tried);
     } catch (error) {
-      const refusal = await this.#refusalOf(caller, protocol, error);
+      const refusal = await this.#refusalOf(caller, { protocol, error, tried });
       if (!refusal || !isRest || !browser?.wantsPage) throw refusal ?? error;
-      return { ...NO_SESSION, redirectTo: withParameter(redirect.redirectUri ?? this.#page, 'error', 'access_denied') };
+      return { ...NO_SESSION, redirectTo: withParameter(tried.redirectUri ?? this.#page, 'error', 'access_denied') };
     }
   }
 
   /** The answer to what was refused; `null` for any other error. */
-  async #refusalOf(caller: AnyCaller, protocol: string, error: unknown): Promise<ApiError | null> {
+  async #refusalOf(
+    caller: AnyCaller,
+    { protocol, error, tried }: { protocol: string; error: unknown; tried: Tried },
+  ): Promise<ApiError | null> {
     if (error instanceof ApiError) return error.code === 'FORBIDDEN' ? error : null;
     const isRefused = isRefusal(error);
     if (!isRefused && !(error instanceof OutboundError)) return null;
-    await this.#deps.refusals.refuse(caller, { what: 'sign-in', protocol, error });
-    return isRefused ? notAccepted() : upstreamError(error, null)!;
+    const { refusals } = this.#deps;
+    await refusals.refuse(caller, { what: 'sign-in', protocol, error });
+    const answer = isRefused ? notAccepted() : upstreamError(error, null)!;
+    if (tried.provider) refusals.record(caller, tried.provider, { failure: error.message, answer });
+    return answer;
   }
 }
 

@@ -121,7 +121,10 @@ export class UserService {
   /** Creates an account in the organization that the caller's session works in. */
   async create(caller: Caller, input: NewAccount & { role?: Role | null }): Promise<UserView> {
     const orgId = this.#currentOrganization(caller, 'user:create');
-    const { role: own } = await this.#deps.access.requireOrganization(caller, orgId, 'user:create');
+    const { access } = this.#deps;
+    const permit = access.requireOrganization(caller, orgId, 'user:create');
+    const act = { permission: 'user:create', stepUp: 'member_changes' } as const;
+    const { role: own } = await access.steppedUp(caller, orgId, act, permit);
     const role = input.role ?? 'member';
     if (!atLeast(own, role))
       throw forbidden('user:create', `You cannot grant the role '${role}': it is above your own.`);

@@ -494,6 +494,22 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
     },
   ],
   [
+    'identity_provider.metadata_changed',
+    {
+      to: 'listed',
+      category: 'security',
+      source: 'auth',
+      isMailed: true,
+      tone: ['warning', 'normal'],
+      title: ({ facts: { reason } }) => `An identity provider has new ${reason}`,
+      message: ({ facts: { name, reason } }) =>
+        `The metadata of the identity provider ${quoted(name)} of '${named.organization}' has new ${reason}, which ` +
+        'are in use now. The activity of the organization says which.',
+      link: (of) => [`/v1/orgs/${of.orgId}/identity-providers/${of.resourceId}`, 'Open identity provider'],
+      page: 'identity_provider',
+    },
+  ],
+  [
     'user.identity_linked',
     {
       ...ofAccount,

@@ -64,7 +64,7 @@ test('administrators and the user read whose sign-in failed, when and why, and n
     stages_completed: null,
     total_stages: null,
     token_usage: {},
-    metadata: {},
+    metadata: { client_address: '127.0.0.1' },
   };
   expect(await failures(ann)).toEqual([record]);
   expect(await failuresAt(ann, `${org(ann)}/users/${member.userId}`)).toEqual([record]);
@@ -135,11 +135,11 @@ test('attempts on a locked account are one record at once, and then one a minute
     (await failures(ann))
       .filter((record) => 'attempts' in record.metadata)
       .map((record) => [record.metadata, (record as unknown as { status_code: number }).status_code]);
-  expect(await locked()).toEqual([[{ attempts: 1 }, 429]]);
+  expect(await locked()).toEqual([[{ attempts: 1, client_address: '127.0.0.1' }, 429]]);
   app.services.auth.recordFailures();
   expect(await locked()).toEqual([
-    [{ attempts: 30 }, 429],
-    [{ attempts: 1 }, 429],
+    [{ attempts: 30, client_address: '127.0.0.1' }, 429],
+    [{ attempts: 1, client_address: '127.0.0.1' }, 429],
   ]);
   expect(await failures(ann)).toHaveLength(12);
 });

@@ -627,6 +627,54 @@ describe('an organization that asks for a fresh factor', () => {
     expect((await set(other, { factor_grace_days: 2 })).status).toBe(200);
   });
 
+  test('for new members and other roles, which programs get no other way', async () => {
+    await proveFactor(owner, secret);
+    expect((await set(owner, { step_up: ['member_changes'] })).status).toBe(200);
+    const permissions = ['organization_member', 'workspace_member', 'invitation'].flatMap((word) => [
+      `${word}:create`,
+      `${word}:update`,
+    ]);
+    const { plaintext_token } = await issueToken(app, owner, { permissions: [...permissions, 'user:create'] });
+    const token = withToken(owner, plaintext_token);
+    const member = await createUser(app, owner);
+    const invitations = `/v1/orgs/${owner.orgId}/invitations`;
+    const invited = { email: 'ida@example.test', role: 'member' };
+    const { body: invitation } = await owner.call<{ invitation_id: string }>('POST', invitations, invited);
+    const other = await register(app);
+    await stale(owner);
+    const org = `orgId: "${owner.orgId}"`;
+    const workspace = `${org}, workspaceId: "${owner.workspaceId}"`;
+    for (const mutation of [
+      `addOrganizationMember(${org}, input: { userId: "${other.userId}" }) { id }`,
+      `updateOrganizationMember(${org}, userId: "${member.userId}", input: { role: admin }) { id }`,
+      `addWorkspaceMember(${workspace}, input: { userId: "${member.userId}" }) { id }`,
+      `updateWorkspaceMember(${workspace}, userId: "${owner.userId}", input: { role: admin }) { id }`,
+      `createInvitation(${org}, input: { email: "eve@example.test", role: admin }) { id }`,
+      `resendInvitation(${org}, id: "${invitation.invitation_id}") { id }`,
+      `createUser(input: { username: "eve", email: "eve@example.test", password: "a long password 1" }) { id }`,
+    ]) {
+      expect(codes(await owner.ask(`mutation { ${mutation} }`)), mutation).toEqual(['FORBIDDEN fresh_factor']);
+      expect(codes(await token.ask(`mutation { ${mutation} }`)), mutation).toEqual(['FORBIDDEN fresh_factor']);
+    }
+    // who leaves takes nothing, and what is read neither
+    expect((await owner.call('GET', `/v1/orgs/${owner.orgId}/members`)).status).toBe(200);
+    expect((await owner.call('DELETE', `/v1/orgs/${owner.orgId}/members/${member.userId}`)).status).toBe(204);
+    await proveFactor(owner, secret);
+    expect((await owner.call('POST', `/v1/orgs/${owner.orgId}/members`, { user_id: other.userId })).status).toBe(201);
+  });
+
+  test('of what there is: the database keeps no other word, and no other number of days', async () => {
+    const write = (set: string) =>
+      app.database.pool.query(`update organizations set ${set} where id = $1`, [owner.orgId]);
+    for (const [set, constraint] of [
+      [`step_up = '{anything}'`, 'organizations_step_up'],
+      ['step_up = null', 'organizations_step_up'],
+      ['factor_grace_days = 31', 'organizations_factor_grace_days'],
+      ['factor_grace_days = -1', 'organizations_factor_grace_days'],
+    ] as const)
+      await expect(write(set)).rejects.toMatchObject({ constraint });
+  });
+
   test('for its deletion', async () => {
     await proveFactor(owner, secret);
     expect((await set(owner, { step_up: ['organization_deletion'] })).status).toBe(200);

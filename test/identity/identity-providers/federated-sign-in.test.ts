@@ -328,7 +328,12 @@ describe('who is linked to an account that is there', () => {
       expect(record).toMatchObject({
         statusCode: 403,
         errorCode: 'FORBIDDEN',
-        metadata: { identity_provider_id: provider.id, reason: outcome, email: identity.email },
+        metadata: {
+          identity_provider_id: provider.id,
+          reason: outcome,
+          email: identity.email,
+          client_address: '127.0.0.1',
+        },
       });
       return;
     }

@@ -121,6 +121,21 @@ export function signXml(
   });
 }
 
+/** Signs the metadata of a provider, whose root has an `ID`, before all else that is in it. */
+export const signMetadata = (xml: string, key: IdpKey, algorithm = SHA256): string =>
+  SamlLib.constructSAMLSignature({
+    rawSamlMessage: xml,
+    referenceTagXPath: "/*[local-name(.)='EntityDescriptor']",
+    privateKey: key.privateKey,
+    signingCert: bare(key.certificate),
+    signatureAlgorithm: algorithm,
+    isBase64Output: false,
+    signatureConfig: {
+      prefix: 'ds',
+      location: { reference: "/*/*[local-name(.)='IDPSSODescriptor']", action: 'before' },
+    },
+  });
+
 const endpoint = { Binding: 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect', Location: 'https://idp.test' };
 const DSIG = 'http://www.w3.org/2000/09/xmldsig#';
 const OAEP = 'http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p';

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { samlView } from '../../../src/identity/sso/provider-views.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { keptLog } from '../../support/log-lines.ts';
-import { changesOf, createUser, register } from '../../support/person.ts';
+import { changesOf, createUser, type Person, register } from '../../support/person.ts';
 import { graphqlRequest } from '../../support/requests.ts';
 import { badOpenIdAnswers } from './bad-openid.ts';
 import { badAnswers } from './bad-saml.ts';
@@ -372,8 +372,21 @@ describe('SAML', () => {
     expect(await send(await unasked(saml))).toBe(401);
     const open = await samlCompany(app, key, { allow_unsolicited: true });
     const form = await unasked(open);
-    expect([await send(form), await send(form)]).toEqual([200, 401]);
+    const node = await app.another({ PUBLIC_URL: app.url });
+    const there = await newBrowser(node).send('POST', '/v1/auth/sso/callback/saml', form);
+    expect([there.statusCode, await send(form)]).toEqual([200, 401]);
     expect(reasons()).toEqual([expect.stringMatching(/^the state is unknown/), 'the assertion was used before']);
+    await node.close();
+    // it goes on only where the operator allows it, and the session is no part of the address
+    const wanted = new URLSearchParams(await unasked(open));
+    wanted.set('RelayState', `${FRONT}/in?tab=1`);
+    const path = '/v1/auth/sso/callback/saml';
+    const answer = await browser.send('POST', path, wanted.toString(), { accept: 'text/html' });
+    expect(answer.statusCode, answer.body).toBe(303);
+    const to = new URL(answer.headers.location as string);
+    expect([to.origin, to.pathname, [...to.searchParams.keys()]]).toEqual([FRONT, '/in', ['tab', 'code']]);
+    const code = { code: to.searchParams.get('code') };
+    expect((await browser.send('POST', '/v1/auth/sso/exchange', code)).statusCode).toBe(200);
   });
 
   test('while too many answers wait for their check, one is not read, and can be brought again', async () => {
@@ -528,6 +541,49 @@ describe('a browser whose sign-in is refused', () => {
     const answer = await browser.send('POST', '/v1/auth/sso/callback/saml', form, { accept: HTML });
     expect([answer.statusCode, answer.headers.location]).toEqual([303, `${FRONT}/?error=access_denied`]);
   });
+});
+
+test('administrators alone read which sign-ins were not accepted, with reason, address and provider', async () => {
+  const company = await samlCompany(app, key);
+  const { owner, idpId } = company;
+  const member = await createUser(app, owner, { role: 'member' });
+  const stranger = newIdpKey();
+  const forged = async () => {
+    const { message, relayState } = await samlAnswer(app, company, stranger);
+    const payload = { saml_response: message, relay_state: relayState };
+    const answer = await app.server.inject({ method: 'POST', url: '/v1/auth/sso/callback/saml', payload });
+    expect([answer.statusCode, answer.json()]).toEqual([401, NOT_ACCEPTED]);
+  };
+  const failure = 'the signature is not from the identity provider';
+  const failures = async (who: Person, place = `/v1/orgs/${owner.orgId}`) => {
+    await app.services.activity.flush();
+    const url = `${place}/activity?action=login&success=false`;
+    const { status, body } = await who.call<{ activities: { metadata: { failure?: string } }[] }>('GET', url);
+    expect(status).toBe(200);
+    return body.activities.filter(({ metadata }) => metadata.failure === failure);
+  };
+  await forged();
+  await forged();
+  await forged();
+  const record = (attempts: number) => ({
+    user_id: null,
+    resource_id: null,
+    principal_type: 'anonymous',
+    status_code: 401,
+    error_code: 'AUTHENTICATION_FAILED',
+    metadata: { identity_provider_id: idpId, reason: 'not_accepted', failure, attempts, client_address: '127.0.0.1' },
+  });
+  // a flood is one record a minute
+  app.services.ssoRefusals.recordCounted();
+  expect(await failures(owner)).toMatchObject([record(2), record(1)]);
+  expect(await failures(member)).toEqual([]);
+  const other = await register(app);
+  expect(await failures(other, `/v1/orgs/${other.orgId}`)).toEqual([]);
+  const { data } = await owner.ask<{ organizationActivity: { nodes: { metadata: object }[] } }>(
+    `query ($o: ID!) { organizationActivity(orgId: $o, action: "login", success: false) { nodes { metadata } } }`,
+    { o: owner.orgId },
+  );
+  expect(data!.organizationActivity.nodes.map(({ metadata }) => metadata)).toContainEqual(record(2).metadata);
 });
 
 test('failures are limited per address', async () => {

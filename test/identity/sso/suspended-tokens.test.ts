@@ -159,6 +159,8 @@ describe('an administrator resumes the tokens of a member', () => {
       orderBy: { id: 'desc' },
     });
     expect(found).toMatchObject({ userId: company.owner.userId, metadata: { tokens_resumed: 1 } });
+    const again = await company.owner.call('POST', `/v1/orgs/${orgId}/members/${ann.userId}/resume-api-tokens`);
+    expect(again).toMatchObject({ status: 200, body: { org_id: orgId, user_id: ann.userId, resumed: 0 } });
   });
 
   test('but not whom a provider knows, or has to', async () => {

@@ -430,7 +430,7 @@ describe('the statement', () => {
   });
 });
 
-/** What other tests cause: connection-refresh, identity-providers, squatted-addresses, webhooks and factors. */
+/** What other tests cause: connection-refresh, identity-providers, metadata, squatted-addresses, webhooks, factors. */
 const elsewhere = [
   'user.arrived',
   'connection.needs_reauth',
@@ -438,6 +438,7 @@ const elsewhere = [
   'organization.glass_broken',
   'organization.factor_required',
   'identity_provider.certificate_ending',
+  'identity_provider.metadata_changed',
   'user.identity_linked',
   'user.factors_changed',
   'user.address_lost',

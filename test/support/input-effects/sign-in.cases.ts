@@ -3,9 +3,11 @@ import { expect } from 'vitest';
 import { type Company, newBrowser, openIdCompany, samlAnswer, samlCompany } from '../../identity/sso/companies.ts';
 import { asOwner, type EnforcingCompany, newCompany, setPolicy } from '../../identity/sso/enforced.ts';
 import { type OpenIdServer, startOpenIdServer } from '../../identity/sso/openid-server.ts';
-import { usualIdpKey } from '../../identity/sso/saml-idp.ts';
+import { signMetadata, usualIdpKey } from '../../identity/sso/saml-idp.ts';
+import { metadataXml } from '../../identity/sso/saml-metadata.ts';
 import { createUser, type Person, register } from '../person.ts';
 import { expectOk } from '../requests.ts';
+import { startTarget } from '../target-server.ts';
 import { givePasskey } from '../world.ts';
 import type { InputCase, Lab } from './input-case.ts';
 import { mutateOk } from './input-trials.ts';
@@ -63,12 +65,13 @@ async function newProvider({ app, world }: Lab, more: object = {}): Promise<{ id
   return { id: made.idp_id, domain };
 }
 
-const WITHOUT_SAML = { 'input.samlConfig': leftOut };
+const WITHOUT_SAML = { 'input.samlConfig': leftOut, 'input.samlMetadata': leftOut };
 const START = 'input.defaultWorkspaceId';
 const WORKSPACE = 'input.groupMappings.workspaceId';
 const samlVariant = ({ world }: Lab) => ({
   'input.protocol': 'saml',
   'input.oidcConfig': leftOut,
+  'input.samlMetadata': leftOut,
   [START]: leftOut,
   'input.samlConfig.entityId': `https://idp.example.test/${world.next()}`,
   'input.samlConfig.ssoUrl': `https://idp.example.test/sso/${world.next()}`,
@@ -78,6 +81,22 @@ const samlVariant = ({ world }: Lab) => ({
   'input.samlConfig.allowUnsolicited': true,
   'input.samlConfig.signAuthnRequests': true,
 });
+
+/** The address of signed metadata, which is the same wherever it is asked. */
+async function metadataVariant(lab: Lab) {
+  const key = usualIdpKey();
+  const body = signMetadata(metadataXml({ keys: [key], root: 'ID="_m"' }), key);
+  const target = await startTarget((_request, response) => response.end(body));
+  lab.closeLater(target);
+  return {
+    'input.protocol': 'saml',
+    'input.oidcConfig': leftOut,
+    'input.samlConfig': leftOut,
+    [START]: leftOut,
+    'input.samlMetadata.url': `http://127.0.0.1:${target.port}/${lab.world.next()}`,
+    'input.samlMetadata.certificate': key.certificate,
+  };
+}
 
 const providerVariants = (lab: Lab) => [
   {
@@ -143,15 +162,19 @@ export const signInCases: Readonly<Record<string, InputCase>> = {
     },
     demands: { 'input.code': 'nobody-was-mailed-this-code', 'input.domain': 'somebody-elses.example.test' },
   },
-  createIdentityProvider: { variants: providerVariants },
+  createIdentityProvider: {
+    variants: async (lab) => [...providerVariants(lab), await metadataVariant(lab)],
+  },
   updateIdentityProvider: {
     demands: { 'input.protocol': 'saml' },
-    // the second one is what the other tests go on with
+    // the last one is what the other tests go on with
     variants: async (lab) => {
       const [openId, saml] = providerVariants(lab);
       const made = await newProvider(lab, { protocol: 'saml' });
+      const read = await newProvider(lab, { protocol: 'saml' });
       return [
         { ...saml, id: made.id, 'input.protocol': leftOut },
+        { ...(await metadataVariant(lab)), id: read.id, 'input.protocol': leftOut },
         { ...openId, 'input.protocol': leftOut },
       ];
     },

@@ -772,6 +772,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/identity-providers/{idp_id}/saml-metadata": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where the configuration of a SAML provider is read, and what came of it
+         * @description Where the configuration of a SAML provider is read, and what came of it. Creating and changing a provider set it
+         *     (`saml_metadata`).
+         */
+        get: operations["GetSamlMetadata"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/orgs/{org_id}/sign-in-policy": {
         parameters: {
             query?: never;
@@ -830,6 +851,26 @@ export interface paths {
          * @description For a member who has lost all of them. Ends the sessions of the member.
          */
         post: operations["ResetMemberFactors"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/members/{member_user_id}/resume-api-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * API tokens that were suspended with an identity provider or a link work again
+         * @description API tokens that were suspended with an identity provider or a link work again.
+         */
+        post: operations["ResumeApiTokens"];
         delete?: never;
         options?: never;
         head?: never;
@@ -5028,6 +5069,8 @@ export interface components {
             protocol: "saml" | "oidc";
             /** @description Only for the protocol `saml`. */
             saml_config?: components["schemas"]["SamlConfigInput"] | null;
+            /** @description Only for the protocol `saml`, in place of `samlConfig`: reads the configuration. */
+            saml_metadata?: components["schemas"]["SamlMetadataInput"] | null;
             /** @description Only for the protocol `oidc`. */
             oidc_config?: components["schemas"]["OidcConfigInput"] | null;
             /** @description Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing accounts are linked only if their domain is proven (`startDomainProof`). */
@@ -5077,6 +5120,16 @@ export interface components {
             /** @description Whether sign-ins may start at the provider. Default false, because a stranger could then sign a user in to a foreign account. */
             allow_unsolicited?: boolean | null;
         };
+        /** @description Where the configuration of a SAML provider is read: at once, and again and again. It takes the place of `samlConfig`. */
+        SamlMetadataInput: {
+            /**
+             * Format: uri
+             * @description The address of the metadata of this one provider. `https`, or `http` on this machine; it must be a target that the operator allows.
+             */
+            url: string;
+            /** @description X.509 certificates as PEM, by one of which the metadata must be signed, each time. `null`: it need not be signed, and is trusted as its address is. */
+            certificate?: string | null;
+        };
         /** @description How users sign in at an OpenID Connect provider. It replaces the whole previous configuration. */
         OidcConfigInput: {
             /** @description The client at the provider. */
@@ -5112,8 +5165,10 @@ export interface components {
              * @enum {string}
              */
             protocol?: "saml" | "oidc";
-            /** @description Replaces the configuration; `null` removes it. */
+            /** @description Replaces the configuration; `null` removes it. What is read from `samlMetadata` cannot be written. */
             saml_config?: components["schemas"]["SamlConfigInput"] | null;
+            /** @description Reads the configuration now, and from then on, also if it is of another entity id. `null`: the configuration stays as it is, and is read no more. */
+            saml_metadata?: components["schemas"]["SamlMetadataInput"] | null;
             /** @description Replaces the configuration; `null` removes it. */
             oidc_config?: components["schemas"]["OidcConfigInput"] | null;
             /** @description Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing accounts are linked only if their domain is proven (`startDomainProof`). Replaces all; the proof of a domain that is left out ends. */
@@ -5171,7 +5226,7 @@ export interface components {
              */
             factor_grace_days: number;
             /** @description What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. */
-            step_up: ("secret_reveal" | "sign_in_settings" | "organization_deletion")[];
+            step_up: ("secret_reveal" | "sign_in_settings" | "organization_deletion" | "member_changes")[];
         };
         /** @description The rules to change. Omitted rules stay as they are. */
         UpdateSignInPolicyInput: {
@@ -5189,7 +5244,7 @@ export interface components {
              */
             factor_grace_days?: number;
             /** @description What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. Replaces all. */
-            step_up?: ("secret_reveal" | "sign_in_settings" | "organization_deletion")[];
+            step_up?: ("secret_reveal" | "sign_in_settings" | "organization_deletion" | "member_changes")[];
         };
         /** @description A program of an organization that signs people in and acts for them, within what they grant. */
         Application: {
@@ -13187,7 +13242,9 @@ export interface operations {
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
+            502: components["responses"]["UpstreamError"];
             503: components["responses"]["ServiceUnavailable"];
+            504: components["responses"]["UpstreamTimeout"];
         };
     };
     GetIdentityProvider: {
@@ -13284,7 +13341,9 @@ export interface operations {
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
+            502: components["responses"]["UpstreamError"];
             503: components["responses"]["ServiceUnavailable"];
+            504: components["responses"]["UpstreamTimeout"];
         };
     };
     DeleteIdentityProvider: {
@@ -13326,6 +13385,95 @@ export interface operations {
             409: components["responses"]["Conflict"];
             412: components["responses"]["PreconditionFailed"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    GetSamlMetadata: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization of the provider. */
+                org_id: string;
+                /** @description The provider. */
+                idp_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The organization. */
+                        org_id: string;
+                        /** @description Identifier, `idp_…`. */
+                        idp_id: string;
+                        /** @description Where its configuration is read. `null` for one that is written by hand. */
+                        saml_metadata: {
+                            /** @description The address. */
+                            url: string;
+                            /** @description The certificates, by one of which it must be signed. `null`: it need not be. */
+                            certificate: string | null;
+                            /**
+                             * Format: date-time
+                             * @description When it was last read and taken.
+                             */
+                            fetched_at: string | null;
+                            /** @description Why it was not taken the last time: what was read before stays. `null` if it was. */
+                            error: string | null;
+                            /**
+                             * Format: date-time
+                             * @description When it is read next.
+                             */
+                            refresh_at: string | null;
+                        } | null;
+                        /** @description Its configuration, if it has one and its protocol is `saml`. */
+                        saml_config: {
+                            /** @description The entity identifier of the provider. */
+                            entity_id: string | null;
+                            /** @description Where users sign in. */
+                            sso_url: string | null;
+                            /** @description Where users sign out. `null`: signing out here does not end the session at the provider. */
+                            slo_url: string | null;
+                            /** @description The certificates of the provider's signing keys: one or several PEM blocks. */
+                            certificate: string | null;
+                            /** @description Whether the service signs its requests. */
+                            sign_authn_requests: boolean;
+                            /** @description The form in which the provider names users. */
+                            name_id_format: string | null;
+                            /** @description Whether sign-ins may start at the provider. */
+                            allow_unsolicited: boolean;
+                            /**
+                             * Format: date-time
+                             * @description When the last of the certificates expires.
+                             */
+                            certificate_ends_at: string | null;
+                        } | null;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
@@ -13540,6 +13688,63 @@ export interface operations {
                         user_id: string;
                         /** @description How the member could prove a factor before. */
                         methods: ("totp" | "passkey" | "recovery_code")[];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ResumeApiTokens: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The user. */
+                member_user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The organization. */
+                        org_id: string;
+                        /** @description The user whose tokens they are. */
+                        user_id: string;
+                        /**
+                         * Format: int32
+                         * @description How many were suspended.
+                         */
+                        resumed: number;
                     };
                 };
             };

@@ -2,9 +2,10 @@
 import { serveTasks } from '../../../platform/threads/thread-work.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import { checkLogout } from './logout-check.ts';
+import { readMetadata } from './metadata-check.ts';
 import { checkSignIn, recipientOf } from './sign-in-check.ts';
 
-const checks = { signIn: checkSignIn, recipient: recipientOf, logout: checkLogout };
+const checks = { signIn: checkSignIn, recipient: recipientOf, logout: checkLogout, metadata: readMetadata };
 
 /** What messages are checked for, by name. */
 export type Checks = typeof checks;

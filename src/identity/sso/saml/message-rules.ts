@@ -33,14 +33,19 @@ const refuse = (reason: string): never => {
 /**
  * What is the same for messages of all kinds, decrypted assertions too: every id once, every algorithm one of those
  * that are accepted, and each signature a child of what it may sign, with one reference to it.
+ * @param algorithmsIn the elements whose algorithms are asked: all, unless some only say what their writer supports
  * @throws SsoRefusal
  */
-export function checkSignatures(elements: readonly OutlineElement[], signable: readonly string[]): void {
+export function checkSignatures(
+  elements: readonly OutlineElement[],
+  signable: readonly string[],
+  algorithmsIn: readonly OutlineElement[] = elements,
+): void {
   const ids = elements.flatMap(({ attributes }) =>
     Object.entries(attributes).flatMap(([name, value]) => (IDS.has(name.toLowerCase()) ? [value] : [])),
   );
   if (new Set(ids).size !== ids.length) refuse('the message has an id twice');
-  for (const element of elements) checkAlgorithm(element);
+  for (const element of algorithmsIn) checkAlgorithm(element);
   for (const signature of elements.filter(({ name }) => name === 'Signature')) {
     const { parent } = signature;
     if (!parent || !signable.includes(parent.name)) refuse('a signature is in a place where no signature is allowed');

@@ -28,7 +28,9 @@ export function bytesOf(message: string): Buffer {
   return Buffer.from(text, 'base64');
 }
 
-function textOf(bytes: Buffer): string {
+/** The text of a message. @throws SsoRefusal */
+export function textOf(bytes: Uint8Array): string {
+  if (bytes.length > MAX_MESSAGE) throw new SsoRefusal('the message is too long');
   if (!isUtf8(bytes)) throw new SsoRefusal('the message is not UTF-8');
-  return bytes.toString('utf8');
+  return Buffer.from(bytes).toString('utf8');
 }

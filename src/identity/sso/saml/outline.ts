@@ -19,11 +19,12 @@ export interface OutlineElement {
 /**
  * The elements of a message in the order in which they begin. This looks at a message before any library builds a
  * document of it, so that nobody sends one whose reading takes long.
+ * @param comments whether it may have comments, which are passed over: text around one is one text
  * @throws SsoRefusal for a document type, comment, processing instruction or CDATA section: an honest message needs
  * none, and each has been used to show different things to the check of a signature and to the reader. Also for a
  * message that is nested too deeply or has too many parts
  */
-export function outlineOf(xml: string): OutlineElement[] {
+export function outlineOf(xml: string, { comments = false } = {}): OutlineElement[] {
   const elements: OutlineElement[] = [];
   let current: OutlineElement | null = null;
   let [depth, attributeCount, namespaces] = [0, 0, 0];
@@ -51,7 +52,7 @@ export function outlineOf(xml: string): OutlineElement[] {
       ontext(text) {
         if (current) current.text += text;
       },
-      oncomment: refuse('a comment'),
+      ...(comments ? {} : { oncomment: refuse('a comment') }),
       oncdatastart: refuse('a CDATA section'),
       onprocessinginstruction(name) {
         if (name.startsWith('!')) refuse('a document type')();

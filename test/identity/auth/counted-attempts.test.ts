@@ -1,12 +1,12 @@
 // own process: it stops the timers that an app of other files would set
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { LockedAttempts } from '../../../src/identity/auth/locked-attempts.ts';
+import { CountedAttempts } from '../../../src/identity/auth/counted-attempts.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 test('a million attempts are a record a minute, and no attempt is lost', () => {
-  const attempts = new LockedAttempts();
+  const attempts = new CountedAttempts();
   const records: number[] = [];
   const note = () => attempts.note('usr_1', (count) => records.push(count));
   for (let minute = 0; minute < 3; minute++) {
@@ -22,7 +22,7 @@ test('a million attempts are a record a minute, and no attempt is lost', () => {
 });
 
 test('attempts on more accounts than are counted are refused without a record', () => {
-  const attempts = new LockedAttempts();
+  const attempts = new CountedAttempts();
   let records = 0;
   for (let account = 0; account < 12_000; account++) attempts.note(`usr_${account}`, () => records++);
   expect(records).toBe(10_000);

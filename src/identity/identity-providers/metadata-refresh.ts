@@ -1,0 +1,132 @@
+import type { Changes } from '../../data/changes.ts';
+import { recordChange } from '../../data/record-change.ts';
+import type { Sql } from '../../data/sql.ts';
+import type { Columns } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
+import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
+import { scheduled, type Task } from '../../kernel/tasks.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
+import { ownersOf } from '../../tenancy/organizations/people-in-charge.ts';
+import { isLiveOrganization } from '../../tenancy/views.ts';
+import type { SamlMetadata } from '../sso/saml/metadata-check.ts';
+import type { MetadataSource } from '../sso/saml/metadata-source.ts';
+import { nextTry } from '../sso/saml/metadata-times.ts';
+import { SsoRefusal } from '../sso/sso-refusal.ts';
+import { columnsOfMetadata, fingerprintsOf } from './saml-metadata.ts';
+
+/** How many are read at once. */
+const AT_ONCE = 4;
+const NAME = 'saml_metadata';
+
+interface Due {
+  id: string;
+  orgId: string;
+  url: string;
+  signers: string | null;
+}
+
+/** What came of a look: metadata, or why there is none. `fault`: an error of the service itself. */
+type MetadataLook = { read: SamlMetadata } | { error: string; fault?: unknown };
+
+const DUE = `select p.id, p.org_id as "orgId", p.saml_metadata_url as url, p.saml_metadata_certificate as signers
+  from identity_providers p where p.saml_metadata_refresh_at <= now() and p.is_active
+    and ${isLiveOrganization('p.org_id')}
+  order by p.saml_metadata_refresh_at limit ${AT_ONCE}`;
+
+/** What metadata decides, without the name of the provider, which it never changes. */
+const DECIDED = { samlSsoUrl: 'ssoUrl', samlSloUrl: 'sloUrl', samlCertificate: 'certificate' } as const;
+const columns = Object.keys(DECIDED) as (keyof typeof DECIDED)[];
+
+/**
+ * Reads the metadata of SAML providers again when it is time, on one node. What it says of addresses and certificates
+ * is taken; another entity id never is. While it cannot be read, what was read before stays (docs/decisions/0079).
+ */
+export class MetadataRefresh {
+  readonly tasks: readonly Task[];
+  readonly #deps: { sql: Sql; changes: Changes; source: MetadataSource };
+
+  constructor(deps: { sql: Sql; changes: Changes; source: MetadataSource }) {
+    this.#deps = deps;
+    this.tasks = [
+      scheduled(NAME, { everySeconds: 60, ifAny: DUE }, async ({ signal }) => {
+        while (!signal.aborted && (await this.refresh()) > 0);
+      }),
+    ];
+  }
+
+  /** Reads some that are due. @returns how many. @throws the first fault of the service, after all were looked at */
+  async refresh(): Promise<number> {
+    const due = await this.#deps.sql.read<Due>(DUE, []);
+    const faults = await Promise.all(due.map((one) => this.#refreshOne(one)));
+    const fault = faults.find((found) => found !== undefined);
+    if (fault !== undefined) throw new Error('The metadata of a provider could not be read.', { cause: fault });
+    return due.length;
+  }
+
+  async #refreshOne(due: Due): Promise<unknown> {
+    const look = await this.#lookAt(due);
+    await this.#deps.changes.run(systemCaller(NAME), (tx) => keep(tx, due, look));
+    return 'fault' in look ? look.fault : undefined;
+  }
+
+  async #lookAt(due: Due): Promise<MetadataLook> {
+    try {
+      return { read: await this.#deps.source.read(due) };
+    } catch (error) {
+      if (error instanceof SsoRefusal || error instanceof OutboundError) return { error: error.message };
+      // it waits like the others, so that it keeps nobody else waiting
+      return { error: 'the service could not read it', fault: error };
+    }
+  }
+}
+
+/** Keeps what came of a look, unless somebody has changed meanwhile where to look. */
+async function keep(tx: Tx, { id, orgId, url, signers }: Due, look: MetadataLook): Promise<void> {
+  const before = await tx.lock('identity_providers', { id, orgId, samlMetadataUrl: url }, 'no key update');
+  if (!before || before.samlMetadataCertificate !== signers) return;
+  const found = 'read' in look ? refusedName(before, look.read) : look.error;
+  if (found !== null || !('read' in look)) {
+    const samlMetadataFailures = before.samlMetadataFailures + 1;
+    const samlMetadataRefreshAt = nextTry(samlMetadataFailures, new Date());
+    tx.update('identity_providers', { id }, { samlMetadataError: found, samlMetadataFailures, samlMetadataRefreshAt });
+    return;
+  }
+  const set = columnsOfMetadata(look.read, new Date());
+  tx.update('identity_providers', { id }, set);
+  const changed = columns.filter((name) => set[name] !== before[name]).map((name) => DECIDED[name]);
+  if (changed.length > 0) await tell(tx, before, set, changed);
+}
+
+/** Why metadata is not of this provider; `null` if it is. Whoever is meant by another name is another provider. */
+const refusedName = ({ samlEntityId }: ProviderRow, { entityId }: SamlMetadata): string | null =>
+  entityId === samlEntityId
+    ? null
+    : `the metadata is of another entity id, '${entityId}': set the address again if that is right`;
+
+/** Records what has changed, and tells the owners. */
+async function tell(
+  tx: Tx,
+  before: ProviderRow,
+  after: Columns<'identity_providers'>,
+  changed: readonly string[],
+): Promise<void> {
+  const { id, orgId, name } = before;
+  const [had, has] = [fingerprintsOf(before.samlCertificate), fingerprintsOf(after.samlCertificate ?? null)];
+  const certificates = {
+    certificates_added: has.filter((one) => !had.includes(one)),
+    certificates_removed: had.filter((one) => !has.includes(one)),
+  };
+  recordChange(tx, 'update', 'identity_provider', { id, orgId }, { fields: ['samlConfig'], changed, ...certificates });
+  tx.announce({
+    type: 'identity_provider.metadata_changed',
+    orgId,
+    resourceType: 'identity_provider',
+    resourceId: id,
+    facts: {
+      userIds: await ownersOf(tx, orgId),
+      name,
+      reason: changed.includes('certificate') ? 'certificates' : 'addresses',
+    },
+  });
+}
