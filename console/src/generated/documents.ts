@@ -1372,6 +1372,7 @@ export type ActivityRowFragment = { readonly id: string, readonly action: string
     | { readonly id: string }
     | { readonly id: string }
     | { readonly name: string, readonly id: string }
+    | { readonly id: string }
     | { readonly name: string, readonly id: string }
     | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
     | { readonly id: string }
@@ -1432,6 +1433,7 @@ export type RecentActivityQuery = { readonly workspaceActivity: { readonly nodes
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
         | { readonly id: string }
@@ -1516,6 +1518,7 @@ export type WorkspaceActivityQuery = { readonly workspaceActivity: { readonly no
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
         | { readonly id: string }
@@ -1718,6 +1721,7 @@ export type SecretUsesQuery = { readonly workspaceActivity: { readonly nodes: Re
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
         | { readonly id: string }
