@@ -91,7 +91,7 @@ export class AuditFanOut implements FanOut {
   #queue({ id, orgId, xid, positionId }: FannedStream, batch: AuditBatch): Promise<number> {
     const { last, wanted, sizeBytes } = batch;
     return this.#deps.changes.run(systemCaller('audit streams'), async (tx) => {
-      const [held] = await tx.query<{ next: string }>(statement`select (last_sequence + 1)::text as next
+      const [held] = await tx.query<{ next: number }>(statement`select last_sequence + 1 as next
         from audit_streams where id = ${id} and is_enabled
           and position_xid = ${xid}::xid8 and position_id = ${positionId} for no key update`);
       if (!held) return 0;

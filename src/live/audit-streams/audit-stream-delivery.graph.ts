@@ -33,12 +33,7 @@ const AuditStreamDelivery = builder.objectRef<DeliveryRow>('AuditStreamDelivery'
     auditStreamId: t.exposeID('auditStreamId', { description: 'The audit stream.' }),
     isTest: t.exposeBoolean('isTest', { description: 'Whether it is a test.' }),
     status: t.expose('status', { type: DeliveryStatus, description: 'How far it is.' }),
-    sequence: t.field({
-      type: 'Int53',
-      authorize: 'inherited',
-      description: 'Its number in the stream; 0 for a test.',
-      resolve: ({ sequence }) => Number(sequence),
-    }),
+    sequence: t.exposeInt('sequence', { description: 'Its number in the stream; 0 for a test.' }),
     recordCount: t.exposeInt('records', { description: 'How many records it has.' }),
     sizeBytes: t.exposeInt('sizeBytes', { description: 'The size of their lines of JSON.' }),
     firstAt: t.expose('firstAt', { type: 'DateTime', description: 'The time of the first record.' }),

@@ -401,7 +401,7 @@ test('receivers that are slow, redirect inside, never end or are gone delay nobo
     return false;
   });
   const urls = [slow.url, redirecting.url, endless.url, 'http://127.0.0.1:9/', 'https://127.0.0.1:9/'];
-  const streams = [];
+  const streams: Awaited<ReturnType<typeof stream>>[] = [];
   for (const url of urls) streams.push(await stream(ann, url, CREATED));
   const inbox = await collector();
   await stream(ann, inbox.url, CREATED);

@@ -5729,7 +5729,7 @@ export interface components {
              */
             status: "pending" | "delivered" | "failed" | "replaced";
             /**
-             * Format: int64
+             * Format: int32
              * @description Its number in the stream; 0 for a test.
              */
             sequence: number;
