@@ -25,7 +25,7 @@ export interface FedRecord extends FeedPlace {
   isWanted: boolean;
 }
 
-/** Activity records in the order of commits. The group of activity has them; the wiring gives them to who sends them. */
+/** Activity records in the order of commits: the group of activity has them, and the wiring passes them on. */
 export interface RecordFeed {
   /** The next records behind a place, also those that the terms do not ask for. */
   next(terms: FeedTerms, after: FeedPlace, limit: number): Promise<FedRecord[]>;

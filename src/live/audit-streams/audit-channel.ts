@@ -1,5 +1,5 @@
 import { isLiveOrganization } from '../../tenancy/views.ts';
-import type { Channel } from '../sending/channel.ts';
+import type { SendChannel } from '../sending/channel.ts';
 import { BATCH, MAX_WAITING } from './audit-stream.words.ts';
 
 /** Seconds between two tries. The last one counts for all further tries: no record is given up. */
@@ -31,7 +31,7 @@ export const TERM_COLUMNS = `h.begun_snapshot as "begunSnapshot", h.begun_xid as
   h.resource_types as "resourceTypes", h.success`;
 
 /** Activity records to audit streams. */
-export const auditChannel: Channel = {
+export const auditChannel: SendChannel = {
   noun: 'audit_stream',
   receivers: 'audit_streams',
   deliveries: 'audit_stream_deliveries',

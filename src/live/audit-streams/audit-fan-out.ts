@@ -33,8 +33,8 @@ const STREAM = `select h.id, h.target_type as "targetType", h.position_xid::text
   from audit_streams h ${CALLER_JOIN} where h.id = $1 and ${auditChannel.inUse}`;
 
 /** One waits while there is an earlier one. A statement after the lock of the stream: what ended meanwhile is over. */
-const INSERT = `insert into audit_stream_deliveries (id, org_id, audit_stream_id, resource_id, sequence, from_xid, from_id,
-    to_xid, to_id, records, size_bytes, first_at, last_at, excerpt, due_at)
+const INSERT = `insert into audit_stream_deliveries (id, org_id, audit_stream_id, resource_id, sequence, from_xid,
+    from_id, to_xid, to_id, records, size_bytes, first_at, last_at, excerpt, due_at)
   values ($1, $2, $3, $3, $4, $5::xid8, $6, $7::xid8, $8, $9, $10, $11, $12, $13,
     case when not exists (select from audit_stream_deliveries p
       where p.audit_stream_id = $3 and p.status = 'pending' and p.resource_id = $3) then now() end)`;

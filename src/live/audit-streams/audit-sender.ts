@@ -11,7 +11,7 @@ import { type ActingUser, CALLER_COLUMNS, CALLER_JOIN } from '../sending/acting-
 import { type AttemptResult, attempted, failedAttempt, type Verdict } from '../sending/attempts.ts';
 import type { Disabling } from '../sending/disabling.ts';
 import { textsOf } from '../sending/secret-texts.ts';
-import type { Sender } from '../sending/send-line.ts';
+import type { MessageSender } from '../sending/send-line.ts';
 import type { TakenDelivery } from '../sending/send-queue.ts';
 import { auditCaller } from './audit-caller.ts';
 import { type AuditMessage, auditChannel, TERM_COLUMNS } from './audit-channel.ts';
@@ -71,7 +71,7 @@ interface Call {
  * Sends batches of records. Nothing of a stream is kept in memory: what was sent to its former address after a change
  * would be missing at the new one.
  */
-export class AuditSender implements Sender<AuditTarget, AuditMessage> {
+export class AuditSender implements MessageSender<AuditTarget, AuditMessage> {
   readonly #deps: SenderDeps;
   readonly #outcomes = new Map<string, number>();
   #sent = 0;

@@ -42,7 +42,8 @@ const AuditStreamDelivery = builder.objectRef<DeliveryRow>('AuditStreamDelivery'
       nullable: true,
       authorize: 'inherited',
       description:
-        'The beginning of the first record, at most 1,024 characters. `null` for callers who may not read all activity.',
+        'The beginning of the first record, at most 1,024 characters. `null` for callers who may not read all ' +
+        'activity.',
       resolve: (delivery, _args, { caller, services }) => services.auditStreamDeliveries.excerpt(caller, delivery),
     }),
     tries: t.exposeInt('tries', { description: 'Attempts so far.' }),

@@ -76,7 +76,8 @@ export interface AuditStreamDeps extends ServiceDeps {
 }
 
 /** What waits is sent as the stream is from now on: its records are put into deliveries again. */
-const PUT_BACK = `with replaced as (update audit_stream_deliveries set status = 'replaced', due_at = null, finished_at = now()
+const PUT_BACK = `with replaced as (update audit_stream_deliveries
+    set status = 'replaced', due_at = null, finished_at = now()
     where audit_stream_id = $1 and status = 'pending' and not is_test
     returning sequence, from_xid, from_id, first_at),
   first as (select * from replaced order by sequence limit 1)

@@ -25,8 +25,8 @@ export const CALLER_JOIN = 'left join users u on u.id = h.acts_for';
 export const IS_AHEAD = 'h.position_xid >= pg_snapshot_xmax(pg_current_snapshot())';
 
 /**
- * The caller whose rights a receiver has: those of the user who decided last what goes where. `no access` if the account
- * may not read what is sent any more; `deleted` if the place was deleted at this moment.
+ * The caller whose rights a receiver has: those of the user who decided last what goes where. `no access` if the
+ * account may not read what is sent any more; `deleted` if the place was deleted at this moment.
  * @param demand whether the caller may go on @throws FORBIDDEN, RESOURCE_NOT_FOUND
  */
 export async function callerOf(

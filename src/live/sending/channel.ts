@@ -1,7 +1,7 @@
 import type { Tried } from './attempts.ts';
 
 /** A kind of receiver: where its rows are, and how patient it is. */
-export interface Channel {
+export interface SendChannel {
   noun: 'webhook' | 'audit_stream';
   receivers: 'webhooks' | 'audit_streams';
   deliveries: 'webhook_deliveries' | 'audit_stream_deliveries';

@@ -2,7 +2,7 @@ import type { Changes } from '../../data/changes.ts';
 import { emitChange } from '../../data/record-change.ts';
 import type { Tx } from '../../data/tx.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
-import type { Channel } from './channel.ts';
+import type { SendChannel } from './channel.ts';
 
 /** Why the service disables a receiver. */
 export type DisabledReason = 'failing' | 'no_access';
@@ -11,9 +11,9 @@ export type DisabledReason = 'failing' | 'no_access';
 export class Disabling {
   readonly #changes: Changes;
 
-  readonly #channel: Channel;
+  readonly #channel: SendChannel;
 
-  constructor(changes: Changes, channel: Channel) {
+  constructor(changes: Changes, channel: SendChannel) {
     this.#changes = changes;
     this.#channel = channel;
   }
@@ -29,7 +29,7 @@ export class Disabling {
 /** Disables a receiver whose row is locked, as a part of a change. */
 export function disabled(
   tx: Tx,
-  { receivers, noun }: Channel,
+  { receivers, noun }: SendChannel,
   { id, orgId, name }: { id: string; orgId: string; name: string },
   reason: DisabledReason,
 ): void {

@@ -2,8 +2,8 @@ import type { Sql } from '../../data/sql.ts';
 import { apart } from '../../kernel/spans.ts';
 import { every } from '../../platform/every.ts';
 import { IS_AHEAD } from './acting-user.ts';
-import type { Channel } from './channel.ts';
-import { type Sender, SendLine } from './send-line.ts';
+import type { SendChannel } from './channel.ts';
+import { type MessageSender, SendLine } from './send-line.ts';
 import type { SendQueue } from './send-queue.ts';
 import type { SendSlots } from './send-slots.ts';
 
@@ -21,7 +21,7 @@ const FANNED_AT_ONCE = 4;
 const FANNED_OF_ONE = 2;
 
 /** Receivers that have what is no delivery yet, or deliveries that are due; one row without, if none has. */
-const lookOf = ({ receivers, deliveries, receiverId, inUse, hasNew }: Channel) => `select w.*,
+const lookOf = ({ receivers, deliveries, receiverId, inUse, hasNew }: SendChannel) => `select w.*,
     exists (select from ${receivers} h where ${inUse}) as "hasReceivers"
   from (values (1)) one(n) left join (select h.id, h.org_id as "orgId",
       (${hasNew}) or ${IS_AHEAD} as "hasNew",
@@ -46,11 +46,11 @@ export interface FanOut {
 }
 
 export interface SendEngineDeps<Target, Message extends object> {
-  channel: Channel;
+  channel: SendChannel;
   sql: Sql;
   fanOut: FanOut;
   queue: SendQueue<Message>;
-  sender: Sender<Target, Message>;
+  sender: MessageSender<Target, Message>;
   /** Shared by all channels of a node. */
   slots: SendSlots;
   leaseSeconds: number;
@@ -59,8 +59,8 @@ export interface SendEngineDeps<Target, Message extends object> {
 
 /**
  * Sends to the receivers of a channel, on every node: looks for what is new and for due deliveries, takes some of each
- * receiver, and records what became of them. All that lasts is in the database, so a node that is killed loses nothing: what it had taken is
- * taken again when its lease is over.
+ * receiver, and records what became of them. All that lasts is in the database, so a node that is killed
+ * loses nothing: what it had taken is taken again when its lease is over.
  */
 export class SendEngine<Target, Message extends object> {
   readonly #deps: SendEngineDeps<Target, Message>;

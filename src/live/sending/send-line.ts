@@ -1,5 +1,5 @@
 import type { AttemptResult } from './attempts.ts';
-import type { Channel } from './channel.ts';
+import type { SendChannel } from './channel.ts';
 import type { FinishedDelivery, SendQueue, TakenDelivery } from './send-queue.ts';
 import { mostOf, type SendSlots, type SlotOwner } from './send-slots.ts';
 
@@ -14,7 +14,7 @@ const RECORDED = 50;
 const CUT_OFF = 'aborted';
 
 /** Sends single messages to the receivers of a channel. */
-export interface Sender<Target, Message> {
+export interface MessageSender<Target, Message> {
   /** Where a receiver is; `null` if nothing is sent to it. One without access is disabled. */
   destination(receiverId: string): Promise<Target | null>;
   /** Makes one attempt. */
@@ -28,9 +28,9 @@ export interface Sender<Target, Message> {
 }
 
 export interface LineDeps<Target, Message extends object> {
-  channel: Pick<Channel, 'waitAfter'>;
+  channel: Pick<SendChannel, 'waitAfter'>;
   queue: SendQueue<Message>;
-  sender: Sender<Target, Message>;
+  sender: MessageSender<Target, Message>;
   slots: SendSlots;
   signal: AbortSignal;
   onFault: (error: unknown, what: string) => void;

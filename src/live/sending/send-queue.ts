@@ -2,7 +2,7 @@ import type { Changes } from '../../data/changes.ts';
 import type { Sql } from '../../data/sql.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import type { StoredAttempt } from './attempts.ts';
-import type { Channel } from './channel.ts';
+import type { SendChannel } from './channel.ts';
 import { disabled } from './disabling.ts';
 
 /** A receiver that accepted nothing for so long is disabled. */
@@ -34,7 +34,7 @@ export interface FinishedDelivery {
 }
 
 /** The statements on the deliveries of a channel. */
-const statementsOf = ({ receivers, deliveries, receiverId, inUse, sent }: Channel) => ({
+const statementsOf = ({ receivers, deliveries, receiverId, inUse, sent }: SendChannel) => ({
   // one that is disabled meanwhile gives back what was taken: nothing may take it again at once
   take: `with due as (
       select d.id from ${deliveries} d where d.${receiverId} = $1 and d.due_at <= now()
@@ -70,11 +70,14 @@ export class SendQueue<Message extends object = object> {
   readonly #sql: Sql;
   readonly #changes: Changes;
   readonly #leaseSeconds: number;
-  readonly #channel: Channel;
+  readonly #channel: SendChannel;
   readonly #statements: ReturnType<typeof statementsOf>;
 
   /** @param leaseSeconds after which others take what this node took and did not finish */
-  constructor({ sql, changes, leaseSeconds }: { sql: Sql; changes: Changes; leaseSeconds: number }, channel: Channel) {
+  constructor(
+    { sql, changes, leaseSeconds }: { sql: Sql; changes: Changes; leaseSeconds: number },
+    channel: SendChannel,
+  ) {
     this.#channel = channel;
     this.#statements = statementsOf(channel);
     this.#sql = sql;

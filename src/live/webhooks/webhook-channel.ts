@@ -1,6 +1,6 @@
 import { isLiveOrganization, isLiveWorkspace } from '../../tenancy/views.ts';
 import { waitAfter } from '../sending/attempts.ts';
-import type { Channel } from '../sending/channel.ts';
+import type { SendChannel } from '../sending/channel.ts';
 import { TEST_TYPE } from './webhook.words.ts';
 
 const hasEvents = (place: string): string => `exists (select from events e where e.org_id = h.org_id
@@ -14,7 +14,7 @@ export interface WebhookMessage {
 }
 
 /** Events to webhooks. */
-export const webhookChannel: Channel = {
+export const webhookChannel: SendChannel = {
   noun: 'webhook',
   receivers: 'webhooks',
   deliveries: 'webhook_deliveries',

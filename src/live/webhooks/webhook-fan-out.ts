@@ -33,7 +33,8 @@ interface FannedWebhook extends ActingUser {
   isAhead: boolean;
 }
 
-const WEBHOOK = `select h.id, h.workspace_id as "workspaceId", h.event_types as "eventTypes", h.position_xid::text as xid, h.position_seq::text as seq,
+const WEBHOOK = `select h.id, h.workspace_id as "workspaceId", h.event_types as "eventTypes",
+    h.position_xid::text as xid, h.position_seq::text as seq,
     h.begun_snapshot as "begunSnapshot", h.begun_xid as "begunXid", ${IS_AHEAD} as "isAhead", ${CALLER_COLUMNS}
   from webhooks h ${CALLER_JOIN} where h.id = $1 and ${webhookChannel.inUse}`;
 

@@ -8,7 +8,7 @@ import { type ActingUser, CALLER_COLUMNS, CALLER_JOIN } from '../sending/acting-
 import { type AttemptResult, attempted, failedAttempt } from '../sending/attempts.ts';
 import type { Disabling } from '../sending/disabling.ts';
 import { textsOf } from '../sending/secret-texts.ts';
-import type { Sender } from '../sending/send-line.ts';
+import type { MessageSender } from '../sending/send-line.ts';
 import { webhookCaller } from './webhook-caller.ts';
 import { type WebhookMessage, webhookChannel } from './webhook-channel.ts';
 import { livingKeys, signatureHeaders } from './webhook-signing.ts';
@@ -54,7 +54,7 @@ interface KeptTarget {
 }
 
 /** Sends single messages to webhooks. */
-export class WebhookSender implements Sender<MessageTarget, WebhookMessage> {
+export class WebhookSender implements MessageSender<MessageTarget, WebhookMessage> {
   readonly #deps: SenderDeps;
   readonly #destinations = new Map<string, KeptTarget>();
 

@@ -430,7 +430,7 @@ describe('the statement', () => {
   });
 });
 
-/** What other tests cause: connection-refresh, identity-providers, squatted-addresses, webhooks, audit-streams and factors. */
+/** What other tests cause: connection-refresh, identity-providers, squatted-addresses, webhooks, audits and factors. */
 const elsewhere = [
   'user.arrived',
   'connection.needs_reauth',

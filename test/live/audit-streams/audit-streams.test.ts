@@ -474,7 +474,7 @@ test('refuses what is not called, what is for another target, and who may not re
   expect(statuses).toEqual([...Array(8).fill(201), 409]);
 });
 
-test('who may not read all activity any more has no stream that goes on, and who enables it takes the place', async () => {
+test('who may not read all activity any more has no stream that goes on; who enables it takes its place', async () => {
   const ann = await register(app);
   const admin = await colleague(app, ann, 'admin');
   const inbox = await collector();
