@@ -5,10 +5,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { createClient } from 'graphql-ws';
-import WebSocket from 'ws';
+import { Client, Session } from 'platform-management-client';
+import { WorkspaceEventsDocument } from 'platform-management-client/documents';
+import { WebSocket } from 'ws';
 import { projectRoot } from '../src/paths.ts';
-import { Client, type Json } from '../test/support/client.ts';
 import { startService } from '../test/support/service.ts';
 import { buildIfChanged } from './build.mjs';
 
@@ -62,34 +62,60 @@ function ensure(isTrue: boolean, promise: string): void {
 
 /** Does what a first user does, over every API of the service. @throws Error when an answer is not as expected */
 async function use(url: string): Promise<void> {
-  const anyone = new Client(url);
-  const credentials = { username: 'smoke', password: 'the password of a smoke test' };
-  await anyone.post('/v1/auth/register', { ...credentials, email: 'smoke@example.test' });
-  const { access_token, user } = await anyone.post('/v1/auth/login', credentials);
-  const token = String(access_token);
-  const orgId = String((user as { settings: Json }).settings.current_org_id);
-  ensure(token !== '', 'registers and signs in');
+  const anyone = new Client({ url });
+  const account = { username: 'smoke', password: 'the password of a smoke test' };
+  await anyone.rest.POST('/v1/auth/register', { body: { ...account, email: 'smoke@example.test' } });
+  const { data: tokens } = await anyone.rest.POST('/v1/auth/login', { body: account });
+  ensure(tokens.access_token !== '', 'registers and signs in');
 
-  const me = anyone.with(token);
-  const made = await me.post(`/v1/orgs/${orgId}/workspaces`, { organization_id: orgId, name: 'Smoke' });
-  const list = await me.get(`/v1/orgs/${orgId}/workspaces?limit=1`);
-  ensure(list.total === 2 && list.has_more === true, 'creates a workspace and lists it');
+  const me = new Client({ url, credentials: new Session({ url, tokens }), webSocket: WebSocket });
+  const org_id = String(tokens.user.settings.current_org_id);
+  const { data: made } = await me.rest.POST('/v1/orgs/{org_id}/workspaces', {
+    params: { path: { org_id } },
+    body: { organization_id: org_id, name: 'Smoke' },
+  });
+  let listed = 0;
+  for await (const _one of me.list('/v1/orgs/{org_id}/workspaces', { path: { org_id }, query: { limit: 1 } })) listed++;
+  ensure(listed === 2, 'creates a workspace and lists it, page by page');
 
   const data = await me.query(
     '{ me { username organizations(first: 2) { nodes { workspaces(first: 5) { totalCount } } } } }',
+    {},
   );
   ensure(JSON.stringify(data).includes('"totalCount":2'), 'answers a GraphQL query');
 
   const secret = { name: 'smoke', secret_type: 'api_key', value: { key: 'sealed' } };
-  await me.post(`/v1/orgs/${orgId}/secrets`, secret);
-  const { value } = await me.get(`/v1/orgs/${orgId}/secrets/by-name/smoke?include_value=true`);
-  ensure((value as Json).key === 'sealed', 'seals a secret and opens it');
+  await me.rest.POST('/v1/orgs/{org_id}/secrets', { params: { path: { org_id } }, body: secret });
+  const { data: revealed } = await me.rest.GET('/v1/orgs/{org_id}/secrets/by-name/{name}', {
+    params: { path: { org_id, name: 'smoke' }, query: { include_value: true } },
+  });
+  ensure(revealed.value?.key === 'sealed', 'seals a secret and opens it');
 
-  const workspaceId = String(made.workspace_id);
-  const place = `orgId: "${orgId}", workspaceId: "${workspaceId}"`;
-  const rename = () => me.must('PUT', `/v1/orgs/${orgId}/workspaces/${workspaceId}`, { name: 'Renamed' });
-  const event = await nextEvent(url, token, `subscription { workspaceEvents(${place}) { type } }`, rename);
-  ensure(JSON.stringify(event).includes('workspace.updated'), 'sends an event over a WebSocket');
+  const { workspace_id } = made;
+  const file = { org_id, workspace_id, namespace_id: 'default' };
+  const { artifact_id } = await me.upload(file, new Blob(['smoke and fire']), { fileName: 'smoke.txt', name: 'Smoke' });
+  const part = await (await me.download({ ...file, artifact_id }, { from: 10, to: 13 })).text();
+  ensure(part === 'fire', 'takes a file and gives a part of it back');
+
+  const rename = () =>
+    me.rest.PUT('/v1/orgs/{org_id}/workspaces/{workspace_id}', {
+      params: { path: { org_id, workspace_id } },
+      body: { name: 'Renamed' },
+    });
+  const variables = { orgId: org_id, workspaceId: workspace_id, types: ['workspace.updated'] };
+  const events = me.subscribe(WorkspaceEventsDocument, variables);
+  const first = events.next();
+  const changing = setInterval(() => void rename(), 200); // the stream sends nothing when it opens
+  const event = await first.finally(() => clearInterval(changing));
+  ensure(event.value?.workspaceEvents.type === 'workspace.updated', 'sends an event over a WebSocket');
+  await events.return();
+  await me.close();
+
+  for await (const { event: received } of me.events({ org_id, workspace_id })) {
+    if (received.type === 'connected') await rename();
+    if (received.type === 'workspace.updated') break;
+  }
+  ensure(true, 'sends an event over a stream');
 }
 
 /** Opens the pages and what they load: they come from files, which a bundle may fail to find. */
@@ -102,26 +128,6 @@ async function open(url: string): Promise<void> {
     );
     const found = await Promise.all(sources.map(async (path = '') => (await fetch(new URL(path, answer.url))).ok));
     ensure(answer.ok && found.every(Boolean), `shows ${page} with its ${found.length} files`);
-  }
-}
-
-/** The first event of a subscription. Calls `change` until it arrives. */
-async function nextEvent(url: string, token: string, query: string, change: () => Promise<unknown>): Promise<unknown> {
-  const client = createClient({
-    url: `${url.replace('http', 'ws')}/graphql`,
-    webSocketImpl: WebSocket,
-    connectionParams: { authorization: `Bearer ${token}` },
-    retryAttempts: 0,
-  });
-  const events = client.iterate({ query });
-  try {
-    const first = events.next();
-    const changing = setInterval(() => void change(), 200); // the stream sends nothing when it opens
-    const event: { value: unknown } = await first.finally(() => clearInterval(changing));
-    return event.value;
-  } finally {
-    await events.return?.();
-    await client.dispose();
   }
 }
 

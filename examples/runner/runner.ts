@@ -1,5 +1,6 @@
 // Runs what the actions of an app start: follows the events of the workspace, does the steps, reports each execution.
 // `npx tsx runner.ts URL ORG WORKSPACE APP`, with a token in PLATFORM_TOKEN. README.md says more.
+import { randomUUID } from 'node:crypto';
 import { argv, env } from 'node:process';
 import { Client, type components, type ReceivedEvent } from 'platform-management-client';
 import { type Json, runPipeline, type StepRunner } from './pipeline.ts';
@@ -18,7 +19,12 @@ export interface RunnerOptions {
 
 const WORKSPACE = '/v1/orgs/{org_id}/workspaces/{workspace_id}';
 const APP = `${WORKSPACE}/apps/{app_id}` as const;
+/** What begins the traces of all runs, of this runner and others. An event has the trace of what caused it. */
+const RUN_TRACE = 'pipeline-run.';
 const BASE_URL = 'query ($orgId: ID!, $id: ID!) { providerAccount(orgId: $orgId, id: $id) { baseUrl } }';
+
+/** Headers of what a run sends: the service gives its trace to the events of it. */
+type Traced = Readonly<Record<'x-trace-id', string>>;
 
 interface Action {
   action_id: string;
@@ -57,10 +63,10 @@ class AppRunner {
   }
 
   /** The actions that an event starts: by the clock, or as their trigger. */
-  async startedBy({ event: { type, resource_id } }: ReceivedEvent): Promise<Action[]> {
+  async startedBy({ event: { type, resource_id, trace_id } }: ReceivedEvent): Promise<Action[]> {
     if (/^action\.(?:created|updated|deleted)$/.test(type)) this.#actions = undefined;
-    // what a run reports does not start the next one
-    if (type.startsWith('execution.')) return [];
+    // what a run does starts no other one: they would start each other without end
+    if (trace_id?.startsWith(RUN_TRACE)) return [];
     this.#actions ??= this.#readActions();
     return (await this.#actions).filter((action) => {
       if (!action.enabled) return false;
@@ -78,10 +84,12 @@ class AppRunner {
   /** Runs the pipeline of an action, and reports it from its beginning to its end. */
   async run(execution_id: string, { action_id, augmentation_id, input }: Action): Promise<Json | Error> {
     const { app_id } = this.#place;
+    const headers = { 'x-trace-id': `${RUN_TRACE}${randomUUID()}` };
     const used = { input: 0, output: 0 };
     const report = (more: Report) =>
       this.#client.rest.POST(`${WORKSPACE}/executions`, {
         params: { path: this.#place },
+        headers,
         body: { execution_id, app_id, augmentation_id, action_id, token_usage: used, ...more },
       });
     try {
@@ -89,7 +97,7 @@ class AppRunner {
         params: { path: { ...this.#place, augmentation_id } },
       });
       await report({ status: 'running', stages_completed: 0 });
-      const runners = { llm: this.#model(used), tool: this.#tool };
+      const runners = { llm: this.#model(used, headers), tool: this.#tool(headers) };
       const onStage = async (completed: number) => void (await report({ stages_completed: completed }));
       const answer = await runPipeline(pipeline, input, { runners, onStage });
       await report({ status: 'completed' });
@@ -102,7 +110,7 @@ class AppRunner {
   }
 
   /** Asks the targets of a model, one after the other, until one answers. */
-  #model(used: { input: number; output: number }): StepRunner {
+  #model(used: { input: number; output: number }, headers: Traced): StepRunner {
     return async ({ logical_model_id }, config) => {
       if (!logical_model_id) throw new Error('The step names no model.');
       const path = { ...this.#place, logical_model_id };
@@ -116,7 +124,11 @@ class AppRunner {
         const { text, input_tokens, output_tokens } = answer;
         const outcome = text === null ? ('failure' as const) : ('success' as const);
         const body = { provider_account_id, model_name, outcome, input_tokens, output_tokens };
-        await this.#client.rest.POST(`${WORKSPACE}/models/{logical_model_id}/usage`, { params: { path }, body });
+        await this.#client.rest.POST(`${WORKSPACE}/models/{logical_model_id}/usage`, {
+          params: { path },
+          headers,
+          body,
+        });
         used.input += input_tokens;
         used.output += output_tokens;
         if (text !== null) return { text };
@@ -158,15 +170,18 @@ class AppRunner {
   }
 
   /** Calls an action of a tool. The service has the credentials; this runner never sees them. */
-  readonly #tool: StepRunner = async ({ tool_instance_id, action }, { parameters }) => {
-    if (!tool_instance_id || !action) throw new Error('The step lacks its tool instance, or its action.');
-    const { data } = await this.#client.rest.POST(`${WORKSPACE}/tool-instances/{instance_id}/execute`, {
-      params: { path: { ...this.#place, instance_id: tool_instance_id } },
-      body: { action, parameters: (parameters ?? {}) as Json },
-    });
-    if (!data.success) throw new Error(`${action}: ${data.message}`);
-    return { result: data.result };
-  };
+  #tool(headers: Traced): StepRunner {
+    return async ({ tool_instance_id, action }, { parameters }) => {
+      if (!tool_instance_id || !action) throw new Error('The step lacks its tool instance, or its action.');
+      const { data } = await this.#client.rest.POST(`${WORKSPACE}/tool-instances/{instance_id}/execute`, {
+        params: { path: { ...this.#place, instance_id: tool_instance_id } },
+        headers,
+        body: { action, parameters: (parameters ?? {}) as Json },
+      });
+      if (!data.success) throw new Error(`${action}: ${data.message}`);
+      return { result: data.result };
+    };
+  }
 }
 
 /** `secret.*` stands for all events of a resource. */

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '../../src/paths.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { commandLine, type Ran } from '../support/command-line.ts';
+import { withTotp } from '../support/factors.ts';
 import { type Person, register } from '../support/person.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -30,7 +31,12 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-const bare = (env: Record<string, string>) => ({ PATH: process.env.PATH!, HOME: home, ...env });
+const bare = (env: Record<string, string>) => ({
+  PATH: process.env.PATH!,
+  HOME: home,
+  PLATFORM_NO_KEYRING: '1',
+  ...env,
+});
 
 /** Runs a command as somebody does who has nothing set but `env`. */
 const cli = (args: string[], { env = {}, input }: { env?: Record<string, string>; input?: string } = {}) =>
@@ -180,6 +186,49 @@ test('a secret is stored from stdin, read, rotated, and given to a program by it
     code: 2,
     err: "The secret 'openai' has no field 'none'. It has: api_key\n",
   });
+});
+
+test('what names nothing is said by its argument, and all of it at once', async () => {
+  for (const [args, missing] of [
+    [['secrets', 'get'], '<name>'],
+    [['secrets', 'set'], '<name>'],
+    [['secrets', 'rotate'], '<name>'],
+    [['secrets', 'run'], '--secret, -- <command>'],
+    [['files', 'upload'], '<file>'],
+    [['files', 'download'], '<artifact>'],
+    [['files', 'search'], '<query>'],
+    [['workspace', 'create'], '<name>'],
+    [['tokens', 'create'], '<name>'],
+    [['recipes', 'apply'], '<recipe>'],
+    [['recipes', 'export'], '<app>'],
+    [['api'], '<method>, <path>'],
+    [['graphql'], '<document>'],
+    [['register'], '--email, --username, --password-stdin'],
+  ] as const)
+    expect([args, await run([...args])]).toEqual([args, { code: 2, out: '', err: `Missing: ${missing}\n` }]);
+});
+
+test('somebody makes an account, and is signed in with it', async () => {
+  const env = { XDG_CONFIG_HOME: path.join(home, 'new') };
+  const args = ['register', '--url', url, '--email', 'zoe@example.test', '--username', 'zoe', '--password-stdin'];
+  const made = await cli(args, { env, input: 'correct horse battery' });
+  expect(made).toEqual({ code: 0, out: `Signed in as zoe at ${url}.\n`, err: '' });
+  expect(JSON.parse((await cli(['workspace', 'list', '--json'], { env })).out)).toMatchObject([
+    { name: 'Default workspace' },
+  ]);
+  const again = await cli(args, { env, input: 'correct horse battery' });
+  expect(again.code).toBe(6);
+});
+
+test('an account with a second factor signs in with a code of its app', async () => {
+  const fay = await register(app, { name: 'fay' });
+  const { recoveryCodes } = await withTotp(app, fay);
+  const env = { XDG_CONFIG_HOME: path.join(home, 'factor') };
+  const login = ['login', '--url', url, '--username', fay.username, '--password-stdin'];
+  expect(await cli(login, { env, input: fay.password })).toMatchObject({ code: 2, err: 'Missing: --code\n' });
+  expect((await cli([...login, '--code', '000000'], { env, input: fay.password })).code).toBe(3);
+  const signedIn = await cli([...login, '--code', recoveryCodes[0]!], { env, input: fay.password });
+  expect(signedIn).toMatchObject({ code: 0, out: `Signed in as ${fay.username} at ${url}.\n` });
 });
 
 test('a file is uploaded, found and downloaded', async () => {

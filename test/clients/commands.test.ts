@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -279,6 +280,52 @@ describe('files', () => {
     expect((await run('files', 'search', 'humidity')).out).toContain('two percent');
     writeFileSync(path.join(home, 'dot.png'), Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ', 'base64'));
     expect((await upload('dot.png')).code).toBe(0);
+  });
+
+  test('who looks on sees how far a transfer is, and what is waited for; others see nothing', async () => {
+    const watched = (...args: string[]) => commandLine(args, { env: asAnn(), isWatched: true });
+    const [large, copy] = [path.join(home, 'large.bin'), path.join(home, 'copy.bin')];
+    writeFileSync(large, randomBytes(9_000_000));
+    const sent = await watched('files', 'upload', large);
+    // it goes in pieces of 4 MiB
+    expect(sent.err.match(/\d+%/g)).toEqual(['47%', '93%', '100%']);
+    expect(sent.err).toContain('large.bin [##############................] 47%');
+    const id = /art_\w+/.exec(sent.out)![0];
+    const read = await watched('files', 'download', id, '-o', copy);
+    expect(read.err).toContain('copy.bin [##############################] 100%\n');
+    expect(readFileSync(copy).equals(readFileSync(large))).toBe(true);
+
+    writeFileSync(path.join(home, 'more.txt'), 'Sensors are calibrated each spring.');
+    const indexed = await watched('files', 'upload', path.join(home, 'more.txt'), '--wait');
+    expect(indexed.err).toContain('more.txt [');
+    expect(indexed.err).toContain('Reading the text of the file, to find it by … 0 s');
+
+    const file = path.join(home, 'workspace.json');
+    const exported = ['api', 'get', '/v1/orgs/{org}/workspaces/{workspace}/export', '-o', file];
+    const written = await watched(...exported);
+    expect(written.err).toMatch(/GET \/v1\/\S+\/export … 0 s/);
+    expect(written.err).toMatch(/workspace\.json .*100%\n$/);
+    const definition = JSON.parse(readFileSync(file, 'utf8')) as object;
+    expect(written.out).toMatch(/^Wrote \d+ bytes to /);
+    writeFileSync(file, JSON.stringify(definition));
+    const taken = await watched('api', 'post', '/v1/orgs/{org}/workspaces/{workspace}/import', '--data', `@${file}`);
+    expect(taken.err).toMatch(/POST \/v1\/\S+\/import … 0 s/);
+    for (const args of [exported, ['files', 'download', id, '-o', copy], ['files', 'upload', large]])
+      expect((await run(...args)).err).toBe('');
+  });
+
+  test('an answer of which nobody knows the length is counted as it comes', async () => {
+    const slow = await startTarget((_request, response) => {
+      response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+      response.write('{"a":1}\n'.repeat(200));
+      response.end('{"a":2}\n');
+    });
+    const file = path.join(home, 'activity.ndjson');
+    const args = ['api', 'get', '/v1/activity', '-o', file, '--url', `http://127.0.0.1:${slow.port}`];
+    const { err } = await commandLine(args, { env: asAnn(), isWatched: true });
+    expect(err).toMatch(/activity\.ndjson 1\.6 kB/);
+    expect(readFileSync(file, 'utf8')).toHaveLength(1_608);
+    await slow.close();
   });
 
   test('a wait has a limit, and an exit code of its own', async () => {

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { exitCodes } from '../../clients/cli/dist/failures.js';
 import { programOf } from '../../clients/cli/dist/program.js';
 import type { Surroundings } from '../../clients/cli/dist/workbench.js';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -98,16 +99,16 @@ test('every command shows an example of its use', async () => {
   expect(commands.length).toBeGreaterThan(30);
 });
 
-const FILES = new Set(['report.txt', 'key.txt', 'app.js', 'copy.txt', 'token.txt']);
+const FILES = new Set(['report.txt', 'key.txt', 'app.js', 'copy.txt', 'token.txt', 'workspace.json']);
 
 /** Runs an example where its files are. */
-async function runExample(example: string, ids: Record<string, string>): Promise<Ran> {
-  const command = /(?<=<\()[^)]+/.exec(example)?.[0] ?? example;
+async function runExample(example: string, ids: Record<string, string>, around = env): Promise<Ran> {
+  const command = /(?<=<\()[^)]+/.exec(example)?.[0] ?? example.split(' > ')[0]!;
   const [line = '', file] = command.replace(/^platform /, '').split(' < ');
   const words = [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(([, ...parts]) => parts.find(Boolean) ?? '');
   const args = words.map((word) => ids[word] ?? (FILES.has(word) ? path.join(home, word) : word));
   const input = file === undefined ? {} : { input: readFileSync(path.join(home, file), 'utf8') };
-  if (args[0] !== 'events') return commandLine(args, { env, ...input });
+  if (args[0] !== 'events') return commandLine(args, { env: around, ...input });
   // it follows from some moment on: what is done until then is not seen
   let ran: Ran | undefined;
   void commandLine(args, { env }).then((ended) => (ran = ended));
@@ -115,6 +116,35 @@ async function runExample(example: string, ids: Record<string, string>): Promise
     await commandLine(['env', 'deploy', '--env', 'staging', '--app', 'Shop', '--release', '1.0.0'], { env });
     return ran;
   });
+}
+
+/** The rows of a table of the guide, by the words in its first cell. */
+function rowsOf(head: string): Map<string, string> {
+  const [, table = ''] = pageAt('docs/guides/command-line.md').text.split(head);
+  const [rows = ''] = table.split('\n\n');
+  const found = new Map<string, string>();
+  for (const [, first = '', second = ''] of rows.matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm))
+    for (const name of first.split(', ')) found.set(name.replaceAll('`', ''), second);
+  return found;
+}
+
+/** What the guide says of the JSON of each command. */
+const documented = rowsOf('| Command | JSON |');
+
+/** Runs an example for a program. @throws unless its JSON has what the guide says */
+async function expectJson(command: string, example: string, ids: Record<string, string>, around = env): Promise<void> {
+  const ran = await runExample(example.replace(/(?= < |$)/, ' --json'), ids, around);
+  expect([example, ran]).toMatchObject([example, { code: 0 }]);
+  const fields = documented.get(command)!;
+  const value: unknown = JSON.parse(ran.out);
+  const isList = fields.startsWith('list of ');
+  expect([command, Array.isArray(value)]).toEqual([command, isList]);
+  const one = (isList ? (value as object[])[0] : value) as object;
+  expect([command, value]).not.toEqual([command, []]);
+  const [own = ''] = fields.split(': a list of ');
+  if (own.startsWith('the ')) return;
+  const names = [...own.replace(/\(.*\)/, '').matchAll(/`(\w+)`/g)].map(([, name = '']) => name);
+  expect([command, ...Object.keys(one)]).toEqual(expect.arrayContaining([command, ...names]));
 }
 
 test('every example does what it says', async () => {
@@ -127,14 +157,40 @@ test('every example does what it says', async () => {
   await succeeds(withToken);
   rmSync(path.join(home, 'token.txt'));
   // what others need comes first, and what ends the session last
-  const order = ['secrets set', ...commands.filter((one) => !/^(?:login|logout|secrets set)$/.test(one))];
+  const order = ['secrets set', ...commands.filter((one) => !/^(?:login|register|logout|secrets set)$/.test(one))];
   for (const command of order) for (const example of await examplesOf(command)) await succeeds(example);
 
-  delete env.PLATFORM_TOKEN;
+  rmSync(path.join(home, 'token.txt'));
+  for (const command of documented.keys()) {
+    if (/^(?:login|register|logout)$/.test(command)) continue;
+    const [example = ''] = await examplesOf(command);
+    // what has that name is there already
+    const isNew = ['secrets set', 'workspace create'].includes(command);
+    await expectJson(command, isNew ? example.replace(/openai|Research/, 'second') : example, ids);
+  }
+
+  const { PLATFORM_TOKEN: _token, PLATFORM_ORG: _org, PLATFORM_WORKSPACE: _workspace, ...bare } = env;
+  const asPassword = '--password-stdin < key.txt';
+  const [register = ''] = await examplesOf('register');
   writeFileSync(path.join(home, 'key.txt'), ann.password);
-  await succeeds(`${withPassword} --username ${ann.username} --password-stdin < key.txt`);
-  await succeeds('platform whoami');
-  await succeeds('platform logout');
+  const newcomer = '--email new@example.test --username newcomer';
+  await expectJson('register', `${register} ${newcomer} ${asPassword}`, ids, bare);
+  await expectJson('login', `${withPassword} --username ${ann.username} ${asPassword}`, ids, bare);
+  await expectJson('whoami', 'platform whoami', ids, bare);
+  await expectJson('logout', 'platform logout', ids, bare);
+});
+
+test('the guide says of every command what its JSON has', () => {
+  const none = ['completion', 'secrets run'];
+  expect([...documented.keys(), ...none].sort()).toEqual([...commands].sort());
+});
+
+test('the guide and the help have every exit code', async () => {
+  const listed = [...rowsOf('| Exit code | |').keys()].map(Number);
+  expect(listed).toEqual([0, ...Object.values(exitCodes)]);
+  const { out } = await commandLine(['--help']);
+  const [, codes = ''] = out.split('Exit codes: ');
+  expect([...codes.matchAll(/\d/g)].map(([code]) => Number(code))).toEqual(listed);
 });
 
 test('the guide shows every command', () => {

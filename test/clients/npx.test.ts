@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '../../src/paths.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { register } from '../support/person.ts';
+import { ENTER, hasTerminal, inTerminal, openTerminal, type Terminal } from '../support/terminal.ts';
 
 const CLI = path.join(projectRoot, 'clients', 'cli');
 
@@ -43,11 +43,14 @@ function folderOf(name: string, from: string): string {
   return folderOf(name, path.dirname(from));
 }
 
-test('the packed command line runs by npx in an empty folder, with nothing but Node', async () => {
+let place: string;
+let env: Record<string, string>;
+/** Packs the command line and all that it needs, and installs it in an empty folder. */
+beforeAll(async () => {
   const home = path.join(folder, 'home');
-  const place = path.join(folder, 'empty');
+  place = path.join(folder, 'empty');
   for (const at of [home, place]) mkdirSync(at);
-  const env = {
+  env = {
     PATH: `${path.dirname(process.execPath)}${path.delimiter}${process.env.PATH}`,
     HOME: home,
     npm_config_cache: path.join(folder, 'cache'),
@@ -55,17 +58,9 @@ test('the packed command line runs by npx in an empty folder, with nothing but N
     // no registry: whatever is not packed here is missing
     npm_config_offline: 'true',
   };
-  const run = (file: string, args: string[], { cwd = place, input = '' } = {}) =>
-    new Promise<string>((resolve, reject) => {
-      const child = execFile(file, args, { cwd, env }, (error, out, err) =>
-        error ? reject(new Error(`${file} ${args.join(' ')}: ${out}${err}`)) : resolve(out),
-      );
-      child.stdin!.end(input);
-    });
-
   const packages = closureOf(CLI);
   const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
-  const packed = JSON.parse(await run('npm', [...pack, ...packages.values()], { cwd: projectRoot })) as {
+  const packed = JSON.parse(await run('npm', [...pack, ...packages.values()], projectRoot)) as {
     name: string;
     filename: string;
   }[];
@@ -74,13 +69,73 @@ test('the packed command line runs by npx in an empty folder, with nothing but N
   const manifest = { private: true, dependencies: Object.fromEntries(dependencies) as object };
   writeFileSync(path.join(place, 'package.json'), JSON.stringify(manifest));
   await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock']);
+});
 
+const run = (file: string, args: string[], cwd = place) =>
+  new Promise<string>((resolve, reject) => {
+    execFile(file, args, { cwd, env }, (error, out, err) =>
+      error ? reject(new Error(`${file} ${args.join(' ')}: ${out}${err}`)) : resolve(out),
+    );
+  });
+
+test('the packed command line runs by npx in an empty folder, with nothing but Node', async () => {
   expect(await run('npx', ['platform', '--version'])).toBe(`${packageIn(CLI).version}\n`);
-  const ann = await register(app, { name: 'ann' });
+  // where somebody begins is in the help
+  const help = await run('npx', ['platform', '--help']);
+  for (const step of ['register', 'workspace create', 'workspace use', 'secrets set', 'secrets run', 'files upload'])
+    expect(help).toContain(`platform ${step}`);
+});
+
+test.skipIf(!hasTerminal)('a newcomer with nothing but an address does all that the help begins with', async () => {
   const url = await app.listen();
-  const platform = path.join(place, 'node_modules', '.bin', 'platform');
-  const signedIn = await run(platform, ['login', '--url', url, '--token-stdin'], { input: ann.accessToken });
-  expect(signedIn).toBe(`Signed in as ${ann.username} at ${url}.\n`);
-  const listed = await run(platform, ['workspace', 'list', '--org', ann.orgId, '--json']);
-  expect(JSON.parse(listed)).toEqual([{ workspace_id: ann.workspaceId, name: 'Default workspace' }]);
+  const platform = (...args: string[]) => [path.join(place, 'node_modules', '.bin', 'platform'), ...args];
+  const does = async (args: string[], answers: [string, string][] = []) => {
+    const { code, text } = await inTerminal(platform(...args), { env, cwd: place }, answers);
+    expect([args, code, text]).toEqual([args, 0, text]);
+    return text;
+  };
+  const signedIn = await does(
+    ['register'],
+    [
+      ['Address of the service', `${url}${ENTER}`],
+      ['E-mail address', `zoe@example.test${ENTER}`],
+      ['Username', `zoe${ENTER}`],
+      ['Password', `correct horse battery${ENTER}`],
+    ],
+  );
+  expect(signedIn).toContain(`Signed in as zoe at ${url}.`);
+  expect(signedIn).not.toContain('correct horse');
+
+  const made = await does(['workspace', 'create'], [['Name of the workspace', `Research${ENTER}`]]);
+  // it says what comes next
+  const [, use = ''] = /To work in it: platform (workspace use ws_\w+)/.exec(made) ?? [];
+  expect(await does(use.split(' '))).toContain('Using the workspace ws_');
+
+  const stored = await does(
+    ['secrets', 'set'],
+    [
+      ['Name of the secret', `openai${ENTER}`],
+      ['Value of the field api_key', `sk-77${ENTER}`],
+    ],
+  );
+  expect(stored).toContain('OPENAI_API_KEY: platform secrets run --secret openai -- PROGRAM');
+  expect(stored).not.toContain('sk-77');
+  const program = ['node', '-e', 'console.log([...process.env.OPENAI_API_KEY].reverse().join(""))'];
+  expect(await does(['secrets', 'run', '--secret', 'openai', '--', ...program])).toContain('77-ks');
+
+  writeFileSync(path.join(place, 'report.txt'), 'The humidity of the greenhouse drifts.');
+  const uploaded = await does(['files', 'upload', '--wait'], [['File to upload', `report.txt${ENTER}`]]);
+  expect(uploaded).toContain('report.txt [##############################] 100%');
+  expect(await does(['files', 'search', 'humidity'])).toContain('The humidity of the greenhouse drifts.');
+
+  const tail = platform('events', 'tail', '--types', 'artifact.created', '--count', '1');
+  const watching: Terminal = openTerminal(tail, { env, cwd: place });
+  try {
+    await watching.sees('Following the events');
+    await does(['files', 'upload', 'report.txt', '--name', 'Again']);
+    await watching.sees('artifact.created  zoe');
+    expect(await watching.ended()).toBe(0);
+  } finally {
+    watching.close();
+  }
 });

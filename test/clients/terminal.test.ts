@@ -1,5 +1,5 @@
-import { execFile, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -8,12 +8,12 @@ import { projectRoot } from '../../src/paths.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { commandLine } from '../support/command-line.ts';
 import { colleague, type Person, register } from '../support/person.ts';
-import { waitUntil } from '../support/wait.ts';
+import { DOWN, ENTER, hasTerminal, INTERRUPT, inTerminal, openTerminal } from '../support/terminal.ts';
 
 const PROGRAM = path.join(projectRoot, 'clients', 'cli', 'dist', 'index.js');
-const ENTER = '\r';
-const DOWN = '\u001B[B';
-const INTERRUPT = '\u0003';
+
+const FISH = '/usr/bin/fish';
+const ZSH = '/usr/bin/zsh';
 
 let app: TestApp;
 let url: string;
@@ -33,43 +33,13 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** What makes a pseudo-terminal: Debian has it everywhere, other systems have one with other options. */
-const hasScript = spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes('util-linux') ?? false;
+/** Runs a command in a terminal. */
+const typed = (args: readonly string[], answers: readonly (readonly [question: string, typed: string])[]) =>
+  inTerminal([process.execPath, PROGRAM, ...args], { env: { PATH: process.env.PATH, HOME: home } }, answers);
 
-/** Runs a command in a terminal. Each answer is typed when its question is seen. */
-async function inTerminal(
-  args: readonly string[],
-  answers: readonly (readonly [question: string, typed: string])[],
-): Promise<{ code: number; text: string }> {
-  // a new terminal has no width, in which no question can be read
-  const words = [process.execPath, PROGRAM, ...args].map((word) => `'${word}'`);
-  const command = `stty cols 120 rows 40; exec ${words.join(' ')}`;
-  const env = { PATH: process.env.PATH, HOME: home, TERM: 'xterm' };
-  const child = spawn('script', ['-qec', command, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'inherit'] });
-  let text = '';
-  let code: number | undefined;
-  child.stdout.on('data', (part: Buffer) => (text += part.toString()));
-  child.once('close', (ended) => (code = ended ?? -1));
-  let seen = 0;
-  try {
-    for (const [question, typed] of answers) {
-      seen = await waitUntil(() => {
-        const found = text.indexOf(question, seen);
-        if (found < 0 && code !== undefined) throw new Error(`It has ended: ${text}`);
-        return found < 0 ? 0 : found + question.length;
-      });
-      child.stdin.write(typed);
-    }
-    await waitUntil(() => code !== undefined);
-  } finally {
-    child.kill();
-  }
-  return { code: code!, text };
-}
-
-describe.skipIf(!hasScript)('in a terminal', () => {
+describe.skipIf(!hasTerminal)('in a terminal', () => {
   test('somebody signs in, chooses an organization, and is asked for what is missing', async () => {
-    const signedIn = await inTerminal(
+    const signedIn = await typed(
       ['login', '--url', url],
       [
         ['Username or e-mail address', `${bea.username}${ENTER}`],
@@ -83,10 +53,10 @@ describe.skipIf(!hasScript)('in a terminal', () => {
     const listed = await commandLine(['org', 'list', '--json'], { env: { HOME: home } });
     const organizations = JSON.parse(listed.out) as { org_id: string }[];
     expect(organizations.map(({ org_id }) => org_id).sort()).toEqual([ann.orgId, bea.orgId].sort());
-    const chosen = await inTerminal(['org', 'use'], [['Which organization?', DOWN + ENTER]]);
+    const chosen = await typed(['org', 'use'], [['Which organization?', DOWN + ENTER]]);
     expect(chosen.text).toContain(`Using the organization ${organizations[1]!.org_id}.`);
 
-    const stopped = await inTerminal(['org', 'use'], [['Which organization?', INTERRUPT]]);
+    const stopped = await typed(['org', 'use'], [['Which organization?', INTERRUPT]]);
     expect([stopped.code, stopped.text.includes('Missing: <org>')]).toEqual([2, true]);
   });
 
@@ -99,10 +69,7 @@ describe.skipIf(!hasScript)('in a terminal', () => {
     await ann.call('POST', `${ann.home}/tool-instances`, { tool_id: body.tool_id, name: 'Tickets' });
     const place = ['--url', url, '--token', ann.accessToken, '--org', ann.orgId, '--workspace', ann.workspaceId];
     // the only instance and its only action need no question
-    const { code, text } = await inTerminal(
-      ['tools', 'call', ...place],
-      [['Send DELETE https://tickets.test/7?', 'n']],
-    );
+    const { code, text } = await typed(['tools', 'call', ...place], [['Send DELETE https://tickets.test/7?', 'n']]);
     expect(code).toBe(1);
     expect(text).toMatch(/'remove' would send:\r\nDELETE https:\/\/tickets\.test\/7\r\n/);
     expect(text).toContain('Nothing was sent.');
@@ -142,11 +109,67 @@ describe('completion', () => {
     ]);
   });
 
-  test('other shells get theirs, and an unknown one is named', async () => {
-    const { out: fish } = await commandLine(['completion', 'fish']);
-    expect(fish).toContain(`complete -c platform -f -n "__platform_at 'secrets'" -a rotate -d '`);
-    expect(fish).toContain(`complete -c platform -n "__platform_at 'env deploy'" -l release -r -d '`);
-    expect((await commandLine(['completion', 'zsh'])).out).toContain('bashcompinit');
+  test.skipIf(!process.env.CI && !existsSync(FISH))('fish completes the same', async () => {
+    const { out: script } = await commandLine(['completion', 'fish']);
+    const file = path.join(home, 'platform.fish');
+    writeFileSync(file, script);
+    const lines = [
+      'platform sec',
+      'platform --org org_1 secrets ',
+      'platform secrets get openai --f',
+      'platform env deploy --w',
+      'platform completion ',
+      'platform secrets --org org_1 r',
+    ];
+    const asked = lines.map((line) => `echo '>'; complete -C '${line}'`);
+    const { stdout } = await promisify(execFile)(
+      FISH,
+      ['--no-config', '-c', [`source '${file}'`, ...asked].join('\n')],
+      { env: { PATH: '/usr/bin:/bin', HOME: home } },
+    );
+    const found = stdout
+      .split('>\n')
+      .slice(1)
+      .map((part) => part.split('\n').flatMap((line) => (line === '' ? [] : [line.split('\t')[0]!])));
+    expect(found.map((words) => [...words].sort())).toEqual([
+      ['secrets'],
+      ['get', 'list', 'rotate', 'run', 'set'],
+      ['--field'],
+      ['--wait', '--wait-seconds', '--workspace'],
+      ['bash', 'fish', 'zsh'],
+      ['rotate', 'run'],
+    ]);
+    // with what each of them does
+    expect(stdout).toContain('rotate\tgive a secret a new value');
+  });
+
+  test.skipIf((!process.env.CI && !existsSync(ZSH)) || !hasTerminal)('zsh completes the same, by Tab', async () => {
+    const { out: script } = await commandLine(['completion', 'zsh']);
+    const file = path.join(home, 'platform.zsh');
+    writeFileSync(file, script);
+    const zsh = openTerminal([ZSH, '-f', '-i'], { env: { PATH: '/usr/bin:/bin', HOME: home } });
+    try {
+      // the program says which words it was given
+      zsh.types(`source '${file}' && platform() { print -r -- "<$*>" } && echo rea\\dy${ENTER}`);
+      await zsh.sees('ready');
+      for (const [typed, given] of [
+        ['platform sec', '<secrets>'],
+        ['platform --org o secrets rot', '<--org o secrets rotate>'],
+        ['platform secrets get openai --f', '<secrets get openai --field>'],
+        ['platform completion z', '<completion zsh>'],
+      ]) {
+        zsh.types(`${typed}\t${ENTER}`);
+        await zsh.sees(given!);
+      }
+      zsh.types(`exit${ENTER}`);
+      await zsh.ended();
+    } finally {
+      zsh.close();
+    }
+  });
+
+  test('another shell is named', async () => {
     expect((await commandLine(['completion', 'tcsh'])).code).toBe(2);
+    expect((await commandLine(['completion'])).err).toBe('Missing: <shell>\n');
   });
 });

@@ -367,7 +367,12 @@ test('a file is sent in pieces, goes on after a broken connection, and is read b
   const sent: string[] = [];
   // the second piece arrives and its answer is lost, the third does not arrive at first
   const fetchThatBreaks: typeof fetch = async (input, init) => {
-    if (init?.method === 'PATCH') sent.push(new Headers(init.headers).get('upload-offset')!);
+    if (init?.method === 'PATCH') {
+      const headers = new Headers(init.headers);
+      const digest = createHash('sha256').update(Buffer.from(init.body as ArrayBuffer));
+      expect(headers.get('content-digest')).toBe(`sha-256=:${digest.digest('base64')}:`);
+      sent.push(headers.get('upload-offset')!);
+    }
     if (init?.method === 'PATCH' && sent.length === 3) throw new TypeError('fetch failed');
     const response = await fetch(input, init);
     if (init?.method === 'PATCH' && sent.length === 2) throw new TypeError('terminated');
@@ -384,6 +389,18 @@ test('a file is sent in pieces, goes on after a broken connection, and is read b
     ['0', '100000', '200000', '200000'],
   ]);
   expect(artifact).toMatchObject({ name: 'Data', size_bytes: 300_000 });
+  // a piece that is changed on its way is no piece of the file
+  const fetchThatChanges: typeof fetch = (input, init) => {
+    if (init?.method !== 'PATCH') return fetch(input, init);
+    const changed = Buffer.from(init.body as ArrayBuffer);
+    changed[7]! ^= 1;
+    return fetch(input, { ...init, body: changed });
+  };
+  const changed = clientOf(ann, { fetch: fetchThatChanges }).upload(place, new Blob([bytes]), {
+    fileName: 'data.bin',
+    name: 'Changed',
+  });
+  await expect(changed).rejects.toBeInstanceOf(ApiError);
   const at = { ...place, artifact_id: artifact.artifact_id };
   const whole = Buffer.from(await (await client.download(at)).arrayBuffer());
   expect(createHash('sha256').update(whole).digest('hex')).toBe(createHash('sha256').update(bytes).digest('hex'));

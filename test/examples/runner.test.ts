@@ -53,17 +53,22 @@ async function makeModel(): Promise<void> {
   await made(`${ann.home}/model-entitlements`, { logical_model_id: 'default-chat' }, 'logical_model_id');
 }
 
-/** A second pipeline of the app, with a step that calls an action of a tool. */
-async function makeLookUp(A: string): Promise<string> {
+/** An instance of a tool of its own, with one action. */
+async function makeInstance(slug: string): Promise<string> {
   const find = { name: 'find', method: 'GET', url_template: `http://127.0.0.1:${target.port}/find` };
   const action = {
     ...find,
     query_params_template: { q: '{{query}}' },
     parameters: [{ name: 'query', type: 'string' }],
   };
-  const tool = { name: 'Places', slug: 'places', description: 'Finds.', action_schemas: [action] };
+  const tool = { name: slug, slug, description: 'Finds.', action_schemas: [action] };
   const tool_id = await made(`/v1/orgs/${ann.orgId}/tools`, tool, 'tool_id');
-  const tool_instance_id = await made(`${ann.home}/tool-instances`, { tool_id, name: 'Places' }, 'instance_id');
+  return made(`${ann.home}/tool-instances`, { tool_id, name: slug }, 'instance_id');
+}
+
+/** A second pipeline of the app, with a step that calls an action of a tool. */
+async function makeLookUp(A: string): Promise<string> {
+  const tool_instance_id = await makeInstance('places');
   const step = { key: 'find', name: 'Find', step_type: 'tool', tool_instance_id, tool_slug: 'places', action: 'find' };
   const steps = [
     { ...step, config: { parameters: { query: '{{input.message}}' } } },
@@ -87,7 +92,8 @@ test('the example runs starter-chat and a tool by events, and reports what it di
       'action_id',
     );
   await trigger(applied.augmentation_id, 'namespace.created', 'How humid is it?');
-  await trigger(await makeLookUp(A), 'environment.*', 'humidity');
+  const lookUp = await makeLookUp(A);
+  await trigger(lookUp, 'environment.*', 'humidity');
 
   const place = { org_id: ann.orgId, workspace_id: ann.workspaceId, app_id: applied.app_id };
   const stop = new AbortController();
@@ -136,4 +142,45 @@ test('the example runs starter-chat and a tool by events, and reports what it di
     { status: 'completed', stages_completed: 1, token_usage: { total: 0 } },
     { status: 'failed', stages_completed: 0, error: 'The model answered 500.' },
   ]);
+});
+
+test('what a run does starts no run, and what somebody does goes on starting them', async () => {
+  const { app_id } = (await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, { name: 'Watcher' })).body;
+  const A = `${ann.home}/apps/${app_id}`;
+  const instance_id = await makeInstance('rooms');
+  const step = { key: 'find', name: 'Find', step_type: 'tool', tool_slug: 'rooms', action: 'find' };
+  const steps = [
+    { ...step, tool_instance_id: instance_id, config: { parameters: { query: '{{input.message}}' } } },
+    { key: 'say', name: 'Say', step_type: 'output', config: { because: '{{input.message}}' } },
+  ];
+  const augmentation = { name: 'Look again', stages: [{ name: 'All', steps }] };
+  const augmentation_id = await made(`${A}/augmentations`, augmentation, 'augmentation_id');
+  for (const trigger_event of ['tool_action.executed', 'execution.*', 'namespace.created']) {
+    const trigger = { name: trigger_event, kind: 'trigger', trigger_event, augmentation_id };
+    await made(`${A}/actions`, { ...trigger, input: { message: trigger_event } }, 'action_id');
+  }
+
+  const stop = new AbortController();
+  const outcomes: (Json | Error)[] = [];
+  let isReady = false;
+  const running = follow({
+    client: new Client({ url, credentials: ann.accessToken }),
+    place: { org_id: ann.orgId, workspace_id: ann.workspaceId, app_id },
+    signal: stop.signal,
+    onReady: () => (isReady = true),
+    onEnd: (_id, outcome) => void outcomes.push(outcome),
+  });
+  await waitUntil(() => isReady);
+  const { status } = await ann.call('POST', `${ann.home}/tool-instances/${instance_id}/execute`, {
+    action: 'find',
+    parameters: { query: 'by hand' },
+  });
+  expect(status).toBe(200);
+  await waitUntil(() => outcomes.length === 1);
+  // its event comes after all that the run has caused
+  await made(`${ann.home}/namespaces`, { name: 'Attic' }, 'namespace_id');
+  await waitUntil(() => outcomes.some((one) => !(one instanceof Error) && one.because === 'namespace.created'));
+  stop.abort();
+  await running;
+  expect(outcomes.slice(0, 2)).toEqual([{ because: 'tool_action.executed' }, { because: 'namespace.created' }]);
 });

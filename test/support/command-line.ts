@@ -12,14 +12,20 @@ export interface Ran {
 interface Given {
   env?: Record<string, string>;
   input?: string;
+  /** Somebody looks at stderr in a terminal. */
+  isWatched?: boolean;
 }
 
 /**
  * Runs a command of the command line in this process: all of it but the start of a program. There is no terminal, and
  * nothing set but `env`.
  */
-export async function commandLine(args: readonly string[], { env = {}, input = '' }: Given = {}): Promise<Ran> {
+export async function commandLine(
+  args: readonly string[],
+  { env = {}, input = '', isWatched = false }: Given = {},
+): Promise<Ran> {
   const [out, err] = [new Kept(), new Kept()];
+  if (isWatched) Object.assign(err, { isTTY: true });
   const around = { env, stdin: Readable.from([Buffer.from(input)]), stdout: out, stderr: err };
   const code = await runCommand(args, around as unknown as Surroundings);
   return { code, out: out.text, err: err.text };

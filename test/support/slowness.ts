@@ -38,4 +38,4 @@ const measure = (): number => Math.min(MOST, Math.max(1, sampleMs() / REFERENCE_
 const queued = (): number => os.loadavg()[0]! / os.availableParallelism();
 
 /** How long a browser or a shell may take for one step. */
-export const PATIENCE_MS = 120_000 * slowness();
+export const PATIENCE_MS = Math.ceil(120_000 * slowness());

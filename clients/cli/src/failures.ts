@@ -9,6 +9,7 @@ import {
   RateLimitedError,
   UnavailableError,
 } from 'platform-management-client';
+import { KeyringError } from './keyring.ts';
 
 /** A command that lacks something, or has something that it does not accept. `details` are for programs. */
 export class UsageError extends Error {
@@ -66,6 +67,7 @@ export const exitCodes = {
 const byClass: [abstract new (...given: never[]) => Error, number][] = [
   [UsageError, exitCodes.usage],
   [AuthenticationFailedError, exitCodes.authentication],
+  [KeyringError, exitCodes.authentication],
   [ForbiddenError, exitCodes.forbidden],
   [NotFoundError, exitCodes.notFound],
   [ConflictError, exitCodes.conflict],
@@ -100,6 +102,7 @@ export function objectOf(error: unknown): object {
   if (error instanceof UsageError) return { error: 'USAGE', message, ...(error.details && { details: error.details }) };
   if (error instanceof WaitedTooLongError) return { error: 'WAITED_TOO_LONG', message, details: error.details };
   if (error instanceof OutcomeError) return { error: 'FAILED', message, details: error.details };
+  if (error instanceof KeyringError) return { error: 'KEYRING', message };
   if (!(error instanceof ApiError)) return { error: 'FAILED', message };
   const issues = error instanceof InvalidInputError ? { issues: error.issues } : {};
   return { error: error.code, message: error.message, details: error.details, trace_id: error.traceId, ...issues };

@@ -15,8 +15,15 @@ import { version } from './version.ts';
 import type { Surroundings } from './workbench.ts';
 
 const HELP = `
-Variables: PLATFORM_URL, PLATFORM_TOKEN, PLATFORM_ORG, PLATFORM_WORKSPACE, PLATFORM_NAMESPACE, PLATFORM_PROFILE.
-An option wins over a variable, and a variable over the profile.
+Begin:
+  platform register --url URL       make an account and sign in; or, with an account: platform login --url URL
+  platform workspace create NAME    then: platform workspace use NAME
+  platform secrets set NAME         then: platform secrets run --secret NAME -- PROGRAM
+  platform files upload FILE --wait then: platform files search WORDS
+  platform events tail              what others do, live
+
+Variables: PLATFORM_URL, PLATFORM_TOKEN, PLATFORM_ORG, PLATFORM_WORKSPACE, PLATFORM_NAMESPACE, PLATFORM_PROFILE,
+PLATFORM_NO_KEYRING. An option wins over a variable, and a variable over the profile.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not signed in, 4 not allowed, 5 not found, 6 conflict,
 7 invalid input, 8 the service cannot answer, 9 waited too long.`;

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import type { WorkspaceEvent } from 'platform-management-client';
 import { countOf } from './arguments.ts';
 import { WaitedTooLongError } from './failures.ts';
+import { working } from './output.ts';
 import type { Workbench } from './workbench.ts';
 
 const DEFAULT_SECONDS = 60;
@@ -25,6 +26,8 @@ export const withWait = (command: Command, until: string): Command =>
 
 /** Something that is begun, and ends with an event. */
 export interface Work<Begun> {
+  /** What somebody in a terminal sees while it is waited for. */
+  what: string;
   begin: () => Promise<Begun>;
   /** Whether nothing has to be waited for. */
   isDone?: (begun: Begun) => boolean;
@@ -37,7 +40,7 @@ export interface Work<Begun> {
  */
 export async function followed<Begun extends object>(
   bench: Workbench,
-  { begin, isDone = () => false, isEnd }: Work<Begun>,
+  { what, begin, isDone = () => false, isEnd }: Work<Begun>,
   seconds: number,
 ): Promise<{ begun: Begun; event: WorkspaceEvent | null }> {
   const place = await bench.workspace();
@@ -45,22 +48,30 @@ export async function followed<Begun extends object>(
   const limit = () => setTimeout(() => stop.abort(), Math.min(seconds * 1_000, LONGEST_TIMER_MS));
   let timer = limit();
   let begun: { value: Begun } | undefined;
+  const events = bench.client.events(place, { signal: stop.signal });
+  const next = async () => {
+    const { done, value } = await events.next();
+    if (done) throw new Error('The events of the workspace ended before the work did: you have no access any more.');
+    return value.event;
+  };
   try {
-    for await (const { event } of bench.client.events(place, { signal: stop.signal })) {
-      if (!begun) {
-        // the work takes what it takes: the limit is one of the wait
-        clearTimeout(timer);
-        begun = { value: await begin() };
-        if (isDone(begun.value)) return { begun: begun.value, event: null };
-        timer = limit();
-      } else if (isEnd(event, begun.value)) return { begun: begun.value, event };
-    }
+    await next();
+    // the work takes what it takes: the limit is one of the wait
+    clearTimeout(timer);
+    begun = { value: await begin() };
+    const { value } = begun;
+    if (isDone(value)) return { begun: value, event: null };
+    timer = limit();
+    const end = async () => {
+      for (let event = await next(); ; event = await next()) if (isEnd(event, value)) return event;
+    };
+    return { begun: value, event: await working(bench, what, end, 0) };
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     const state = begun ? 'It was begun, and may still end.' : 'Nothing was begun.';
     throw new WaitedTooLongError(`Waited ${seconds} seconds. ${state}`, begun?.value ?? {});
   } finally {
     clearTimeout(timer);
+    await events.return();
   }
-  throw new Error('The events of the workspace ended before the work did: you have no access any more.');
 }

@@ -1,9 +1,10 @@
-import { confirm, isCancel, select } from '@clack/prompts';
+import { confirm, isCancel, password, select, text } from '@clack/prompts';
 import type { Command } from 'commander';
 import { Client, type Credentials, Grant, NotFoundError, Session, type TokenPair } from 'platform-management-client';
 import { MeDocument } from 'platform-management-client/documents';
 import { UsageError } from './failures.ts';
-import { type Profile, Profiles } from './profiles.ts';
+import { type Kept, type Profile, Profiles, type SignIn } from './profiles.ts';
+import { visible } from './visible.ts';
 
 /** Options that every command accepts. */
 export interface Globals {
@@ -49,9 +50,10 @@ export class Workbench {
   readonly profileName: string;
   readonly around: Surroundings;
   readonly isJson: boolean;
-  readonly #globals: Globals;
+  #globals: Globals;
   readonly #profile: Profile | undefined;
   #client: Client | undefined;
+  #signIn: SignIn | undefined;
 
   constructor(globals: Globals, around: Surroundings) {
     const { env } = around;
@@ -76,17 +78,30 @@ export class Workbench {
     return url;
   }
 
+  /** The address of a service to sign in at, which somebody in a terminal is asked for. */
+  async address(): Promise<string> {
+    const isKnown = this.#globals.url || this.around.env.PLATFORM_URL || this.#profile?.url;
+    if (!isKnown && this.isInteractive)
+      this.#globals = { ...this.#globals, url: await this.ask('--url', 'Address of the service') };
+    return this.url;
+  }
+
   /** How the caller is signed in: what `whoami` says. */
   get source(): 'option' | 'environment' | 'profile' | 'none' {
     if (this.#globals.token) return 'option';
     if (this.around.env.PLATFORM_TOKEN) return 'environment';
-    const { token, session, grant } = this.#ownProfile ?? {};
-    return token || session || grant ? 'profile' : 'none';
+    return Object.keys(this.#signInOfProfile).length > 0 ? 'profile' : 'none';
   }
 
   /** The token that is used, if one was given. A session and a grant have tokens that change. */
   get token(): string | undefined {
-    return this.#globals.token || this.around.env.PLATFORM_TOKEN || this.#ownProfile?.token;
+    return this.#globals.token || this.around.env.PLATFORM_TOKEN || this.#signInOfProfile.token;
+  }
+
+  /** Where the sign-in of the profile is kept. */
+  get kept(): Kept['kept'] | null {
+    if (this.source !== 'profile') return null;
+    return this.profiles.get(this.profileName)?.keyring ? 'keyring' : 'file';
   }
 
   get client(): Client {
@@ -120,7 +135,7 @@ export class Workbench {
 
   /** Where nobody can be asked: all that is missing at once. @throws UsageError that names it */
   demand(place: 'org' | 'workspace', options: Record<string, unknown>): void {
-    if (this.isInteractive || !this.url) return;
+    if (!this.url || this.isInteractive) return;
     const places = place === 'org' ? (['org'] as const) : (['org', 'workspace'] as const);
     const missing = [
       ...places.filter((kind) => !this.given(kind)).map((kind) => `--${kind}`),
@@ -151,7 +166,14 @@ export class Workbench {
   async choose({ option, noun, choices }: Question): Promise<string> {
     // without an address, the place does not matter yet
     if (!this.isInteractive && this.url) throw new UsageError(`Missing: ${option}`);
-    const options = await choices();
+    return this.pick({ option, noun, choices });
+  }
+
+  /** What somebody chooses, without a service. @throws UsageError where nobody can be asked */
+  async pick({ option, noun, choices }: Question): Promise<string> {
+    if (!this.isInteractive) throw new UsageError(`Missing: ${option}`);
+    // names are of other people
+    const options = (await choices()).map(({ value, label }) => ({ value, label: visible(label) }));
     if (options.length === 0) throw new UsageError(`There is no ${noun} that you may use.`);
     if (options.length === 1) return options[0]!.value;
     const { stdin: input, stdout: output } = this.around;
@@ -177,6 +199,15 @@ export class Workbench {
     throw new NotFoundError({ status: 404, code: 'RESOURCE_NOT_FOUND', message });
   }
 
+  /** What somebody types. @throws UsageError where nobody can be asked */
+  async ask(option: string, message: string, { isSecret = false } = {}): Promise<string> {
+    if (!this.isInteractive) throw new UsageError(`Missing: ${option}`);
+    const { stdin: input, stdout: output } = this.around;
+    const answer = await (isSecret ? password : text)({ message, input, output });
+    if (isCancel(answer) || !answer) throw new UsageError(`Missing: ${option}`);
+    return answer;
+  }
+
   /** Asks for a yes. @throws UsageError where nobody can be asked; `details` are for programs */
   async confirm(message: string, details: object): Promise<boolean> {
     if (!this.isInteractive) throw new UsageError(`Missing: --yes. ${message}`, details);
@@ -191,25 +222,52 @@ export class Workbench {
 
   #credentials(): { credentials?: string | Credentials } {
     const given = this.#globals.token || this.around.env.PLATFORM_TOKEN;
-    return given ? { credentials: given } : this.ofProfile();
+    return given ? { credentials: given } : this.credentialsOf(this.url, this.#signInOfProfile);
   }
 
-  /** What the profile has for the service that is called. */
-  ofProfile(): { credentials?: string | Credentials } {
-    const { token, session, grant } = this.#ownProfile ?? {};
+  /** How the profile is signed in at the service that is called. @throws KeyringError */
+  get #signInOfProfile(): SignIn {
+    if (!this.#ownProfile) return {};
+    if (!this.#signIn) {
+      if (this.profiles.move(this.profileName))
+        this.#note(`The sign-in of the profile '${this.profileName}' is in the keyring from now on.`);
+      this.#signIn = this.profiles.signIn(this.profileName);
+    }
+    return this.#signIn;
+  }
+
+  /** What a sign-in of the profile is at its service. New tokens are kept. */
+  credentialsOf(url: string, { token, session, grant }: SignIn): { credentials?: string | Credentials } {
     if (token) return { credentials: token };
     if (session) {
-      const onTokens: SessionOptions['onTokens'] = (tokens) => this.#keep({ session: stored(tokens) });
-      return { credentials: new Session({ url: this.url, tokens: left(session), onTokens }) };
+      const onTokens: SessionOptions['onTokens'] = (tokens) => this.#renew({ session: stored(tokens) });
+      return { credentials: new Session({ url, tokens: left(session), onTokens }) };
     }
     if (!grant) return {};
     const { client_id } = grant;
-    const onTokens: GrantOptions['onTokens'] = (tokens) => this.#keep({ grant: { ...stored(tokens), client_id } });
-    return { credentials: new Grant({ url: this.url, clientId: client_id, tokens: left(grant), onTokens }) };
+    const onTokens: GrantOptions['onTokens'] = (tokens) => this.#renew({ grant: { ...stored(tokens), client_id } });
+    return { credentials: new Grant({ url, clientId: client_id, tokens: left(grant), onTokens }) };
   }
 
-  #keep(change: Partial<Profile>): void {
-    this.profiles.update(this.profileName, change);
+  /** Keeps a new sign-in, and says where if that is not the keyring. */
+  keep(profile: Profile, wantsKeyring: boolean): Kept['kept'] {
+    const { kept, reason } = this.profiles.set(this.profileName, profile, wantsKeyring);
+    if (reason !== undefined) this.#noteFile(reason);
+    return kept;
+  }
+
+  #renew(signIn: SignIn): void {
+    const reason = this.profiles.renew(this.profileName, signIn)?.reason;
+    if (reason !== undefined) this.#noteFile(reason);
+  }
+
+  #noteFile(reason: string): void {
+    this.#note(`No keyring: ${reason}. The sign-in is in ${this.profiles.file}, which only you may read.`);
+  }
+
+  /** Says something to people. Programs expect errors there, and nothing else. */
+  #note(line: string): void {
+    if (!this.isJson) this.around.stderr.write(`${visible(line)}\n`);
   }
 }
 

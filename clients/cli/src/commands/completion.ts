@@ -1,6 +1,6 @@
 import { Argument, type Command, type Option } from 'commander';
 import { withExamples } from '../help.ts';
-import type { Surroundings } from '../workbench.ts';
+import { type Surroundings, workbenchOf } from '../workbench.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
@@ -74,7 +74,7 @@ complete -o default -F _${name} ${name}
 
 /** The same function: zsh runs completions of bash. */
 const zsh = (name: string, levels: readonly Level[]): string =>
-  `autoload -Uz compinit && compinit
+  `(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }
 autoload -Uz bashcompinit && bashcompinit
 ${bash(name, levels)}`;
 
@@ -130,8 +130,15 @@ export function addCompletion(program: Command, around: Surroundings): void {
     program
       .command('completion')
       .description('write what completes commands and options in your shell')
-      .addArgument(new Argument('<shell>').choices(SHELLS))
-      .action((shell: Shell) => void around.stdout.write(scripts[shell](program.name(), levelsOf(program)))),
+      .addArgument(new Argument('[shell]').choices(SHELLS))
+      .action(async (given: Shell | undefined, _options, command: Command) => {
+        const choices = () => Promise.resolve(SHELLS.map((value) => ({ value, label: value })));
+        const ask = () => workbenchOf(command, around).pick({ option: '<shell>', noun: 'shell', choices });
+        const shell = given ?? ((await ask()) as Shell);
+        around.stdout.write(scripts[shell](program.name(), levelsOf(program)));
+      }),
     'source <(platform completion bash)',
+    'source <(platform completion zsh)',
+    'platform completion fish > ~/.config/fish/completions/platform.fish',
   );
 }

@@ -127,10 +127,10 @@ async function readyFinding(url: string): Promise<Finding> {
 
 /** What the service says of the caller. */
 async function signInFindings(bench: Workbench): Promise<Finding[]> {
-  if (bench.source === 'none') return [failed('signed in', 'no. Sign in: platform login', exitCodes.authentication)];
   try {
+    if (bench.source === 'none') return [failed('signed in', 'no. Sign in: platform login', exitCodes.authentication)];
     const { data } = await bench.client.rest.GET('/v1/auth/me');
-    const kept = bench.source === 'profile' ? `profile '${bench.profileName}'` : bench.source;
+    const kept = bench.source === 'profile' ? `profile '${bench.profileName}' (${bench.kept})` : bench.source;
     return [fine('signed in', `as ${data.username} <${data.email}>, by the ${kept}`), await expiryFinding(bench)];
   } catch (error) {
     return [failed('signed in', messageOf(error), exitCodeOf(error))];

@@ -148,7 +148,9 @@ async function deployment(
 ): Promise<void> {
   const isEnd = ({ type, resource_id }: { type: string; resource_id: string | null }, { deployment_id }: Deployment) =>
     ENDS.has(type) && resource_id === deployment_id;
-  const done = wait ? (await followed(bench, { begin, isEnd }, waitSeconds)).begun : await begin();
+  const done = wait
+    ? (await followed(bench, { what: 'Waiting for the deployment', begin, isEnd }, waitSeconds)).begun
+    : await begin();
   show(bench, done, () => `${done.message}: ${done.deployment_id}`);
 }
 

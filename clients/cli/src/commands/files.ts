@@ -8,30 +8,26 @@ import type { Artifact, NamespacePlace } from 'platform-management-client';
 import { countOf } from '../arguments.ts';
 import { OutcomeError, UsageError } from '../failures.ts';
 import { withExamples } from '../help.ts';
-import { show, table } from '../output.ts';
+import { progressOf, show, table } from '../output.ts';
 import { followed, type WaitOptions, withWait } from '../wait.ts';
-import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
+import { type Choice, type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
 const ARTIFACTS = '/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts';
-const BAR = 30;
+/** Nobody looks through more in a terminal. */
+const MOST_CHOICES = 50;
 const ENDS = new Set(['artifact.indexed', 'artifact.index_failed']);
-
-/** Draws how far it is, in a terminal; nothing elsewhere. */
-function progressOf(bench: Workbench, what: string): (done: number, total: number) => void {
-  const { stderr } = bench.around;
-  if (!stderr.isTTY || bench.isJson) return () => undefined;
-  return (done, total) => {
-    const filled = Math.round((BAR * done) / Math.max(total, 1));
-    const bar = '#'.repeat(filled).padEnd(BAR, '.');
-    stderr.write(`\r${what} [${bar}] ${Math.round((100 * done) / Math.max(total, 1))}%${done >= total ? '\n' : ''}`);
-  };
-}
 
 interface UploadOptions extends WaitOptions {
   name?: string;
 }
 
-async function upload(bench: Workbench, file: string, { name, wait, waitSeconds }: UploadOptions): Promise<void> {
+async function upload(
+  bench: Workbench,
+  given: string | undefined,
+  { name, wait, waitSeconds }: UploadOptions,
+): Promise<void> {
+  bench.demand('workspace', { '<file>': given });
+  const file = given ?? (await bench.ask('<file>', 'File to upload'));
   const found = await stat(file).catch((error: Error) => {
     throw new UsageError(`${file} cannot be read: ${error.message}`);
   });
@@ -55,6 +51,7 @@ async function indexed(
   const { begun, event } = await followed(
     bench,
     {
+      what: 'Reading the text of the file, to find it by',
       begin,
       isDone: ({ is_indexed }) => is_indexed,
       isEnd: ({ type, resource_id }, { artifact_id }) => ENDS.has(type) && resource_id === artifact_id,
@@ -69,7 +66,9 @@ async function indexed(
   return data;
 }
 
-async function download(bench: Workbench, artifact_id: string, target: string | undefined): Promise<void> {
+async function download(bench: Workbench, given: string | undefined, target: string | undefined): Promise<void> {
+  bench.demand('workspace', { '<artifact>': given });
+  const artifact_id = given ?? (await chosenFile(bench));
   const response = await bench.client.download({ ...(await bench.namespace()), artifact_id });
   const body = Readable.fromWeb(response.body as import('node:stream/web').ReadableStream);
   if (target === undefined) return pipeline(body, bench.around.stdout, { end: false });
@@ -79,6 +78,19 @@ async function download(bench: Workbench, artifact_id: string, target: string | 
   body.on('data', (chunk: Buffer) => draw((done += chunk.length), total));
   await pipeline(body, createWriteStream(target));
   show(bench, { artifact_id, file: target, size_bytes: done }, () => `Wrote ${done} bytes to ${target}.`);
+}
+
+/** One of the newest files. */
+async function chosenFile(bench: Workbench): Promise<string> {
+  const choices = async () => {
+    const found: Choice[] = [];
+    for await (const one of bench.client.list(ARTIFACTS, { path: await bench.namespace() })) {
+      found.push({ value: one.artifact_id, label: one.name });
+      if (found.length === MOST_CHOICES) break;
+    }
+    return found;
+  };
+  return bench.choose({ option: '<artifact>', noun: 'file', choices });
 }
 
 async function list(bench: Workbench): Promise<void> {
@@ -99,7 +111,9 @@ async function list(bench: Workbench): Promise<void> {
   );
 }
 
-async function search(bench: Workbench, query: string, limit: number): Promise<void> {
+async function search(bench: Workbench, given: string | undefined, limit: number): Promise<void> {
+  bench.demand('workspace', { '<query>': given });
+  const query = given ?? (await bench.ask('<query>', 'What to look for'));
   const { data } = await bench.client.rest.POST(`${ARTIFACTS}/query`, {
     params: { path: await bench.namespace() },
     body: { query, limit },
@@ -108,7 +122,13 @@ async function search(bench: Workbench, query: string, limit: number): Promise<v
     `${artifact.name}  ${artifact.artifact_id}  ${score.toFixed(2)}`,
     matched_chunk && `  ${matched_chunk}`,
   ]);
-  show(bench, data.results, () => lines.flat().filter(Boolean).join('\n') || 'Nothing was found.');
+  show(
+    bench,
+    data.results,
+    () =>
+      lines.flat().filter(Boolean).join('\n') ||
+      'Nothing was found. A new file is found a moment later: upload it with --wait.',
+  );
 }
 
 /** Adds `files`. */
@@ -124,10 +144,12 @@ export function addFileCommands(program: Command, around: Surroundings): void {
   withExamples(
     withWait(
       files
-        .command('upload <file>')
-        .description('upload a file; after a broken connection it goes on where it was')
+        .command('upload [file]')
+        .description(
+          'upload a file; after a broken connection it goes on where it was. Its text can be found a moment later',
+        )
         .option('--name <name>', 'name of the artifact; default: that of the file')
-        .action((file: string, options: UploadOptions, command: Command) =>
+        .action((file: string | undefined, options: UploadOptions, command: Command) =>
           upload(workbenchOf(command, around), file, options),
         ),
       'the text of the file can be found',
@@ -136,20 +158,20 @@ export function addFileCommands(program: Command, around: Surroundings): void {
   );
   withExamples(
     files
-      .command('download <artifact>')
+      .command('download [artifact]')
       .description('download the file of an artifact, to stdout or a file')
       .option('-o, --output <file>', 'where to write it')
-      .action((id: string, options: { output?: string }, command: Command) =>
+      .action((id: string | undefined, options: { output?: string }, command: Command) =>
         download(workbenchOf(command, around), id, options.output),
       ),
     'platform files download art_… -o copy.txt',
   );
   withExamples(
     files
-      .command('search <query>')
+      .command('search [query]')
       .description('search the texts of artifacts')
       .option('--limit <n>', 'number of results', countOf, 5)
-      .action((query: string, options: { limit: number }, command: Command) =>
+      .action((query: string | undefined, options: { limit: number }, command: Command) =>
         search(workbenchOf(command, around), query, options.limit),
       ),
     'platform files search "humidity of the greenhouse"',

@@ -40,11 +40,22 @@ async function namespaces(bench: Workbench): Promise<void> {
   );
 }
 
-async function createWorkspace(bench: Workbench, name: string, description: string | undefined): Promise<void> {
+async function createWorkspace(
+  bench: Workbench,
+  given: string | undefined,
+  description: string | undefined,
+): Promise<void> {
+  bench.demand('org', { '<name>': given });
+  const name = given ?? (await bench.ask('<name>', 'Name of the workspace'));
   const org_id = await bench.org();
   const body = { organization_id: org_id, name, ...(description !== undefined && { description }) };
   const { data } = await bench.client.rest.POST('/v1/orgs/{org_id}/workspaces', { params: { path: { org_id } }, body });
-  show(bench, data, () => `Created the workspace ${data.name}: ${data.workspace_id}`);
+  show(bench, data, () =>
+    [
+      `Created the workspace ${data.name}: ${data.workspace_id}`,
+      `To work in it: platform workspace use ${data.workspace_id}`,
+    ].join('\n'),
+  );
 }
 
 type Kind = 'org' | 'workspace' | 'namespace';
@@ -108,10 +119,10 @@ export function addPlaceCommands(program: Command, around: Surroundings): void {
   );
   withExamples(
     workspace
-      .command('create <name>')
+      .command('create [name]')
       .description('create a workspace')
       .option('--description <text>', 'what it is for')
-      .action((name: string, options: { description?: string }, command: Command) =>
+      .action((name: string | undefined, options: { description?: string }, command: Command) =>
         createWorkspace(workbenchOf(command, around), name, options.description),
       ),
     'platform workspace create Research',

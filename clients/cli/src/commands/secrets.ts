@@ -3,8 +3,8 @@ import { constants } from 'node:os';
 import type { Command } from 'commander';
 import { Ended, UsageError } from '../failures.ts';
 import { withExamples } from '../help.ts';
-import { readStdin, show, table } from '../output.ts';
-import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
+import { readStdin, show, table, tell } from '../output.ts';
+import { type Choice, type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
 const SECRETS = '/v1/orgs/{org_id}/secrets';
 const BY_NAME = '/v1/orgs/{org_id}/secrets/by-name/{name}';
@@ -25,6 +25,17 @@ async function list(bench: Workbench): Promise<void> {
   );
 }
 
+/** One of the secrets that there are, by name. */
+async function chosen(bench: Workbench, option: string): Promise<string> {
+  const choices = async () => {
+    const found: Choice[] = [];
+    for await (const { name } of bench.client.list(SECRETS, { path: { org_id: await bench.org() } }))
+      found.push({ value: name, label: name });
+    return found;
+  };
+  return bench.choose({ option, noun: 'secret', choices });
+}
+
 /** A secret by its name with its value. The service records that it was revealed. */
 async function revealed(bench: Workbench, name: string): Promise<SecretValue> {
   const org_id = await bench.org();
@@ -34,7 +45,9 @@ async function revealed(bench: Workbench, name: string): Promise<SecretValue> {
   return (data.value ?? {}) as SecretValue;
 }
 
-async function get(bench: Workbench, name: string, field: string | undefined): Promise<void> {
+async function get(bench: Workbench, given: string | undefined, field: string | undefined): Promise<void> {
+  bench.demand('org', { '<name>': given });
+  const name = given ?? (await chosen(bench, '<name>'));
   const value = await revealed(bench, name);
   if (field === undefined) return show(bench, value, () => JSON.stringify(value, null, 2));
   if (!Object.hasOwn(value, field))
@@ -43,9 +56,16 @@ async function get(bench: Workbench, name: string, field: string | undefined): P
   show(bench, inner, () => (typeof inner === 'string' ? inner : JSON.stringify(inner)));
 }
 
-/** The value comes from stdin: what stands on a command line is seen by others, and kept by shells. */
-async function valueFromStdin(bench: Workbench, field: string | undefined): Promise<SecretValue> {
-  if (bench.around.stdin.isTTY) throw new UsageError('Give the value on stdin: platform secrets set NAME < FILE');
+/**
+ * The value comes from stdin: what stands on a command line is seen by others, and kept by shells. In a terminal it is
+ * asked for, and not shown.
+ */
+async function secretOf(bench: Workbench, field: string | undefined, usual: string): Promise<SecretValue> {
+  if (bench.isInteractive) {
+    const asked = field ?? usual;
+    return { [asked]: await bench.ask('stdin', `Value of the field ${asked} (it is not shown)`, { isSecret: true }) };
+  }
+  if (bench.around.stdin.isTTY) throw new UsageError('Missing: the value, on stdin');
   const given = await readStdin(bench);
   if (field !== undefined) return { [field]: given };
   try {
@@ -57,18 +77,33 @@ async function valueFromStdin(bench: Workbench, field: string | undefined): Prom
   throw new UsageError('The value on stdin must be a JSON object. For a plain text name its field: --field api_key');
 }
 
-async function set(bench: Workbench, name: string, options: { field?: string; type: string }): Promise<void> {
-  const value = await valueFromStdin(bench, options.field);
-  const org_id = await bench.org();
-  const body = { name, secret_type: options.type, value };
-  const { data } = await bench.client.rest.POST(SECRETS, { params: { path: { org_id } }, body });
-  show(bench, data, () => `Stored ${data.name} as ${data.secret_id}.`);
+interface SetOptions {
+  field?: string;
+  type: string;
 }
 
-async function rotate(bench: Workbench, name: string, field: string | undefined): Promise<void> {
-  const value = await valueFromStdin(bench, field);
+async function set(bench: Workbench, given: string | undefined, { field, type }: SetOptions): Promise<void> {
+  bench.demand('org', { '<name>': given });
+  const name = given ?? (await bench.ask('<name>', 'Name of the secret'));
+  const value = await secretOf(bench, field, type);
+  const org_id = await bench.org();
+  const body = { name, secret_type: type, value };
+  const { data } = await bench.client.rest.POST(SECRETS, { params: { path: { org_id } }, body });
+  const variables = Object.keys(value).map((key) => variableOf(name, key));
+  show(bench, data, () =>
+    [
+      `Stored ${data.name} as ${data.secret_id}.`,
+      `A program has it as ${variables.join(', ')}: platform secrets run --secret ${data.name} -- PROGRAM`,
+    ].join('\n'),
+  );
+}
+
+async function rotate(bench: Workbench, given: string | undefined, field: string | undefined): Promise<void> {
+  bench.demand('org', { '<name>': given });
+  const name = given ?? (await chosen(bench, '<name>'));
   const org_id = await bench.org();
   const { data: secret } = await bench.client.rest.GET(BY_NAME, { params: { path: { org_id, name } } });
+  const value = await secretOf(bench, field, secret.secret_type);
   const { data } = await bench.client.rest.POST('/v1/orgs/{org_id}/secrets/{secret_id}/rotate', {
     params: { path: { org_id, secret_id: secret.secret_id } },
     body: { value },
@@ -80,14 +115,18 @@ async function rotate(bench: Workbench, name: string, field: string | undefined)
 const variableOf = (name: string, field: string): string =>
   `${name}_${field}`.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_');
 
-async function run(bench: Workbench, names: string[], program: string[]): Promise<void> {
-  const [file, ...given] = program;
-  if (file === undefined) throw new UsageError('Missing: the command to run, after --');
+async function run(bench: Workbench, given: string[] | undefined, program: string[]): Promise<void> {
+  const missing = { '--secret': given, '-- <command>': program[0] };
+  bench.demand('org', missing);
+  const names = given ?? [await chosen(bench, '--secret')];
+  // without a program, one that can start others
+  const [file = bench.around.env.SHELL || 'sh', ...args] = program;
   const variables: Record<string, string> = {};
   for (const name of names)
     for (const [field, value] of Object.entries(await revealed(bench, name)))
       variables[variableOf(name, field)] = typeof value === 'string' ? value : JSON.stringify(value);
-  const child = spawn(file, given, { stdio: 'inherit', env: { ...bench.around.env, ...variables } });
+  if (program.length === 0) tell(bench, `Starting ${file} with the secret in its environment. End it with exit.`);
+  const child = spawn(file, args, { stdio: 'inherit', env: { ...bench.around.env, ...variables } });
   const stopped = (signal: NodeJS.Signals) => child.kill(signal);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, stopped);
   const code = await new Promise<number>((resolve, reject) => {
@@ -110,41 +149,41 @@ export function addSecretCommands(program: Command, around: Surroundings): void 
   );
   withExamples(
     secrets
-      .command('get <name>')
+      .command('get [name]')
       .description('reveal the value of a secret, or one field of it')
       .option('--field <field>', 'only this field, as it is')
-      .action((name: string, options: { field?: string }, command: Command) =>
+      .action((name: string | undefined, options: { field?: string }, command: Command) =>
         get(workbenchOf(command, around), name, options.field),
       ),
     'platform secrets get openai --field api_key',
   );
   withExamples(
     secrets
-      .command('set <name>')
-      .description('store a secret; its value is read from stdin')
+      .command('set [name]')
+      .description('store a secret; its value is read from stdin, and asked for in a terminal')
       .option('--type <type>', 'kind of the secret', 'api_key')
       .option('--field <field>', 'stdin is a plain text, and the value of this field')
-      .action((name: string, options: { field?: string; type: string }, command: Command) =>
+      .action((name: string | undefined, options: SetOptions, command: Command) =>
         set(workbenchOf(command, around), name, options),
       ),
     'platform secrets set openai --field api_key < key.txt',
   );
   withExamples(
     secrets
-      .command('rotate <name>')
-      .description('give a secret a new value, read from stdin')
+      .command('rotate [name]')
+      .description('give a secret a new value, read from stdin, and asked for in a terminal')
       .option('--field <field>', 'stdin is a plain text, and the value of this field')
-      .action((name: string, options: { field?: string }, command: Command) =>
+      .action((name: string | undefined, options: { field?: string }, command: Command) =>
         rotate(workbenchOf(command, around), name, options.field),
       ),
     'platform secrets rotate openai --field api_key < key.txt',
   );
   withExamples(
     secrets
-      .command('run <command...>')
-      .description('run a command with secrets in its environment: NAME_FIELD in capitals')
-      .requiredOption('--secret <name...>', 'names of the secrets')
-      .action((given: string[], options: { secret: string[] }, command: Command) =>
+      .command('run [command...]')
+      .description('run a command, after --, with secrets in its environment: api_key of openai is OPENAI_API_KEY')
+      .option('--secret <name...>', 'names of the secrets')
+      .action((given: string[], options: { secret?: string[] }, command: Command) =>
         run(workbenchOf(command, around), options.secret, given),
       ),
     'platform secrets run --secret openai -- node app.js',

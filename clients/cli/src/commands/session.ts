@@ -1,51 +1,92 @@
-import { isCancel, password, text } from '@clack/prompts';
 import type { Command } from 'commander';
-import { AuthenticationFailedError, Client, endGrant, signInWithDevice } from 'platform-management-client';
-import { UsageError } from '../failures.ts';
+import { AuthenticationFailedError, Client, endGrant, type paths, signInWithDevice } from 'platform-management-client';
+import { OutcomeError, UsageError } from '../failures.ts';
 import { withExamples } from '../help.ts';
+import { KeyringError } from '../keyring.ts';
 import { readStdin, show, tell } from '../output.ts';
 import { type Surroundings, stored, type Workbench, workbenchOf } from '../workbench.ts';
 
-async function asked(bench: Workbench, option: string, ask: () => Promise<string | symbol>): Promise<string> {
-  if (!bench.isInteractive) throw new UsageError(`Missing: ${option}`);
-  const answer = await ask();
-  if (isCancel(answer)) throw new UsageError(`Missing: ${option}`);
-  return answer as string;
+type Session = paths['/v1/auth/login']['post']['responses'][200]['content']['application/json'];
+
+interface KeepOptions {
+  /** `--no-keyring` makes it `false`. */
+  keyring: boolean;
 }
 
-interface LoginOptions {
+interface LoginOptions extends KeepOptions {
   clientId?: string;
   scope: string;
   username?: string;
+  code?: string;
   passwordStdin?: boolean;
   tokenStdin?: boolean;
 }
 
 async function login(bench: Workbench, options: LoginOptions): Promise<void> {
-  const { url } = bench;
-  if (options.clientId !== undefined) return loginWithDevice(bench, options.clientId, options.scope);
-  if (options.tokenStdin) return loginWithToken(bench, await readStdin(bench));
-  if (!bench.isInteractive) {
-    const given = { '--username': options.username, '--password-stdin': options.passwordStdin };
-    const missing = Object.entries(given).flatMap(([option, value]) => (value === undefined ? [option] : []));
-    if (missing.length > 0) throw new UsageError(`Missing: ${missing.join(', ')} (or --token-stdin, or --client-id)`);
+  const url = await bench.address();
+  if (options.clientId !== undefined) return loginWithDevice(bench, options.clientId, options);
+  if (options.tokenStdin) return loginWithToken(bench, await readStdin(bench), options);
+  const { username: given, passwordStdin } = options;
+  demand(bench, { '--username': given, '--password-stdin': passwordStdin }, ' (or --token-stdin, or --client-id)');
+  const username = given ?? (await bench.ask('--username', 'Username or e-mail address'));
+  const password = await passwordOf(bench, passwordStdin);
+  keepSession(bench, await sessionOf(bench, new Client({ url }), { username, password }, options.code), options);
+}
+
+/** Names all that is missing where nobody can be asked. */
+function demand(bench: Workbench, given: Record<string, unknown>, others = ''): void {
+  if (bench.isInteractive) return;
+  const missing = Object.entries(given).flatMap(([option, value]) => (value === undefined ? [option] : []));
+  if (missing.length > 0) throw new UsageError(`Missing: ${missing.join(', ')}${others}`);
+}
+
+const passwordOf = (bench: Workbench, isOnStdin = false): Promise<string> =>
+  isOnStdin ? readStdin(bench) : bench.ask('--password-stdin', 'Password', { isSecret: true });
+
+/** Signs in, with a second factor if the account has one. */
+async function sessionOf(
+  bench: Workbench,
+  { rest }: Client,
+  body: { username: string; password: string },
+  code: string | undefined,
+): Promise<Session> {
+  try {
+    return (await rest.POST('/v1/auth/login', { body })).data;
+  } catch (error) {
+    if (!(error instanceof AuthenticationFailedError) || error.details.reason !== 'factor_required') throw error;
+    const challenge = String(error.details.challenge);
+    const given = code ?? (await bench.ask('--code', 'Code of your app, or a recovery code'));
+    return (await rest.POST('/v1/auth/login/complete', { body: { challenge, code: given } })).data;
   }
-  const username =
-    options.username ?? (await asked(bench, '--username', () => text({ message: 'Username or e-mail address' })));
-  const secret = options.passwordStdin
-    ? await readStdin(bench)
-    : await asked(bench, '--password-stdin', () => password({ message: 'Password' }));
-  const { data } = await new Client({ url }).rest.POST('/v1/auth/login', { body: { username, password: secret } });
+}
+
+function keepSession(bench: Workbench, data: Session, { keyring }: KeepOptions): void {
   const org = data.user.settings.current_org_id;
   const place = typeof org === 'string' ? { org } : {};
   const { access_token, refresh_token, expires_in } = data;
   const session = stored({ access_token, refresh_token, expires_in });
-  bench.profiles.set(bench.profileName, { url, session, ...place });
-  signedIn(bench, data.user.username);
+  signedIn(bench, data.user.username, bench.keep({ url: bench.url, session, ...place }, keyring));
+}
+
+interface RegisterOptions extends KeepOptions {
+  email?: string;
+  username?: string;
+  passwordStdin?: boolean;
+}
+
+async function register(bench: Workbench, options: RegisterOptions): Promise<void> {
+  const url = await bench.address();
+  const { email: address, username: name, passwordStdin } = options;
+  demand(bench, { '--email': address, '--username': name, '--password-stdin': passwordStdin });
+  const email = address ?? (await bench.ask('--email', 'E-mail address'));
+  const username = name ?? (await bench.ask('--username', 'Username'));
+  const password = await passwordOf(bench, passwordStdin);
+  const { data } = await new Client({ url }).rest.POST('/v1/auth/register', { body: { email, username, password } });
+  keepSession(bench, data, options);
 }
 
 /** The user types a code in a browser, anywhere. */
-async function loginWithDevice(bench: Workbench, clientId: string, scope: string): Promise<void> {
+async function loginWithDevice(bench: Workbench, clientId: string, { scope, keyring }: LoginOptions): Promise<void> {
   const { url } = bench;
   const { access_token, refresh_token, expires_in } = await signInWithDevice({
     url,
@@ -56,40 +97,57 @@ async function loginWithDevice(bench: Workbench, clientId: string, scope: string
   });
   const tokens = { access_token, expires_in, ...(refresh_token !== undefined && { refresh_token }) };
   const { data } = await new Client({ url, credentials: access_token }).rest.GET('/v1/auth/me');
-  bench.profiles.set(bench.profileName, { url, grant: { ...stored(tokens), client_id: clientId } });
-  signedIn(bench, data.username);
+  const grant = { ...stored(tokens), client_id: clientId };
+  signedIn(bench, data.username, bench.keep({ url, grant }, keyring));
 }
 
 /** A token is stored once the service has accepted it. */
-async function loginWithToken(bench: Workbench, token: string): Promise<void> {
+async function loginWithToken(bench: Workbench, token: string, { keyring }: KeepOptions): Promise<void> {
   const { url } = bench;
   const { data } = await new Client({ url, credentials: token }).rest.GET('/v1/auth/me');
-  bench.profiles.set(bench.profileName, { url, token });
-  signedIn(bench, data.username);
+  signedIn(bench, data.username, bench.keep({ url, token }, keyring));
 }
 
-const signedIn = (bench: Workbench, username: string): void =>
+const signedIn = (bench: Workbench, username: string, kept: 'keyring' | 'file'): void =>
   show(
     bench,
-    { username, url: bench.url, profile: bench.profileName },
+    { username, url: bench.url, profile: bench.profileName, kept },
     () => `Signed in as ${username} at ${bench.url}.`,
   );
 
 async function logout(bench: Workbench): Promise<void> {
-  const profile = bench.profiles.get(bench.profileName);
-  if (!profile) throw new UsageError(`There is no profile '${bench.profileName}'.`);
-  // a token that was given stays good: whoever made it revokes it
-  const { url, session, grant } = profile;
+  const { profiles, profileName } = bench;
+  const profile = profiles.get(profileName);
+  if (!profile) throw new UsageError(`There is no profile '${profileName}'.`);
+  const { url } = profile;
+  const left: string[] = [];
+  const readable = async (work: () => unknown, otherwise: string) => {
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof KeyringError)) throw error;
+      left.push(`${otherwise}: ${error.message}`);
+    }
+  };
   try {
-    if (session) await new Client({ url, ...bench.ofProfile() }).rest.POST('/v1/auth/logout');
+    await readable(() => endSession(bench, url), 'Its session was not ended, end it in the browser');
+  } finally {
+    await readable(() => profiles.forget(profileName), 'The keyring still has its sign-in');
+  }
+  if (left.length > 0) throw new OutcomeError(`The profile is forgotten. ${left.join('\n')}`, { profile: profileName });
+  show(bench, { profile: profileName }, () => `Signed out of ${url}.`);
+}
+
+/** Ends a session or a grant. A token that was given stays good: whoever made it revokes it. */
+async function endSession(bench: Workbench, url: string): Promise<void> {
+  const { session, grant } = bench.profiles.signIn(bench.profileName);
+  try {
+    if (session) await new Client({ url, ...bench.credentialsOf(url, { session }) }).rest.POST('/v1/auth/logout');
     if (grant) await endGrant({ url, clientId: grant.client_id }, grant);
   } catch (error) {
     // it has ended already
     if (!(error instanceof AuthenticationFailedError)) throw error;
-  } finally {
-    bench.profiles.set(bench.profileName, null);
   }
-  show(bench, { profile: bench.profileName }, () => `Signed out of ${url}.`);
 }
 
 async function whoami(bench: Workbench): Promise<void> {
@@ -97,26 +155,41 @@ async function whoami(bench: Workbench): Promise<void> {
   const { user_id, username, email } = data;
   const place = bench.profiles.get(bench.profileName) ?? {};
   const { org = null, workspace = null } = place as { org?: string; workspace?: string };
-  const credentials = bench.source;
-  const found = { user_id, username, email, url: bench.url, profile: bench.profileName, credentials, org, workspace };
-  const kept = credentials === 'profile' ? bench.profiles.file : credentials;
-  show(bench, found, () => `${username} <${email}> at ${bench.url}\ncredentials: ${kept}`);
+  const { source: credentials, kept, profileName: profile } = bench;
+  const found = { user_id, username, email, url: bench.url, profile, credentials, kept, org, workspace };
+  const from = { keyring: `keyring, profile ${profile}`, file: bench.profiles.file };
+  show(bench, found, () => `${username} <${email}> at ${bench.url}\ncredentials: ${kept ? from[kept] : credentials}`);
 }
 
-/** Adds `login`, `logout` and `whoami`. */
+const NO_KEYRING = 'keep it in the file profiles.json; the same for all commands: PLATFORM_NO_KEYRING=1';
+
+/** Adds `login`, `register`, `logout` and `whoami`. */
 export function addSessionCommands(program: Command, around: Surroundings): void {
   withExamples(
     program
       .command('login')
-      .description('sign in at a service, and keep that in the profile')
+      .description('sign in at a service, and keep that in the keyring, or where there is none, in a file of yours')
       .option('--client-id <id>', 'sign in in a browser, for an application of your organization')
       .option('--scope <scopes>', 'what that application may do', 'read write offline_access')
       .option('--username <name>', 'username or e-mail address')
       .option('--password-stdin', 'read the password from stdin')
+      .option('--code <code>', 'code of your app, for an account with a second factor')
       .option('--token-stdin', 'read an API token from stdin instead')
+      .option('--no-keyring', NO_KEYRING)
       .action((options: LoginOptions, command: Command) => login(workbenchOf(command, around), options)),
     'platform login --url https://platform.example.com',
     'platform login --url https://platform.example.com --token-stdin < token.txt',
+  );
+  withExamples(
+    program
+      .command('register')
+      .description('make an account at a service, with an organization and a workspace of its own, and sign in')
+      .option('--email <address>', 'e-mail address')
+      .option('--username <name>', 'name to sign in with')
+      .option('--password-stdin', 'read the password from stdin')
+      .option('--no-keyring', NO_KEYRING)
+      .action((options: RegisterOptions, command: Command) => register(workbenchOf(command, around), options)),
+    'platform register --url https://platform.example.com',
   );
   withExamples(
     program

@@ -40,10 +40,12 @@ interface CreateOptions {
 }
 
 /** The text of a token is shown once. JSON, which scripts log, has it only if that is asked for. */
-async function create(bench: Workbench, name: string, options: CreateOptions): Promise<void> {
+async function create(bench: Workbench, given: string | undefined, options: CreateOptions): Promise<void> {
   const { output, showToken = false } = options;
   if (bench.isJson && output === undefined && !showToken)
     throw new UsageError('Missing: --output or --show-token: the token is shown once, and JSON leaves it out');
+  bench.demand('org', { '<name>': given });
+  const name = given ?? (await bench.ask('<name>', 'Name of the token'));
   const org_id = await bench.org();
   const keep = output === undefined ? null : newFile(output);
   let isKept = false;
@@ -131,7 +133,7 @@ export function addTokenCommands(program: Command, around: Surroundings): void {
   );
   withExamples(
     tokens
-      .command('create <name>')
+      .command('create [name]')
       .description('create an API token; its text is shown once')
       .option('--scopes <scope...>', 'such as read or secret:read')
       .option('--permissions <permission...>', 'such as deployment:create')
@@ -140,7 +142,7 @@ export function addTokenCommands(program: Command, around: Surroundings): void {
       .option('--expires-in-days <n>', 'default: 90', countOf)
       .option('-o, --output <file>', 'write the token to a new file, which only you may read')
       .option('--show-token', 'with --json: the token in the JSON, with its refresh token')
-      .action((name: string, options: CreateOptions, command: Command) =>
+      .action((name: string | undefined, options: CreateOptions, command: Command) =>
         create(workbenchOf(command, around), name, options),
       ),
     'platform tokens create ci --scopes read --permissions deployment:create -o token.txt',

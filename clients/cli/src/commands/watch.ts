@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { WorkspaceEvent } from 'platform-management-client';
 import { countOf } from '../arguments.ts';
 import { withExamples } from '../help.ts';
-import { show, table } from '../output.ts';
+import { show, table, tell } from '../output.ts';
 import { type Surroundings, type Workbench, workbenchOf } from '../workbench.ts';
 
 const lineOf = ({ timestamp, type, actor, resource_id }: WorkspaceEvent): string =>
@@ -22,6 +22,9 @@ async function tail(bench: Workbench, { types, count, after }: TailOptions): Pro
   const options = { signal: stop.signal, ...(after !== undefined && { after }) };
   try {
     for await (const { id, event } of bench.client.events(await bench.workspace(), options)) {
+      // who looks on knows from when on nothing is missed, and how to end it
+      if (event.type === 'connected' && bench.isInteractive)
+        tell(bench, 'Following the events of the workspace. Ctrl+C ends it.');
       if (types && !types.some((wanted) => matches(wanted, event.type))) continue;
       show(bench, { id, ...event }, () => lineOf(event));
       if (--left <= 0) return;
@@ -33,7 +36,7 @@ async function tail(bench: Workbench, { types, count, after }: TailOptions): Pro
   }
 }
 
-/** `secret.*` stands for all events of a resource. */
+/** `artifact.*` stands for all events of a resource. */
 const matches = (wanted: string, type: string): boolean =>
   wanted.endsWith('.*') ? type.startsWith(wanted.slice(0, -1)) : type === wanted;
 
@@ -55,10 +58,10 @@ export function addWatchCommands(program: Command, around: Surroundings): void {
   withExamples(
     program
       .command('events')
-      .description('live events of the workspace')
+      .description('live events of the workspace; those of the organization, such as its secrets, are not among them')
       .command('tail')
       .description('follow the events of the workspace; goes on by itself after a broken connection')
-      .option('--types <type...>', 'only these types; secret.* stands for all of a resource')
+      .option('--types <type...>', 'only these types; artifact.* stands for all of a resource')
       .option('--count <n>', 'end after so many events', countOf)
       .option('--after <id>', 'go on after the event with this id')
       .action((options: TailOptions, command: Command) => tail(workbenchOf(command, around), options)),
