@@ -272,6 +272,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
   services.webhookEngine.start();
+  services.auditEngine.start();
   const endStoreCheck = storeCheck.follow();
   const endKeyWatch = followSigningKeys(keys, database, (error) => logFault(error, 'a rotation was not noted'));
   const endLagWatch = every(
@@ -282,7 +283,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const stop = async (): Promise<void> => {
     services.tail.close();
     // jobs first: a call that is cut off in the middle may have changed something at its target
-    await Promise.all([jobs.stop(), services.webhookEngine.stop(), endLagWatch(), endStoreCheck(), endKeyWatch()]);
+    const engines = [services.webhookEngine.stop(), services.auditEngine.stop()];
+    await Promise.all([jobs.stop(), ...engines, endLagWatch(), endStoreCheck(), endKeyWatch()]);
     await services.textExtraction.close();
     await services.samlChecks.close();
     await outbound.close();

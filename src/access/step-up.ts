@@ -21,6 +21,7 @@ const ASKED: Partial<Record<Permission, StepUp>> = {
   'application:create': 'sign_in_settings',
   'application:update': 'sign_in_settings',
   'webhook:create': 'secret_reveal',
+  'audit_stream:create': 'secret_reveal',
   'organization:delete': 'organization_deletion',
   // who may come in, and with which role
   'organization_member:create': 'member_changes',

@@ -15,7 +15,7 @@ export const tables: GroupTables = {
     'service_markers',
   ],
   lends: {
-    activity: { insight: 'lists, and sums by hour and day' },
+    activity: { insight: 'lists, and sums by hour and day', live: 'whether a stream has more to send, and its lag' },
     events: {
       live: 'the streams',
       'live (writes)': 'events past their retention are deleted',

@@ -49,6 +49,7 @@ const lockOrder = [
   'sso_states',
   'sso_codes',
   'webhooks',
+  'audit_streams',
   'root_keys',
   'model_entitlements',
   'provider_accounts',

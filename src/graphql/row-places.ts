@@ -45,6 +45,11 @@ export const inside = {
     markChecked({ orgId, organizationRecipeId: id }),
   webhook: ({ orgId, id }: OrganizationPlace & Identified): Checked<OrganizationPlace & { webhookId: string }> =>
     markChecked({ orgId, webhookId: id }),
+  auditStream: ({
+    orgId,
+    id,
+  }: OrganizationPlace & Identified): Checked<OrganizationPlace & { auditStreamId: string }> =>
+    markChecked({ orgId, auditStreamId: id }),
   toolInstance: ({
     orgId,
     workspaceId,

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type OpenMetricsContentType, Registry } from 'prom-client';
 import type { ReplicaReads } from '../data/replica-reads.ts';
 import type { OperationCounts } from '../engine/path/operation-counts.ts';
+import type { AuditSender } from '../live/audit-streams/audit-sender.ts';
 import type { EventLag } from '../live/events/event-lag.ts';
 import type { Jobs } from '../platform/jobs/jobs.ts';
 import type { Siblings } from '../platform/nodes/worker-link.ts';
@@ -20,6 +21,7 @@ interface Counted {
   tail: { readonly size: number };
   outbound: Pick<Outbound, 'running' | 'waiting' | 'outcomes'>;
   toolProxy: Pick<ToolProxy, 'running' | 'outcomes' | 'bytes'>;
+  auditSender: Pick<AuditSender, 'outcomes' | 'sentRecords'>;
 }
 
 type Metrics = Registry<OpenMetricsContentType>;
@@ -132,6 +134,23 @@ export function addMetrics(server: FastifyInstance, deps: MetricsDeps): void {
     'direction',
     () => toolProxy.bytes,
   );
+  const { auditSender } = services;
+  addCounts(
+    registry,
+    'platform_audit_stream_attempts_total',
+    'Attempts to deliver records to audit streams: `delivered`, or `failed`.',
+    'outcome',
+    () => auditSender.outcomes,
+  );
+  new Counter({
+    name: 'platform_audit_stream_records_total',
+    help: 'Activity records that were delivered to audit streams.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(auditSender.sentRecords);
+    },
+  });
   gauge('platform_password_queue_depth', 'Password hashes that wait.', () => services.passwords.queueDepth);
   gauge(
     'platform_saml_check_queue_depth',

@@ -102,6 +102,9 @@ export const eventDetails = {
     entitlements: number('Models that were granted.'),
     apps: number('Apps that were created.'),
   },
+  'audit_stream.disabled': {
+    reason: text('`failing`, or `no_access`: the user whom it acts for may no longer read all activity.'),
+  },
   'webhook.disabled': { reason: text('`failing`, or `no_access`: the user whom it acts for no longer has access.') },
   'entity.merged': { into_entity_id: text('The entity that it was merged into: its id leads there.') },
   'recipe.applied': { app_id: text('The app that was made.'), namespace_id: text('Its namespace.') },

@@ -389,11 +389,25 @@ export const resources = {
     events: [...editable, 'disabled'],
   },
 
+  // whoever decides where it sends reads all activity
+  audit_stream: {
+    prefix: 'aus',
+    in: 'organization',
+    may: {
+      read: sensitive('admin'),
+      create: sensitive('admin'),
+      update: sensitive('admin'),
+      delete: sensitive('admin'),
+    },
+    events: [...editable, 'disabled'],
+  },
+
   // internal to the service
   scim_user: { prefix: 'scu', in: 'organization' },
   scim_group: { prefix: 'scg', in: 'organization' },
   // a delivery is read with its webhook
   webhook_delivery: { prefix: 'whd', in: 'organization' },
+  audit_stream_delivery: { prefix: 'asd', in: 'organization' },
   session: { prefix: 'ses', in: 'nowhere' },
   passkey: { prefix: 'pky', in: 'nowhere' },
   user_credential: { prefix: 'ucr', in: 'nowhere' },

@@ -39,7 +39,7 @@ export const OPEN_QUERIES = names(`
   organizationRecipeVersion exportWorkspace
   secret secretByName secrets apiTokens allApiTokens appTokens
   applicationGrant applicationGrants application applications scimToken scimTokens
-  webhook webhooks webhookDeliveries
+  webhook webhooks webhookDeliveries auditStream auditStreams auditStreamDeliveries auditStreamLag
 `);
 
 /**
@@ -83,6 +83,7 @@ export const ASKING_MUTATIONS = names(`
   createSecret updateSecret rotateSecret deleteSecret restoreSecret
   revokeApiToken adminRevokeApiToken revokeAppToken revokeApplicationGrant deleteApplication
   deleteScimToken updateWebhook deleteWebhook testWebhook redeliverWebhookDelivery redeliverWebhookDeliveries
+  createAuditStream updateAuditStream deleteAuditStream testAuditStream
 `);
 
 /** Names of values that work like a key. */
@@ -107,6 +108,7 @@ export const HARMLESS_FIELDS = names(`
   QuotaPolicy.currentMonthTokens RateLimitPolicy.inputTokensPerMinute RateLimitPolicy.outputTokensPerMinute
   ProviderAccount.credentialsRef RecipeRequirements.secrets Secret.secretType SecretVersion.state
   SecretHistory.secretId Source.tokenCount ApiToken.tokenType Application.secretChangedAt Webhook.secretRotatedAt
+  AuditStream.credentialsRef
 `);
 
 const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);

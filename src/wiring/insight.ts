@@ -1,5 +1,6 @@
 import { ActivityService } from '../insight/activity/activity.service.ts';
 import { ActivityExports } from '../insight/activity/activity-export.ts';
+import { ActivityFeed } from '../insight/activity/activity-feed.ts';
 import { AnalyticsService } from '../insight/analytics/analytics.service.ts';
 import { HistoryRetention } from '../insight/analytics/history-retention.ts';
 import { SeriesService } from '../insight/analytics/series.service.ts';
@@ -37,6 +38,7 @@ export function createInsight({ deps, open: { authentication } }: Ground, links:
       notificationSchedules: new NotificationSchedules(deps),
     },
     closed: {
+      activityFeed: new ActivityFeed(deps.sql),
       historyRetention: new HistoryRetention(deps.sql),
       notificationDigests: new NotificationDigests(deps, links),
     },

@@ -45,6 +45,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'executions' },
   { owner: 'events' },
   { owner: 'webhookDeliveries' },
+  { owner: 'auditStreamDeliveries' },
   { owner: 'activity' },
   { owner: 'storedAnswers' },
 ];

@@ -66,6 +66,8 @@ import '../tenancy/workspaces/workspace-member.graph.ts';
 import '../identity/applications/application-grant.graph.ts';
 import '../identity/applications/application.graph.ts';
 import '../identity/scim/scim-token.graph.ts';
+import '../live/audit-streams/audit-stream.graph.ts';
+import '../live/audit-streams/audit-stream-delivery.graph.ts';
 import '../live/webhooks/webhook.graph.ts';
 import '../live/webhooks/webhook-delivery.graph.ts';
 // adds to all types above

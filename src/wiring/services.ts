@@ -70,7 +70,7 @@ export function createServices(process: ProcessDeps) {
   const delivery = createDelivery(ground, vault);
   const pipelines = createPipelines(ground, vault);
   const insight = createInsight(ground, { mail, pages, unsubscribeLinks });
-  const live = createLive(ground, vault, tail, redis);
+  const live = createLive(ground, vault, { tail, redis, activityFeed: insight.closed.activityFeed });
   const groups = { tenancy, vault, identity, tools, knowledge, models, delivery, pipelines, insight, live };
   refuseSameNames([ground, ...Object.values(groups)].flatMap(({ open, closed }) => [open, closed]));
   const open = {

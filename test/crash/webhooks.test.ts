@@ -14,6 +14,7 @@ let dataDir: string;
 let database: TestDatabase;
 let db: pg.Client;
 let inbox: Receiver;
+let collector: Receiver;
 let isSilent = true;
 const nodes: Service[] = [];
 const start = () => {
@@ -28,6 +29,7 @@ beforeAll(async () => {
   await db.connect();
   // what it is silent about is under way when its sender is killed
   inbox = await receive((_request, response) => isSilent || response.end());
+  collector = await receive((_request, response) => isSilent || response.end());
 });
 afterAll(async () => {
   for (const node of nodes) {
@@ -35,6 +37,7 @@ afterAll(async () => {
     await node.exited();
   }
   await inbox.close();
+  await collector.close();
   await db.end();
   await database.drop();
   await rm(dataDir, { recursive: true, force: true });
@@ -56,20 +59,28 @@ test('a node is killed while it sends: the next one sends all that was promised,
     event_types: ['thread.*'],
     workspace_id: ann.workspaceId,
   });
+  await made(`${org}/audit-streams`, {
+    name: 'Stream',
+    target_type: 'http',
+    url: collector.url,
+    resource_types: ['thread'],
+  });
   const threads = `${home}/namespaces/default/threads`;
   const ids: string[] = [];
   for (let n = 0; n < 4; n++) ids.push(String((await made(threads, { title: `thread ${n}` })).thread_id));
   await inbox.has(4);
+  await collector.has(1);
   // the last of these are no deliveries yet, or were not recorded
   for (const id of ids)
     expect(await ann.send('PUT', `${threads}/${id}`, { title: 'again' })).toMatchObject({ is: 'acknowledged' });
   killed.child.kill('SIGKILL');
   await killed.exited();
   isSilent = false;
-  const before = inbox.got.length;
+  const [before, batches] = [inbox.got.length, collector.got.length];
   await start().url();
   // as if the lease were over
-  await db.query('update webhook_deliveries set due_at = now() where due_at > now()');
+  for (const table of ['webhook_deliveries', 'audit_stream_deliveries'])
+    await db.query(`update ${table} set due_at = now() where due_at > now()`);
   const { rows } = await db.query<{ id: string; resource: string }>(
     `select id, resource_id as resource from events where type like 'thread.%' order by xid, seq`,
   );
@@ -83,4 +94,16 @@ test('a node is killed while it sends: the next one sends all that was promised,
     const wanted = rows.filter(({ resource }) => resource === id).map((event) => event.id);
     expect(arrived.filter((one) => wanted.includes(one))).toEqual(wanted);
   }
+  // the same of activity: every record, in the order of commits
+  const recorded = await db.query<{ id: string }>(
+    `select id from activity where resource_type = 'thread' and org_id = $1 order by xid, id`,
+    [ann.orgId],
+  );
+  const sent = () =>
+    collector.got
+      .slice(batches)
+      .flatMap(({ body }) => body.trim().split('\n'))
+      .map((line) => (JSON.parse(line) as { id: string }).id);
+  await waitUntil(() => new Set(sent()).size >= recorded.rows.length);
+  expect([...new Set(sent())].slice(0, recorded.rows.length)).toEqual(recorded.rows.map(({ id }) => id));
 });

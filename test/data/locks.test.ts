@@ -95,7 +95,8 @@ test('what is locked is locked: another change waits for it', async () => {
 // the canaries of root keys are locked outside of changes too: when the service starts, and when secrets are wrapped
 // anew; artifacts whose language changes are locked in the order of their ids, by one node at a time; notifications
 // that a change ends are its last rows, and are locked in the order of their ids; artifacts whose vectors are forgotten
-// are locked in the order of their ids, in a statement of their own; the position of a webhook is moved by who has its
+// are locked in the order of their ids, in a statement of their own; the position of a webhook or an audit stream is
+// moved by who has its
 // row, which is one
 const OUTSIDE_OF_CHANGES = [
   'platform/keys/root-keys.ts',
@@ -103,6 +104,7 @@ const OUTSIDE_OF_CHANGES = [
   'knowledge/indexing/vectors/embedding-changes.ts',
   'insight/notifications/endings.ts',
   'live/webhooks/webhook-fan-out.ts',
+  'live/audit-streams/audit-fan-out.ts',
 ];
 
 test('no source locks rows by itself, but for those that skip what others have locked', () => {

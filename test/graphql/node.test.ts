@@ -186,6 +186,7 @@ test('asks for the permission of the by-id query: what a viewer may not read is 
     'ApiToken',
     'Application',
     'ApplicationGrant',
+    'AuditStream',
     'IdentityProvider',
     'Invitation',
     'Notification',

@@ -64,6 +64,7 @@ describe('the data of an event', () => {
         'secret.expiring': expiring,
         'tool_action.executed': ran,
         'tool_action.failed': ran,
+        'audit_stream.disabled': { reason: 'string' },
         'webhook.disabled': { reason: 'string' },
         'api_token.expiring': expiring,
         'app_token.expiring': expiring,

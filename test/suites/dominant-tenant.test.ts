@@ -96,6 +96,7 @@ beforeAll(async () => {
     rootArtifactId: artifact_id!,
     organizationRecipeId: world.ids.organization_recipe_id!,
     webhookId: world.ids.webhook_id!,
+    auditStreamId: world.ids.audit_stream_id!,
   };
 });
 afterAll(() => app.close());

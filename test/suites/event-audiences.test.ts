@@ -51,6 +51,7 @@ const readFrom: Partial<Record<ResourceWord, Role | null>> = {
   application: null,
   scim_token: null,
   webhook: null,
+  audit_stream: null,
   invitation: null,
   api_token: null,
   model: null,

@@ -66,6 +66,7 @@ const runs: Run[] = mutations.flatMap((mutation) =>
 const byItself: readonly EventType[] = [
   'action.fired',
   'webhook.disabled',
+  'audit_stream.disabled',
   'artifact.indexed',
   'artifact.index_failed',
   'artifact.expired',

@@ -24,6 +24,7 @@ const alone: Record<string, string> = {
   'OidcConfig.clientSecretRef': 'A reference may be any text; to read it is not to read its secret.',
   'Environment.activeDeployments': 'A map for REST; `deployed` gives the records with their apps and releases.',
   'Webhook.headersRef': 'A reference may be any text; to read it is not to read its secret.',
+  'AuditStream.credentialsRef': 'A reference may be any text; to read it is not to read its secret.',
   'WebhookDelivery.eventId': 'Events are no resources.',
   'ToolInstance.credentialRefs': "What they refer to is nobody's to read.",
   'ConnectionCredentials.clientSecretVaultId': 'A reference may be any text; to read it is not to read its secret.',

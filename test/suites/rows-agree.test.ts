@@ -470,6 +470,24 @@ const special: Record<string, HeldReads> = {
         orderBy: { id: 'asc' },
       }),
   },
+  'auditStreams.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () =>
+      app.database.prisma.auditStream.findMany({
+        where: { orgId: org() },
+        omit: { positionId: true, positionAt: true, begunSnapshot: true, begunXid: true, lastSequence: true },
+        orderBy: { id: 'asc' },
+      }),
+  },
+  'auditStreamDeliveries.reads': {
+    place: () => ({ orgId: org(), auditStreamId: ids.audit_stream_id! }),
+    rows: () =>
+      app.database.prisma.auditStreamDelivery.findMany({
+        where: { orgId: org(), auditStreamId: ids.audit_stream_id! },
+        omit: { place: true, resourceId: true, maxTries: true, fromId: true, toId: true },
+        orderBy: { id: 'asc' },
+      }),
+  },
   'applications.reads': {
     place: () => ({ orgId: org() }),
     rows: () =>

@@ -66,6 +66,8 @@ const withoutVersion: Record<string, string> = {
   importEntities: 'is about many, each of which is found by what it is',
   createApplication: 'makes something',
   createScimToken: 'makes something',
+  createAuditStream: 'makes something',
+  testAuditStream: 'makes something',
   createWebhook: 'makes something',
   testWebhook: 'makes something',
   redeliverWebhookDelivery: 'a delivery has no version; one that waits stays as it is',

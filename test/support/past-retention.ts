@@ -151,6 +151,14 @@ export const agingRows: readonly AgingRow[] = [
       values (:key, :org_id, :webhook_id, :key, 'secret.destroyed', 'secret', :key, '{}', 'failed', :time)`,
   },
   {
+    rule: /from audit_stream_deliveries where/,
+    table: 'audit_stream_deliveries',
+    age: '7 days',
+    make: `insert into audit_stream_deliveries (id, org_id, audit_stream_id, resource_id, records, size_bytes, first_at,
+        last_at, excerpt, status, created_at)
+      values (:key, :org_id, :audit_stream_id, :key, 1, 2, :time, :time, '{}', 'delivered', :time)`,
+  },
+  {
     rule: /from oauth_records where/,
     table: 'oauth_records',
     keyColumn: 'id_hash',

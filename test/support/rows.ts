@@ -201,6 +201,9 @@ export const changedTables = (before: Record<string, string>, after: Record<stri
 const moving: Readonly<Record<string, string>> = {
   webhooks: '{position_xid,position_seq,begun_snapshot,begun_xid,failing_since}',
   webhook_deliveries: '{status,tries,attempts,due_at,finished_at}',
+  audit_streams:
+    '{position_xid,position_id,position_at,begun_snapshot,begun_xid,last_sequence,gone_before,failing_since}',
+  audit_stream_deliveries: '{status,tries,attempts,due_at,finished_at}',
 };
 
 const checksumOf = ({ name }: Table, condition: string): string => {

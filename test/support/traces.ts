@@ -22,6 +22,17 @@ const unspoken: Record<string, readonly string[]> = {
   activity: ['duration_ms', 'xid'],
   webhooks: ['position_xid', 'position_seq', 'begun_snapshot', 'begun_xid', 'failing_since'],
   webhook_deliveries: ['status', 'tries', 'attempts', 'due_at', 'finished_at', 'place'],
+  audit_streams: [
+    'position_xid',
+    'position_id',
+    'position_at',
+    'begun_snapshot',
+    'begun_xid',
+    'last_sequence',
+    'gone_before',
+    'failing_since',
+  ],
+  audit_stream_deliveries: ['status', 'tries', 'attempts', 'due_at', 'finished_at', 'place'],
 };
 
 /** Counters are spread over slots at random. */

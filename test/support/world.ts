@@ -122,6 +122,8 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     // no route makes a delivery of an event
     await makeId(app, world, 'webhook_id');
     ids.webhook_delivery_id = await deliveryOf(app, world);
+    await makeId(app, world, 'audit_stream_id');
+    ids.audit_stream_delivery_id = await auditDeliveryOf(app, world);
     for (const variable of variablesOf(operations)) await makeId(app, world, variable);
     // an instance of the world's own tool
     await makeOne(app, world, operationAt('POST', '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances'));
@@ -342,6 +344,27 @@ async function versionOf(app: TestApp, organizationRecipeId: string): Promise<st
 /** What the owner has granted to the application of the world. */
 export const grantIn = (app: TestApp, { ids, accounts }: World): Promise<string> =>
   makeGrant(app, { orgId: ids.org_id!, applicationId: ids.application_id!, userId: accounts.owner.userId });
+/** Records that were sent to the audit stream of a world. */
+export async function auditDeliveryOf(app: TestApp, { ids, marker }: World): Promise<string> {
+  const { id } = await app.database.prisma.auditStreamDelivery.create({
+    data: {
+      id: newId('audit_stream_delivery'),
+      orgId: ids.org_id!,
+      auditStreamId: ids.audit_stream_id!,
+      resourceId: ids.audit_stream_id!,
+      records: 1,
+      sizeBytes: 2,
+      firstAt: new Date(),
+      lastAt: new Date(),
+      excerpt: JSON.stringify({ metadata: { of: marker } }),
+      status: 'delivered',
+      tries: 1,
+      finishedAt: new Date(),
+    },
+  });
+  return id;
+}
+
 /** Something that was sent to the webhook of a world. */
 export async function deliveryOf(app: TestApp, { ids, marker }: World): Promise<string> {
   const { id } = await app.database.prisma.webhookDelivery.create({

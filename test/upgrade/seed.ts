@@ -59,6 +59,7 @@ export async function seed(
   if (tables.has('augmentations')) await seedPipelines(ann, org, ids, tables);
   if (tables.has('organization_recipes')) await seedRecipes(ann, org, ids);
   if (tables.has('webhooks')) await seedWebhooks(ann, org, ids);
+  if (tables.has('audit_streams')) await seedAuditStreams(ann, org, ids);
   if (tables.has('api_tokens')) seeded.apiToken = await seedTokens(ann, anyone, org, ids);
   // before what ann is told
   if (tables.has('notification_schedules'))
@@ -294,6 +295,13 @@ async function seedWebhooks(ann: Client, org: string, ids: Json): Promise<void> 
   const hook = { name: 'Hook', url: 'https://hooks.example.test/in', event_types: ['secret.destroyed'] };
   ids.webhook_id = text((await ann.post(`${org}/webhooks`, hook)).webhook as Json, 'webhook_id');
   await ann.post(`${org}/webhooks/${String(ids.webhook_id)}/test`);
+}
+
+/** One that asks for nothing that happens, and whose test finds nobody. */
+async function seedAuditStreams(ann: Client, org: string, ids: Json): Promise<void> {
+  const stream = { name: 'Stream', target_type: 'http', url: 'https://logs.example.test/in', actions: ['upgrade'] };
+  ids.audit_stream_id = text(await ann.post(`${org}/audit-streams`, stream), 'audit_stream_id');
+  await ann.post(`${org}/audit-streams/${String(ids.audit_stream_id)}/test`);
 }
 
 /** What the seed has sealed for a tool instance and for its connection. */

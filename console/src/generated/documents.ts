@@ -1577,6 +1577,7 @@ export type ActivityRowFragment = { readonly id: string, readonly action: string
     | { readonly id: string }
     | { readonly id: string }
     | { readonly name: string, readonly id: string }
+    | { readonly id: string }
     | { readonly name: string, readonly id: string }
     | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
     | { readonly id: string }
@@ -1637,6 +1638,7 @@ export type RecentActivityQuery = { readonly workspaceActivity: { readonly nodes
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
         | { readonly id: string }
@@ -1721,6 +1723,7 @@ export type WorkspaceActivityQuery = { readonly workspaceActivity: { readonly no
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
         | { readonly id: string }
@@ -1923,6 +1926,7 @@ export type SecretUsesQuery = { readonly workspaceActivity: { readonly nodes: Re
         | { readonly id: string }
         | { readonly id: string }
         | { readonly name: string, readonly id: string }
+        | { readonly id: string }
         | { readonly name: string, readonly id: string }
         | { readonly id: string, readonly app: { readonly id: string, readonly name: string } | null, readonly environment: { readonly id: string, readonly name: string } | null }
         | { readonly id: string }

@@ -149,4 +149,8 @@ export const permissions = {
   'webhook:create': {"from":"admin"},
   'webhook:update': {"from":"admin"},
   'webhook:delete': {"from":"admin"},
+  'audit_stream:read': {"from":"admin"},
+  'audit_stream:create': {"from":"admin"},
+  'audit_stream:update': {"from":"admin"},
+  'audit_stream:delete': {"from":"admin"},
 } as const satisfies Record<string, { from?: Role; ownFrom?: Role; organizationFrom?: Role }>;

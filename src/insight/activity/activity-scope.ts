@@ -50,8 +50,11 @@ export const hasMargins = ({ kind, userId }: ActivityScope): boolean => userId =
 /** What a list walks: the records of one of these, newest first, each with an index of its own. */
 export type WalkedKind = Exclude<ScopeKind, 'namespace' | 'environment'> | 'user' | 'user in workspace';
 
-/** What a refused request named is shown where it would be, although no list but the organization's has it. */
-const COLUMNS = Object.fromEntries(
+/**
+ * The columns of a record. What a refused request named is shown where it would be, although no list but the
+ * organization's has it.
+ */
+export const COLUMNS = Object.fromEntries(
   Object.entries(columnsOf(Object.values(Prisma.ActivityScalarFieldEnum))).map(([property, column]) => {
     const name = column.slice('t.'.length);
     return [property, namedColumns.includes(name) ? `coalesce(${column}, t.named ->> '${name}')` : column];

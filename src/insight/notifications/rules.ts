@@ -387,6 +387,26 @@ export const rules: ReadonlyMap<string, NotificationRule> = new Map<string, Noti
     },
   ],
   [
+    'audit_stream.disabled',
+    {
+      to: 'organization administrators',
+      category: 'system',
+      source: 'system',
+      isMailed: true,
+      tone: ['action_required', 'high'],
+      title: () => 'An audit stream was disabled',
+      message: ({ facts, data }) =>
+        `The audit stream ${quoted(facts.name)} of '${named.organization}' was disabled: ` +
+        (data?.reason === 'failing'
+          ? 'nothing could be delivered for five days. Mend its receiver, and enable it: it goes on where it was.'
+          : 'the user whom it acts for no longer has access. The administrator who enables it takes that place.'),
+      link: (of) => [`/v1/orgs/${of.orgId}/audit-streams/${of.resourceId}`, 'Open audit stream'],
+      page: 'audit_stream',
+      holds: `exists (select from audit_streams s where s.id = ${RESOURCE} and not s.is_enabled
+        and s.disabled_reason is not null)`,
+    },
+  ],
+  [
     'model.updated',
     {
       to: 'organization administrators',

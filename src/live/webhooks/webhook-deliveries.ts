@@ -12,8 +12,8 @@ import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { isResourceWord } from '../../kernel/resources.ts';
+import type { StoredAttempt } from '../sending/attempts.ts';
 import { LOG_DAYS, MAX_REDELIVERED, TEST_TYPE } from './webhook.words.ts';
-import type { StoredAttempt } from './webhook-attempts.ts';
 import { bodyOf } from './webhook-body.ts';
 
 /** A delivery as the log shows it. */

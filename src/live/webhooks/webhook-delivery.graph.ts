@@ -6,9 +6,9 @@ import { idArg, organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { inside } from '../../graphql/row-places.ts';
 import { wordEnum } from '../../graphql/word-enum.ts';
+import { SendAttempt } from '../sending/send-attempt.graph.ts';
 import { Webhook } from './webhook.graph.ts';
 import { deliveryStatuses } from './webhook.words.ts';
-import type { StoredAttempt } from './webhook-attempts.ts';
 import { attemptsOf, type WebhookDelivery as DeliveryRow } from './webhook-deliveries.ts';
 
 const DeliveryStatus = wordEnum(
@@ -21,34 +21,6 @@ const DeliveryStatus = wordEnum(
   },
   deliveryStatuses,
 );
-
-const WebhookAttempt = builder.objectRef<StoredAttempt>('WebhookAttempt').implement({
-  description: 'An attempt to deliver something.',
-  fields: (t) => ({
-    attemptedAt: t.field({
-      type: 'DateTime',
-      authorize: 'inherited',
-      description: 'When it began.',
-      resolve: ({ at }) => new Date(at),
-    }),
-    statusCode: t.expose('status_code', {
-      type: 'Int',
-      nullable: true,
-      description: 'The status of the answer. `null` if there was none.',
-    }),
-    error: t.exposeString('error', {
-      nullable: true,
-      description:
-        'Why there was no answer, an open set: `timeout`, `network`, `tls`, `redirect`, `blocked_address`, ' +
-        '`insecure_url`, `too_large`, … or `headers`, if the secret of the headers cannot be used.',
-    }),
-    durationMs: t.exposeInt('duration_ms', { description: 'How long it took, in milliseconds.' }),
-    answer: t.exposeString('answer', {
-      nullable: true,
-      description: 'The beginning of the body of the answer, at most 1,024 characters.',
-    }),
-  }),
-});
 
 const WebhookDelivery = builder.objectRef<DeliveryRow>('WebhookDelivery').implement({
   description: 'What is sent to a webhook, with its attempts. It is kept for seven days.',
@@ -70,7 +42,7 @@ const WebhookDelivery = builder.objectRef<DeliveryRow>('WebhookDelivery').implem
       resolve: (delivery, _args, { caller, services }) => services.webhookDeliveries.body(caller, delivery),
     }),
     attempts: t.field({
-      type: [WebhookAttempt],
+      type: [SendAttempt],
       authorize: 'inherited',
       description: 'The last ten attempts, the oldest first.',
       resolve: attemptsOf,

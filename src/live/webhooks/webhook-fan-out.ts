@@ -9,16 +9,20 @@ import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Audience } from '../events/audience.ts';
 import { Snapshot } from '../events/position.ts';
 import { typeFilterOf } from '../events/type-filter.ts';
+import { type ActingUser, CALLER_COLUMNS, CALLER_JOIN, IS_AHEAD } from '../sending/acting-user.ts';
+import type { Disabling } from '../sending/disabling.ts';
+import type { FanOut } from '../sending/send-engine.ts';
 import { bodyOf } from './webhook-body.ts';
-import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf, IN_USE, IS_AHEAD } from './webhook-caller.ts';
-import type { WebhookDisabling } from './webhook-disabling.ts';
+import { webhookCaller } from './webhook-caller.ts';
+import { webhookChannel } from './webhook-channel.ts';
 
 const BATCH = 500;
 /** Batches until others have their turn. */
 const MAX_STEPS = 4;
 
-interface FannedWebhook extends CallingWebhook {
+interface FannedWebhook extends ActingUser {
   id: string;
+  workspaceId: string | null;
   eventTypes: string[];
   xid: string;
   seq: string;
@@ -29,9 +33,10 @@ interface FannedWebhook extends CallingWebhook {
   isAhead: boolean;
 }
 
-const WEBHOOK = `select h.id, h.event_types as "eventTypes", h.position_xid::text as xid, h.position_seq::text as seq,
+const WEBHOOK = `select h.id, h.workspace_id as "workspaceId", h.event_types as "eventTypes",
+    h.position_xid::text as xid, h.position_seq::text as seq,
     h.begun_snapshot as "begunSnapshot", h.begun_xid as "begunXid", ${IS_AHEAD} as "isAhead", ${CALLER_COLUMNS}
-  from webhooks h ${CALLER_JOIN} where h.id = $1 and ${IN_USE}`;
+  from webhooks h ${CALLER_JOIN} where h.id = $1 and ${webhookChannel.inUse}`;
 
 /** In the order of commits, and only of transactions older than every running one: see `EventTail`. */
 const eventsOf = (place: string): string => `select ${EVENT_COLUMNS} from events e
@@ -63,11 +68,11 @@ interface FanOutDeps {
   changes: Changes;
   access: Access;
   audience: Audience;
-  disabling: WebhookDisabling;
+  disabling: Disabling;
 }
 
 /** Makes deliveries of events, and moves the position of a webhook past them, in one change. */
-export class WebhookFanOut {
+export class WebhookFanOut implements FanOut {
   readonly #deps: FanOutDeps;
 
   constructor(deps: FanOutDeps) {
@@ -92,7 +97,7 @@ export class WebhookFanOut {
     const { sql, access, disabling } = this.#deps;
     const [webhook] = await sql.read<FannedWebhook>(WEBHOOK, [webhookId]);
     if (!webhook) return OVER;
-    const caller = await callerOf(access, webhook);
+    const caller = await webhookCaller(access, webhook);
     if (caller === 'no access') await disabling.disable(webhookId, 'no_access');
     if (typeof caller === 'string') return OVER;
     if (webhook.isAhead) {

@@ -1,15 +1,16 @@
 import type { Access } from '../../access/access.ts';
 import type { Sql } from '../../data/sql.ts';
-import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
-import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { VaultFault } from '../../vault/secrets/envelope.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
-import { type AttemptResult, excerptOf, retryAfterOf } from './webhook-attempts.ts';
-import { CALLER_COLUMNS, CALLER_JOIN, type CallingWebhook, callerOf, IN_USE } from './webhook-caller.ts';
-import type { WebhookDisabling } from './webhook-disabling.ts';
-import type { TakenDelivery } from './webhook-queue.ts';
+import { type ActingUser, CALLER_COLUMNS, CALLER_JOIN } from '../sending/acting-user.ts';
+import { type AttemptResult, attempted, failedAttempt } from '../sending/attempts.ts';
+import type { Disabling } from '../sending/disabling.ts';
+import { textsOf } from '../sending/secret-texts.ts';
+import type { MessageSender } from '../sending/send-line.ts';
+import { webhookCaller } from './webhook-caller.ts';
+import { type WebhookMessage, webhookChannel } from './webhook-channel.ts';
 import { livingKeys, signatureHeaders } from './webhook-signing.ts';
 
 /** The whole time of an attempt. */
@@ -18,13 +19,14 @@ const ATTEMPT_TIMEOUT_MS = 15_000;
 const FRESH_MS = 1_000;
 const RESERVED = /^(webhook-|content-type$|content-encoding$|accept)/;
 
-interface WebhookRow extends CallingWebhook {
+interface WebhookRow extends ActingUser {
+  workspaceId: string | null;
   url: string;
   headersRef: string | null;
 }
 
-const WEBHOOK = `select h.url, h.headers_ref as "headersRef", ${CALLER_COLUMNS}
-  from webhooks h ${CALLER_JOIN} where h.id = $1 and ${IN_USE}`;
+const WEBHOOK = `select h.workspace_id as "workspaceId", h.url, h.headers_ref as "headersRef", ${CALLER_COLUMNS}
+  from webhooks h ${CALLER_JOIN} where h.id = $1 and ${webhookChannel.inUse}`;
 
 /** What is needed to send something to a webhook. */
 export interface MessageTarget {
@@ -41,7 +43,7 @@ interface SenderDeps {
   vault: Vault;
   credentials: Credentials;
   outbound: Outbound;
-  disabling: WebhookDisabling;
+  disabling: Disabling;
   onFault: (error: unknown, what: string) => void;
 }
 
@@ -52,7 +54,7 @@ interface KeptTarget {
 }
 
 /** Sends single messages to webhooks. */
-export class WebhookSender {
+export class WebhookSender implements MessageSender<MessageTarget, WebhookMessage> {
   readonly #deps: SenderDeps;
   readonly #destinations = new Map<string, KeptTarget>();
 
@@ -68,13 +70,17 @@ export class WebhookSender {
     this.#destinations.delete(webhookId);
     const [webhook] = await sql.read<WebhookRow>(WEBHOOK, [webhookId]);
     if (!webhook) return null;
-    const caller = await callerOf(access, webhook);
+    const caller = await webhookCaller(access, webhook);
     if (caller === 'no access') await disabling.disable(webhookId, 'no_access');
     if (typeof caller === 'string') return null;
     const destination = {
       url: webhook.url,
       keys: await this.#keysOf(webhook.orgId, webhookId),
-      headers: await this.#headersOf(webhook),
+      headers: await textsOf(this.#deps, 'webhooks', {
+        orgId: webhook.orgId,
+        reference: webhook.headersRef,
+        reserved: RESERVED,
+      }),
     };
     this.#destinations.set(webhookId, { value: destination, until: performance.now() + FRESH_MS });
     return destination;
@@ -88,44 +94,22 @@ export class WebhookSender {
   /** Makes one attempt. */
   async send(
     { url, keys, headers }: MessageTarget,
-    { eventId, body }: Pick<TakenDelivery, 'eventId' | 'body'>,
+    { eventId, body }: WebhookMessage,
     { owner, signal }: { owner: string; signal: AbortSignal },
   ): Promise<AttemptResult> {
-    const at = new Date();
-    const startedAt = performance.now();
-    const ended = (answer: Pick<AttemptResult['attempt'], 'status_code' | 'error' | 'answer'>) => ({
-      at: at.toISOString(),
-      duration_ms: Math.round(performance.now() - startedAt),
-      ...answer,
-    });
-    const failed = (error: string): AttemptResult => ({
-      attempt: ended({ status_code: null, error, answer: null }),
-      isDelivered: false,
-      retryAfter: null,
-    });
-    if (headers === null || keys.length === 0) return failed('headers');
-    const message = { id: eventId, timestamp: Math.floor(at.getTime() / 1_000), body };
-    try {
-      const answer = await this.#deps.outbound.request({
-        method: 'POST',
-        url,
-        headers: { ...headers, 'content-type': 'application/json', ...signatureHeaders(message, keys) },
-        body,
-        redirect: 'error',
-        timeoutMs: ATTEMPT_TIMEOUT_MS,
-        owner,
-        signal,
-      });
-      const excerpt = excerptOf(answer, Object.values(headers));
-      return {
-        attempt: ended({ status_code: answer.status, error: null, answer: excerpt }),
-        isDelivered: answer.isOk,
-        retryAfter: retryAfterOf(answer.headers.get('retry-after')),
-      };
-    } catch (error) {
-      if (error instanceof OutboundError) return failed(error.code);
-      throw error;
-    }
+    if (headers === null || keys.length === 0) return failedAttempt('headers');
+    const message = { id: eventId, timestamp: Math.floor(Date.now() / 1_000), body };
+    const request = {
+      method: 'POST',
+      url,
+      headers: { ...headers, 'content-type': 'application/json', ...signatureHeaders(message, keys) },
+      body,
+      redirect: 'error',
+      timeoutMs: ATTEMPT_TIMEOUT_MS,
+      owner,
+      signal,
+    } as const;
+    return attempted(() => this.#deps.outbound.request(request), { secrets: Object.values(headers) });
   }
 
   /** The keys that sign now: none if they do not open. */
@@ -137,21 +121,6 @@ export class WebhookSender {
       if (!(error instanceof VaultFault)) throw error;
       this.#deps.onFault(error, 'the signing keys of a webhook could not be opened');
       return [];
-    }
-  }
-
-  /** The entries of the secret that a webhook names; `null` if it is gone, disabled, expired or no headers. */
-  async #headersOf({ orgId, headersRef }: WebhookRow): Promise<Record<string, string> | null> {
-    if (headersRef === null) return {};
-    try {
-      const value = await this.#deps.vault.open(systemCaller('webhooks'), orgId, headersRef);
-      const headers = Object.fromEntries(
-        Object.entries(value).map(([name, text]) => [name.toLowerCase(), typeof text === 'string' ? text : '']),
-      );
-      return Object.entries(headers).some(([name, text]) => text === '' || RESERVED.test(name)) ? null : headers;
-    } catch (error) {
-      this.#deps.onFault(error, 'the headers of a webhook could not be opened');
-      return null;
     }
   }
 }

@@ -9,8 +9,6 @@ export const MAX_TYPES = 100;
 export const LOG_DAYS = 7;
 /** Deliveries that one request puts into the queue again. */
 export const MAX_REDELIVERED = 10_000;
-/** A webhook that delivered nothing for so long is disabled. */
-export const PATIENCE_DAYS = 5;
 /** How long the secret before a rotation still signs as well. */
 export const OVERLAP_HOURS = 24;
 

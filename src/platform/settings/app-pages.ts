@@ -15,6 +15,7 @@ const placeholders = {
   models: ['org_id', 'logical_model_id'],
   identity_provider: ['org_id', 'identity_provider_id'],
   webhook: ['org_id', 'webhook_id'],
+  audit_stream: ['org_id', 'audit_stream_id'],
   account: [],
 } as const satisfies Record<string, readonly string[]>;
 
@@ -38,6 +39,7 @@ const defaults: AppPages = {
   models: '/orgs/{org_id}/models',
   identity_provider: '/orgs/{org_id}/identity-providers/{identity_provider_id}',
   webhook: '/orgs/{org_id}/webhooks/{webhook_id}',
+  audit_stream: '/orgs/{org_id}/audit-streams/{audit_stream_id}',
   account: '/account',
 };
 

@@ -103,6 +103,7 @@ describe('scopes and permissions', () => {
     tool_instance: ['read create update delete execute', ''],
     connection: ['read create delete', 'use'],
     webhook: ['', 'read create update delete'],
+    audit_stream: ['', 'read create update delete'],
     sync: ['subscribe', ''],
     presence: ['update', ''],
     notification: ['read update', ''],
@@ -153,7 +154,7 @@ describe('scopes and permissions', () => {
     const people = `user:create user:update workspace_member:create workspace_member:update organization_member:create
       organization_member:update invitation:create invitation:update api_token:create app_token:create
       identity_provider:create identity_provider:update application:create application:update scim_token:create
-      webhook:create webhook:update`;
+      webhook:create webhook:update audit_stream:create audit_stream:update`;
     expect([...expandScope('write')].sort()).toEqual([...reads, ...written].sort());
     expect([...written, ...people.split(/\s+/)].sort()).toEqual(
       all.filter((name) => /:(create|update)$/.test(name)).sort(),

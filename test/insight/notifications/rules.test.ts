@@ -430,11 +430,12 @@ describe('the statement', () => {
   });
 });
 
-/** What other tests cause: connection-refresh, identity-providers, metadata, squatted-addresses, webhooks, factors. */
+/** What other tests cause: of connections, identity providers and their metadata, webhooks, audit streams, factors. */
 const elsewhere = [
   'user.arrived',
   'connection.needs_reauth',
   'webhook.disabled',
+  'audit_stream.disabled',
   'organization.glass_broken',
   'organization.factor_required',
   'identity_provider.certificate_ending',

@@ -112,6 +112,7 @@ const heard: Record<string, string> = {
   application: '- - - x x',
   scim_token: '- - - x x',
   webhook: '- - - x x',
+  audit_stream: '- - - x x',
   api_token: '- - - x x', // of others; of one's own: below
   secret: '- x x x x',
 };

@@ -3,12 +3,13 @@ import type { Access } from '../../../src/access/access.ts';
 import type { Changes } from '../../../src/data/changes.ts';
 import type { Sql } from '../../../src/data/sql.ts';
 import type { Audience } from '../../../src/live/events/audience.ts';
-import { SendSlots, type SlotOwner } from '../../../src/live/webhooks/send-slots.ts';
-import { excerptOf, MAX_TRIES, retryAfterOf, waitAfter } from '../../../src/live/webhooks/webhook-attempts.ts';
-import type { WebhookDisabling } from '../../../src/live/webhooks/webhook-disabling.ts';
-import { WebhookEngine } from '../../../src/live/webhooks/webhook-engine.ts';
+import { excerptOf, MAX_TRIES, retryAfterOf, waitAfter } from '../../../src/live/sending/attempts.ts';
+import type { Disabling } from '../../../src/live/sending/disabling.ts';
+import { SendEngine } from '../../../src/live/sending/send-engine.ts';
+import type { SendQueue } from '../../../src/live/sending/send-queue.ts';
+import { SendSlots, type SlotOwner } from '../../../src/live/sending/send-slots.ts';
+import { type WebhookMessage, webhookChannel } from '../../../src/live/webhooks/webhook-channel.ts';
 import { WebhookFanOut } from '../../../src/live/webhooks/webhook-fan-out.ts';
-import type { WebhookQueue } from '../../../src/live/webhooks/webhook-queue.ts';
 import type { WebhookSender } from '../../../src/live/webhooks/webhook-sender.ts';
 import { OutboundResponse } from '../../../src/platform/outbound/outbound-response.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -108,7 +109,7 @@ test('a backlog has a few batches at a time, and two webhooks of an organization
     changes: { run } as unknown as Changes,
     access: { requireOrganization: async () => undefined } as unknown as Access,
     audience: {} as Audience,
-    disabling: {} as WebhookDisabling,
+    disabling: {} as Disabling,
   });
   await fanOut.run('one', () => false);
   expect(run).toHaveBeenCalledTimes(4);
@@ -123,11 +124,13 @@ test('a backlog has a few batches at a time, and two webhooks of an organization
   const work = ['a 1', 'a 2', 'a 3', 'a 4', 'a 5', 'b 1'].map((id) => ({
     id,
     orgId: id[0],
-    hasEvents: true,
+    hasNew: true,
     hasDue: false,
-    hasWebhooks: true,
+    hasReceivers: true,
   }));
-  const engine = new WebhookEngine({
+  const engine = new SendEngine({
+    channel: webhookChannel,
+    slots: new SendSlots(),
     sql: { read: async () => work } as unknown as Sql,
     fanOut: {
       run: (id: string) => {
@@ -135,7 +138,7 @@ test('a backlog has a few batches at a time, and two webhooks of an organization
         return ended;
       },
     } as unknown as WebhookFanOut,
-    queue: { renew: async () => undefined } as unknown as WebhookQueue,
+    queue: { renew: async () => undefined } as unknown as SendQueue<WebhookMessage>,
     sender: { forget: () => undefined } as unknown as WebhookSender,
     leaseSeconds: 20,
     onFault: (error) => expect(error).toBeUndefined(),

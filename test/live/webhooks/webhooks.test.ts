@@ -2,7 +2,8 @@ import { Webhook as Verifier } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Changes } from '../../../src/data/changes.ts';
 import { Sql } from '../../../src/data/sql.ts';
-import { WebhookQueue } from '../../../src/live/webhooks/webhook-queue.ts';
+import { SendQueue } from '../../../src/live/sending/send-queue.ts';
+import { webhookChannel } from '../../../src/live/webhooks/webhook-channel.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { hostileTargets } from '../../support/hostile-targets.ts';
 import { insertEvent } from '../../support/late-writers.ts';
@@ -379,7 +380,7 @@ test('nothing is taken for a disabled one, and what waits too long goes without 
   await ann.call('PATCH', at, { is_enabled: false });
   await passTime(id);
   const { pool } = app.database;
-  const queue = new WebhookQueue({ sql: new Sql(pool), changes: {} as Changes, leaseSeconds: 20 });
+  const queue = new SendQueue({ sql: new Sql(pool), changes: {} as Changes, leaseSeconds: 20 }, webhookChannel);
   expect(await queue.take(id, 10)).toEqual([]);
   await pool.query(
     `update webhook_deliveries set created_at = now() - interval '8 days' where webhook_id = $1 and tries > 0`,

@@ -1,4 +1,5 @@
 import { accountCases } from './accounts.cases.ts';
+import { auditStreamCases } from './audit-streams.cases.ts';
 import { connectionCases } from './connections.cases.ts';
 import { factorCases } from './factors.cases.ts';
 import { fileCases } from './files.cases.ts';
@@ -12,6 +13,7 @@ import { webhookCases } from './webhooks.cases.ts';
 /** THE place to add what a new field of an input does, in the file of its subject. */
 export const inputCases: Readonly<Record<string, InputCase>> = {
   ...accountCases,
+  ...auditStreamCases,
   ...connectionCases,
   ...factorCases,
   ...fileCases,

@@ -1193,6 +1193,118 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/audit-streams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The audit streams of an organization, newest first
+         * @description The audit streams of an organization, newest first.
+         */
+        get: operations["ListAuditStreams"];
+        put?: never;
+        /**
+         * Creates an audit stream
+         * @description Creates an audit stream. It sends the records that are committed from now on. The permission to read all activity of the organization is required.
+         */
+        post: operations["CreateAuditStream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/audit-streams/{audit_stream_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * An audit stream by its identifier
+         * @description An audit stream by its identifier.
+         */
+        get: operations["GetAuditStream"];
+        put?: never;
+        post?: never;
+        /**
+         * Deletes an audit stream with its log
+         * @description Deletes an audit stream with its log.
+         */
+        delete: operations["DeleteAuditStream"];
+        options?: never;
+        head?: never;
+        /**
+         * Changes an audit stream, enables or disables it
+         * @description Changes an audit stream, enables or disables it.
+         */
+        patch: operations["UpdateAuditStream"];
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/audit-streams/{audit_stream_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sends a record that is made up to an audit stream, once
+         * @description Sends a record that is made up to an audit stream, once. Its delivery shows how it ends.
+         */
+        post: operations["TestAuditStream"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/audit-streams/{audit_stream_id}/lag": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How far an audit stream is behind
+         * @description How far an audit stream is behind.
+         */
+        get: operations["GetAuditStreamLag"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/audit-streams/{audit_stream_id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The deliveries of an audit stream, newest first
+         * @description The deliveries of an audit stream, newest first.
+         */
+        get: operations["ListAuditStreamDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/orgs/{org_id}/workspaces": {
         parameters: {
             query?: never;
@@ -5518,7 +5630,7 @@ export interface components {
                  * @description The status of the answer. `null` if there was none.
                  */
                 status_code: number | null;
-                /** @description Why there was no answer, an open set: `timeout`, `network`, `tls`, `redirect`, `blocked_address`, `insecure_url`, `too_large`, … or `headers`, if the secret of the headers cannot be used. */
+                /** @description Why there was no answer, an open set: `timeout`, `network`, `tls`, `redirect`, `blocked_address`, `insecure_url`, `too_large`, … or `headers`, if the secret of the headers cannot be used. For an audit stream also `credentials`, if its secret cannot be used, `not_accepted`, if an answer of 2xx says no, and `gone`, if its records were removed before they could be sent. */
                 error: string | null;
                 /**
                  * Format: int32
@@ -5550,6 +5662,213 @@ export interface components {
             until?: string | null;
             /** @description Only those that have failed. */
             only_failed?: boolean | null;
+        };
+        /** @description Sends the activity records of an organization to a receiver outside, in the order of their commits, each at least once. */
+        AuditStream: {
+            /** @description Identifier, `aus_…`. */
+            audit_stream_id: string;
+            /** @description The organization. */
+            org_id: string;
+            /** @description A label; names may repeat. */
+            name: string;
+            /** @description Free text. */
+            description: string | null;
+            /**
+             * @description What receives the records.
+             * @enum {string}
+             */
+            target_type: "http" | "splunk" | "s3";
+            /** @description The address of the collector, or of the store. */
+            url: string;
+            /** @description The bucket of a store. */
+            bucket: string | null;
+            /** @description The region of a store. */
+            region: string | null;
+            /** @description How the keys of files in a store begin. */
+            prefix: string | null;
+            /** @description The secret that is sent: `sec_…`, or `secret://name` of the organization. */
+            credentials_ref: string | null;
+            /** @description Whether bodies are compressed by gzip. */
+            is_compressed: boolean;
+            /** @description Only records of these actions. Empty for all. */
+            actions: string[];
+            /** @description Only records about resources of these types. Empty for all. */
+            resource_types: string[];
+            /** @description Only records of successful operations, or only of failed ones. `null` for all. */
+            success: boolean | null;
+            /** @description Whether anything is sent. A stream that is enabled again goes on where it was. */
+            is_enabled: boolean;
+            /**
+             * @description Why the service disabled it. `null` if it did not.
+             * @enum {string|null}
+             */
+            disabled_reason: "failing" | "no_access" | null;
+            /** @description The user who decided last what goes where. It sends while this user may read all activity. */
+            acts_for: string;
+            /**
+             * Format: date-time
+             * @description The first failure since something was delivered.
+             */
+            failing_since: string | null;
+            /**
+             * Format: date-time
+             * @description Records before this time that had not been sent are gone: by retention, while the stream was disabled, or because the database was restored. `null` if none are missing.
+             */
+            gone_before: string | null;
+            /** @description The user who created it. */
+            created_by: string | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
+            updated_at: string;
+        };
+        /** @description A new audit stream. */
+        CreateAuditStreamInput: {
+            /** @description A label; names may repeat. */
+            name: string;
+            /**
+             * @description What receives the records.
+             * @enum {string}
+             */
+            target_type: "http" | "splunk" | "s3";
+            /** @description The address of the collector, for Splunk with the path `/services/collector/event`; or of the store, without the bucket. https, and http only where the operator allows it. */
+            url: string;
+            /** @description Free text. */
+            description?: string | null;
+            /** @description The bucket of a store. Required for s3, and for nothing else. */
+            bucket?: string | null;
+            /** @description The region of a store. Default `us-east-1`. */
+            region?: string | null;
+            /** @description How the keys of files in a store begin: `audit/`. */
+            prefix?: string | null;
+            /** @description The secret that is sent: `sec_…`, or `secret://name` of the organization. Its entries are headers for http, `token` for splunk, and `access_key_id` and `secret_access_key` for s3, perhaps with a `session_token`. Requires `secret:reveal` for it. */
+            credentials_ref?: string | null;
+            /** @description Whether bodies are compressed by gzip. Default `false`; files in s3 always are. */
+            is_compressed?: boolean;
+            /** @description Only records of these actions. Empty for all. */
+            actions?: string[];
+            /** @description Only records about resources of these types. Empty for all. */
+            resource_types?: string[];
+            /** @description Only records of successful operations, or only of failed ones. */
+            success?: boolean | null;
+            /** @description Whether anything is sent. Default `true`. */
+            is_enabled?: boolean;
+        };
+        /** @description The fields to change. Omitted fields stay as they are; `null` clears a field. Who changes more than the name or the description, or enables it, is whom it acts for from then on. What was not delivered yet is sent as the stream is then. */
+        UpdateAuditStreamInput: {
+            /** @description A label; names may repeat. */
+            name?: string;
+            /** @description The address of the collector, for Splunk with the path `/services/collector/event`; or of the store, without the bucket. https, and http only where the operator allows it. */
+            url?: string;
+            /** @description Free text. */
+            description?: string | null;
+            /** @description The bucket of a store. Required for s3, and for nothing else. */
+            bucket?: string | null;
+            /** @description The region of a store. Default `us-east-1`. */
+            region?: string | null;
+            /** @description How the keys of files in a store begin: `audit/`. */
+            prefix?: string | null;
+            /** @description The secret that is sent: `sec_…`, or `secret://name` of the organization. Its entries are headers for http, `token` for splunk, and `access_key_id` and `secret_access_key` for s3, perhaps with a `session_token`. Requires `secret:reveal` for it. */
+            credentials_ref?: string | null;
+            /** @description Whether bodies are compressed by gzip. Default `false`; files in s3 always are. */
+            is_compressed?: boolean;
+            /** @description Only records of these actions. Empty for all. */
+            actions?: string[];
+            /** @description Only records about resources of these types. Empty for all. */
+            resource_types?: string[];
+            /** @description Only records of successful operations, or only of failed ones. */
+            success?: boolean | null;
+            /** @description Whether anything is sent. Default `true`. */
+            is_enabled?: boolean;
+        };
+        /** @description Records that are sent together, with the attempts. It is kept for seven days. */
+        AuditStreamDelivery: {
+            /** @description Identifier, `asd_…`. The header `audit-batch-id`, the same each time. */
+            audit_stream_delivery_id: string;
+            /** @description The audit stream. */
+            audit_stream_id: string;
+            /** @description Whether it is a test. */
+            is_test: boolean;
+            /**
+             * @description How far it is.
+             * @enum {string}
+             */
+            status: "pending" | "delivered" | "failed" | "replaced";
+            /**
+             * Format: int32
+             * @description Its number in the stream; 0 for a test.
+             */
+            sequence: number;
+            /**
+             * Format: int32
+             * @description How many records it has.
+             */
+            record_count: number;
+            /**
+             * Format: int32
+             * @description The size of their lines of JSON.
+             */
+            size_bytes: number;
+            /**
+             * Format: date-time
+             * @description The time of the first record.
+             */
+            first_at: string;
+            /**
+             * Format: date-time
+             * @description The time of the last record.
+             */
+            last_at: string;
+            /** @description The beginning of the first record, at most 1,024 characters. `null` for callers who may not read all activity. */
+            request: string | null;
+            /**
+             * Format: int32
+             * @description Attempts so far.
+             */
+            tries: number;
+            /**
+             * Format: date-time
+             * @description When it is tried next. `null` if it is over, or waits for another one.
+             */
+            next_attempt_at: string | null;
+            /** @description The last ten attempts, the oldest first. */
+            attempts: {
+                /**
+                 * Format: date-time
+                 * @description When it began.
+                 */
+                attempted_at: string;
+                /**
+                 * Format: int32
+                 * @description The status of the answer. `null` if there was none.
+                 */
+                status_code: number | null;
+                /** @description Why there was no answer, an open set: `timeout`, `network`, `tls`, `redirect`, `blocked_address`, `insecure_url`, `too_large`, … or `headers`, if the secret of the headers cannot be used. For an audit stream also `credentials`, if its secret cannot be used, `not_accepted`, if an answer of 2xx says no, and `gone`, if its records were removed before they could be sent. */
+                error: string | null;
+                /**
+                 * Format: int32
+                 * @description How long it took, in milliseconds.
+                 */
+                duration_ms: number;
+                /** @description The beginning of the body of the answer, at most 1,024 characters. */
+                answer: string | null;
+            }[];
+            /**
+             * Format: date-time
+             * @description When it was made of the records.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it was delivered, replaced, or given up.
+             */
+            finished_at: string | null;
         };
         /** @description A part of an organization. Contains namespaces, apps and everything in them. */
         Workspace: {
@@ -14943,6 +15262,415 @@ export interface operations {
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ListAuditStreams: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of rows on the page. */
+                limit?: number;
+                /** @description Cursor of the row to continue after. */
+                cursor?: string;
+            };
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: int32
+                         * @description The number of rows that match the filters, on all pages.
+                         */
+                        total: number;
+                        /** @description Whether there are rows after this page. */
+                        has_more: boolean;
+                        /** @description Pass it as `after` to fetch the next page. `null` on the last page. */
+                        next_cursor: string | null;
+                        /** @description The rows of the page. */
+                        audit_streams: components["schemas"]["AuditStream"][];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    CreateAuditStream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description A new audit stream. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateAuditStreamInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditStream"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    GetAuditStream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The audit stream. */
+                audit_stream_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditStream"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    DeleteAuditStream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description One or more `ETag` values of earlier answers, or `*`. Nothing changes unless one of them matches. */
+                "if-match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The audit stream. */
+                audit_stream_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success without a body. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    UpdateAuditStream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description One or more `ETag` values of earlier answers, or `*`. Nothing changes unless one of them matches. */
+                "if-match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The audit stream. */
+                audit_stream_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The fields to change. Omitted fields stay as they are; `null` clears a field. Who changes more than the name or the description, or enables it, is whom it acts for from then on. What was not delivered yet is sent as the stream is then. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdateAuditStreamInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditStream"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    TestAuditStream: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The audit stream. */
+                audit_stream_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            202: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditStreamDelivery"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    GetAuditStreamLag: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The audit stream. */
+                audit_stream_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: int32
+                         * @description Records that are not delivered. At most 10,000 are looked at.
+                         */
+                        record_count: number;
+                        /** @description The age of the oldest of them, in seconds. 0 for none. */
+                        lag_seconds: number;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ListAuditStreamDeliveries: {
+        parameters: {
+            query?: {
+                /** @description Only those that are so far. */
+                status?: "pending" | "delivered" | "failed" | "replaced";
+                /** @description Maximum number of rows on the page. */
+                limit?: number;
+                /** @description Cursor of the row to continue after. */
+                cursor?: string;
+            };
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The audit stream. */
+                audit_stream_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: int32
+                         * @description The number of rows that match the filters, on all pages.
+                         */
+                        total: number;
+                        /** @description Whether there are rows after this page. */
+                        has_more: boolean;
+                        /** @description Pass it as `after` to fetch the next page. `null` on the last page. */
+                        next_cursor: string | null;
+                        /** @description The rows of the page. */
+                        audit_stream_deliveries: components["schemas"]["AuditStreamDelivery"][];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];

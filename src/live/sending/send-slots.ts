@@ -1,5 +1,5 @@
-/** How much is sent at once by this node: in all, for one organization, to one webhook. */
-const LIMITS = { total: 96, organization: 32, webhook: 10 };
+/** How much is sent at once by this node: in all, for one organization, to one receiver. */
+const LIMITS = { total: 96, organization: 32, receiver: 10 };
 /** Slow receivers share half of it, so that there is always room for the others. */
 const SLOW_TOTAL = LIMITS.total / 2;
 /** A receiver that fails is not hurried. */
@@ -14,10 +14,10 @@ export interface SlotOwner {
   step(): void;
 }
 
-/** How much one webhook may send at once. */
-export const mostOf = ({ isFailing }: Pick<SlotOwner, 'isFailing'>): number => (isFailing ? FAILING : LIMITS.webhook);
+/** How much one receiver may be sent at once. */
+export const mostOf = ({ isFailing }: Pick<SlotOwner, 'isFailing'>): number => (isFailing ? FAILING : LIMITS.receiver);
 
-/** Shares what a node sends at once among its webhooks: those that wait have the next slots in turn. */
+/** Shares what a node sends at once among the receivers: those that wait have the next slots in turn. */
 export class SendSlots {
   readonly #ofOrganization = new Map<string, number>();
   readonly #waiting = new Set<SlotOwner>();

@@ -1,3 +1,4 @@
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 
 /** Seconds between two tries: eight tries take almost a day. */
@@ -17,7 +18,7 @@ export interface StoredAttempt {
   /** When it began, in ISO 8601. */
   at: string;
   status_code: number | null;
-  /** The code of the outbound error, or `headers`; `null` for an answer. */
+  /** The code of the outbound error, or of what the service found; `null` for an answer that says all. */
   error: string | null;
   duration_ms: number;
   answer: string | null;
@@ -29,6 +30,53 @@ export interface AttemptResult {
   isDelivered: boolean;
   /** Seconds that the receiver asks to wait; `null` if it does not say. */
   retryAfter: number | null;
+}
+
+/** How an answer is meant: an error where its status does not say it. */
+export interface Verdict {
+  isDelivered: boolean;
+  error: string | null;
+}
+
+const byStatus = ({ isOk }: OutboundResponse): Verdict => ({ isDelivered: isOk, error: null });
+
+/** An attempt that failed before anything was sent. */
+export const failedAttempt = (error: string, at = new Date(), startedAt = performance.now()): AttemptResult => ({
+  attempt: {
+    at: at.toISOString(),
+    duration_ms: Math.round(performance.now() - startedAt),
+    status_code: null,
+    error,
+    answer: null,
+  },
+  isDelivered: false,
+  retryAfter: null,
+});
+
+/**
+ * Makes one attempt.
+ * @param secrets values that no log may show, although the receiver sends them back
+ */
+export async function attempted(
+  call: () => Promise<OutboundResponse>,
+  { secrets, judge = byStatus }: { secrets: readonly string[]; judge?: (answer: OutboundResponse) => Verdict },
+): Promise<AttemptResult> {
+  const at = new Date();
+  const startedAt = performance.now();
+  try {
+    const answer = await call();
+    const duration = Math.round(performance.now() - startedAt);
+    const { isDelivered, error } = judge(answer);
+    const excerpt = excerptOf(answer, secrets);
+    return {
+      attempt: { at: at.toISOString(), duration_ms: duration, status_code: answer.status, error, answer: excerpt },
+      isDelivered,
+      retryAfter: retryAfterOf(answer.headers.get('retry-after')),
+    };
+  } catch (error) {
+    if (error instanceof OutboundError) return failedAttempt(error.code, at, startedAt);
+    throw error;
+  }
 }
 
 /** The beginning of an answer. A receiver may send back what it was sent: values that are secret are taken out. */
@@ -75,7 +123,8 @@ export function retryAfterOf(header: string | null, now = Date.now()): number | 
   return Number.isFinite(seconds) ? Math.min(MAX_RETRY_AFTER, Math.max(0, seconds)) : null;
 }
 
-interface Tried {
+/** A delivery that was tried, and failed. */
+export interface Tried {
   /** Tries before this one. */
   tries: number;
   maxTries: number;

@@ -1,8 +1,7 @@
+import type { AttemptResult } from './attempts.ts';
+import type { SendChannel } from './channel.ts';
+import type { FinishedDelivery, SendQueue, TakenDelivery } from './send-queue.ts';
 import { mostOf, type SendSlots, type SlotOwner } from './send-slots.ts';
-import { TEST_TYPE } from './webhook.words.ts';
-import { type AttemptResult, waitAfter } from './webhook-attempts.ts';
-import type { FinishedDelivery, TakenDelivery, WebhookQueue } from './webhook-queue.ts';
-import type { WebhookSender } from './webhook-sender.ts';
 
 const SLOW_MS = 2_000;
 const FAST_MS = 250;
@@ -14,21 +13,36 @@ const RECORDED = 50;
 /** Codes of calls that were cut off because the service stops: they are no attempts. */
 const CUT_OFF = 'aborted';
 
-export interface LineDeps {
-  queue: WebhookQueue;
-  sender: WebhookSender;
+/** Sends single messages to the receivers of a channel. */
+export interface MessageSender<Target, Message> {
+  /** Where a receiver is; `null` if nothing is sent to it. One without access is disabled. */
+  destination(receiverId: string): Promise<Target | null>;
+  /** Makes one attempt. */
+  send(
+    target: Target,
+    message: Message & TakenDelivery,
+    call: { owner: string; signal: AbortSignal },
+  ): Promise<AttemptResult>;
+  /** Forgets what is older than it may be. */
+  forget(): void;
+}
+
+export interface LineDeps<Target, Message extends object> {
+  channel: Pick<SendChannel, 'waitAfter'>;
+  queue: SendQueue<Message>;
+  sender: MessageSender<Target, Message>;
   slots: SendSlots;
   signal: AbortSignal;
   onFault: (error: unknown, what: string) => void;
 }
 
-/** What this node sends to one webhook. */
-export class WebhookLine implements SlotOwner {
+/** What this node sends to one receiver. */
+export class SendLine<Target, Message extends object> implements SlotOwner {
   readonly orgId: string;
   readonly #id: string;
-  readonly #deps: LineDeps;
+  readonly #deps: LineDeps<Target, Message>;
   readonly #held = new Set<string>();
-  readonly #taken: TakenDelivery[] = [];
+  readonly #taken: (TakenDelivery & Message)[] = [];
   readonly #running = new Set<Promise<void>>();
   #finished: FinishedDelivery[] = [];
   #recording: Promise<void> = Promise.resolve();
@@ -39,7 +53,7 @@ export class WebhookLine implements SlotOwner {
   #lastMs = 0;
   #isFailing = false;
 
-  constructor({ id, orgId }: { id: string; orgId: string }, deps: LineDeps) {
+  constructor({ id, orgId }: { id: string; orgId: string }, deps: LineDeps<Target, Message>) {
     this.#id = id;
     this.orgId = orgId;
     this.#deps = deps;
@@ -115,7 +129,7 @@ export class WebhookLine implements SlotOwner {
       });
   }
 
-  async #send(delivery: TakenDelivery): Promise<void> {
+  async #send(delivery: TakenDelivery & Message): Promise<void> {
     const { sender, signal, onFault } = this.#deps;
     try {
       const destination = await sender.destination(this.#id);
@@ -132,10 +146,9 @@ export class WebhookLine implements SlotOwner {
   #finish(delivery: TakenDelivery, { attempt, isDelivered, retryAfter }: AttemptResult): void {
     this.#lastMs = attempt.duration_ms;
     this.#isFailing = !isDelivered;
-    const wait = isDelivered ? null : waitAfter(delivery, retryAfter);
+    const wait = isDelivered ? null : this.#deps.channel.waitAfter(delivery, retryAfter);
     const status = isDelivered ? 'delivered' : wait === null ? 'failed' : 'pending';
-    const { id, resourceId, tries, eventType } = delivery;
-    const isTest = eventType === TEST_TYPE;
+    const { id, resourceId, tries, isTest } = delivery;
     this.#finished.push({ id, resource_id: resourceId, tries, status, wait, attempt, isTest });
     if (this.#finished.length >= RECORDED) this.#record();
     else this.#timer ??= setTimeout(() => this.#record(), RECORD_MS);
@@ -152,7 +165,7 @@ export class WebhookLine implements SlotOwner {
       try {
         await queue.finish(this.#id, finished);
       } catch (error) {
-        onFault(error, 'attempts of a webhook could not be recorded');
+        onFault(error, 'attempts could not be recorded');
       }
       for (const { id } of finished) this.#held.delete(id);
       // what waited for these may be due
