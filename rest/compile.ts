@@ -9,7 +9,7 @@ import {
 } from 'graphql';
 import { comparison } from './arguments.ts';
 import { type BodyField, bodyFieldOf, misplaced } from './body-field.ts';
-import { facadeSchema, restOf } from './directives.ts';
+import { facadeSchema, has, restOf } from './directives.ts';
 import type { OperationSource } from './documents.ts';
 import { CompileError, operationOf, problemAt, problemOf, readDocuments } from './documents.ts';
 import { etagReader } from './etag.ts';
@@ -17,8 +17,7 @@ import { failureOf } from './failure.ts';
 import { inputReader } from './input.ts';
 import { Locator } from './locate.ts';
 import type { CompiledOperation, RootArguments } from './operation.ts';
-import type { Parameters } from './parameters.ts';
-import { parametersOf } from './parameters.ts';
+import { bodyKindOf, parametersOf, placesOf } from './parameters.ts';
 import { bodyReader, responseOf } from './response.ts';
 import { resumeProblems } from './resume.ts';
 import { declaredFailures, isPublic, rootFieldsOf } from './root-fields.ts';
@@ -28,10 +27,17 @@ import { completed } from './whole.ts';
 
 type Fragments = ReadonlyMap<string, FragmentDefinitionNode>;
 
-interface GraphQLSchemas {
+/** What all operations are compiled with. */
+interface CompileGround {
   product: GraphQLSchema;
-  facade: GraphQLSchema;
+  /** With the directives of the façade. */
+  facade: () => GraphQLSchema;
+  fragments: () => Fragments;
+  /** The documents are known to be valid. */
+  isKnown: boolean;
 }
+
+type RestDirective = NonNullable<ReturnType<typeof restOf>>;
 
 /**
  * Compiles every operation document below `dir`.
@@ -45,18 +51,21 @@ export function compileOperations(
   wereValid: (digest: string) => boolean = () => false,
 ): CompiledOperation[] {
   const { operations, fragments: written, problems, digest } = readDocuments(dir);
-  const fragments = new Map([...written].map(([name, fragment]) => [name, completed(schema, fragment)]));
-  const areKnown = problems.length === 0 && wereValid(digest);
-  const schemas = { product: schema, facade: facadeSchema(schema) };
-  if (!areKnown) problems.push(...documentProblems(schemas.facade, operations, fragments));
+  const isKnown = problems.length === 0 && wereValid(digest);
+  const ground: CompileGround = {
+    product: schema,
+    facade: lazily(() => facadeSchema(schema)),
+    fragments: lazily(() => new Map([...written].map(([name, fragment]) => [name, completed(schema, fragment)]))),
+    isKnown,
+  };
+  if (!isKnown) problems.push(...documentProblems(ground.facade(), operations, ground.fragments()));
   const areValid = problems.length === 0;
   const compiled: CompiledOperation[] = [];
   const routes = new Map<string, OperationSource>();
   for (const source of operations) {
-    const document = documentOf(source, fragments);
     // after a mistake in one operation, those of the others are looked for as well
-    if (!areValid && validate(schemas.facade, document).length > 0) continue;
-    const operation = compileOperation(schemas, source, document, fragments, problems, areKnown);
+    if (!areValid && validate(ground.facade(), documentOf(source, ground.fragments())).length > 0) continue;
+    const operation = compileOperation(ground, source, problems);
     if (!operation) continue;
     const key = routeKey(operation.method, operation.path);
     const other = routes.get(key);
@@ -110,13 +119,14 @@ function documentOf({ node }: OperationSource, fragments: Fragments): DocumentNo
   return { kind: Kind.DOCUMENT, definitions: [node, ...used] };
 }
 
+/**
+ * What a route needs, and behind it what requests need. Of documents that are known to be valid, the latter is compiled
+ * when it is first asked for: most starts serve few of the routes, and compiling all was a fifth of a start.
+ */
 function compileOperation(
-  schemas: GraphQLSchemas,
+  ground: CompileGround,
   source: OperationSource,
-  written: DocumentNode,
-  fragments: Fragments,
   allProblems: string[],
-  isKnown: boolean,
 ): CompiledOperation | null {
   const { node } = source;
   const rest = restOf(node);
@@ -125,29 +135,29 @@ function compileOperation(
     return null;
   }
   const problems = pathProblems(node, rest.path);
-  const parameters = parametersOf(schemas.facade, written, node, rest.path, problems);
-  if (parameters.body && (rest.method === 'GET' || rest.method === 'DELETE'))
-    problems.push(problemAt(node, `A ${rest.method} has no body.`));
-  if (node.operation === 'subscription' && rest.method !== 'GET')
-    problems.push(problemAt(node, 'A subscription is a GET route.'));
-  const bodyField = bodyFieldOf(schemas.product, node, problems);
-  const response =
-    bodyField && responseOf(schemas.product, fragments, bodyField, node.operation, rest.status, problems);
-  const isStream = node.operation === 'subscription';
-  const etag = bodyField && !isStream ? etagReader(schemas.product, fragments, bodyField, problems) : null;
-  if (response) problems.push(...resumeProblems(node, response));
-  const document = rewrite(written, etag !== null);
-  // different names that are equal in REST
-  if (problems.length === 0 && !isKnown)
-    problems.push(...validate(schemas.product, document, [OverlappingFieldsCanBeMergedRule]).map(problemOf));
-  if (problems.length > 0 || !bodyField || !response) {
+  const bodyField = bodyFieldOf(ground.product, node, problems);
+  const parts = lazily(() => partsOf(ground, source, rest, bodyField, problems));
+  if (!ground.isKnown) parts();
+  if (problems.length > 0 || !bodyField) {
     allProblems.push(...problems);
     return null;
   }
-  const operation = operationOf(document);
-  const reader = inputReader(parameters);
-  const rootFields = rootFieldsOf(schemas.product, written, node.operation);
-  const locator = new Locator(schemas.product, document, operation, parameters);
+  return withParts(factsOf(ground, source, rest, bodyField), () => {
+    const made = parts();
+    if (!made) throw new CompileError(problems);
+    return made;
+  });
+}
+
+/** What a route is registered with. */
+function factsOf(
+  ground: CompileGround,
+  source: OperationSource,
+  rest: RestDirective,
+  { node: field, root }: BodyField,
+): RouteFacts {
+  const { node } = source;
+  const rootFields = rootFieldsOf(ground.product, rootOf(source, ground), node.operation);
   return {
     name: source.name,
     type: node.operation,
@@ -158,27 +168,104 @@ function compileOperation(
     line: source.line,
     comment: source.comment,
     errors: rest.errors,
-    status: rest.status ?? (response.kind === 'empty' ? 204 : 200),
+    status: rest.status ?? (node.operation !== 'subscription' && has(field, 'empty') ? 204 : 200),
     maxValues: rest.maxValues ?? null,
     // a key needs somebody whose it is
     isReplayed: rest.method === 'POST' && rest.replayed && !isPublic(rootFields),
     isPublic: isPublic(rootFields),
     mayFail: declaredFailures(rootFields),
     isAddition: source.file.startsWith('additions/'),
+    takes: bodyKindOf(node),
+    description: root.description ?? '',
+    rootField: rootFieldOf(node)?.name.value ?? '',
+    rootArguments: rootArgumentsOf(node, rest.path),
+    takesIfMatch: takesVersion(root, node),
+  };
+}
+
+/** The document as far as it says which root fields it selects. */
+const rootOf = (source: OperationSource, { fragments }: CompileGround): DocumentNode =>
+  source.node.selectionSet.selections.every(({ kind }) => kind === Kind.FIELD)
+    ? { kind: Kind.DOCUMENT, definitions: [source.node] }
+    : documentOf(source, fragments());
+
+/** What requests need. @returns `null` when there are `problems` */
+function partsOf(
+  ground: CompileGround,
+  source: OperationSource,
+  rest: RestDirective,
+  bodyField: BodyField | null,
+  problems: string[],
+): OperationParts | null {
+  const { node } = source;
+  const { product, isKnown } = ground;
+  const fragments = ground.fragments();
+  const written = documentOf(source, fragments);
+  const parameters = parametersOf(ground.facade(), written, node, rest.path, problems);
+  if (parameters.body && (rest.method === 'GET' || rest.method === 'DELETE'))
+    problems.push(problemAt(node, `A ${rest.method} has no body.`));
+  if (node.operation === 'subscription' && rest.method !== 'GET')
+    problems.push(problemAt(node, 'A subscription is a GET route.'));
+  const response = bodyField && responseOf(product, fragments, bodyField, node.operation, rest.status, problems);
+  const isStream = node.operation === 'subscription';
+  const etag = bodyField && !isStream ? etagReader(product, fragments, bodyField, problems) : null;
+  if (response) problems.push(...resumeProblems(node, response));
+  const document = rewrite(written, etag !== null);
+  // different names that are equal in REST
+  if (problems.length === 0 && !isKnown)
+    problems.push(...validate(product, document, [OverlappingFieldsCanBeMergedRule]).map(problemOf));
+  if (problems.length > 0 || !bodyField || !response) return null;
+  const reader = inputReader(parameters);
+  const locator = new Locator(product, document, operationOf(document), parameters);
+  return {
     ...parameters,
     response,
-    description: bodyField.root.description ?? '',
     document,
-    rootField: rootFieldOf(operation)?.name.value ?? '',
-    rootArguments: rootArgumentsOf(rootFieldOf(operation), parameters),
-    takesIfMatch: takesVersion(bodyField.root, operation),
     etag,
     read: reader.read,
-    compare: comparison(schemas.product, document, parameters, locator),
+    compare: comparison(product, document, parameters, locator),
     bodyOf: bodyReader(bodyField, response, node.operation, parameters.parameters, (errors, request) =>
       failureOf(errors, locator, reader.echo, request),
     ),
   };
+}
+
+type OperationPart = 'parameters' | 'body' | 'response' | 'document' | 'etag' | 'read' | 'compare' | 'bodyOf';
+type OperationParts = Pick<CompiledOperation, OperationPart>;
+type RouteFacts = Omit<CompiledOperation, OperationPart>;
+
+const withParts = (facts: RouteFacts, parts: () => OperationParts): CompiledOperation => ({
+  ...facts,
+  get parameters() {
+    return parts().parameters;
+  },
+  get body() {
+    return parts().body;
+  },
+  get response() {
+    return parts().response;
+  },
+  get document() {
+    return parts().document;
+  },
+  get etag() {
+    return parts().etag;
+  },
+  get read() {
+    return parts().read;
+  },
+  get compare() {
+    return parts().compare;
+  },
+  get bodyOf() {
+    return parts().bodyOf;
+  },
+});
+
+/** What is made when it is first asked for. */
+function lazily<Made>(make: () => Made): () => Made {
+  let made: { value: Made } | undefined;
+  return () => (made ??= { value: make() }).value;
 }
 
 /** Whether the root field takes `expectedVersion` and the document does not set it: then `If-Match` does. */
@@ -193,13 +280,14 @@ function rootFieldOf(operation: OperationDefinitionNode): FieldNode | null {
   return operation.selectionSet.selections.find((selection) => selection.kind === Kind.FIELD) ?? null;
 }
 
-function rootArgumentsOf(field: FieldNode | null, { parameters }: Parameters): RootArguments {
+function rootArgumentsOf(operation: OperationDefinitionNode, path: string): RootArguments {
   const found: Record<string, RootArguments[string]> = {};
-  for (const { name, value } of field?.arguments ?? []) {
-    const variable = value.kind === Kind.VARIABLE ? value.name.value : null;
-    const parameter = parameters.find((candidate) => candidate.name === variable);
-    if (parameter && parameter.in !== 'header')
-      found[name.value] = { in: parameter.in === 'path' ? 'params' : 'query', name: parameter.wireName };
+  const placeOf = placesOf(operation, path);
+  for (const { name, value } of rootFieldOf(operation)?.arguments ?? []) {
+    const variable = value.kind === Kind.VARIABLE ? value.name.value : '';
+    const place = placeOf.get(variable);
+    if (place === 'path' || place === 'query')
+      found[name.value] = { in: place === 'path' ? 'params' : 'query', name: variable };
   }
   return found;
 }

@@ -4,7 +4,9 @@ import type { FastifyPluginAsync } from 'fastify';
 import type { OpenApiDocument } from './openapi.ts';
 
 export interface DocsOptions {
-  document: OpenApiDocument;
+  title: string;
+  /** Asked for when somebody reads it: most starts make none. */
+  document: () => OpenApiDocument;
 }
 
 /** The product's logo, and the logo with its name beside it. */
@@ -38,18 +40,20 @@ const css = `
 /**
  * Serves `/openapi.json`, serialised once, and the API reference at `/docs/api`, which loads nothing from other hosts.
  */
-export const docsPlugin: FastifyPluginAsync<DocsOptions> = async (server, { document }) => {
-  const text = JSON.stringify(document);
+export const docsPlugin: FastifyPluginAsync<DocsOptions> = async (server, { title, document }) => {
+  let text: string | undefined;
   server.get('/openapi.json', { config: { isPublic: true } }, async (_request, reply) =>
-    reply.type('application/json; charset=utf-8').send(text),
+    reply.type('application/json; charset=utf-8').send((text ??= JSON.stringify(document()))),
   );
-  await server.register(swagger, { mode: 'static', specification: { document: document as never } });
+  // it is written as JSON or YAML, by nothing but this
+  const specification = { document: { toJSON: document } as never };
+  await server.register(swagger, { mode: 'static', specification });
   await server.register(swaggerUi, {
     routePrefix: '/docs/api',
     uiConfig: { docExpansion: 'none', deepLinking: true, validatorUrl: null },
-    logo: { type: 'image/svg+xml', content: logo(document.info.title) },
+    logo: { type: 'image/svg+xml', content: logo(title) },
     theme: {
-      title: `${document.info.title}: reference`,
+      title: `${title}: reference`,
       favicon: [{ filename: 'icon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: svg(40, mark) }],
       css: [{ filename: 'reference.css', content: css }],
     },

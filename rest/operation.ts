@@ -3,7 +3,7 @@ import type { LiveStream } from '../src/engine/live/live-stream.ts';
 import type { ErrorCode } from '../src/kernel/errors.ts';
 import type { ErrorSet, RestMethod } from './directives.ts';
 import type { OperationInput, RequestParts } from './input.ts';
-import type { BodyParameter, Parameter } from './parameters.ts';
+import type { BodyKind, BodyParameter, Parameter } from './parameters.ts';
 import type { ObjectShape } from './selection.ts';
 
 /** The success response. */
@@ -43,7 +43,10 @@ export interface DocumentRunner {
   ): Promise<LiveStream | ExecutionResult>;
 }
 
-/** One route of the REST API, compiled from one operation document. */
+/**
+ * One route of the REST API, compiled from one operation document: its parameters, body, response, document and
+ * functions when they are first asked for, if the document is known to be valid.
+ */
 export interface CompiledOperation {
   name: string;
   type: 'query' | 'mutation' | 'subscription';
@@ -67,6 +70,7 @@ export interface CompiledOperation {
   isPublic: boolean;
   /** Not part of the spec: the document is below `additions/`. */
   isAddition: boolean;
+  takes: BodyKind;
   /** In the order path, query, header. */
   parameters: Parameter[];
   body: BodyParameter | null;

@@ -66,6 +66,34 @@ const order = { path: 0, query: 1, header: 2 };
 export const templateVariables = (path: string): string[] =>
   [...path.matchAll(/\{([^}]*)\}/g)].map(([, name = '']) => name);
 
+/** What an operation takes as its body. `fields`: JSON, or a form without files. */
+export type BodyKind = 'json' | 'fields' | 'form' | 'none';
+
+export function bodyKindOf({ variableDefinitions = [] }: OperationDefinitionNode): BodyKind {
+  const body = variableDefinitions.find(isBody);
+  if (!body) return 'none';
+  return has(body, 'form') ? 'fields' : uploadOf(body) ? 'form' : 'json';
+}
+
+const isBody = (node: VariableDefinitionNode): boolean => has(node, 'body') || uploadOf(node) !== undefined;
+
+/** Where each variable of an operation is sent. */
+export function placesOf(
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  path: string,
+): Map<string, Parameter['in'] | 'body'> {
+  const inPath = templateVariables(path);
+  return new Map(
+    variableDefinitions.map((node) => {
+      const name = node.variable.name.value;
+      return [name, isBody(node) ? 'body' : placeOf(node, inPath)];
+    }),
+  );
+}
+
+const placeOf = (node: VariableDefinitionNode, inPath: readonly string[]): Parameter['in'] =>
+  inPath.includes(node.variable.name.value) ? 'path' : headerOf(node) ? 'header' : 'query';
+
 /**
  * The source and the bounds of each variable of an operation. `document` is the operation with its fragments, valid
  * against `schema`. Mistakes are added to `problems`.
@@ -85,7 +113,7 @@ export function parametersOf(
     const type = typeFromAST(schema, node.type as never) as GraphQLInputType | undefined;
     if (!type) continue; // reported by graphql-js
     const problem = (message: string) => problems.push(problemAt(node, `Variable '$${name}': ${message}`));
-    if (has(node, 'body') || uploadOf(node)) {
+    if (isBody(node)) {
       const body = bodyOf(node, name, type, targets.get(name) ?? [], problem);
       if (body && result.body) problem('there can be only one variable with @body or @upload.');
       if (inPath.includes(name)) problem('the body cannot be part of the path.');
@@ -160,7 +188,7 @@ function parameterOf(
   problem: Report,
 ): Parameter {
   const header = headerOf(node);
-  const place = inPath.includes(name) ? 'path' : header ? 'header' : 'query';
+  const place = placeOf(node, inPath);
   const nullable = getNullableType(type);
   const isList = isListType(nullable);
   const item = isList ? getNullableType(nullable.ofType as GraphQLInputType) : nullable;

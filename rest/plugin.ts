@@ -9,7 +9,7 @@ import type {
   RouteHandlerMethod,
   RouteShorthandOptions,
 } from 'fastify';
-import type { GraphQLSchema } from 'graphql';
+import type { DocumentNode, GraphQLSchema } from 'graphql';
 import type { Frame } from '../src/engine/live/frames.ts';
 import { LiveStream } from '../src/engine/live/live-stream.ts';
 import { MAX_ID_LENGTH } from '../src/kernel/constraints.ts';
@@ -27,6 +27,7 @@ import { versionsOf } from './if-match.ts';
 import { jsonTextOf } from './json-text.ts';
 import type { OpenApiOptions } from './openapi.ts';
 import type { CompiledOperation, DocumentRunner, ResponseBody, RootArguments } from './operation.ts';
+import type { BodyKind } from './parameters.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -124,7 +125,6 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   for (const name of Object.keys(options.before ?? {}))
     if (!operations.some((operation) => operation.name === name))
       throw new Error(`A hook is declared for the operation '${name}', and no document has it.`);
-  for (const { document } of operations) options.runner.add(document);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, options));
   server.addHook('preClose', async () => {
     // a source that knows of the shutdown sends its closing event itself
@@ -133,7 +133,7 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   });
   const register = (body: BodyKind, accept: (scope: FastifyInstance) => Promise<void> | void) =>
     server.register(async (scope) => {
-      const own = operations.filter((operation) => bodyKindOf(operation) === body);
+      const own = operations.filter(({ takes }) => takes === body);
       if (own.length === 0) return;
       await accept(scope);
       for (const operation of own) addRoute(scope, operation, options, streams);
@@ -142,14 +142,8 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   await register('fields', acceptFields);
   await register('none', ignoreBody);
   await register('form', (scope) => acceptForm(scope, receiverOf(options)));
-  await server.register(docsPlugin, { document: facade.openApi(options) });
+  await server.register(docsPlugin, { title: options.info.title, document: () => facade.openApi(options) });
 };
-
-/** `fields`: JSON, or a form without files. */
-type BodyKind = 'json' | 'fields' | 'form' | 'none';
-
-const bodyKindOf = ({ body }: CompiledOperation): BodyKind =>
-  body === null ? 'none' : body.takesForm ? 'fields' : body.fileField === null ? 'json' : 'form';
 
 function receiverOf({ files }: RestOptions): FileReceiver {
   if (!files) throw new Error('A document uses @upload, but no file store is configured.');
@@ -169,8 +163,8 @@ function addRoute(
   streams: EventStreams,
 ): void {
   const { name, method, path, status: successStatus, type, isPublic } = operation;
-  const isForm = bodyKindOf(operation) === 'form';
-  const isOfStrangers = isPublic && bodyKindOf(operation) === 'json';
+  const isForm = operation.takes === 'form';
+  const isOfStrangers = isPublic && operation.takes === 'json';
   const facts: OperationFacts = { name, method, path, successStatus, type, isReplayed: operation.isReplayed };
   const enter: Enter = (request) => {
     const principal = options.principal(request) ?? null;
@@ -213,14 +207,13 @@ function addRoute(
 
 /** What reads forms: before the replay of a request with an Idempotency-Key, which compares them. */
 function readerOf(operation: CompiledOperation, options: RestOptions, enter: Enter): preValidationAsyncHookHandler[] {
-  const kind = bodyKindOf(operation);
   const readFields: preValidationAsyncHookHandler = async (request) => {
     request.body = bodyOfFields(operation, request.body);
   };
   const readFile: preValidationAsyncHookHandler = async (request) => {
     await readForm(operation, request, receiverOf(options), enter(request));
   };
-  return kind === 'fields' ? [readFields] : kind === 'form' ? [readFile] : [];
+  return operation.takes === 'fields' ? [readFields] : operation.takes === 'form' ? [readFile] : [];
 }
 
 /** Makes the context of an operation for a caller who may be there at all. @throws AUTHENTICATION_FAILED */
@@ -229,21 +222,31 @@ type Enter = (request: FastifyRequest) => object;
 type Admit = (request: FastifyRequest) => { context: object; variables: Record<string, unknown> };
 
 function valueHandler(operation: CompiledOperation, { runner }: RestOptions, admit: Admit): RouteHandlerMethod {
-  const { document, status, response } = operation;
+  const documentOf = addedTo(runner);
   return async (request, reply) => {
     const { context, variables } = admit(request);
-    const result = await runner.execute(document, context, variables);
+    const result = await runner.execute(documentOf(operation), context, variables);
     const etag = operation.etag?.(result);
     const body = operation.bodyOf(result, request);
     if (request.form) request.form.isKept = true;
     if (etag) reply.header('etag', etag);
-    reply.code(status);
+    reply.code(operation.status);
+    const { response } = operation;
     const address = takeRedirect(response, body);
     if (address !== null) return reply.code(303).header('location', address).send();
     if (response.kind === 'empty') return reply.send();
     reply.type('application/json; charset=utf-8');
     const text = response.kind === 'nothing' ? 'null' : jsonTextOf(body);
     return reply.send(typeof text === 'string' ? text : await text);
+  };
+}
+
+/** The document of an operation, which the runner has got before it runs for the first time. */
+function addedTo(runner: DocumentRunner): (operation: CompiledOperation) => DocumentNode {
+  let added: DocumentNode | undefined;
+  return ({ document }) => {
+    if (!added) runner.add(document);
+    return (added = document);
   };
 }
 
@@ -262,6 +265,7 @@ function streamHandler(
   admit: Admit,
   streams: EventStreams,
 ): RouteHandlerMethod {
+  const documentOf = addedTo(options.runner);
   /** The same bytes for all streams that an event goes to. */
   const sent = new WeakMap<Frame, Buffer>();
   const bytesOf = (frame: Frame, request: FastifyRequest): Buffer => {
@@ -273,7 +277,7 @@ function streamHandler(
   };
   return async (request, reply): Promise<FastifyReply> => {
     const { context, variables } = admit(request);
-    const source = await options.runner.subscribe(operation.document, context, variables);
+    const source = await options.runner.subscribe(documentOf(operation), context, variables);
     if (!(source instanceof LiveStream)) {
       operation.bodyOf(source, request);
       throw new Error(`The subscription '${operation.name}' returned neither events nor an error.`);

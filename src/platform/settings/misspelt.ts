@@ -42,7 +42,8 @@ const isServiceLink = (name: string, value: string): boolean =>
   /^(tcp|udp|sctp):\/\//.test(value);
 
 /** How many letters may differ: the shorter a name is, the more names of others are like it. */
-const toleranceOf = ({ length }: string): number => (length >= 12 ? 2 : length >= 6 ? 1 : 0);
+const toleranceOf = ({ length }: string): number => (length >= 12 ? MOST_SLIPS : length >= 6 ? 1 : 0);
+const MOST_SLIPS = 2;
 
 /** Sentences about variables that are no settings. */
 export interface Misspelt {
@@ -95,11 +96,11 @@ function formOf(name: string): { stem: string; full: (variable: string) => strin
 /** The setting from which a name differs in a letter or two. */
 function slipOf(name: string, variables: readonly string[]): string | undefined {
   const { stem, full } = formOf(name);
-  const near = nearest(stem, variables);
+  const near = nearest(stem, variables, MOST_SLIPS);
   if (near && isSlip(stem, near.variable, near.distance)) return full(near.variable);
   // `DATABASE_URL_FIEL`
-  const nearFile = nearest(name, variables.map(fileVariable));
-  if (nearFile && nearFile.distance <= 1 && nearFile.variable.length >= 12) return nearFile.variable;
+  const nearFile = nearest(name, variables.map(fileVariable), 1);
+  if (nearFile && nearFile.variable.length >= 12) return nearFile.variable;
   return undefined;
 }
 
@@ -131,15 +132,25 @@ function isSlip(name: string, variable: string, distance: number): boolean {
 /** Whether they have the same letters, as `PROT` and `PORT`. */
 const isSwapped = (a: string, b: string): boolean => [...a].sort().join('') === [...b].sort().join('');
 
-function nearest(name: string, variables: readonly string[]): { variable: string; distance: number } | undefined {
+function nearest(
+  name: string,
+  variables: readonly string[],
+  most = Infinity,
+): { variable: string; distance: number } | undefined {
   return variables
-    .map((variable) => ({ variable, distance: distanceBetween(name.toUpperCase(), variable) }))
+    .map((variable) => ({ variable, distance: distanceBetween(name.toUpperCase(), variable, most) }))
+    .filter(({ distance }) => distance <= most)
     .sort((a, b) => a.distance - b.distance)[0];
 }
 
-/** Letters that were added, left out, replaced or swapped with their neighbour (Damerau and Levenshtein). */
-export function distanceBetween(a: string, b: string): number {
+/**
+ * Letters that were added, left out, replaced or swapped with their neighbour (Damerau and Levenshtein).
+ * @param most beyond it, the answer is `Infinity`: each start compares each variable with each setting
+ */
+export function distanceBetween(a: string, b: string, most = Infinity): number {
+  if (Math.abs(a.length - b.length) > most) return Infinity;
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, column) => column)];
+  let leastBefore = 0;
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
     for (let j = 1; j <= b.length; j++) {
@@ -150,6 +161,11 @@ export function distanceBetween(a: string, b: string): number {
       row.push(least);
     }
     rows.push(row);
+    // the next row follows from this one, or by a swap from the one before
+    const least = Math.min(...row);
+    if (least > most && leastBefore + 1 > most) return Infinity;
+    leastBefore = least;
   }
-  return rows[a.length]![b.length]!;
+  const distance = rows[a.length]![b.length]!;
+  return distance > most ? Infinity : distance;
 }
