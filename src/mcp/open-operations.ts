@@ -73,7 +73,8 @@ export const ASKING_MUTATIONS = names(`
   deleteRelease deployRelease promoteRelease undeployApp
   applyRecipe createOrganizationRecipe createRecipeOfApp updateOrganizationRecipe deleteOrganizationRecipe
   importWorkspace
-  createTool updateTool deleteTool previewToolImport importTool previewToolReimport reimportTool createToolInstance updateToolInstance deleteToolInstance testToolInstance
+  createTool updateTool deleteTool previewToolImport importTool previewToolReimport reimportTool
+  createToolInstance updateToolInstance deleteToolInstance testToolInstance
   toggleToolInstance upgradeToolInstance
   createNamespaceConnection createWorkspaceConnection deleteNamespaceConnection deleteWorkspaceConnection
   createIdentityProvider updateIdentityProvider deleteIdentityProvider linkIdentity unlinkIdentity

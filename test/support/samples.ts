@@ -148,7 +148,10 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   // of a document that was looked at before
   '*.documentDigest': () => absent,
   // where this service may call
-  '*.baseUrl': () => 'https://api.example.com/v2',
+  'PreviewToolImportInput.baseUrl': () => 'https://api.example.com/v2',
+  'ImportToolInput.baseUrl': () => 'https://api.example.com/v2',
+  'PreviewToolReimportInput.baseUrl': () => 'https://api.example.com/v2',
+  'ReimportToolInput.baseUrl': () => 'https://api.example.com/v2',
   'ImportToolInput.operations': () => ['GET /things'],
   'ReimportToolInput.operations': () => ['GET /things'],
   'ReimportToolInput.overwrite': () => ['GET /things'],

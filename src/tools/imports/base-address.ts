@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../kernel/json-object.ts';
-import { at, Gap, type Json, within } from './references.ts';
+import { at, Gap, type JsonPart, within } from './references.ts';
 
 const MAX_SERVERS = 20;
 const MAX_ADDRESS = 1_000;
@@ -24,7 +24,7 @@ export interface Servers {
 }
 
 /** The servers that a document, a path or an operation names; `null` if it names none. */
-export function serversOf(of: Json, place: string, documentUrl: string | null): Servers | null {
+export function serversOf(of: JsonPart, place: string, documentUrl: string | null): Servers | null {
   const given = at(of, 'servers');
   if (!Array.isArray(given) || given.length === 0) return null;
   const servers: Servers = { addresses: [], gaps: [] };
@@ -37,7 +37,7 @@ export function serversOf(of: Json, place: string, documentUrl: string | null): 
   return servers;
 }
 
-function serverAddress(server: Json, place: string, documentUrl: string | null, gaps: Gap[]): string | null {
+function serverAddress(server: JsonPart, place: string, documentUrl: string | null, gaps: Gap[]): string | null {
   const url = at(server, 'url');
   if (typeof url !== 'string' || url.length > MAX_ADDRESS) return null;
   const variables = at(server, 'variables');

@@ -1,6 +1,6 @@
 import { isJsonObject } from '../../kernel/json-object.ts';
 import { parsedUrl } from './base-address.ts';
-import { at, cut, Gap, type Json, type References, within } from './references.ts';
+import { at, cut, type DocumentReferences, Gap, type JsonPart, within } from './references.ts';
 
 const MAX_SCHEMES = 100;
 const MAX_SCOPES = 100;
@@ -13,7 +13,7 @@ export interface Security {
   /** What the tool gets: the schemes that most operations accept. */
   credentialSchema: Record<string, unknown>[];
   /** Why an operation cannot be called with that; `null` if it can. */
-  refusalOf: (operation: Json, place: string) => Gap | null;
+  refusalOf: (operation: JsonPart, place: string) => Gap | null;
   gaps: Gap[];
 }
 
@@ -21,7 +21,7 @@ export interface Security {
 const keyOf = (names: readonly string[]): string => JSON.stringify([...names].sort());
 
 /** The sets of schemes that an operation accepts; `[]` if it needs none. One without schemes: it may need none. */
-function alternativesOf(operation: Json, root: Json): string[][] {
+function alternativesOf(operation: JsonPart, root: JsonPart): string[][] {
   const given = at(operation, 'security') ?? at(root, 'security');
   return Array.isArray(given)
     ? given.slice(0, MAX_SCHEMES).map((set) => (isJsonObject(set) ? Object.keys(set) : []))
@@ -30,9 +30,9 @@ function alternativesOf(operation: Json, root: Json): string[][] {
 
 /** What a document says of credentials, for all of its operations. */
 export function securityOf(
-  root: Json,
-  references: References,
-  operations: readonly Json[],
+  root: JsonPart,
+  references: DocumentReferences,
+  operations: readonly JsonPart[],
   documentUrl: string | null,
 ) {
   const schemes = schemesOf(root, references, documentUrl);
@@ -56,7 +56,7 @@ export function securityOf(
       const scheme = schemes.get(name);
       return scheme && 'entry' in scheme ? [{ ...scheme.entry, required: isNeededByAll }] : [];
     }),
-    refusalOf: (operation: Json, place: string) => {
+    refusalOf: (operation: JsonPart, place: string) => {
       const alternatives = alternativesOf(operation, root);
       const isOpen = alternatives.length === 0 || alternatives.some((set) => set.length === 0);
       if (isOpen || alternatives.some((set) => keyOf(set) === keyOf(names))) return null;
@@ -67,7 +67,7 @@ export function securityOf(
   } satisfies Security;
 }
 
-function schemesOf(root: Json, references: References, documentUrl: string | null): Map<string, Scheme> {
+function schemesOf(root: JsonPart, references: DocumentReferences, documentUrl: string | null): Map<string, Scheme> {
   const components = at(root, 'components');
   const given = isJsonObject(components) ? at(components, 'securitySchemes') : undefined;
   const entries = isJsonObject(given) ? Object.entries(given).slice(0, MAX_SCHEMES) : [];
@@ -101,7 +101,12 @@ export function unique(text: string, taken: Set<string>): string {
   return found;
 }
 
-function credentialOf(name: string, scheme: Json, place: string, documentUrl: string | null): Record<string, unknown> {
+function credentialOf(
+  name: string,
+  scheme: JsonPart,
+  place: string,
+  documentUrl: string | null,
+): Record<string, unknown> {
   const key = (placement: object, more = '') => {
     const description = [cut(at(scheme, 'description'), 1_000), more].filter((text) => text).join(' ');
     return { name, type: 'secret', ...(description !== '' && { description }), placement };
@@ -129,7 +134,7 @@ function credentialOf(name: string, scheme: Json, place: string, documentUrl: st
   );
 }
 
-function oauthOf(name: string, scheme: Json, place: string, documentUrl: string | null): Record<string, unknown> {
+function oauthOf(name: string, scheme: JsonPart, place: string, documentUrl: string | null): Record<string, unknown> {
   const flows = at(scheme, 'flows');
   const flow = isJsonObject(flows) ? at(flows, 'authorizationCode') : undefined;
   if (!isJsonObject(flow)) throw new Gap('unsupported', place, 'OAuth 2.0 is supported with an authorization code.');

@@ -3,7 +3,7 @@ import { isJsonObject } from '../../kernel/json-object.ts';
 import { entriesOf, entryShapes } from '../tools/tool-shapes.ts';
 import { parsedUrl } from './base-address.ts';
 import { plainName, unique } from './credentials-of.ts';
-import { at, cut, Gap, type Json, type Located, type References, within } from './references.ts';
+import { at, cut, type DocumentReferences, Gap, type JsonPart, type LocatedPart, within } from './references.ts';
 import { SchemaParts } from './schema-parts.ts';
 
 /** The largest action that is made of an operation. What is larger is described less deeply. */
@@ -14,22 +14,25 @@ const MAX_PARAMETERS = 50;
 const TIMEOUT_SECONDS = 30;
 
 /** Headers that are not parameters, says OpenAPI, and those that a connection decides. */
-const OWN_HEADERS =
-  /^(accept|content-type|authorization|cookie|host|connection|keep-alive|content-length|transfer-encoding|te|trailer|upgrade|expect|proxy-.*)$/i;
+const OWN_HEADERS = new RegExp(
+  '^(?:accept|content-type|authorization|cookie|host|connection|keep-alive|content-length|transfer-encoding|te|' +
+    'trailer|upgrade|expect|proxy-.*)$',
+  'i',
+);
 const HEADER = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 
 /** An operation of a document. */
-export interface FoundOperation extends Located {
+export interface FoundOperation extends LocatedPart {
   key: string;
   method: string;
   path: string;
   /** What it shares with others of its path. */
-  pathItem: Located;
+  pathItem: LocatedPart;
 }
 
 /** What is the same for all operations of a document. */
 export interface ActionContext {
-  references: References;
+  references: DocumentReferences;
   /** Hears of what an action has less exactly. */
   gap: (gap: Gap) => void;
   /** Where credentials go: parameters of the same name are not asked for. */
@@ -113,8 +116,8 @@ function made(found: FoundOperation, name: string, base: string, context: Action
 }
 
 /** Those of the operation, and those of its path that it does not replace. @throws Gap */
-function parametersOf({ value, place, pathItem }: FoundOperation, references: References): Located[] {
-  const found = new Map<string, Located>();
+function parametersOf({ value, place, pathItem }: FoundOperation, references: DocumentReferences): LocatedPart[] {
+  const found = new Map<string, LocatedPart>();
   for (const [of, inPlace] of [
     [pathItem.value, pathItem.place],
     [value, place],
@@ -134,7 +137,7 @@ function parametersOf({ value, place, pathItem }: FoundOperation, references: Re
 
 function addParameter(
   request: Request,
-  { value: given, place }: Located,
+  { value: given, place }: LocatedPart,
   schemas: SchemaParts,
   context: ActionContext,
 ) {
@@ -167,10 +170,10 @@ function addParameter(
   else request.headers.push([name, `{{${plain}}}`]);
 }
 
-type Sent = { refusal: string } | { part: Record<string, unknown>; note?: string };
+type SentParameter = { refusal: string } | { part: Record<string, unknown>; note?: string };
 
 /** How a parameter is sent: as one text, with the few styles that a template has. */
-function sentAs(given: Json, where: unknown, name: string, place: string, schemas: SchemaParts): Sent {
+function sentAs(given: JsonPart, where: unknown, name: string, place: string, schemas: SchemaParts): SentParameter {
   if (where === 'cookie') return { refusal: 'An action sends no cookies.' };
   if (where !== 'path' && where !== 'query' && where !== 'header')
     throw new Gap('invalid', place, 'A parameter is in the path, the query, a header or a cookie.');

@@ -4,7 +4,7 @@ import { plainName, securityOf, unique } from './credentials-of.ts';
 import { DocumentFault, parsedDocument } from './document-text.ts';
 import type { ImportGap, ReadDocument, ReadOperation, ReadTask } from './import-plan.ts';
 import { type ActionContext, actionOf, type FoundOperation } from './operation-action.ts';
-import { at, cut, Gap, type Json, type Located, References, within } from './references.ts';
+import { at, cut, DocumentReferences, Gap, type JsonPart, type LocatedPart, within } from './references.ts';
 
 const METHODS = ['get', 'put', 'post', 'delete', 'head', 'patch'];
 const OTHER_METHODS = ['options', 'trace', 'query'];
@@ -35,7 +35,7 @@ class Gaps {
 export function readDocument({ text, documentUrl, baseUrl, keys, search, most }: ReadTask): ReadDocument {
   const root = parsedDocument(text);
   const format = formatOf(root);
-  const references = new References(root);
+  const references = new DocumentReferences(root);
   const gaps = new Gaps();
   const found = operationsOf(root, references, gaps);
   const servers = serversOf(root, '', documentUrl);
@@ -71,7 +71,7 @@ export function readDocument({ text, documentUrl, baseUrl, keys, search, most }:
       }),
     };
   });
-  const info = isJsonObject(at(root, 'info')) ? (at(root, 'info') as Json) : {};
+  const info = isJsonObject(at(root, 'info')) ? (at(root, 'info') as JsonPart) : {};
   return {
     format,
     title: cut(at(info, 'title'), 255) ?? 'OpenAPI',
@@ -88,7 +88,7 @@ export function readDocument({ text, documentUrl, baseUrl, keys, search, most }:
   };
 }
 
-function formatOf(root: Json): string {
+function formatOf(root: JsonPart): string {
   const format = at(root, 'openapi');
   if (typeof format === 'string' && /^3\.[01]\.\d+(?:-[\w.]+)?$/.test(format)) return format.slice(0, 20);
   if (at(root, 'swagger') !== undefined) throw new DocumentFault('it is of Swagger 2.0: convert it to OpenAPI 3 first');
@@ -96,7 +96,7 @@ function formatOf(root: Json): string {
 }
 
 /** All operations, in the order of the document. */
-function operationsOf(root: Json, references: References, gaps: Gaps): FoundOperation[] {
+function operationsOf(root: JsonPart, references: DocumentReferences, gaps: Gaps): FoundOperation[] {
   const paths = at(root, 'paths');
   const found: FoundOperation[] = [];
   for (const [path, given] of isJsonObject(paths) ? Object.entries(paths) : []) {
@@ -127,7 +127,7 @@ function operationsOf(root: Json, references: References, gaps: Gaps): FoundOper
   return found;
 }
 
-function resolvedItem(references: References, given: unknown, place: string, gaps: Gaps): Located | null {
+function resolvedItem(references: DocumentReferences, given: unknown, place: string, gaps: Gaps): LocatedPart | null {
   try {
     return references.resolved(given, place);
   } catch (error) {
@@ -171,7 +171,7 @@ const textsOf = ({ key, value }: FoundOperation): string[] =>
     .filter((text): text is string => typeof text === 'string');
 
 /** Where credentials go, as `header x-api-key`. */
-const placementsOf = (credentials: readonly Json[]): Set<string> =>
+const placementsOf = (credentials: readonly JsonPart[]): Set<string> =>
   new Set(
     credentials.flatMap(({ placement }) => {
       if (!isJsonObject(placement)) return [];

@@ -1,11 +1,11 @@
 import { isJsonObject } from '../../kernel/json-object.ts';
 import type { GapKind } from './import-plan.ts';
 
-export type Json = Readonly<Record<string, unknown>>;
+export type JsonPart = Readonly<Record<string, unknown>>;
 
 /** Something in a document, with its place. */
-export interface Located {
-  value: Json;
+export interface LocatedPart {
+  value: JsonPart;
   /** As a JSON pointer. */
   place: string;
 }
@@ -39,25 +39,25 @@ export function cut(text: unknown, most: number): string | null {
 }
 
 /** The value of a key that a stranger chose. */
-export const at = (of: Json, key: string): unknown => (Object.hasOwn(of, key) ? of[key] : undefined);
+export const at = (of: JsonPart, key: string): unknown => (Object.hasOwn(of, key) ? of[key] : undefined);
 
 /** The text of a reference; `null` if a value is none. */
-export const referenceOf = (value: Json): string | null => {
+export const referenceOf = (value: JsonPart): string | null => {
   const reference = at(value, '$ref');
   return typeof reference === 'string' ? reference : null;
 };
 
 /** Follows references, which never leave the document. */
-export class References {
-  readonly #root: Json;
+export class DocumentReferences {
+  readonly #root: JsonPart;
 
-  constructor(root: Json) {
+  constructor(root: JsonPart) {
     this.#root = root;
   }
 
   /** The object that is meant at a place: itself, or where its reference leads. @throws Gap */
-  resolved(value: unknown, place: string): Located {
-    let found: Located = { value: objectAt(value, place), place };
+  resolved(value: unknown, place: string): LocatedPart {
+    let found: LocatedPart = { value: objectAt(value, place), place };
     for (let hops = 0; ; hops++) {
       const reference = referenceOf(found.value);
       if (reference === null) return found;
@@ -67,14 +67,14 @@ export class References {
   }
 
   /** Where a reference leads. @throws Gap */
-  target(reference: string, place: string): Located {
+  target(reference: string, place: string): LocatedPart {
     if (!reference.startsWith('#'))
       throw new Gap('remote_reference', place, 'The reference leads out of the document, and is not followed.');
     const pointer = decoded(reference.slice(1));
     let found: unknown = this.#root;
     for (const part of pointer.split('/').slice(1)) {
       const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
-      found = typeof found === 'object' && found !== null ? at(found as Json, key) : undefined;
+      found = typeof found === 'object' && found !== null ? at(found as JsonPart, key) : undefined;
     }
     if (!isJsonObject(found)) throw new Gap('broken_reference', place, 'The reference leads to no object.');
     return { value: found, place: pointer.slice(0, MAX_PLACE) };
@@ -89,7 +89,7 @@ function decoded(text: string): string {
   }
 }
 
-function objectAt(value: unknown, place: string): Json {
+function objectAt(value: unknown, place: string): JsonPart {
   if (isJsonObject(value)) return value;
   throw new Gap('invalid', place, 'It is no object.');
 }

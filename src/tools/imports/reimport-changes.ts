@@ -77,7 +77,7 @@ function freeName(name: string, taken: ReadonlySet<unknown>): string {
 }
 
 /** What is applied of a document. */
-export interface Choice {
+export interface ReimportChoice {
   /** Operations whose changes are wanted. */
   operations: readonly string[];
   /** Those of them whose changes in the tool may be lost. */
@@ -88,7 +88,7 @@ export interface Choice {
  * The actions of a tool with the chosen changes, and what is kept of where they came from.
  * @throws InputError at an operation that cannot be taken; RESOURCE_CONFLICT `locally_changed` with `operations`
  */
-export function applied(id: string, imported: Imported, read: ReadDocument, { operations, overwrite }: Choice) {
+export function applied(id: string, imported: Imported, read: ReadDocument, { operations, overwrite }: ReimportChoice) {
   const changes = new Map(changesOf(imported, read).map((change) => [change.operation, change]));
   const inDocument = new Set(read.operations.map(({ operation }) => operation));
   const known = new Map((imported.source?.operations ?? []).map((one) => [one.operation, one]));

@@ -1,6 +1,15 @@
 import { isJsonObject } from '../../kernel/json-object.ts';
 import { SafePatterns } from '../tool-instances/safe-pattern.ts';
-import { at, cut, Gap, type Json, type Located, type References, referenceOf, within } from './references.ts';
+import {
+  at,
+  cut,
+  type DocumentReferences,
+  Gap,
+  type JsonPart,
+  type LocatedPart,
+  referenceOf,
+  within,
+} from './references.ts';
 
 /*
  * JSON Schemas of a document as the parameters and results of actions have them. References are put in place, so cycles
@@ -20,36 +29,36 @@ const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'boo
 /** What is told of a schema that an action has less exactly. */
 export type Simplified = (place: string, message: string) => void;
 
-interface At {
+interface SchemaDepth {
   depth: number;
   /** The schemas around it. */
-  around: readonly Json[];
+  around: readonly JsonPart[];
 }
 
 /** A schema without references, unions of one, and `allOf`. */
-interface Flat extends Located {
+interface Flat extends LocatedPart {
   /** What describes the place, beside a reference. */
   description: string | null;
   isNullable: boolean;
-  around: readonly Json[];
+  around: readonly JsonPart[];
 }
 
 /** Reads the schemas of one operation. */
 export class SchemaParts {
-  readonly #references: References;
+  readonly #references: DocumentReferences;
   readonly #simplified: Simplified;
   readonly #maxDepth: number;
   readonly #patterns = new SafePatterns();
   #steps = 0;
 
-  constructor(references: References, maxDepth: number, simplified: Simplified) {
+  constructor(references: DocumentReferences, maxDepth: number, simplified: Simplified) {
     this.#references = references;
     this.#maxDepth = maxDepth;
     this.#simplified = simplified;
   }
 
   /** What describes a value, as a parameter of an action does. @throws Gap */
-  part(given: unknown, place: string, where: At = { depth: 0, around: [] }): Record<string, unknown> {
+  part(given: unknown, place: string, where: SchemaDepth = { depth: 0, around: [] }): Record<string, unknown> {
     const flat = this.#flat(given, place, where);
     if (!flat) return {};
     const { value: schema, description, around } = flat;
@@ -66,7 +75,7 @@ export class SchemaParts {
   }
 
   /** What an answer promises: the types, properties and elements that are checked. @throws Gap */
-  output(given: unknown, place: string, where: At = { depth: 0, around: [] }): Record<string, unknown> {
+  output(given: unknown, place: string, where: SchemaDepth = { depth: 0, around: [] }): Record<string, unknown> {
     const flat = this.#flat(given, place, where);
     if (!flat || where.depth > this.#maxDepth) return {};
     const { value: schema, around } = flat;
@@ -94,13 +103,13 @@ export class SchemaParts {
     });
   }
 
-  #items(schema: Json, place: string, inner: At) {
+  #items(schema: JsonPart, place: string, inner: SchemaDepth) {
     return inner.depth > this.#maxDepth
       ? this.#deep(place)
       : this.part(at(schema, 'items'), within(place, 'items'), inner);
   }
 
-  #properties(schema: Json, place: string, inner: At): Record<string, unknown> | undefined {
+  #properties(schema: JsonPart, place: string, inner: SchemaDepth): Record<string, unknown> | undefined {
     const properties = at(schema, 'properties');
     if (!isJsonObject(properties)) return undefined;
     if (inner.depth > this.#maxDepth) return this.#deep(place);
@@ -125,7 +134,7 @@ export class SchemaParts {
     return undefined;
   }
 
-  #bounds(schema: Json, place: string): Record<string, unknown> {
+  #bounds(schema: JsonPart, place: string): Record<string, unknown> {
     const count = (name: string) => {
       const value = at(schema, name);
       return Number.isSafeInteger(value) && (value as number) >= 0 ? value : undefined;
@@ -147,7 +156,7 @@ export class SchemaParts {
     };
   }
 
-  #pattern(schema: Json, place: string): string | undefined {
+  #pattern(schema: JsonPart, place: string): string | undefined {
     const pattern = at(schema, 'pattern');
     if (!isText(pattern)) return undefined;
     if (pattern.isWellFormed() && this.#patterns.match(pattern, '') !== 'unusable') return pattern;
@@ -155,7 +164,7 @@ export class SchemaParts {
     return undefined;
   }
 
-  #values(schema: Json, place: string): unknown[] | undefined {
+  #values(schema: JsonPart, place: string): unknown[] | undefined {
     const given = at(schema, 'const') === undefined ? at(schema, 'enum') : [at(schema, 'const')];
     if (!Array.isArray(given) || given.length === 0) return undefined;
     const values = given.filter((value) => value !== null);
@@ -165,7 +174,7 @@ export class SchemaParts {
   }
 
   /** `null` if any value is accepted. */
-  #flat(given: unknown, place: string, { around }: At): Flat | null {
+  #flat(given: unknown, place: string, { around }: SchemaDepth): Flat | null {
     if (++this.#steps > MAX_STEPS)
       throw new Gap('too_large', place, `Its schemas lead to more than ${MAX_STEPS} others.`);
     if (!isJsonObject(given)) return null; // `true`, which accepts any value
@@ -202,7 +211,7 @@ export class SchemaParts {
   }
 
   /** One schema of those that all apply: the first word on anything counts. */
-  #merged(schema: Json, all: readonly unknown[], place: string, around: readonly Json[]): Json {
+  #merged(schema: JsonPart, all: readonly unknown[], place: string, around: readonly JsonPart[]): JsonPart {
     if (all.length > MAX_MERGED) throw new Gap('too_large', place, `More than ${MAX_MERGED} schemas apply at once.`);
     const { allOf: _all, ...own } = schema;
     const members = all.map((member, index) => this.#flat(member, within(place, 'allOf', index), { depth: 0, around }));
@@ -228,13 +237,13 @@ const isText = (value: unknown): value is string => typeof value === 'string';
 const defined = (entries: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(entries).filter(([, value]) => value !== undefined && value !== null));
 
-const isNullable = (schema: Json): boolean => {
+const isNullable = (schema: JsonPart): boolean => {
   const type = at(schema, 'type');
   return at(schema, 'nullable') === true || (Array.isArray(type) && type.includes('null'));
 };
 
 /** The one type of a schema; `undefined` if it does not say, or has several. */
-function typeOf(schema: Json): string | undefined {
+function typeOf(schema: JsonPart): string | undefined {
   const given = [at(schema, 'type')].flat().filter((type) => type !== 'null');
   const [type] = given;
   if (given.length === 1 && TYPES.has(type)) return type as string;

@@ -23,8 +23,8 @@ const sourceFields = (t: InputFields, more: string) => ({
   url: t.string({
     constraints: address,
     description:
-      `The address of the OpenAPI document. Either this or \`document\`${more}. It is kept with the tool, so one that ` +
-      'has a credential is refused.',
+      `The address of the OpenAPI document. Either this or \`document\`${more}. It is kept with the tool, so one ` +
+      'that has a credential is refused.',
   }),
   document: t.string({
     constraints: document,
@@ -90,7 +90,9 @@ const ReimportToolInput = builder.inputType('ReimportToolInput', {
     operations: t.stringList({
       required: true,
       constraints: { minItems: 1, ...operations },
-      description: `The operations whose changes are applied, such as ${OPERATION}. Those that the document does not have any more lose their actions.`,
+      description:
+        `The operations whose changes are applied, such as ${OPERATION}. Those that the document does not have any ` +
+        'more lose their actions.',
     }),
     overwrite: t.stringList({
       constraints: operations,
@@ -301,9 +303,9 @@ builder.mutationFields((t) => ({
   reimportTool: t.field({
     type: Tool,
     description:
-      'Takes chosen operations of an OpenAPI document into a tool. Actions that were changed in the tool are replaced ' +
-      'only if `overwrite` names them: otherwise it fails with `RESOURCE_CONFLICT`, `locally_changed`. A built-in tool ' +
-      'cannot be changed.',
+      'Takes chosen operations of an OpenAPI document into a tool. Actions that were changed in the tool are ' +
+      'replaced only if `overwrite` names them: otherwise it fails with `RESOURCE_CONFLICT`, `locally_changed`. A ' +
+      'built-in tool cannot be changed.',
     authorize: { organization: 'tool:update' },
     emits: ['tool.updated'],
     args: { ...target(), ...inputArg(ReimportToolInput), ...versionArg() },

