@@ -54,6 +54,7 @@ export interface ToolImportPreview extends ReadDocument {
 
 /** A document beside the tool. */
 export interface ToolReimportPreview extends ToolImportPreview {
+  orgId: string;
   toolId: string;
   changes: OperationChange[];
   /** How many imported operations make the action that they made. */
@@ -145,6 +146,7 @@ export class ToolImports {
     const present = new Set(read.operations.map(({ operation }) => operation));
     return {
       ...this.#shown(read, found),
+      orgId,
       toolId: id,
       changes,
       unchanged: known.filter((operation) => present.has(operation) && !changed.has(operation)).length,

@@ -252,6 +252,16 @@ describe('a document that has changed', () => {
   test('is shown beside the tool, and only what is chosen is applied', async () => {
     const tool = await imported();
     expect(await changesOf(tool)).toMatchObject({ unchanged: 3, changes: [], other_credentials: false });
+    const asked = await ann.ask<{ previewToolReimport: Json }>(
+      `mutation ($org: ID!, $id: ID!) {
+        previewToolReimport(orgId: $org, id: $id, input: {}) { toolId tool { slug importSource { title } } }
+      }`,
+      { org: ann.orgId, id: tool.tool_id },
+    );
+    expect(asked.data.previewToolReimport).toEqual({
+      toolId: tool.tool_id,
+      tool: { slug: 'pets', importSource: { title: 'Pets' } },
+    });
     const next = pets({ server: '/v1', paths: cats }) as { paths: Record<string, Record<string, unknown>> };
     delete next.paths['/pets/{petId}']!.delete;
     (next.paths['/pets/{petId}']!.get as Json).summary = 'Reads a pet';
