@@ -4,6 +4,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   statfsSync,
@@ -50,7 +51,9 @@ export async function makeTemplate(urlOf: (database: string) => string): Promise
  */
 export async function startCluster(): Promise<EmbeddedPostgres> {
   const kept = await keptFiles();
-  const base = mkdtempSync(path.join(folderWithSpace(), 'test-'));
+  const folder = folderWithSpace();
+  removeAbandoned(folder);
+  const base = mkdtempSync(path.join(folder, `${RUN}${process.pid}-`));
   const dir = path.join(base, 'postgres');
   if (kept) copy(kept, dir);
   const server = await startServer(dir);
@@ -99,6 +102,31 @@ async function makeFiles(cache: string, kept: string): Promise<void> {
 function removeUnused(folder: string): void {
   const age = Date.now() - (statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
   if (age > UNUSED_MS) rmSync(folder, { recursive: true, force: true });
+}
+
+const RUN = 'platform-tests-';
+
+/** What killed runs have left in a folder: their files in memory would be there until the machine starts anew. */
+export function removeAbandoned(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const pid = name.startsWith(RUN) ? Number.parseInt(name.slice(RUN.length), 10) : Number.NaN;
+    const base = path.join(folder, name);
+    if (Number.isNaN(pid) || isAlive(pid) || statSync(base, { throwIfNoEntry: false })?.uid !== userInfo().uid)
+      continue;
+    const ofServer = path.join(base, 'postgres', 'postmaster.pid');
+    if (existsSync(ofServer) && isAlive(Number.parseInt(readFileSync(ofServer, 'utf8'), 10))) continue;
+    rmSync(base, { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // another user's
+    return (error as { code?: string }).code === 'EPERM';
+  }
 }
 
 /** Files in memory, where there is a lot of it: copies of databases are faster there. */

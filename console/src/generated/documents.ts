@@ -149,6 +149,36 @@ export type CreateInvitationInput = {
   readonly workspaceRole?: Role | null | undefined;
 };
 
+/** A new model. */
+export type CreateLogicalModelInput = {
+  /** What the model can do, by name: `{"vision": true}`. */
+  readonly capabilities?: Record<string, boolean> | null | undefined;
+  /** What the model requires of the accounts that serve it. */
+  readonly constraints?: ModelConstraintsInput | null | undefined;
+  /** Maximum number of tokens in an answer. */
+  readonly defaultMaxTokens?: number | null | undefined;
+  /** From 0 to 2. */
+  readonly defaultTemperature?: number | null | undefined;
+  /** From 0 to 1. */
+  readonly defaultTopP?: number | null | undefined;
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** Whether the model is in use. Default true. */
+  readonly enabled?: boolean | null | undefined;
+  /** Identifiers of the models to try after this model, in order. At most 5, without cycles. */
+  readonly fallbackChain?: ReadonlyArray<string> | null | undefined;
+  /** The identifier that the organization gives the model. Unique in the organization. It cannot change. */
+  readonly logicalModelId: string;
+  /** What the model does: `chat`, `completion`, `embedding`, `rerank`, `image`, `transcription`, `speech`, `moderation`, `realtime` or another word. Default `chat`. */
+  readonly modelType?: string | null | undefined;
+  /** Display name. It need not be unique. */
+  readonly name: string;
+  /** Labels by key. */
+  readonly tags?: Record<string, string> | null | undefined;
+  /** Where requests to the model may go. At most 50. */
+  readonly targets?: ReadonlyArray<ModelTargetInput> | null | undefined;
+};
+
 /** Grants a model to a workspace. */
 export type CreateModelEntitlementInput = {
   /** Allowed endpoints. Empty allows all. */
@@ -163,6 +193,38 @@ export type CreateModelEntitlementInput = {
   readonly logicalModelId: string;
   /** How much the workspace may use the model. */
   readonly workspaceLimits?: WorkspaceLimitsInput | null | undefined;
+};
+
+/** A new account at a model provider. */
+export type CreateProviderAccountInput = {
+  /** Where the API of an `openai_compatible` account is, as `https://models.example.com/v1`: the service asks it for embeddings. The credentials are then `none`, or a secret with an `api_key`. */
+  readonly baseUrl?: string | null | undefined;
+  /** The endpoint of the bridge. */
+  readonly bridgeEndpointName?: string | null | undefined;
+  /** Required if the routing mode is `bridge`. */
+  readonly bridgeId?: string | null | undefined;
+  /** A reference to the credentials, never the credentials: `secret://name` for a secret of the organization itself, `sec_…` for any secret in the organization, or any text that the client sending the requests understands. */
+  readonly credentialsRef: string;
+  /** Where the account keeps data. */
+  readonly dataResidency?: string | null | undefined;
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** Whether the account is in use. Default true. */
+  readonly enabled?: boolean | null | undefined;
+  /** Display name. It need not be unique. */
+  readonly name: string;
+  /** `openai`, `azure_openai`, `anthropic`, `google`, `vertex_ai`, `bedrock`, `mistral`, `cohere`, `groq`, `together`, `huggingface`, `ollama`, `vllm`, `openai_compatible`, `custom` or another word. */
+  readonly providerType: string;
+  /** Monthly limits. */
+  readonly quotaPolicy?: QuotaPolicyInput | null | undefined;
+  /** How clients should pace requests to the account. */
+  readonly rateLimitPolicy?: RateLimitPolicyInput | null | undefined;
+  /** Where the account is served. */
+  readonly region?: string | null | undefined;
+  /** `direct` (default), `bridge` through the bridge `bridgeId`, or another word. */
+  readonly routingMode?: string | null | undefined;
+  /** Labels by key. */
+  readonly tags?: Record<string, string> | null | undefined;
 };
 
 /** A new release. */
@@ -414,6 +476,40 @@ export type MissingPartKind =
   /** The workspace has no instance of the tool, or the step of an app has none. */
   | 'tool_instance';
 
+/** What a model requires of the accounts that serve it. Omitted fields require nothing. */
+export type ModelConstraintsInput = {
+  /** Whether answers may be cached. Default: not specified. */
+  readonly allowCaching?: boolean | null | undefined;
+  /** How long answers may be cached, in seconds. */
+  readonly cacheTtlSeconds?: number | null | undefined;
+  /** Where data may be kept: the data residency of the account, or its region if the account does not set one. Empty: anywhere. */
+  readonly dataResidency?: ReadonlyArray<string> | null | undefined;
+  /** A decimal number. A target with a higher reported cost is not tried for an hour. */
+  readonly maxCostPer1kTokens?: string | null | undefined;
+  /** Milliseconds. A target with a higher average reported latency is not tried for 5 minutes. */
+  readonly maxLatencyMs?: number | null | undefined;
+  /** Whether every use must be recorded: the service returns a route only after its record is written. Default false. */
+  readonly requireAuditLog?: boolean | null | undefined;
+};
+
+/** A destination for requests to a model. The service counts its failures and successes. */
+export type ModelTargetInput = {
+  /** Whether the target is in use. Default true. */
+  readonly enabled?: boolean | null | undefined;
+  /** Replaces the model's default maximum number of tokens. */
+  readonly maxTokensOverride?: number | null | undefined;
+  /** The model's name at the provider. A model has each account and name at most once. */
+  readonly modelName: string;
+  /** The lowest number is tried first. Default 1. */
+  readonly priority?: number | null | undefined;
+  /** An account of the same organization. */
+  readonly providerAccountId: string;
+  /** Replaces the model's default temperature. */
+  readonly temperatureOverride?: number | null | undefined;
+  /** Share of the requests among targets of the same priority. Default 100. A target with 0 is tried only if no other target is left. */
+  readonly weight?: number | null | undefined;
+};
+
 /** What a notification is about. */
 export type NotificationCategory =
   /** Artifacts and their index. */
@@ -565,6 +661,34 @@ export type QueryWorkspaceArtifactsInput = {
   readonly updatedFrom?: string | null | undefined;
   /** Only artifacts that last changed before this time. */
   readonly updatedTo?: string | null | undefined;
+};
+
+/** Monthly limits of an account (UTC). Omitted limits do not apply. */
+export type QuotaPolicyInput = {
+  /** Requests. */
+  readonly maxRequestsPerMonth?: number | null | undefined;
+  /** Input and output tokens. */
+  readonly maxTokensPerMonth?: number | null | undefined;
+};
+
+/** How clients should pace requests to an account. Omitted fields get their default. */
+export type RateLimitPolicyInput = {
+  /** Requests allowed at once after a pause. Default 10. */
+  readonly burstSize?: number | null | undefined;
+  /** Input tokens per minute. Default 1. */
+  readonly inputTokensPerMinute?: number | null | undefined;
+  /** Requests at the same time. Default 10. */
+  readonly maxConcurrency?: number | null | undefined;
+  /** Output tokens per minute. Default 1. */
+  readonly outputTokensPerMinute?: number | null | undefined;
+  /** What happens to a request above the limits: `wait` (default), `reject` or another word. */
+  readonly queuePolicy?: string | null | undefined;
+  /** How long a request waits, in seconds. Default 300. */
+  readonly queueTimeoutSeconds?: number | null | undefined;
+  /** Requests per minute. Default 1. */
+  readonly requestsPerMinute?: number | null | undefined;
+  /** Requests per second. Default 1. */
+  readonly requestsPerSecond?: number | null | undefined;
 };
 
 /** How much experience a recipe requires. */
@@ -1074,7 +1198,7 @@ export type ModelsQueryVariables = Exact<{
 }>;
 
 
-export type ModelsQuery = { readonly logicalModels: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly logicalModelId: string, readonly name: string, readonly description: string | null, readonly modelType: string, readonly status: LogicalModelStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly fallbackChain: ReadonlyArray<string>, readonly healthyTargetsCount: number, readonly totalTargetsCount: number, readonly targets: ReadonlyArray<{ readonly providerAccountId: string, readonly modelName: string, readonly priority: number, readonly weight: number, readonly enabled: boolean, readonly consecutiveFailures: number, readonly lastSuccess: string | null, readonly account?: { readonly id: string, readonly name: string, readonly status: ProviderAccountStatus, readonly providerType: string } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type ModelsQuery = { readonly logicalModels: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly logicalModelId: string, readonly name: string, readonly description: string | null, readonly modelType: string, readonly status: LogicalModelStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly fallbackChain: ReadonlyArray<string>, readonly healthyTargetsCount: number, readonly totalTargetsCount: number, readonly resourceVersion: number, readonly targets: ReadonlyArray<{ readonly providerAccountId: string, readonly modelName: string, readonly priority: number, readonly weight: number, readonly enabled: boolean, readonly maxTokensOverride: number | null, readonly temperatureOverride: number | null, readonly consecutiveFailures: number, readonly lastSuccess: string | null, readonly account?: { readonly id: string, readonly name: string, readonly status: ProviderAccountStatus, readonly providerType: string } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type ModelNamesQueryVariables = Exact<{
   orgId: string;
@@ -1129,6 +1253,68 @@ export type TakeModelMutationVariables = Exact<{
 
 
 export type TakeModelMutation = { readonly deleteModelEntitlement: { readonly id: string } };
+
+export type ProviderAccountRowFragment = { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly resourceVersion: number };
+
+export type ProviderAccountsQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type ProviderAccountsQuery = { readonly providerAccounts: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly resourceVersion: number }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type CreateProviderAccountMutationVariables = Exact<{
+  orgId: string;
+  input: CreateProviderAccountInput;
+}>;
+
+
+export type CreateProviderAccountMutation = { readonly createProviderAccount: { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly resourceVersion: number } };
+
+export type ToggleProviderAccountMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+  enabled: boolean;
+  expectedVersion: number;
+}>;
+
+
+export type ToggleProviderAccountMutation = { readonly updateProviderAccount: { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly resourceVersion: number } };
+
+export type DeleteProviderAccountMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type DeleteProviderAccountMutation = { readonly deleteProviderAccount: { readonly id: string } };
+
+export type CreateModelMutationVariables = Exact<{
+  orgId: string;
+  input: CreateLogicalModelInput;
+}>;
+
+
+export type CreateModelMutation = { readonly createLogicalModel: { readonly id: string } };
+
+export type ChangeTargetsMutationVariables = Exact<{
+  orgId: string;
+  logicalModelId: string;
+  targets: ReadonlyArray<ModelTargetInput> | ModelTargetInput;
+  expectedVersion: number;
+}>;
+
+
+export type ChangeTargetsMutation = { readonly updateLogicalModel: { readonly id: string } };
+
+export type DeleteModelMutationVariables = Exact<{
+  orgId: string;
+  logicalModelId: string;
+}>;
+
+
+export type DeleteModelMutation = { readonly deleteLogicalModel: { readonly id: string } };
 
 export type NotificationSettingsQueryVariables = Exact<{ [key: string]: never; }>;
 
@@ -2167,6 +2353,19 @@ export class TypedDocumentString<TResult, TVariables>
     return this.value;
   }
 }
+export const ProviderAccountRowFragmentDoc = new TypedDocumentString(`
+    fragment ProviderAccountRow on ProviderAccount {
+  id
+  name
+  providerType
+  region
+  status
+  statusReason
+  enabled
+  credentialsRef
+  resourceVersion
+}
+    `, {"fragmentName":"ProviderAccountRow"}) as unknown as TypedDocumentString<ProviderAccountRowFragment, unknown>;
 export const ProviderRowFragmentDoc = new TypedDocumentString(`
     fragment ProviderRow on IdentityProvider {
   id
@@ -2519,12 +2718,15 @@ export const ModelsDocument = new TypedDocumentString(`
       fallbackChain
       healthyTargetsCount
       totalTargetsCount
+      resourceVersion
       targets {
         providerAccountId
         modelName
         priority
         weight
         enabled
+        maxTokensOverride
+        temperatureOverride
         consecutiveFailures
         lastSuccess
         account @include(if: $withAccounts) {
@@ -2653,6 +2855,101 @@ export const TakeModelDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<TakeModelMutation, TakeModelMutationVariables>;
+export const ProviderAccountsDocument = new TypedDocumentString(`
+    query ProviderAccounts($orgId: ID!, $after: String) {
+  providerAccounts(orgId: $orgId, first: 100, after: $after) {
+    nodes {
+      ...ProviderAccountRow
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    fragment ProviderAccountRow on ProviderAccount {
+  id
+  name
+  providerType
+  region
+  status
+  statusReason
+  enabled
+  credentialsRef
+  resourceVersion
+}`) as unknown as TypedDocumentString<ProviderAccountsQuery, ProviderAccountsQueryVariables>;
+export const CreateProviderAccountDocument = new TypedDocumentString(`
+    mutation CreateProviderAccount($orgId: ID!, $input: CreateProviderAccountInput!) {
+  createProviderAccount(orgId: $orgId, input: $input) {
+    ...ProviderAccountRow
+  }
+}
+    fragment ProviderAccountRow on ProviderAccount {
+  id
+  name
+  providerType
+  region
+  status
+  statusReason
+  enabled
+  credentialsRef
+  resourceVersion
+}`) as unknown as TypedDocumentString<CreateProviderAccountMutation, CreateProviderAccountMutationVariables>;
+export const ToggleProviderAccountDocument = new TypedDocumentString(`
+    mutation ToggleProviderAccount($orgId: ID!, $id: ID!, $enabled: Boolean!, $expectedVersion: Int!) {
+  updateProviderAccount(
+    orgId: $orgId
+    id: $id
+    input: {enabled: $enabled}
+    expectedVersion: $expectedVersion
+  ) {
+    ...ProviderAccountRow
+  }
+}
+    fragment ProviderAccountRow on ProviderAccount {
+  id
+  name
+  providerType
+  region
+  status
+  statusReason
+  enabled
+  credentialsRef
+  resourceVersion
+}`) as unknown as TypedDocumentString<ToggleProviderAccountMutation, ToggleProviderAccountMutationVariables>;
+export const DeleteProviderAccountDocument = new TypedDocumentString(`
+    mutation DeleteProviderAccount($orgId: ID!, $id: ID!) {
+  deleteProviderAccount(orgId: $orgId, id: $id) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<DeleteProviderAccountMutation, DeleteProviderAccountMutationVariables>;
+export const CreateModelDocument = new TypedDocumentString(`
+    mutation CreateModel($orgId: ID!, $input: CreateLogicalModelInput!) {
+  createLogicalModel(orgId: $orgId, input: $input) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<CreateModelMutation, CreateModelMutationVariables>;
+export const ChangeTargetsDocument = new TypedDocumentString(`
+    mutation ChangeTargets($orgId: ID!, $logicalModelId: ID!, $targets: [ModelTargetInput!]!, $expectedVersion: Int!) {
+  updateLogicalModel(
+    orgId: $orgId
+    logicalModelId: $logicalModelId
+    input: {targets: $targets}
+    expectedVersion: $expectedVersion
+  ) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<ChangeTargetsMutation, ChangeTargetsMutationVariables>;
+export const DeleteModelDocument = new TypedDocumentString(`
+    mutation DeleteModel($orgId: ID!, $logicalModelId: ID!) {
+  deleteLogicalModel(orgId: $orgId, logicalModelId: $logicalModelId) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<DeleteModelMutation, DeleteModelMutationVariables>;
 export const NotificationSettingsDocument = new TypedDocumentString(`
     query NotificationSettings {
   notificationPreferences {

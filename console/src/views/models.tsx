@@ -9,9 +9,12 @@ import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
 import { t } from '../texts/en';
 import { Entitlements } from './entitlements';
+import { DeleteModel, NewModel, NewTarget, RemoveTarget } from './model-changes';
+import { ProviderAccounts } from './provider-accounts';
 
 type Model = ModelsQuery['logicalModels']['nodes'][number];
 type Target = Model['targets'][number];
+type Change = { kind: 'create' } | { kind: 'target' | 'delete'; id: string };
 type Route = RouteOfModelQuery['routeModel'];
 
 const tags = {
@@ -27,12 +30,26 @@ export function Models(): ReactNode {
   const { orgId, mayInOrganization } = usePlace();
   const withAccounts = mayInOrganization('provider_account:read');
   const list = usePages(ModelsDocument, { orgId, withAccounts }, ({ logicalModels }) => logicalModels);
-  const [open, setOpen] = useState<Model | null>(null);
+  const [openId, setOpenId] = useState<string | null>(null);
+  const [change, setChange] = useState<Change | null>(null);
+  // as it is now, after what was changed in it
+  const open = list.rows.find(({ id }) => id === openId);
+  const changing = change && 'id' in change ? list.rows.find(({ id }) => id === change.id) : undefined;
+  const end = () => setChange(null);
   return (
     <>
       <h1>{t.sections.models}</h1>
       <section aria-labelledby="catalogue">
-        <h2 id="catalogue">{t.models.catalogue}</h2>
+        <header className="toolbar">
+          <h2 id="catalogue" className="grow">
+            {t.models.catalogue}
+          </h2>
+          {withAccounts && mayInOrganization('model:create') && (
+            <button type="button" onClick={() => setChange({ kind: 'create' })}>
+              {t.models.create}
+            </button>
+          )}
+        </header>
         <Rows<Model>
           label={t.models.catalogue}
           list={list}
@@ -42,7 +59,7 @@ export function Models(): ReactNode {
             {
               label: t.name,
               cell: (model) => (
-                <button type="button" className="plain link" onClick={() => setOpen(model)}>
+                <button type="button" className="plain link" onClick={() => setOpenId(model.id)}>
                   {model.name}
                 </button>
               ),
@@ -66,32 +83,58 @@ export function Models(): ReactNode {
         />
       </section>
       <Entitlements />
-      {open && <Detail model={open} onClose={() => setOpen(null)} />}
+      {withAccounts && <ProviderAccounts />}
+      {open && !change && <Detail model={open} onChange={setChange} onClose={() => setOpenId(null)} />}
+      {change?.kind === 'create' && <NewModel onClose={end} />}
+      {change?.kind === 'target' && changing && <NewTarget model={changing} onClose={end} />}
+      {change?.kind === 'delete' && changing && <DeleteModel model={changing} onClose={end} />}
     </>
   );
 }
 
 /** The targets of a model with their health, and where a request of this workspace would go now. */
-function Detail({ model, onClose }: { model: Model; onClose: () => void }) {
-  const { may } = usePlace();
-  const { name, description, statusReason, targets, fallbackChain, logicalModelId } = model;
+function Detail({
+  model,
+  onChange,
+  onClose,
+}: {
+  model: Model;
+  onChange: (change: Change) => void;
+  onClose: () => void;
+}) {
+  const { may, mayInOrganization } = usePlace();
+  const { id, name, description, statusReason, targets, fallbackChain, logicalModelId } = model;
   return (
     <Dialog title={name} onClose={onClose} isWide>
       {description && <p>{description}</p>}
       {statusReason && <p className="quiet">{statusReason}</p>}
       <h3>{t.models.targets}</h3>
-      {targets.length === 0 ? <p className="quiet">{t.models.noTargets}</p> : <Targets targets={targets} />}
+      {targets.length === 0 ? <p className="quiet">{t.models.noTargets}</p> : <Targets model={model} />}
       {fallbackChain.length > 0 && (
         <p>
           {t.models.fallback}: {fallbackChain.join(' → ')}
         </p>
       )}
+      <p className="actions">
+        {mayInOrganization('model:update') && mayInOrganization('provider_account:read') && (
+          <button type="button" onClick={() => onChange({ kind: 'target', id })}>
+            {t.models.addTarget}
+          </button>
+        )}
+        {mayInOrganization('model:delete') && (
+          <button type="button" className="danger" onClick={() => onChange({ kind: 'delete', id })}>
+            {t.models.deleteOne(name)}
+          </button>
+        )}
+      </p>
       {may('model:execute') && <RouteNow logicalModelId={logicalModelId} />}
     </Dialog>
   );
 }
 
-function Targets({ targets }: { targets: readonly Target[] }) {
+function Targets({ model }: { model: Model }) {
+  const { mayInOrganization } = usePlace();
+  const mayChange = mayInOrganization('model:update');
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls sideways is reached by keyboard
     <section className="wide-table" tabIndex={0} aria-label={t.models.targets}>
@@ -104,10 +147,11 @@ function Targets({ targets }: { targets: readonly Target[] }) {
             <th scope="col">{t.models.weight}</th>
             <th scope="col">{t.models.health}</th>
             <th scope="col">{t.models.lastSuccess}</th>
+            {mayChange && <td />}
           </tr>
         </thead>
         <tbody>
-          {targets.map((target) => (
+          {model.targets.map((target) => (
             <tr key={`${target.providerAccountId} ${target.modelName}`}>
               <th scope="row">{target.modelName}</th>
               <td>{target.account?.name ?? target.providerAccountId}</td>
@@ -117,6 +161,11 @@ function Targets({ targets }: { targets: readonly Target[] }) {
                 <Health target={target} />
               </td>
               <td>{target.lastSuccess ? <Time at={target.lastSuccess} /> : t.never}</td>
+              {mayChange && (
+                <td>
+                  <RemoveTarget model={model} target={target} />
+                </td>
+              )}
             </tr>
           ))}
         </tbody>

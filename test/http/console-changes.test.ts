@@ -1,0 +1,360 @@
+import { request as ask, createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Webhook as Verifier } from 'standardwebhooks';
+import { beforeAll, expect, it } from 'vitest';
+import { startOpenIdServer } from '../identity/sso/openid-server.ts';
+import type { TestApp } from '../support/app.ts';
+import { makeGrant } from '../support/application-grant.ts';
+import type { Person } from '../support/person.ts';
+import { receive } from '../support/receivers.ts';
+import { PATIENCE_MS } from '../support/slowness.ts';
+import { waitFor } from '../support/wait.ts';
+import { barriersOf, ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
+
+describeInBrowser('what the console changes', () => {
+  const shown = new ConsoleInBrowser();
+  const pageOf = (...given: Parameters<ConsoleInBrowser['pageOf']>) => shown.pageOf(...given);
+  const homeOf = (place: Pick<Person, 'orgId' | 'workspaceId'>) => shown.homeOf(place);
+  let app: TestApp;
+  let ann: Person;
+  let vic: Person;
+  beforeAll(() => {
+    ({ app, ann, vic } = shown.cast);
+  });
+
+  it('creates a webhook, shows its secret once, and what was sent and answered', async () => {
+    const receiver = await receive((_request, response) => response.end('thanks a lot'));
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/webhooks`);
+    await page.getByRole('button', { name: 'New webhook' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('To our chat');
+    await page.getByRole('textbox', { name: 'Address' }).fill('http://10.0.0.1/');
+    await page.getByLabel('thread.*', { exact: true }).check();
+    await page.getByRole('button', { name: 'Create' }).click();
+    // what the service refuses is said at its field
+    await waitFor(async () =>
+      expect(await page.getByRole('textbox', { name: 'Address' }).getAttribute('aria-invalid')).toBe('true'),
+    );
+    await page.getByRole('textbox', { name: 'Address' }).fill(receiver.url);
+    await page.getByRole('button', { name: 'Create' }).click();
+    const once = page.getByRole('dialog', { name: 'Secret of To our chat' });
+    const secret = (await once.locator('code').textContent())!;
+    expect(secret).toMatch(/^whsec_/);
+    await once.getByRole('button', { name: 'Done' }).click();
+    expect(await page.content()).not.toContain(secret);
+    await page.getByRole('button', { name: 'To our chat', exact: true }).click();
+    const log = page.getByRole('dialog', { name: 'Deliveries of To our chat' });
+    await log.getByText('Nothing was sent in the last seven days.').waitFor();
+    await log.getByRole('button', { name: 'Send a test' }).click();
+    await log.getByText('delivered').waitFor();
+    await log.getByText('webhook.test').first().click();
+    await log.getByText('thanks a lot').waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    const [first] = await receiver.has(1);
+    new Verifier(secret).verify(first!.body, first!.headers);
+    await log.getByRole('button', { name: 'Send again' }).click();
+    expect((await receiver.has(2))[1]!.body).toBe(first!.body);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'New secret for To our chat' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'New secret' }).click();
+    expect(await once.locator('code').textContent()).not.toBe(secret);
+    await once.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('button', { name: 'Turn off To our chat' }).click();
+    await page.getByRole('button', { name: 'Turn on To our chat' }).waitFor();
+    await receiver.close();
+  });
+
+  it('makes an API token with few rights, shows it once, and revokes it', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/tokens`);
+    await page.getByRole('button', { name: 'New API token' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('ci');
+    await page.getByLabel('Find in Scopes').fill('read');
+    await page.getByRole('group', { name: 'Scopes' }).getByLabel('read', { exact: true }).check();
+    expect(await barriersOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Create' }).click();
+    const once = page.getByRole('dialog', { name: 'Token ci' });
+    const token = (await once.locator('code').first().textContent())!;
+    await once.getByRole('button', { name: 'Done' }).click();
+    const asked = async (method: string) => {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      const body = method === 'GET' ? {} : { body: '{"description":"x"}' };
+      return (await fetch(`${app.url}${ann.home}`, { method, headers, ...body })).status;
+    };
+    expect([await asked('GET'), await asked('PUT')]).toEqual([200, 403]);
+    await part(page, 'My API tokens').getByRole('button', { name: 'Revoke ci' }).click();
+    await page.getByLabel('Type “ci” to confirm').fill('ci');
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await part(page, 'All API tokens').getByText('revoked').waitFor();
+    expect(await asked('GET')).toBe(401);
+  });
+
+  it('registers an application, and takes back what somebody has granted to one', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/tokens`);
+    await page.getByRole('button', { name: 'New application' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Planner');
+    await page.getByLabel('Addresses for answers').fill('https://planner.example.test/done');
+    await page.getByRole('button', { name: 'Create' }).click();
+    const once = page.getByRole('dialog', { name: 'Credentials of Planner' });
+    const id = (await once.locator('code').first().textContent())!;
+    await once.getByRole('button', { name: 'Done' }).click();
+    const { rows } = await app.database.pool.query<{ id: string }>('select id from applications');
+    expect(rows).toEqual([{ id }]);
+    await makeGrant(app, { orgId: ann.orgId, applicationId: id, userId: vic.userId });
+    await page.reload();
+    await page.getByRole('button', { name: `Disconnect Planner from ${vic.username}` }).click();
+    await page.getByLabel(`Type “${vic.username}” to confirm`).fill(vic.username);
+    await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
+    await page.getByText('No member has connected an application.').waitFor();
+  });
+
+  it('tests an identity provider, proves its domain, and turns it off', async () => {
+    const openId = await startOpenIdServer();
+    const secret = { name: 'sso-client', secret_type: 'oauth2', value: { client_secret: openId.clientSecret } };
+    expect((await ann.call('POST', `/v1/orgs/${ann.orgId}/secrets`, secret)).status).toBe(201);
+    const provider = {
+      client_id: openId.clientId,
+      client_secret_ref: 'secret://sso-client',
+      discovery_url: openId.discoveryUrl,
+    };
+    const idps = `/v1/orgs/${ann.orgId}/identity-providers`;
+    const fields = { name: 'Company', protocol: 'oidc', verified_domains: ['company.example'], oidc_config: provider };
+    expect((await ann.call('POST', idps, fields)).status).toBe(201);
+    openId.account = { sub: 'ann', email: 'ann@company.example', email_verified: true };
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/sign-in`);
+    await page.getByRole('button', { name: 'Test sign-in at Company' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Test sign-in' }).click();
+    await page.getByRole('dialog').getByText('A real sign-in would create an account.').waitFor();
+    await page.getByRole('dialog').getByText('ann@company.example').first().waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    for (const other of page.context().pages()) if (other !== page) await other.close();
+    await page.bringToFront();
+    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Prove company.example' }).click();
+    await page.getByRole('button', { name: 'Ask for a record' }).click();
+    await page.getByRole('dialog').getByText('company.example').first().waitFor();
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByRole('dialog').getByRole('alert').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Turn off Company' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Turn off' }).click();
+    await page.getByRole('button', { name: 'Turn on Company' }).waitFor();
+    await part(page, 'Single sign-on').getByRole('button', { name: 'Change' }).click();
+    await page.getByLabel('Owners may break the glass').uncheck();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await part(page, 'Single sign-on')
+      .locator('div', { hasText: 'Owners may break the glass' })
+      .getByText('no', { exact: true })
+      .waitFor();
+    await openId.close();
+  });
+
+  it('gives a directory a token, and takes it back', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/sign-in`);
+    await page.getByRole('button', { name: 'New SCIM token' }).click();
+    await page.getByRole('textbox', { name: 'Name' }).fill('Okta');
+    await page.getByRole('button', { name: 'Create' }).click();
+    const once = page.getByRole('dialog', { name: 'SCIM token Okta' });
+    const [url, token] = [
+      (await once.locator('code').nth(0).textContent())!,
+      (await once.locator('code').nth(1).textContent())!,
+    ];
+    expect([new URL(url).pathname, token.length > 20]).toEqual([`/scim/v2/${ann.orgId}`, true]);
+    await once.getByRole('button', { name: 'Done' }).click();
+    await page.getByRole('button', { name: 'Revoke Okta' }).click();
+    await page.getByLabel('Type “Okta” to confirm').fill('Okta');
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('No directory keeps the members of this organization.').waitFor();
+  });
+
+  it('grants a model to a workspace, and says where a request would go', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/models`);
+    await page.getByRole('button', { name: 'Large', exact: true }).click();
+    await page.getByRole('dialog').getByRole('cell', { name: 'Models EU' }).waitFor();
+    const ask = page.getByRole('button', { name: 'Where would a request go now?' });
+    await ask.click();
+    await page.getByRole('dialog').getByRole('alert').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Grant a model' }).click();
+    await page.getByLabel('Most requests a day').fill('1000');
+    await page.getByRole('dialog').getByRole('button', { name: 'Grant a model' }).click();
+    await part(page, 'What this workspace may use').getByText('1,000 requests a day').waitFor();
+    await page.getByRole('button', { name: 'Large', exact: true }).click();
+    await ask.click();
+    await page.getByRole('dialog').getByRole('listitem').getByText('large-1').waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+  });
+
+  it('adds an account at a provider, a model that it serves, and takes both away', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/models`);
+    await page.getByRole('button', { name: 'New account' }).click();
+    await page.getByLabel('Name', { exact: true }).fill('Spare');
+    await page.getByLabel('Provider', { exact: true }).selectOption('anthropic');
+    const credentials = page.getByLabel('Credentials', { exact: true });
+    await credentials.fill('secret://');
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    await waitFor(async () => expect(await credentials.getAttribute('aria-invalid')).toBe('true'));
+    await credentials.fill('secret://model-key');
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    const accounts = part(page, 'Accounts at providers');
+    await accounts.getByRole('button', { name: 'Turn off the account Spare' }).waitFor();
+
+    await page.getByRole('button', { name: 'New model' }).click();
+    await page.getByLabel('Identifier').fill('small');
+    await page.getByLabel('Name', { exact: true }).fill('Small');
+    await page
+      .getByRole('dialog')
+      .getByRole('combobox', { name: 'Account', exact: true })
+      .selectOption({ label: 'Spare' });
+    await page.getByLabel('Its name at the provider').fill('small-1');
+    await page.getByRole('button', { name: 'Create', exact: true }).click();
+    await page.getByRole('button', { name: 'Small', exact: true }).click();
+    await page.getByRole('button', { name: 'Add a target' }).click();
+    await page
+      .getByRole('dialog')
+      .getByRole('combobox', { name: 'Account', exact: true })
+      .selectOption({ label: 'Models EU' });
+    await page.getByLabel('Its name at the provider').fill('small-2');
+    await page.getByLabel('Priority').fill('2');
+    await page.getByRole('dialog').getByRole('button', { name: 'Add a target' }).click();
+    await page.getByRole('button', { name: 'Remove the target small-2' }).waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    const targets = async () => {
+      const { body } = await ann.call<{ targets: object[] }>('GET', `/v1/orgs/${ann.orgId}/model-catalog/small`);
+      return body.targets;
+    };
+    expect(await targets()).toMatchObject([
+      { model_name: 'small-1', priority: 1, weight: 100, enabled: true },
+      { model_name: 'small-2', priority: 2, weight: 100, enabled: true },
+    ]);
+    await page.getByRole('button', { name: 'Remove the target small-1' }).click();
+    await page.getByRole('button', { name: 'Remove the target small-1' }).waitFor({ state: 'detached' });
+    expect(await targets()).toMatchObject([{ model_name: 'small-2' }]);
+    await page.getByRole('button', { name: 'Delete Small' }).click();
+    await page.getByLabel('Type “Small” to confirm').fill('Small');
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('button', { name: 'Small', exact: true }).waitFor({ state: 'detached' });
+
+    // the other one serves a model
+    await accounts.getByRole('button', { name: 'Delete the account Models EU' }).click();
+    await page.getByLabel('Type “Models EU” to confirm').fill('Models EU');
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('dialog').getByRole('alert').waitFor();
+    await page.keyboard.press('Escape');
+    await accounts.getByRole('button', { name: 'Delete the account Spare' }).click();
+    await page.getByLabel('Type “Spare” to confirm').fill('Spare');
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+    await accounts.getByRole('button', { name: 'Turn off the account Spare' }).waitFor({ state: 'detached' });
+    await accounts.getByRole('button', { name: 'Turn off the account Models EU' }).click();
+    await accounts.getByRole('button', { name: 'Turn on the account Models EU' }).waitFor();
+    await accounts.getByRole('button', { name: 'Turn on the account Models EU' }).click();
+    await accounts.getByRole('button', { name: 'Turn off the account Models EU' }).waitFor();
+  });
+
+  it('makes an app from a recipe, with what takes the place of what is missing', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/apps`);
+    await page.getByRole('button', { name: 'New app from a recipe' }).click();
+    await page.getByRole('button', { name: /An assistant that answers one message/ }).click();
+    await page.getByLabel('Name', { exact: true }).fill('Our assistant');
+    await page.getByRole('button', { name: 'Preview' }).click();
+    await page.getByLabel('Instead of default-chat').selectOption({ label: 'Large' });
+    expect(await barriersOf(page)).toEqual([]);
+    expect((await ann.call<{ apps: unknown[] }>('GET', `${ann.home}/apps`)).body.apps).toHaveLength(1);
+    await page.getByRole('button', { name: 'Create the app' }).click();
+    await page.getByRole('link', { name: 'Open the app' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Our assistant' }).waitFor();
+    const { rows } = await app.database.pool.query<{ model: string }>(
+      'select distinct logical_model_id as model from augmentation_steps where logical_model_id is not null',
+    );
+    expect(rows).toEqual([{ model: 'large' }]);
+  });
+
+  it('shows what differs between versions of a text, and goes back to one', async () => {
+    const { body } = await ann.call<{ namespace_id: string }>('GET', `${ann.home}/namespaces/default`);
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/artifacts?namespace=${body.namespace_id}`);
+    await page.getByRole('button', { name: 'Plan', exact: true }).click();
+    await page.getByRole('button', { name: 'Compare' }).click();
+    const lines = page.getByRole('list', { name: 'Differences from version 1 to version 2' }).locator('li');
+    await lines.first().waitFor();
+    expect(await lines.allTextContents()).toEqual([
+      ' # Plan',
+      ' ',
+      '−RemovedBuy milk.',
+      '+AddedBuy tea.',
+      ' Call Ann.',
+    ]);
+    expect(await barriersOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Restore version 1' }).click();
+    await page.getByRole('button', { name: 'Restore version 2' }).waitFor();
+    await page.getByText('Version 3').first().waitFor();
+  });
+
+  it('mutes a category everywhere, and another one in one workspace', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${app.url}/console/notifications`);
+    await page.getByRole('button', { name: 'Settings' }).click();
+    const muted = page.getByRole('checkbox', { name: 'Deployments' });
+    await muted.click();
+    await waitFor(async () => expect(await muted.isChecked()).toBe(true));
+    await page.getByRole('combobox', { name: 'Category' }).selectOption('secret');
+    await page.getByRole('combobox', { name: 'For', exact: true }).selectOption(`${ann.orgId} ${ann.workspaceId}`);
+    await page.getByRole('button', { name: 'Mute', exact: true }).click();
+    await page.getByRole('button', { name: /^Unmute Secrets by mail/ }).waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    await page.reload();
+    await page.getByRole('button', { name: 'Settings' }).click();
+    await waitFor(async () => expect(await muted.isChecked()).toBe(true));
+    await page.getByRole('button', { name: /^Unmute Secrets by mail/ }).click();
+    await page.getByText('Nothing is muted in one place alone.').waitFor();
+  });
+
+  it('works, and lives, where browsers may send registered documents only', async () => {
+    const only = await app.another({ PERSISTED_ONLY: 'true' });
+    await only.listen();
+    const page = await pageOf(ann);
+    const asked: unknown[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/graphql')) asked.push(request.postDataJSON());
+    });
+    await page.goto(`${only.url}/console/o/${ann.orgId}/w/${ann.workspaceId}/environments`);
+    await page.getByRole('button', { name: 'Change Support desk in Production: 1.0.0' }).waitFor();
+    expect((await ann.call('PUT', ann.home, { name: 'Persisted' })).status).toBe(200);
+    await page.locator('.where', { hasText: 'Persisted' }).waitFor();
+    // the first request tells how the service wants to be asked
+    expect(shown.faults.splice(0)).toEqual([expect.stringContaining('403')]);
+    expect(asked.filter((body) => 'query' in (body as object))).toHaveLength(1);
+  });
+
+  it('works below any path of a proxy', async () => {
+    const proxy = createServer((request, response) => {
+      const { method, url = '', headers } = request;
+      const target = {
+        host: '127.0.0.1',
+        port: new URL(app.url).port,
+        path: url.replace(/^\/base/, ''),
+        method,
+        headers,
+      };
+      const sent = ask(target, (answer) => answer.pipe(response.writeHead(answer.statusCode!, answer.headers)));
+      request.pipe(sent.on('error', () => response.destroy()));
+    });
+    await new Promise<void>((listening) => proxy.listen(0, '127.0.0.1', listening));
+    const base = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/base`;
+    const page = await shown.cast.browser.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    await page.goto(`${base}/console/o/org_1/w/ws_1/activity?action=create`);
+    await page.waitForURL(/\/base\/account\/sign-in/);
+    const to = new URL(page.url()).searchParams.get('return_to');
+    expect(to).toBe('/console/o/org_1/w/ws_1/activity?action=create');
+    await page.close();
+    proxy.closeAllConnections();
+    await new Promise((closed) => proxy.close(closed));
+  });
+});

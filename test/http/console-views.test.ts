@@ -1,0 +1,266 @@
+import { beforeAll, expect, it } from 'vitest';
+import type { TestApp } from '../support/app.ts';
+import { colleague, type Person, registerProven } from '../support/person.ts';
+import { PATIENCE_MS } from '../support/slowness.ts';
+import { waitFor } from '../support/wait.ts';
+import { barriersOf, ConsoleInBrowser, describeInBrowser, open } from './console-browser.ts';
+import type { Story } from './console-story.ts';
+
+describeInBrowser('the console in a browser', () => {
+  const shown = new ConsoleInBrowser();
+  const pageOf = (...given: Parameters<ConsoleInBrowser['pageOf']>) => shown.pageOf(...given);
+  const homeOf = (place: Pick<Person, 'orgId' | 'workspaceId'>) => shown.homeOf(place);
+  let app: TestApp;
+  let ann: Person;
+  let bob: Person;
+  let vic: Person;
+  let story: Story;
+  beforeAll(() => {
+    ({ app, ann, bob, vic, story } = shown.cast);
+  });
+
+  const views = [
+    '',
+    '/activity',
+    '/analytics',
+    '/secrets',
+    '/environments',
+    '/apps',
+    '/tools',
+    '/artifacts',
+    '/people',
+  ];
+  const viewsOf = (home: string, appId?: string) => [
+    ...[...views, '/models', '/tokens', '/sign-in', '/webhooks'].map((view) => `${home}${view}`),
+    ...(appId ? [`${home}/apps/${appId}`] : []),
+    `${app.url}/console/`,
+    `${app.url}/console/notifications`,
+  ];
+
+  it('leads to the page to sign in, comes back, and keeps no token', async () => {
+    const context = await shown.cast.browser.newContext();
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    const url = `${homeOf(ann)}/environments`;
+    await page.goto(url);
+    await page.fill('#email', ann.email);
+    await page.click('#ask button');
+    await page.fill('#password', ann.password);
+    await page.click('#password-form button');
+    await page.waitForURL(url);
+    await page.getByRole('heading', { name: 'Environments' }).waitFor();
+    expect(await page.evaluate('JSON.stringify([{...localStorage}, {...sessionStorage}])')).not.toMatch(/eyJ|Bearer/);
+    expect(await page.evaluate('document.cookie')).toBe('');
+    await page.locator('summary', { hasText: ann.username }).click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.waitForURL(/\/account\/sign-in\?return_to=/);
+    await page.goto(url);
+    await page.waitForURL(/\/account\/sign-in\?return_to=/);
+    await context.close();
+  });
+
+  it('has views without a barrier, wide and light', async () => {
+    const page = await pageOf(ann);
+    for (const url of viewsOf(homeOf(ann), story.appId)) {
+      await open(page, url);
+      expect([url, await barriersOf(page)]).toEqual([url, []]);
+    }
+  });
+
+  it('has views without a barrier, narrow and dark, and none is wider than the screen', async () => {
+    const page = await pageOf(ann, { width: 360, height: 800 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    for (const url of viewsOf(homeOf(ann), story.appId)) {
+      await open(page, url);
+      expect([url, await barriersOf(page)]).toEqual([url, []]);
+      expect([url, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([url, 360]);
+    }
+  });
+
+  it('says what to do where there is nothing yet', async () => {
+    const eve = await registerProven(app, { name: 'eve' });
+    const page = await pageOf(eve);
+    for (const [view, text] of [
+      ['/secrets', 'No secrets yet'],
+      ['/environments', 'No environments yet'],
+      ['/apps', 'No apps yet'],
+      ['/tools', 'No tools are in use yet'],
+      ['/models', 'No models yet'],
+      ['/tokens', 'No API tokens yet'],
+      ['/sign-in', 'No identity providers yet'],
+      ['/webhooks', 'No webhooks yet'],
+    ]) {
+      await open(page, `${homeOf(eve)}${view}`);
+      await page.getByRole('heading', { name: text! }).waitFor();
+      expect([view, await barriersOf(page)]).toEqual([view, []]);
+    }
+  });
+
+  it('shows a viewer nothing that the service would refuse', async () => {
+    const page = await pageOf(vic);
+    const seen: Record<string, string[]> = {};
+    const places = ['', '/environments', '/people', '/tools', '/apps', `/apps/${story.appId}`, '/artifacts'];
+    for (const view of [...places, '/models', '/tokens', '/sign-in', '/webhooks']) {
+      await open(page, `${homeOf(ann)}${view}`);
+      seen[view] = await page.locator('main button, main input[type=file]').allTextContents();
+    }
+    expect(seen).toEqual({
+      '': [],
+      '/environments': [],
+      '/people': [],
+      '/tools': [],
+      '/apps': [],
+      [`/apps/${story.appId}`]: [],
+      '/artifacts': ['Search', 'Plan'],
+      '/models': ['Large'],
+      // tokens of one's own
+      '/tokens': ['New API token'],
+      '/sign-in': [],
+      '/webhooks': [],
+    });
+    for (const name of ['Secrets', 'Webhooks', 'Sign-in'])
+      expect(await page.getByRole('link', { name, exact: true }).count()).toBe(0);
+  });
+
+  it('is walked by keyboard alone', async () => {
+    const page = await pageOf(ann);
+    await open(page, homeOf(ann));
+    const focused = () => page.evaluate('document.activeElement.id || document.activeElement.textContent');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('Skip to the content');
+    await page.keyboard.press('Enter');
+    expect(await focused()).toBe('main');
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox').waitFor();
+    await page.keyboard.type('secre');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Secrets' }).waitFor();
+    await waitFor(async () => expect(await focused()).toBe('main'));
+    const create = page.getByRole('button', { name: 'New secret' });
+    await create.focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await waitFor(async () => expect(await focused()).toBe('New secret'));
+  });
+
+  it('compares secrets, reveals one, and forgets its value', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/secrets`);
+    await page.getByRole('button', { name: 'Add DATABASE_URL to Staging' }).waitFor();
+    await page.getByRole('button', { name: 'Open STRIPE_KEY of Production' }).click();
+    await page.getByRole('button', { name: 'Reveal value' }).click();
+    await page.getByText('STRIPE_KEY-1').waitFor();
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Open STRIPE_KEY of Production' }).click();
+    await page.getByRole('button', { name: 'Reveal value' }).waitFor();
+    expect(await page.content()).not.toContain('STRIPE_KEY-1');
+  });
+
+  it('takes a whole .env, after it has shown what becomes of it', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/secrets`);
+    await page.getByRole('button', { name: 'New secret' }).click();
+    const value = page.getByRole('dialog').getByLabel('Value');
+    expect([await value.getAttribute('spellcheck'), await value.getAttribute('autocomplete')]).toEqual([
+      'false',
+      'off',
+    ]);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Paste .env' }).click();
+    const pasted = page.getByLabel(/Content of the \.env/);
+    expect([await pasted.getAttribute('spellcheck'), await pasted.getAttribute('autocomplete')]).toEqual([
+      'false',
+      'off',
+    ]);
+    await page
+      .getByLabel(/Content of the \.env/)
+      .fill('# keys\nexport SENTRY_DSN="https://two"\nMAIL_KEY=abc # of staging\n\nnonsense');
+    await waitFor(async () =>
+      expect(await page.getByRole('dialog').locator('tbody tr').allTextContents()).toEqual([
+        'SENTRY_DSNgets a new version',
+        'MAIL_KEYnew',
+      ]),
+    );
+    await page.getByRole('button', { name: 'Save 2 secrets' }).click();
+    await waitFor(async () => expect(await page.getByRole('dialog').getByText('Done').count()).toBe(2));
+    const { body } = await ann.call<{ value: { value: string } }>(
+      'GET',
+      `/v1/orgs/${ann.orgId}/secrets/by-name/MAIL_KEY?include_value=true&workspace_id=${ann.workspaceId}`,
+    );
+    expect(body.value).toEqual({ value: 'abc' });
+  });
+
+  it('says at the field what the service refuses, and makes nothing', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/environments`);
+    await page.getByRole('button', { name: 'New environment' }).click();
+    await page.getByLabel('Name').fill('Mine');
+    await page.getByLabel('Slug').fill('Not a slug!');
+    await page.getByRole('button', { name: 'Create' }).click();
+    const slug = page.getByLabel('Slug');
+    await waitFor(async () => expect(await slug.getAttribute('aria-invalid')).toBe('true'));
+    await slug.fill('mine');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('columnheader', { name: /Mine/ }).waitFor();
+    await page.getByRole('button', { name: 'Delete Mine' }).click();
+    const confirm = page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true });
+    expect(await confirm.isDisabled()).toBe(true);
+    await page.getByLabel('Type “Mine” to confirm').fill('Mine');
+    await confirm.click();
+    await page.getByRole('columnheader', { name: /Mine/ }).waitFor({ state: 'detached' });
+  });
+
+  it('rolls a deployment back, and shows it to somebody else at once', async () => {
+    const [mine, theirs] = [await pageOf(ann), await pageOf(bob)];
+    await open(mine, `${homeOf(ann)}/environments`);
+    await open(theirs, `${homeOf(ann)}/environments`);
+    await theirs.getByRole('button', { name: 'Change Support desk in Staging: 1.1.0' }).waitFor();
+    await mine.getByRole('button', { name: 'Change Support desk in Staging: 1.1.0' }).click();
+    await mine.getByRole('button', { name: 'Roll back to 1.0.0' }).click();
+    await mine.getByRole('button', { name: 'Change Support desk in Staging: 1.0.0' }).waitFor();
+    await theirs.getByRole('button', { name: 'Change Support desk in Staging: 1.0.0' }).waitFor();
+  });
+
+  it('shows who is there and what others change, and refuses a stale save with both versions', async () => {
+    const [mine, theirs] = [await pageOf(ann), await pageOf(bob)];
+    await open(mine, homeOf(ann));
+    await open(theirs, homeOf(ann));
+    await mine.getByRole('region', { name: 'Here now' }).getByText(bob.username).waitFor();
+    await mine.getByRole('button', { name: 'Edit workspace' }).click();
+    await mine.getByLabel('Name').fill('By Ann');
+    await theirs.getByRole('button', { name: 'Edit workspace' }).click();
+    await theirs.getByLabel('Name').fill('By Bob');
+    await theirs.getByRole('button', { name: 'Save', exact: true }).click();
+    await mine.locator('h1', { hasText: 'By Bob' }).waitFor();
+    await mine.getByRole('button', { name: 'Save', exact: true }).click();
+    const row = mine.locator('table.conflict tbody tr');
+    await row.waitFor();
+    expect(await row.locator('td').allTextContents()).toEqual(['By Ann', 'By Bob']);
+    expect((await ann.call<{ name: string }>('GET', ann.home)).body.name).toBe('By Bob');
+    await mine.getByRole('button', { name: 'Save mine over theirs' }).click();
+    await theirs.locator('h1', { hasText: 'By Ann' }).waitFor();
+  });
+
+  it('says when the stream is away, and misses nothing of that time', async () => {
+    const page = await pageOf(bob);
+    await open(page, homeOf(ann));
+    await page.getByRole('region', { name: 'Here now' }).getByText(`${bob.username} (you)`).waitFor();
+    for (const socket of app.server.websocketServer.clients) socket.terminate();
+    await page.getByText('The live connection is interrupted.').waitFor();
+    expect((await ann.call('PUT', ann.home, { name: 'Meanwhile' })).status).toBe(200);
+    await page.locator('h1', { hasText: 'Meanwhile' }).waitFor();
+    await page.getByText('The live connection is interrupted.').waitFor({ state: 'detached' });
+  });
+
+  it('leads to the page to sign in as soon as the session is over', async () => {
+    const kim = await colleague(app, ann, 'editor');
+    const page = await pageOf(kim);
+    await open(page, homeOf(ann));
+    const headers = { 'x-csrf': '1', origin: app.url, 'content-type': 'application/json' };
+    const data = JSON.stringify({ query: 'mutation { logout { sessionId } }' });
+    expect((await shown.contexts.get(kim)!.request.post(`${app.url}/graphql`, { headers, data })).status()).toBe(200);
+    await page.waitForURL(/\/account\/sign-in\?return_to=/);
+  });
+});
