@@ -108,6 +108,7 @@ const HARMLESS_PACKAGES = new Set([
   'rate-limiter-flexible',
   're2js',
   'uuidv7',
+  'yaml', // parses texts
   'zod',
 ]);
 

@@ -287,6 +287,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await Promise.all([jobs.stop(), ...engines, endLagWatch(), endStoreCheck(), endKeyWatch()]);
     await services.textExtraction.close();
     await services.samlChecks.close();
+    await services.toolDocuments.close();
     await outbound.close();
     await services.storage.close();
     services.auth.recordFailures();

@@ -73,7 +73,8 @@ export const ASKING_MUTATIONS = names(`
   deleteRelease deployRelease promoteRelease undeployApp
   applyRecipe createOrganizationRecipe createRecipeOfApp updateOrganizationRecipe deleteOrganizationRecipe
   importWorkspace
-  createTool updateTool deleteTool createToolInstance updateToolInstance deleteToolInstance testToolInstance
+  createTool updateTool deleteTool previewToolImport importTool previewToolReimport reimportTool
+  createToolInstance updateToolInstance deleteToolInstance testToolInstance
   toggleToolInstance upgradeToolInstance
   createNamespaceConnection createWorkspaceConnection deleteNamespaceConnection deleteWorkspaceConnection
   createIdentityProvider updateIdentityProvider deleteIdentityProvider linkIdentity unlinkIdentity
@@ -99,7 +100,8 @@ export const HARMLESS_FIELDS = names(`
   User.hasPassword Activity.tokenId Activity.tokenType Activity.tokenUsage ActivitySummary.totalTokensUsed
   ResourceCounts.secrets SeriesPoint.value SecretAnalytics.totalSecrets SecretAnalytics.activeSecrets
   SecretAnalytics.secretsByType SourceAnalytics.totalTokens Factors.recoveryCodesLeft Execution.tokenId
-  Tool.credentialSchema ConnectionCredentials.clientSecretVaultId ToolInstance.hasCredentials
+  Tool.credentialSchema ToolImportPreview.credentialSchema ToolReimportPreview.otherCredentials
+  ConnectionCredentials.clientSecretVaultId ToolInstance.hasCredentials
   ToolInstance.credentialRefs ToolInstance.credentialFields OidcConfig.clientSecretRef DomainProof.recordValue
   IdentityProvider.suspendsTokens IdentityProviderDomain.state ModelTarget.maxTokensOverride
   ModelConstraints.maxCostPer1kTokens LogicalModel.defaultMaxTokens WorkspaceLimits.maxTokensPerMonth

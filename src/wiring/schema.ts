@@ -56,6 +56,7 @@ import '../identity/sso/single-logout.graph.ts';
 import '../identity/sso/sso.graph.ts';
 import '../tools/tool-actions/tool-action.graph.ts';
 import '../tools/tool-instances/tool-instance.graph.ts';
+import '../tools/imports/tool-import.graph.ts';
 import '../tools/tools/tool.graph.ts';
 import '../identity/api-tokens/api-token.graph.ts';
 import '../identity/api-tokens/app-token.graph.ts';

@@ -10,6 +10,8 @@ import { ConnectionTokens } from '../tools/connections/connection-tokens.ts';
 import { OAuthProvider } from '../tools/connections/oauth-provider.ts';
 import { OAuthStates } from '../tools/connections/oauth-states.ts';
 import { Revocations } from '../tools/connections/revocations.ts';
+import { DocumentReader } from '../tools/imports/document-reader.ts';
+import { ToolImports } from '../tools/imports/tool-imports.ts';
 import { ActionCalls } from '../tools/tool-actions/action-calls.ts';
 import { ActionLimits } from '../tools/tool-actions/action-limits.ts';
 import { Confirmations } from '../tools/tool-actions/confirmations.ts';
@@ -23,6 +25,9 @@ import { ToolProxy } from '../tools/tool-proxy/tool-proxy.ts';
 import { ToolService } from '../tools/tools/tool.service.ts';
 import type { Ground } from './ground.ts';
 import type { VaultGroup } from './vault.ts';
+
+/** How many documents each user may have fetched. */
+const DOCUMENTS_PER_MINUTE = 30;
 
 /** The catalogue of tools, their instances and connections. */
 export function createTools(
@@ -50,10 +55,13 @@ export function createTools(
     connections: removal,
     users: instanceUsers,
   });
+  const tools = new ToolService(deps);
+  const toolDocuments = new DocumentReader(outbound, deps.budgets.of('tool_documents', DOCUMENTS_PER_MINUTE, 60));
   const calls = new ActionCalls({ outbound, connections, limits });
   return {
     open: {
-      tools: new ToolService(deps),
+      tools,
+      toolImports: new ToolImports({ tools, documents: toolDocuments, outbound }),
       toolInstances,
       toolInstanceTests: new ToolInstanceTest({ ...deps, toolInstances, credentials, outbound, connections, activity }),
       toolActions: new ToolActions({
@@ -82,6 +90,7 @@ export function createTools(
       connectionRequirements: new ConnectionRequirementsReader(sql, stepsOfApp),
     },
     closed: {
+      toolDocuments,
       oauthStates: states,
       toolConfirmations: confirmations,
       connectionCredentials: connections,

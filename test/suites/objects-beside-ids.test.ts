@@ -17,6 +17,7 @@ const alone: Record<string, string> = {
   'ProviderAccount.credentialsRef': 'A reference may be any text; to read an account is not to read its secret.',
   'IdentityProvider.defaultRoleId': 'Roles are words, no resources.',
   'IdentityGroupMapping.roleId': 'Roles are words, no resources.',
+  'ToolImportOperation.operationId': 'It is what the document calls it.',
   'SamlConfig.entityId': 'It is what the provider calls itself.',
   'IdentityProviderTest.userId': 'What would happen to an account is no way to it.',
   'IdentityRoleChange.workspaceId': 'What would happen in a workspace is no way to it.',

@@ -43,6 +43,7 @@ export const titleOf = ({ kind, name }: RootField): string => `${kind[0]!.toUppe
 /** What `id` means, where neither the answer nor the name of the field tells. THE place to add one. */
 const idMeanings: Record<string, string> = {
   secretVersions: 'secret_id',
+  previewToolReimport: 'tool_id',
   entityTraversal: 'entity_id',
   entityPath: 'entity_id',
   artifactVersions: 'artifact_id',

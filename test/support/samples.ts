@@ -152,6 +152,25 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'MapMissingPartsInput.tools': () => absent,
   'MapMissingPartsInput.models': () => absent,
   'MapMissingPartsInput.secrets': () => absent,
+  'PreviewToolImportInput.document': openApiSample,
+  'ImportToolInput.document': openApiSample,
+  'PreviewToolReimportInput.document': openApiSample,
+  'ReimportToolInput.document': openApiSample,
+  // in place of the document
+  'PreviewToolImportInput.url': () => absent,
+  'ImportToolInput.url': () => absent,
+  'PreviewToolReimportInput.url': () => absent,
+  'ReimportToolInput.url': () => absent,
+  // of a document that was looked at before
+  '*.documentDigest': () => absent,
+  // where this service may call
+  'PreviewToolImportInput.baseUrl': () => 'https://api.example.com/v2',
+  'ImportToolInput.baseUrl': () => 'https://api.example.com/v2',
+  'PreviewToolReimportInput.baseUrl': () => 'https://api.example.com/v2',
+  'ReimportToolInput.baseUrl': () => 'https://api.example.com/v2',
+  'ImportToolInput.operations': () => ['GET /things'],
+  'ReimportToolInput.operations': () => ['GET /things'],
+  'ReimportToolInput.overwrite': () => ['GET /things'],
   'ImportWorkspaceInput.document': workspaceSample,
   'ImportWorkspaceInput.tools': () => absent,
   'ImportWorkspaceInput.models': () => absent,
@@ -210,6 +229,18 @@ function workspaceSample({ marker }: SampleSource): object {
 }
 
 /** A recipe of one step, in the form of its schema, which the type does not say. */
+/** A document of one operation. */
+function openApiSample({ marker }: SampleSource): string {
+  return JSON.stringify({
+    openapi: '3.1.0',
+    info: { title: marker, version: '1', description: marker },
+    servers: [{ url: 'https://api.example.com' }],
+    paths: {
+      '/things': { get: { operationId: 'listThings', summary: marker, responses: { 200: { description: 'All.' } } } },
+    },
+  });
+}
+
 function recipeSample({ marker, next }: SampleSource): object {
   const id = `${marker}-${next()}`;
   return {

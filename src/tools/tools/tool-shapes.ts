@@ -1,4 +1,4 @@
-import type { ConstraintIssue, JsonShape } from '../../kernel/constraints.ts';
+import type { ConstraintIssue, Constraints, JsonShape } from '../../kernel/constraints.ts';
 import { customRest, name, parameterDefs, parameters } from './custom-action-schemas.ts';
 import { shapeCheck, type ToolJsonSchema } from './json-shape.ts';
 import { entryNames } from './placeholders.ts';
@@ -203,6 +203,13 @@ export const entryShapes = {
   actionSchemas: shapeOf('ToolAction', actionSchema),
   mcpFunctions: shapeOf('ToolMcpFunction', mcpFunction),
 } as const satisfies Record<string, JsonShape>;
+
+/** Most entries of one list of a tool. */
+export const MAX_ENTRIES = 100;
+
+/** The bounds of a list of a tool. */
+export const entriesOf = (shape: JsonShape) =>
+  ({ maxItems: MAX_ENTRIES, item: { maxBytes: 32 * 1024, shape } }) as const satisfies Constraints;
 
 /** The OAuth service that a credential schema describes; `null` if it has none. */
 export const oauthServiceOf = (credentialSchema: readonly object[]): OAuthService | null =>

@@ -1,21 +1,16 @@
 import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
-import type { Constraints, JsonShape } from '../../kernel/constraints.ts';
+import type { Constraints } from '../../kernel/constraints.ts';
 import { CustomActionType, ToolStatus } from './tool.enums.ts';
 import { SLUG, toolCategories } from './tool.words.ts';
-import { entryShapes } from './tool-shapes.ts';
+import { entriesOf, entryShapes } from './tool-shapes.ts';
 
-const MAX_ENTRIES = 100;
 const text = { minLength: 1, maxLength: 255 } as const satisfies Constraints;
 const longText = { minLength: 1, maxLength: 4_000 } as const satisfies Constraints;
 const address = { maxLength: 2_048, format: 'uri' } as const satisfies Constraints;
 const slug = { pattern: SLUG, maxLength: 64 } as const satisfies Constraints;
 const words = { maxItems: 100, item: { minLength: 1, maxLength: 128 } } as const satisfies Constraints;
 const changelog = { maxItems: 1_000, item: { minLength: 1, maxLength: 4_000 } } as const satisfies Constraints;
-const entries = (shape: JsonShape): Constraints => ({
-  maxItems: MAX_ENTRIES,
-  item: { maxBytes: 32 * 1024, shape },
-});
 
 const said = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(', ');
 const CATEGORIES = `${said(toolCategories)} or another word.`;
@@ -69,22 +64,22 @@ export const CreateToolInput = builder.inputType('CreateToolInput', {
     supportedStepTypes: t.stringList({ constraints: words, description: 'Steps of an app that may use the tool.' }),
     configSchema: t.field({
       type: ['JSONObject'],
-      constraints: entries(entryShapes.configSchema),
+      constraints: entriesOf(entryShapes.configSchema),
       description: CONFIG,
     }),
     credentialSchema: t.field({
       type: ['JSONObject'],
-      constraints: entries(entryShapes.credentialSchema),
+      constraints: entriesOf(entryShapes.credentialSchema),
       description: CREDENTIALS,
     }),
     actionSchemas: t.field({
       type: ['JSONObject'],
-      constraints: entries(entryShapes.actionSchemas),
+      constraints: entriesOf(entryShapes.actionSchemas),
       description: ACTIONS,
     }),
     mcpFunctions: t.field({
       type: ['JSONObject'],
-      constraints: entries(entryShapes.mcpFunctions),
+      constraints: entriesOf(entryShapes.mcpFunctions),
       description: 'Functions for MCP clients: `name`, `description`, `input_schema`.',
     }),
     customActionType: t.field({
@@ -130,22 +125,22 @@ export const UpdateToolInput = builder.inputType('UpdateToolInput', {
     }),
     configSchema: t.field({
       type: ['JSONObject'],
-      constraints: kept(entries(entryShapes.configSchema)),
+      constraints: kept(entriesOf(entryShapes.configSchema)),
       description: `${CONFIG} A change raises the schema version.`,
     }),
     credentialSchema: t.field({
       type: ['JSONObject'],
-      constraints: kept(entries(entryShapes.credentialSchema)),
+      constraints: kept(entriesOf(entryShapes.credentialSchema)),
       description: CREDENTIALS,
     }),
     actionSchemas: t.field({
       type: ['JSONObject'],
-      constraints: kept(entries(entryShapes.actionSchemas)),
+      constraints: kept(entriesOf(entryShapes.actionSchemas)),
       description: `${ACTIONS} A change raises the schema version.`,
     }),
     mcpFunctions: t.field({
       type: ['JSONObject'],
-      constraints: kept(entries(entryShapes.mcpFunctions)),
+      constraints: kept(entriesOf(entryShapes.mcpFunctions)),
       description: 'Functions for MCP clients: `name`, `description`, `input_schema`.',
     }),
     customActionType: t.field({

@@ -14,6 +14,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, InputError, invalidInput, notFound, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
+import type { ImportSource } from '../imports/import-source.ts';
 import { demandNoCredentials, revealRefusal, steeringOf } from './kept-credentials.ts';
 import { entryNames, foreignNames, strayPlaceholders } from './placeholders.ts';
 import { changeOf } from './schema-version.ts';
@@ -41,7 +42,7 @@ export interface ToolArgs extends PageArgs, ToolFilters {
 }
 
 /** Most bytes of one list of a tool. */
-const MAX_LIST_BYTES = 256 * 1024;
+export const MAX_LIST_BYTES = 256 * 1024;
 
 /** Where a status may move to (defaults §13). */
 const moves: Readonly<Record<string, readonly string[]>> = {
@@ -84,14 +85,22 @@ export class ToolService {
     },
   };
 
-  /** @throws RESOURCE_ALREADY_EXISTS for a slug that is taken, also by a built-in tool; InputError */
-  async create(caller: Caller, place: Checked<OrganizationPlace>, input: CreateTool): Promise<Tool> {
+  /**
+   * @param importSource where its actions came from
+   * @throws RESOURCE_ALREADY_EXISTS for a slug that is taken, also by a built-in tool; InputError
+   */
+  async create(
+    caller: Caller,
+    place: Checked<OrganizationPlace>,
+    input: CreateTool,
+    importSource: ImportSource | null = null,
+  ): Promise<Tool> {
     const { orgId } = place;
     checkNewTool(input);
     const id = newId('tool');
     await this.#unique(orgId, id, input.slug, () =>
       this.#deps.changes.run(caller, async (tx) => {
-        insertTool(tx, caller, { id, orgId }, input);
+        insertTool(tx, caller, { id, orgId }, input, { importSource });
       }),
     );
     return this.reads.get(noCache, place, id);
@@ -105,17 +114,45 @@ export class ToolService {
    * InputError like {@link create}
    */
   async update(caller: Caller, place: Checked<OrganizationPlace>, id: string, input: UpdateTool): Promise<Tool> {
-    const { orgId } = place;
     checkLists(input);
+    return this.#change(caller, place, id, { slug: input.slug, saysWhere: saysWhere(input) }, () => ({ input }));
+  }
+
+  /**
+   * Changes the actions of a tool by what they are at that moment.
+   * @param reimported gives the actions, and where they came from; it may refuse
+   * @throws like {@link update}
+   */
+  reimport(
+    caller: Caller,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    reimported: (before: ToolRow) => { actionSchemas: object[]; importSource: ImportSource },
+  ): Promise<Tool> {
+    return this.#change(caller, place, id, { slug: null, saysWhere: true }, (before) => {
+      const { actionSchemas, importSource } = reimported(before);
+      return { input: { actionSchemas }, importSource };
+    });
+  }
+
+  async #change(
+    caller: Caller,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    about: { slug: string | null | undefined; saysWhere: boolean },
+    changed: (before: ToolRow) => { input: UpdateTool; importSource?: ImportSource },
+  ): Promise<Tool> {
+    const { orgId } = place;
     const { isBuiltin, slug } = await this.reads.get(noCache, place, id);
     if (isBuiltin) throw builtIn(id);
-    const refusal = saysWhere(input)
+    const refusal = about.saysWhere
       ? await revealRefusal(() => this.#deps.access.requireOrganization(caller, orgId, 'secret:reveal'))
       : null;
-    await this.#unique(orgId, id, input.slug ?? slug, () =>
+    await this.#unique(orgId, id, about.slug ?? slug, () =>
       this.#deps.changes.run(caller, async (tx) => {
         const before = await tx.lock('tools', { id, orgId }, 'no key update', () => notFound('tool', id));
         await tx.expectVersion({ table: 'tools', key: { id } });
+        const { input, importSource } = changed(before);
         refuseMove(before, input.status);
         const lists = listsOf(before);
         checkDescriptors(input, lists);
@@ -158,6 +195,7 @@ export class ToolService {
             currentSchemaVersion: version,
             schemaChangelog: isNew ? { ...changelog, [version]: change } : changelog,
             supportsConnection: input.supportsConnection ?? undefined,
+            importSource,
           },
         );
         const metadata = { fields: Object.keys(input), ...(change !== null && { schema_version: version }) };
@@ -220,13 +258,16 @@ export function checkNewTool(input: CreateTool, version = 1): void {
   checkChangelog(input.schemaChangelog, version);
 }
 
-/** Writes a new tool, which was checked, with its record and its event. @param versions of a copy. Default: 1 and 1 */
+/**
+ * Writes a new tool, which was checked, with its record and its event.
+ * @param more the versions of a copy (default: 1 and 1), and where imported actions came from
+ */
 export function insertTool(
   tx: Tx,
   caller: Caller,
   { id, orgId }: OrganizationPlace & { id: string },
   input: CreateTool,
-  versions: { currentSchemaVersion?: number; minSchemaVersion?: number } = {},
+  more: { currentSchemaVersion?: number; minSchemaVersion?: number; importSource?: ImportSource | null } = {},
 ): void {
   tx.insert('tools', {
     id,
@@ -253,7 +294,7 @@ export function insertTool(
     isMcpCompatible: input.isMcpCompatible ?? false,
     schemaChangelog: input.schemaChangelog ?? {},
     supportsConnection: input.supportsConnection ?? false,
-    ...versions,
+    ...more,
     createdBy: caller.principal.userId,
   });
   recordChange(tx, 'create', 'tool', { id, orgId }, { slug: input.slug });

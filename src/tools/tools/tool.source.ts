@@ -3,6 +3,7 @@ import { columnsOf, words } from '../../data/paging.ts';
 import type { ReadsOptions } from '../../data/reads-options.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { OrganizationPlace } from '../../kernel/checked-place.ts';
+import type { ImportSource } from '../imports/import-source.ts';
 
 const columns = {
   ...columnsOf(
@@ -10,7 +11,7 @@ const columns = {
       'id orgId name slug description shortDescription category version status iconUrl documentationUrl',
       'connectionServiceName author tags supportedActions supportedStepTypes configSchema credentialSchema',
       'actionSchemas mcpFunctions customActionType isMcpCompatible currentSchemaVersion minSchemaVersion',
-      'schemaChangelog supportsConnection createdBy createdAt updatedAt resourceVersion',
+      'schemaChangelog supportsConnection importSource createdBy createdAt updatedAt resourceVersion',
     ),
   ),
   isBuiltin: '(t.org_id is null)',
@@ -20,11 +21,12 @@ type Lists = 'configSchema' | 'credentialSchema' | 'actionSchemas' | 'mcpFunctio
 
 /** A tool as callers see it: one of an organization, or a built-in one in the catalogue of that organization. */
 export interface Tool
-  extends Omit<ToolRow, 'orgId' | 'schemaChangelog' | Lists>,
+  extends Omit<ToolRow, 'orgId' | 'schemaChangelog' | 'importSource' | Lists>,
     Record<Lists, Record<string, unknown>[]> {
   /** The organization in whose catalogue it was found. */
   orgId: string;
   schemaChangelog: Record<string, string>;
+  importSource: ImportSource | null;
   isBuiltin: boolean;
 }
 

@@ -8,6 +8,7 @@ import { recipeCases } from './recipes.cases.ts';
 import { resourceCases } from './resources.cases.ts';
 import { runCases } from './runs.cases.ts';
 import { signInCases } from './sign-in.cases.ts';
+import { toolImportCases } from './tool-imports.cases.ts';
 import { webhookCases } from './webhooks.cases.ts';
 
 /** THE place to add what a new field of an input does, in the file of its subject. */
@@ -21,5 +22,6 @@ export const inputCases: Readonly<Record<string, InputCase>> = {
   ...resourceCases,
   ...runCases,
   ...signInCases,
+  ...toolImportCases,
   ...webhookCases,
 };

@@ -1577,6 +1577,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/tools/import/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Shows what an import of an OpenAPI document would take, and what it could not take
+         * @description Shows what an import of an OpenAPI document would take, and what it could not take. It changes nothing. A document has at most 8 MiB; at most 30 are fetched a minute for each user.
+         */
+        post: operations["PreviewToolImport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/tools/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes a tool of chosen operations of an OpenAPI document: each becomes an action
+         * @description Makes a tool of chosen operations of an OpenAPI document: each becomes an action.
+         */
+        post: operations["ImportTool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/tools/{tool_id}/import/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Shows how an OpenAPI document differs from a tool: added, changed and removed operations
+         * @description Shows how an OpenAPI document differs from a tool: added, changed and removed operations. It changes nothing. A document has at most 8 MiB; at most 30 are fetched a minute for each user.
+         */
+        post: operations["PreviewToolReimport"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/tools/{tool_id}/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Takes chosen operations of an OpenAPI document into a tool
+         * @description Takes chosen operations of an OpenAPI document into a tool. Actions that were changed in the tool are replaced only if `overwrite` names them: otherwise it fails with `RESOURCE_CONFLICT`, `locally_changed`. A built-in tool cannot be changed.
+         */
+        post: operations["ReimportTool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances": {
         parameters: {
             query?: never;
@@ -7187,6 +7267,78 @@ export interface components {
             };
             /** @description Whether instances may be connected. */
             supports_connection?: boolean;
+        };
+        /** @description The document to look at. */
+        PreviewToolImportInput: {
+            /** @description The address of the OpenAPI document. Either this or `document` is given. It is kept with the tool, so one that has a credential is refused. */
+            url?: string | null;
+            /** @description The text of an OpenAPI document of the versions 3.0 or 3.1, in JSON or YAML. */
+            document?: string | null;
+            /** @description Where the operations are, in place of the servers of the document. */
+            base_url?: string | null;
+            /** @description Only operations with this text in their method, path, id, summary or tags. */
+            search?: string | null;
+        };
+        /** @description Something of a document that was not taken, or is less exact in the action. */
+        ToolImportGap: {
+            /** @description Where in the document, as a JSON pointer. */
+            place: string;
+            /** @description The operation. `null`: it is about all. */
+            operation: string | null;
+            /**
+             * @description Why, for programs.
+             * @enum {string}
+             */
+            kind: "remote_reference" | "broken_reference" | "unsupported" | "unsafe_address" | "other_host" | "other_credentials" | "too_large" | "invalid" | "simplified";
+            /** @description Why, for people. */
+            message: string;
+        };
+        /** @description The document, the operations that are wanted of it, and the new tool. */
+        ImportToolInput: {
+            /** @description The address of the OpenAPI document. Either this or `document` is given. It is kept with the tool, so one that has a credential is refused. */
+            url?: string | null;
+            /** @description The text of an OpenAPI document of the versions 3.0 or 3.1, in JSON or YAML. */
+            document?: string | null;
+            /** @description Where the operations are, in place of the servers of the document. */
+            base_url?: string | null;
+            /** @description The `documentDigest` of the preview. If the document is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
+            document_digest?: string | null;
+            /** @description The operations that become actions, such as `GET /pets/{id}`. */
+            operations: string[];
+            /** @description Display name. Default: the title of the document. */
+            name?: string | null;
+            /** @description Unique in the organization and among the built-in tools. */
+            slug: string;
+            /** @description What the tool does. Default: the description of the document. */
+            description?: string | null;
+            /** @description Its category. Default `custom`. */
+            category?: string | null;
+        };
+        /** @description The document to compare with the tool. */
+        PreviewToolReimportInput: {
+            /** @description The address of the OpenAPI document. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
+            url?: string | null;
+            /** @description The text of an OpenAPI document of the versions 3.0 or 3.1, in JSON or YAML. */
+            document?: string | null;
+            /** @description Where the operations are, in place of the servers of the document. */
+            base_url?: string | null;
+            /** @description Only operations with this text in their method, path, id, summary or tags. */
+            search?: string | null;
+        };
+        /** @description The document, and the changes that are wanted of it. */
+        ReimportToolInput: {
+            /** @description The address of the OpenAPI document. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
+            url?: string | null;
+            /** @description The text of an OpenAPI document of the versions 3.0 or 3.1, in JSON or YAML. */
+            document?: string | null;
+            /** @description Where the operations are, in place of the servers of the document. */
+            base_url?: string | null;
+            /** @description The `documentDigest` of the preview. If the document is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
+            document_digest?: string | null;
+            /** @description The operations whose changes are applied, such as `GET /pets/{id}`. Those that the document does not have any more lose their actions. */
+            operations: string[];
+            /** @description Those of `operations` whose actions were changed in the tool, and may lose these changes. */
+            overwrite?: string[] | null;
         };
         /** @description The configured use of a tool in a workspace. It shows no credentials. */
         ToolInstance: {
@@ -16763,6 +16915,560 @@ export interface operations {
             401: components["responses"]["AuthenticationFailed"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    PreviewToolImport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The document to look at. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewToolImportInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The address of the document. */
+                        url: string | null;
+                        /** @description The SHA-256 of its text. */
+                        document_digest: string;
+                        /** @description Its version of OpenAPI. */
+                        format: string;
+                        /** @description Its title. */
+                        title: string;
+                        /** @description What it says of itself. */
+                        description: string | null;
+                        /** @description Its own version. */
+                        version: string | null;
+                        /** @description The addresses of its servers. */
+                        servers: string[];
+                        /** @description Where its operations are. */
+                        base_url: string | null;
+                        /** @description The credentials that the tool would have: those that most operations accept. */
+                        credential_schema: {
+                            [key: string]: unknown;
+                        }[];
+                        /**
+                         * Format: int32
+                         * @description How many operations it has.
+                         */
+                        total: number;
+                        /**
+                         * Format: int32
+                         * @description How many of them match `search`.
+                         */
+                        matching: number;
+                        /** @description The first 200 of these, in the order of the document. */
+                        operations: {
+                            /** @description Its method and path: `GET /pets/{id}`. */
+                            operation: string;
+                            /** @description Where in the document, as a JSON pointer. */
+                            place: string;
+                            /** @description Its id in the document. */
+                            operation_id: string | null;
+                            /** @description What the document says of it. */
+                            summary: string | null;
+                            /** @description Whether the document says that it should not be used. */
+                            is_deprecated: boolean;
+                            /** @description The action, as in `actionSchemas` of a tool. `null` if it cannot be taken: a gap says why. */
+                            action: {
+                                [key: string]: unknown;
+                            } | null;
+                        }[];
+                        /** @description What cannot be taken, or only less exactly: the first 500. */
+                        gaps: components["schemas"]["ToolImportGap"][];
+                        /**
+                         * Format: int32
+                         * @description How many gaps there are.
+                         */
+                        gap_count: number;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ImportTool: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The document, the operations that are wanted of it, and the new tool. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportToolInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Identifier, `tool_…`. */
+                        tool_id: string;
+                        /** @description Display name. */
+                        name: string;
+                        /** @description Unique in the catalogue. */
+                        slug: string;
+                        /** @description What the tool does. */
+                        description: string;
+                        /** @description One sentence. */
+                        short_description: string | null;
+                        /** @description `communication`, `developer`, … or another word. */
+                        category: string;
+                        /** @description Free text. */
+                        version: string;
+                        /**
+                         * @description Its status.
+                         * @enum {string}
+                         */
+                        status: "active" | "beta" | "deprecated" | "disabled";
+                        /** @description Address of an image. */
+                        icon_url: string | null;
+                        /** @description Address of the documentation. */
+                        documentation_url: string | null;
+                        /** @description The service that a connection signs in to. */
+                        connection_service_name: string | null;
+                        /** @description Who made the tool. */
+                        author: string | null;
+                        /** @description Labels. */
+                        tags: string[];
+                        /** @description Names of what the tool can do. */
+                        supported_actions: string[];
+                        /** @description Steps of an app that may use the tool. */
+                        supported_step_types: string[];
+                        /** @description Whether the tool came with the service. */
+                        is_builtin: boolean;
+                        /** @description The fields of the configuration of an instance. */
+                        config_schema: {
+                            [key: string]: unknown;
+                        }[];
+                        /** @description The credentials of an instance; an entry of the type `oauth2` describes a service to sign in to. */
+                        credential_schema: {
+                            [key: string]: unknown;
+                        }[];
+                        /** @description The actions of the tool. */
+                        action_schemas: {
+                            [key: string]: unknown;
+                        }[];
+                        /** @description Functions for MCP clients. */
+                        mcp_functions: {
+                            [key: string]: unknown;
+                        }[];
+                        /**
+                         * @description Which custom actions instances may have.
+                         * @enum {string}
+                         */
+                        custom_action_type: "none" | "custom_rest" | "data_transform" | "mcp";
+                        /** @description Whether MCP clients may use the tool. */
+                        is_mcp_compatible: boolean;
+                        /**
+                         * Format: int32
+                         * @description Raised by each change of the config or action schemas.
+                         */
+                        current_schema_version: number;
+                        /**
+                         * Format: int32
+                         * @description Instances of a lower schema version are deprecated.
+                         */
+                        min_schema_version: number;
+                        /** @description What each schema version changed, by its number. */
+                        schema_changelog: {
+                            [key: string]: string;
+                        };
+                        /** @description Whether instances may be connected. */
+                        supports_connection: boolean;
+                        /**
+                         * Format: date-time
+                         * @description When it was created.
+                         */
+                        created_at: string;
+                        /**
+                         * Format: date-time
+                         * @description When it last changed.
+                         */
+                        updated_at: string;
+                        /** @description Where its actions came from. `null` if it was not imported. */
+                        import_source: {
+                            /**
+                             * @description What it is.
+                             * @enum {string}
+                             */
+                            kind: "openapi";
+                            /** @description Its address. `null` if it was given as a text. */
+                            url: string | null;
+                            /** @description The SHA-256 of its text, when it was last imported. */
+                            document_digest: string;
+                            /** @description Its title. */
+                            title: string;
+                            /** @description Its own version. */
+                            version: string | null;
+                            /** @description The address that was given in place of its servers. */
+                            base_url: string | null;
+                            /**
+                             * Format: date-time
+                             * @description When it was last imported.
+                             */
+                            imported_at: string;
+                            /** @description The operations that were imported. */
+                            operations: {
+                                /** @description Its method and path: `GET /pets/{id}`. */
+                                operation: string;
+                                /** @description The name of the action. */
+                                action: string;
+                            }[];
+                        } | null;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    PreviewToolReimport: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The tool. */
+                tool_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The document to compare with the tool. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewToolReimportInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The tool. */
+                        tool_id: string;
+                        /** @description The address of the document. */
+                        url: string | null;
+                        /** @description The SHA-256 of its text. */
+                        document_digest: string;
+                        /** @description Its version of OpenAPI. */
+                        format: string;
+                        /** @description Its title. */
+                        title: string;
+                        /** @description Its own version. */
+                        version: string | null;
+                        /** @description Where its operations are. */
+                        base_url: string | null;
+                        /** @description Whether it describes other credentials than the tool has. An import does not change them. */
+                        other_credentials: boolean;
+                        /**
+                         * Format: int32
+                         * @description How many operations it has.
+                         */
+                        total: number;
+                        /**
+                         * Format: int32
+                         * @description How many imported operations are as they were.
+                         */
+                        unchanged: number;
+                        /** @description The differences. Of the operations that the tool does not have, the first 200 that match `search`. */
+                        changes: {
+                            /** @description Its method and path: `GET /pets/{id}`. */
+                            operation: string;
+                            /** @description The name of the action. */
+                            action: string;
+                            /**
+                             * @description What became of it.
+                             * @enum {string}
+                             */
+                            change: "added" | "changed" | "removed";
+                            /** @description Whether the action was changed in the tool since it was imported. Then it is replaced only if `overwrite` names the operation. */
+                            is_edited: boolean;
+                            /** @description The action of the tool. */
+                            before: {
+                                [key: string]: unknown;
+                            } | null;
+                            /** @description The action of the document. `null` if it has none, or none that can be taken. */
+                            after: {
+                                [key: string]: unknown;
+                            } | null;
+                        }[];
+                        /** @description What cannot be taken, or only less exactly: the first 500. */
+                        gaps: components["schemas"]["ToolImportGap"][];
+                        /**
+                         * Format: int32
+                         * @description How many gaps there are.
+                         */
+                        gap_count: number;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ReimportTool: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description One or more `ETag` values of earlier answers, or `*`. Nothing changes unless one of them matches. */
+                "if-match"?: components["parameters"]["IfMatch"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization. */
+                org_id: string;
+                /** @description The tool. */
+                tool_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The document, and the changes that are wanted of it. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReimportToolInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Identifier, `tool_…`. */
+                        tool_id: string;
+                        /** @description Display name. */
+                        name: string;
+                        /** @description Unique in the catalogue. */
+                        slug: string;
+                        /** @description What the tool does. */
+                        description: string;
+                        /** @description One sentence. */
+                        short_description: string | null;
+                        /** @description `communication`, `developer`, … or another word. */
+                        category: string;
+                        /** @description Free text. */
+                        version: string;
+                        /**
+                         * @description Its status.
+                         * @enum {string}
+                         */
+                        status: "active" | "beta" | "deprecated" | "disabled";
+                        /** @description Address of an image. */
+                        icon_url: string | null;
+                        /** @description Address of the documentation. */
+                        documentation_url: string | null;
+                        /** @description The service that a connection signs in to. */
+                        connection_service_name: string | null;
+                        /** @description Who made the tool. */
+                        author: string | null;
+                        /** @description Labels. */
+                        tags: string[];
+                        /** @description Names of what the tool can do. */
+                        supported_actions: string[];
+                        /** @description Steps of an app that may use the tool. */
+                        supported_step_types: string[];
+                        /** @description Whether the tool came with the service. */
+                        is_builtin: boolean;
+                        /** @description The fields of the configuration of an instance. */
+                        config_schema: {
+                            [key: string]: unknown;
+                        }[];
+                        /** @description The credentials of an instance; an entry of the type `oauth2` describes a service to sign in to. */
+                        credential_schema: {
+                            [key: string]: unknown;
+                        }[];
+                        /** @description The actions of the tool. */
+                        action_schemas: {
+                            [key: string]: unknown;
+                        }[];
+                        /** @description Functions for MCP clients. */
+                        mcp_functions: {
+                            [key: string]: unknown;
+                        }[];
+                        /**
+                         * @description Which custom actions instances may have.
+                         * @enum {string}
+                         */
+                        custom_action_type: "none" | "custom_rest" | "data_transform" | "mcp";
+                        /** @description Whether MCP clients may use the tool. */
+                        is_mcp_compatible: boolean;
+                        /**
+                         * Format: int32
+                         * @description Raised by each change of the config or action schemas.
+                         */
+                        current_schema_version: number;
+                        /**
+                         * Format: int32
+                         * @description Instances of a lower schema version are deprecated.
+                         */
+                        min_schema_version: number;
+                        /** @description What each schema version changed, by its number. */
+                        schema_changelog: {
+                            [key: string]: string;
+                        };
+                        /** @description Whether instances may be connected. */
+                        supports_connection: boolean;
+                        /**
+                         * Format: date-time
+                         * @description When it was created.
+                         */
+                        created_at: string;
+                        /**
+                         * Format: date-time
+                         * @description When it last changed.
+                         */
+                        updated_at: string;
+                        /** @description Where its actions came from. `null` if it was not imported. */
+                        import_source: {
+                            /**
+                             * @description What it is.
+                             * @enum {string}
+                             */
+                            kind: "openapi";
+                            /** @description Its address. `null` if it was given as a text. */
+                            url: string | null;
+                            /** @description The SHA-256 of its text, when it was last imported. */
+                            document_digest: string;
+                            /** @description Its title. */
+                            title: string;
+                            /** @description Its own version. */
+                            version: string | null;
+                            /** @description The address that was given in place of its servers. */
+                            base_url: string | null;
+                            /**
+                             * Format: date-time
+                             * @description When it was last imported.
+                             */
+                            imported_at: string;
+                            /** @description The operations that were imported. */
+                            operations: {
+                                /** @description Its method and path: `GET /pets/{id}`. */
+                                operation: string;
+                                /** @description The name of the action. */
+                                action: string;
+                            }[];
+                        } | null;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];

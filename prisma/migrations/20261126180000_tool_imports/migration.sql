@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "tools" ADD COLUMN     "import_source" JSONB;

@@ -1,0 +1,273 @@
+import { noCache } from '../../data/request-cache.ts';
+import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
+import type { Caller } from '../../kernel/caller.ts';
+import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
+import { conflict, InputError, invalidInput, valueIssue } from '../../kernel/errors.ts';
+import { canonicalJson } from '../../kernel/json-object.ts';
+import type { Outbound } from '../../platform/outbound/outbound.ts';
+import { MAX_LIST_BYTES, type ToolService } from '../tools/tool.service.ts';
+import type { Tool } from '../tools/tool.source.ts';
+import { MAX_ENTRIES, oauthServiceOf } from '../tools/tool-shapes.ts';
+import { addressOf } from './base-address.ts';
+import type { DocumentReader, DocumentSource, FoundDocument } from './document-reader.ts';
+import type { ImportGap, ReadDocument } from './import-plan.ts';
+import type { ImportedOperation, ImportSource } from './import-source.ts';
+import { applied, changesOf, chosenActions, type OperationChange } from './reimport-changes.ts';
+
+/** Operations that one preview shows, beside those that the tool has. */
+const MOST_SHOWN = 200;
+
+interface Sourced extends DocumentSource {
+  baseUrl?: string | null;
+}
+
+/** A document that is looked at. */
+export interface PreviewInput extends Sourced {
+  search?: string | null;
+}
+
+/** What was chosen of a document that was looked at. */
+interface ChosenInput extends Sourced {
+  /** Of the document that was looked at. */
+  documentDigest?: string | null;
+  operations: readonly string[];
+}
+
+/** A new tool of a document. */
+export interface ImportInput extends ChosenInput {
+  name?: string | null;
+  slug: string;
+  description?: string | null;
+  category?: string | null;
+}
+
+/** What is taken of a document into a tool. */
+export interface ReimportInput extends ChosenInput {
+  overwrite?: readonly string[] | null;
+}
+
+/** A document as an import would take it. */
+export interface ToolImportPreview extends ReadDocument {
+  url: string | null;
+  documentDigest: string;
+}
+
+/** A document beside the tool. */
+export interface ToolReimportPreview extends ToolImportPreview {
+  orgId: string;
+  toolId: string;
+  changes: OperationChange[];
+  /** How many imported operations make the action that they made. */
+  unchanged: number;
+  /** Whether the document describes other credentials than the tool has. */
+  otherCredentials: boolean;
+}
+
+interface ImportDeps {
+  tools: ToolService;
+  documents: DocumentReader;
+  outbound: Outbound;
+}
+
+/**
+ * Tools from OpenAPI documents, and what became of their documents since (docs/decisions/0081). What is imported passes
+ * the checks of any other tool.
+ */
+export class ToolImports {
+  readonly #deps: ImportDeps;
+
+  constructor(deps: ImportDeps) {
+    this.#deps = deps;
+  }
+
+  /** What an import would take. @throws InputError; RATE_LIMIT_EXCEEDED, SERVICE_UNAVAILABLE */
+  async preview(
+    caller: Caller,
+    { orgId }: Checked<OrganizationPlace>,
+    input: PreviewInput,
+  ): Promise<ToolImportPreview> {
+    const found = await this.#deps.documents.found(caller, orgId, input);
+    const baseUrl = baseUrlOf(input, null);
+    const read = await this.#deps.documents.read(orgId, found, {
+      baseUrl,
+      keys: [],
+      search: input.search ?? null,
+      most: MOST_SHOWN,
+    });
+    return this.#shown(read, found);
+  }
+
+  /** Makes a tool of chosen operations. @throws InputError; RESOURCE_CONFLICT `document_changed`; like `createTool` */
+  async create(caller: Caller, place: Checked<OrganizationPlace>, input: ImportInput): Promise<Tool> {
+    const { orgId } = place;
+    const found = await this.#deps.documents.found(caller, orgId, input);
+    demandSame(found, input, null);
+    const baseUrl = baseUrlOf(input, null);
+    const read = await this.#deps.documents.read(orgId, found, taskOf(baseUrl, input.operations));
+    const { actions, imported } = chosenActions(input.operations, read);
+    this.#demandCallable(read, input, found);
+    demandRoom(actions);
+    const { credentialSchema } = read;
+    const oauth = oauthServiceOf(credentialSchema);
+    const tool = {
+      name: input.name ?? read.title,
+      slug: input.slug,
+      description: input.description ?? read.description ?? read.title,
+      category: input.category,
+      connectionServiceName: oauth && read.title,
+      credentialSchema,
+      actionSchemas: actions,
+      supportsConnection: credentialSchema.length > 0,
+    };
+    const source = sourceOf(read, found, baseUrl, imported);
+    return this.#deps.tools.create(caller, place, tool, source).catch(inOperations);
+  }
+
+  /** What a document would change of a tool. @throws RESOURCE_NOT_FOUND; like {@link preview} */
+  async previewAgain(
+    caller: Caller,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    input: PreviewInput,
+  ): Promise<ToolReimportPreview> {
+    const { orgId } = place;
+    const tool = await this.#deps.tools.reads.get(noCache, place, id);
+    const { importSource: source } = tool;
+    const found = await this.#deps.documents.found(caller, orgId, input, source?.url);
+    const known = (source?.operations ?? []).map(({ operation }) => operation);
+    const read = await this.#deps.documents.read(orgId, found, {
+      baseUrl: baseUrlOf(input, source),
+      keys: known,
+      search: input.search ?? null,
+      most: MOST_SHOWN,
+    });
+    const changes = changesOf({ actions: tool.actionSchemas, source }, read);
+    const changed = new Set(changes.map(({ operation }) => operation));
+    const present = new Set(read.operations.map(({ operation }) => operation));
+    return {
+      ...this.#shown(read, found),
+      orgId,
+      toolId: id,
+      changes,
+      unchanged: known.filter((operation) => present.has(operation) && !changed.has(operation)).length,
+      otherCredentials: placesOf(read.credentialSchema) !== placesOf(tool.credentialSchema),
+    };
+  }
+
+  /**
+   * Takes chosen changes of a document into a tool.
+   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `document_changed`, `locally_changed`, `builtin_tool`; FORBIDDEN
+   * `secret:reveal` for changes that could send credentials of others elsewhere; like {@link create}
+   */
+  async update(caller: Caller, place: Checked<OrganizationPlace>, id: string, input: ReimportInput): Promise<Tool> {
+    const { orgId } = place;
+    const tool = await this.#deps.tools.reads.get(noCache, place, id);
+    // before anything is fetched, and again under the lock
+    caller.request.expectation?.demand(tool.resourceVersion);
+    const found = await this.#deps.documents.found(caller, orgId, input, tool.importSource?.url);
+    demandSame(found, input, id);
+    const baseUrl = baseUrlOf(input, tool.importSource);
+    const read = await this.#deps.documents.read(orgId, found, taskOf(baseUrl, input.operations));
+    this.#demandCallable(read, input, found);
+    return this.#deps.tools
+      .reimport(caller, place, id, (before) => {
+        const choice = { operations: input.operations, overwrite: input.overwrite ?? [] };
+        const { actions, operations } = applied(id, importedIn(before), read, choice);
+        demandRoom(actions);
+        return { actionSchemas: actions, importSource: sourceOf(read, found, baseUrl, operations) };
+      })
+      .catch(inOperations);
+  }
+
+  #shown(read: ReadDocument, { url, digest }: FoundDocument): ToolImportPreview {
+    const refused = this.#refusedAddress(read);
+    const gap: ImportGap[] = refused
+      ? [{ place: '/servers', operation: null, kind: 'unsafe_address', message: `${read.baseUrl}: ${refused}` }]
+      : [];
+    return { ...read, gaps: [...gap, ...read.gaps], gapCount: gap.length + read.gapCount, url, documentDigest: digest };
+  }
+
+  #refusedAddress({ baseUrl }: ReadDocument): string | null {
+    return baseUrl === null ? null : (this.#deps.outbound.refusalOf(baseUrl)?.message ?? null);
+  }
+
+  /** @throws InputError if this service does not call the address of the operations */
+  #demandCallable(read: ReadDocument, { baseUrl }: Sourced, { url }: FoundDocument): void {
+    const refused = this.#refusedAddress(read);
+    if (!refused) return;
+    const at = baseUrl ? 'baseUrl' : url === null ? 'document' : 'url';
+    throw invalidInput(['input', at], `the operations are at '${read.baseUrl}'. ${refused}`);
+  }
+}
+
+const importedIn = ({ actionSchemas, importSource }: ToolRow) => ({
+  actions: actionSchemas as Record<string, unknown>[],
+  source: importSource as unknown as ImportSource | null,
+});
+
+const taskOf = (baseUrl: string | null, keys: readonly string[]) => ({ baseUrl, keys, search: null, most: 0 });
+
+const sourceOf = (
+  { title, version }: ReadDocument,
+  { url, digest }: FoundDocument,
+  baseUrl: string | null,
+  operations: ImportedOperation[],
+): ImportSource => ({
+  kind: 'openapi',
+  url,
+  digest,
+  title,
+  version,
+  base_url: baseUrl,
+  imported_at: new Date().toISOString(),
+  operations,
+});
+
+/** The address in place of the servers of the document. @throws InputError */
+function baseUrlOf({ baseUrl }: Sourced, source: ImportSource | null): string | null {
+  if (!baseUrl) return source?.base_url ?? null;
+  const address = addressOf(baseUrl, null);
+  if (address === null)
+    throw invalidInput(['input', 'baseUrl'], 'it must be an address without user name, query and fragment');
+  return address;
+}
+
+/** @throws RESOURCE_CONFLICT `document_changed` if it is not the document that was looked at */
+function demandSame({ digest }: FoundDocument, { documentDigest }: ChosenInput, id: string | null): void {
+  if (documentDigest && documentDigest !== digest)
+    throw conflict('tool', id ?? '', 'document_changed', 'The document is not the one that was looked at.', { digest });
+}
+
+/** @throws InputError */
+function demandRoom(actions: readonly object[]): void {
+  const at = ['input', 'operations'];
+  if (actions.length > MAX_ENTRIES) throw invalidInput(at, `a tool has at most ${MAX_ENTRIES} actions`);
+  if (Buffer.byteLength(JSON.stringify(actions)) > MAX_LIST_BYTES)
+    throw invalidInput(
+      at,
+      `the actions of the tool would have more than ${MAX_LIST_BYTES} bytes: choose fewer operations`,
+    );
+}
+
+/** What is wrong with actions is told where they were chosen. */
+function inOperations(error: unknown): never {
+  if (!(error instanceof InputError)) throw error;
+  throw new InputError(
+    error.issues.map((issue) =>
+      issue.path[1] === 'actionSchemas' || issue.path[1] === 'credentialSchema'
+        ? valueIssue(['input', 'operations'], `${issue.path.slice(1).join('.')}: ${issue.msg}`)
+        : issue,
+    ),
+  );
+}
+
+/** What credentials are sent where, without what only people read. */
+const placesOf = (credentials: readonly Record<string, unknown>[]): string =>
+  JSON.stringify(
+    credentials.map(({ type, placement, authorization_url, token_url }) => [
+      type,
+      placement && canonicalJson(placement),
+      authorization_url,
+      token_url,
+    ]),
+  );

@@ -1,0 +1,137 @@
+import { expect } from 'vitest';
+import { caller } from '../person.ts';
+import { startTarget } from '../target-server.ts';
+import { makeTool } from '../tool-instance.ts';
+import type { InputCase, Lab } from './input-case.ts';
+import { mutateOk } from './input-trials.ts';
+
+const ELSEWHERE = 'https://elsewhere.example.com/v3';
+const operation = (summary: string) => ({ summary, responses: { 200: { description: 'OK' } } });
+const documentOf = (title: string) =>
+  JSON.stringify({
+    openapi: '3.0.0',
+    info: { title, version: '1' },
+    servers: [{ url: 'https://api.example.com' }],
+    paths: { '/one': { get: operation('first') }, '/two': { get: operation('second') } },
+  });
+let count = 0;
+
+/** The four mutations in one lab: what each answers. */
+function asking({ app, world }: Lab) {
+  const owner = caller(app, world.accounts.owner);
+  const { orgId } = owner;
+  const ask = async (mutation: string, args: object) =>
+    (await mutateOk(app, mutation, { orgId, ...args }, owner.accessToken)) as Record<string, unknown>;
+  return {
+    preview: (input: object) => ask('previewToolImport', { input }),
+    import: (input: object) =>
+      ask('importTool', { input: { slug: `effect-${++count}`, operations: ['GET /one'], ...input } }),
+    again: (id: unknown, input: object) => ask('previewToolReimport', { id, input }),
+    reimport: (id: unknown, input: object) =>
+      ask('reimportTool', { id, input: { operations: ['GET /two'], ...input } }),
+    edit: (id: unknown) =>
+      ask('updateTool', { id, input: { actionSchemas: [{ name: 'get_one', description: 'Ours.' }] } }),
+  };
+}
+const urlsIn = (tool: Record<string, unknown>) =>
+  (tool.actionSchemas as { url_template: string }[]).map(({ url_template }) => url_template);
+
+/** A document that is served at an address. */
+async function served({ closeLater }: Lab, title: string): Promise<string> {
+  const server = await startTarget((_request, response) => response.end(documentOf(title)));
+  closeLater(server);
+  return `http://127.0.0.1:${server.port}/openapi.json`;
+}
+
+const document = documentOf('Given');
+const nobodys = '0'.repeat(64);
+// a document is needed, or its address: no field says so
+const withDocument = async () => ({ given: { input: { document } } });
+const withTool = async ({ app, world }: Lab) => ({
+  given: { id: await makeTool(caller(app, world.accounts.owner)), input: { document, operations: ['GET /one'] } },
+});
+const beside = async (lab: Lab) => {
+  const { given } = await withTool(lab);
+  return { given: { id: given.id, input: { document } } };
+};
+
+/** Tools of OpenAPI documents. */
+export const toolImportCases: Readonly<Record<string, InputCase>> = {
+  previewToolImport: {
+    prepare: withDocument,
+    effects: {
+      'input.document': async (lab) =>
+        expect(await asking(lab).preview({ document })).toMatchObject({ title: 'Given' }),
+      'input.url': async (lab) => {
+        const url = await served(lab, 'Served');
+        expect(await asking(lab).preview({ url })).toMatchObject({ title: 'Served', url });
+      },
+      'input.search': async (lab) =>
+        expect(await asking(lab).preview({ document, search: 'second' })).toMatchObject({ matching: 1 }),
+    },
+  },
+  importTool: {
+    prepare: async () => ({ given: { input: { document, operations: ['GET /one'] } } }),
+    demands: { 'input.documentDigest': nobodys },
+    effects: {
+      'input.document': async (lab) => expect(await asking(lab).import({ document })).toMatchObject({ name: 'Given' }),
+      'input.url': async (lab) =>
+        expect(await asking(lab).import({ url: await served(lab, 'Served') })).toMatchObject({ name: 'Served' }),
+      'input.baseUrl': async (lab) =>
+        expect(urlsIn(await asking(lab).import({ document, baseUrl: ELSEWHERE }))).toEqual([`${ELSEWHERE}/one`]),
+      'input.operations': async (lab) =>
+        expect(urlsIn(await asking(lab).import({ document, operations: ['GET /two'] }))).toEqual([
+          'https://api.example.com/two',
+        ]),
+    },
+  },
+  previewToolReimport: {
+    prepare: beside,
+    effects: {
+      'input.document': async (lab) => {
+        const { id } = await asking(lab).import({ document });
+        expect(await asking(lab).again(id, { document: documentOf('Later') })).toMatchObject({ title: 'Later' });
+      },
+      'input.url': async (lab) => {
+        const { id } = await asking(lab).import({ document });
+        expect(await asking(lab).again(id, { url: await served(lab, 'Served') })).toMatchObject({ title: 'Served' });
+      },
+      'input.search': async (lab) => {
+        const { id } = await asking(lab).import({ document });
+        expect((await asking(lab).again(id, { document })).changes).toHaveLength(1);
+        expect((await asking(lab).again(id, { document, search: 'nothing' })).changes).toEqual([]);
+      },
+    },
+  },
+  reimportTool: {
+    prepare: withTool,
+    demands: { 'input.documentDigest': nobodys },
+    effects: {
+      'input.document': async (lab) => {
+        const { id } = await asking(lab).import({ document });
+        const tool = await asking(lab).reimport(id, { document: documentOf('Later') });
+        expect(tool.importSource).toMatchObject({ title: 'Later' });
+      },
+      'input.url': async (lab) => {
+        const { id } = await asking(lab).import({ document });
+        const tool = await asking(lab).reimport(id, { url: await served(lab, 'Served') });
+        expect(tool.importSource).toMatchObject({ title: 'Served' });
+      },
+      'input.baseUrl': async (lab) => {
+        const { id } = await asking(lab).import({ document });
+        const tool = await asking(lab).reimport(id, { document, baseUrl: ELSEWHERE });
+        expect(urlsIn(tool)).toEqual(['https://api.example.com/one', `${ELSEWHERE}/two`]);
+      },
+      'input.operations': async (lab) => {
+        const { id } = await asking(lab).import({ document });
+        expect(urlsIn(await asking(lab).reimport(id, { document }))).toHaveLength(2);
+      },
+      'input.overwrite': async (lab) => {
+        const { id } = await asking(lab).import({ document });
+        await asking(lab).edit(id);
+        const both = { document, baseUrl: ELSEWHERE, operations: ['GET /one'], overwrite: ['GET /one'] };
+        expect(urlsIn(await asking(lab).reimport(id, both))).toEqual([`${ELSEWHERE}/one`]);
+      },
+    },
+  },
+};
