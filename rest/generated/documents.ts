@@ -394,7 +394,7 @@ export type CreateAuditStreamInput = {
   readonly region?: string | null | undefined;
   /** Only records about resources of these types. Empty for all. */
   readonly resourceTypes?: ReadonlyArray<string> | null | undefined;
-  /** Only records of successful operations, or only of failed ones. */
+  /** Only records of successful operations, or only of failed operations. */
   readonly success?: boolean | null | undefined;
   /** What receives the records. */
   readonly targetType: AuditStreamTargetType;
@@ -1636,9 +1636,9 @@ export type ReimportToolInput = {
   readonly document?: string | null | undefined;
   /** The `documentDigest` of the preview. If the document is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
   readonly documentDigest?: string | null | undefined;
-  /** The operations whose changes are applied, such as `GET /pets/{id}`. Those that the document does not have any more lose their actions. */
+  /** The operations whose changes are applied, such as `GET /pets/{id}`. Operations that the document no longer has lose their actions. */
   readonly operations: ReadonlyArray<string>;
-  /** Those of `operations` whose actions were changed in the tool, and may lose these changes. */
+  /** The operations among `operations` whose actions were changed in the tool, and may lose these changes. */
   readonly overwrite?: ReadonlyArray<string> | null | undefined;
   /** The address of the OpenAPI document. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
   readonly url?: string | null | undefined;
@@ -2108,7 +2108,7 @@ export type ToolImportChangeKind =
   | 'added'
   /** The operation makes another action than the tool has. */
   | 'changed'
-  /** The document does not have the operation any more. */
+  /** The document no longer has the operation. */
   | 'removed';
 
 /** Why something of a document was not taken. */
@@ -2280,7 +2280,7 @@ export type UpdateAuditStreamInput = {
   readonly region?: string | null | undefined;
   /** Only records about resources of these types. Empty for all. */
   readonly resourceTypes?: ReadonlyArray<string> | null | undefined;
-  /** Only records of successful operations, or only of failed ones. */
+  /** Only records of successful operations, or only of failed operations. */
   readonly success?: boolean | null | undefined;
   /** The address of the collector, for Splunk with the path `/services/collector/event`; or of the store, without the bucket. https, and http only where the operator allows it. */
   readonly url?: string | null | undefined;

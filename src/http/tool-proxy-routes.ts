@@ -42,8 +42,8 @@ export const proxiedPaths = () =>
         summary: 'Call the provider of a tool instance with its credential',
         description:
           'Any request goes to the base address of the tool with the credential of the instance, and the answer ' +
-          'comes back with the header `x-tool-status`. Answers without it are those of this service. `{path}` may ' +
-          'have slashes.',
+          'comes back with the header `x-tool-status`. Answers without it are from this service. `{path}` may have ' +
+          'slashes.',
         methods: PROXY_METHODS,
         security: [{ bearer: [] }],
         'x-permission': 'connection:use',

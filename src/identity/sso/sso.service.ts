@@ -65,7 +65,7 @@ const NO_SESSION = {
 } as const;
 
 /** What is known of a sign-in when it fails. */
-interface Tried {
+interface TriedSignIn {
   /** Where a browser goes on. Taken from the stored state only. */
   redirectUri: string | null;
   provider: TriedProvider | null;
@@ -273,7 +273,7 @@ export class SsoService {
     return { redirectUrl, testId };
   }
 
-  async #take(caller: AnyCaller, state: string, tried: Tried): Promise<OpenState> {
+  async #take(caller: AnyCaller, state: string, tried: TriedSignIn): Promise<OpenState> {
     const taken = await this.#states.take(caller, state, caller.request.browser?.token ?? null);
     tried.redirectUri = taken.redirectUri;
     tried.provider = { id: taken.identityProviderId, orgId: taken.orgId };
@@ -373,11 +373,11 @@ export class SsoService {
   async #finishing(
     caller: AnyCaller,
     protocol: string,
-    finish: (tried: Tried) => Promise<Finished>,
+    finish: (tried: TriedSignIn) => Promise<Finished>,
   ): Promise<Finished> {
     const { isRest, browser } = caller.request;
     await this.#deps.refusals.check(caller);
-    const tried: Tried = { redirectUri: null, provider: null };
+    const tried: TriedSignIn = { redirectUri: null, provider: null };
     try {
       return await finish(tried);
     } catch (error) {
@@ -390,7 +390,7 @@ export class SsoService {
   /** The answer to what was refused; `null` for any other error. */
   async #refusalOf(
     caller: AnyCaller,
-    { protocol, error, tried }: { protocol: string; error: unknown; tried: Tried },
+    { protocol, error, tried }: { protocol: string; error: unknown; tried: TriedSignIn },
   ): Promise<ApiError | null> {
     if (error instanceof ApiError) return error.code === 'FORBIDDEN' ? error : null;
     const isRefused = isRefusal(error);

@@ -53,7 +53,7 @@ export const AuditStream = builder.objectRef<AuditStreamRow>('AuditStream').impl
     }),
     success: t.exposeBoolean('success', {
       nullable: true,
-      description: 'Only records of successful operations, or only of failed ones. `null` for all.',
+      description: 'Only records of successful operations, or only of failed operations. `null` for all.',
     }),
     isEnabled: t.exposeBoolean('isEnabled', {
       description: 'Whether anything is sent. A stream that is enabled again goes on where it was.',
@@ -122,7 +122,7 @@ const optional = (t: InputFields) => ({
     constraints: words,
     description: 'Only records about resources of these types. Empty for all.',
   }),
-  success: t.boolean({ description: 'Only records of successful operations, or only of failed ones.' }),
+  success: t.boolean({ description: 'Only records of successful operations, or only of failed operations.' }),
   isEnabled: t.boolean({
     constraints: { notNull: true },
     description: 'Whether anything is sent. Default `true`.',

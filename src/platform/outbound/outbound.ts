@@ -216,7 +216,7 @@ export class Outbound {
     if (given.aborted || this.#isClosed) cancel();
     given.addEventListener('abort', cancel, { once: true });
     const timer = setTimeout(() => fail(new OutboundError('timeout')), wholeMs);
-    const done = () => {
+    const release = () => {
       clearTimeout(timer);
       given.removeEventListener('abort', cancel);
     };
@@ -225,10 +225,10 @@ export class Outbound {
       const answer = await this.#connected(sent, call, (to) =>
         openExchange({ ...to, body, contentLength, limits: steps, fail, errorOf }),
       );
-      void answer.ended.then(done);
+      void answer.ended.then(release);
       return answer;
     } catch (error) {
-      done();
+      release();
       throw error;
     }
   }

@@ -9,7 +9,7 @@ type Action = Record<string, unknown>;
 export const changeKinds = {
   added: 'The document has the operation, and the tool has no action of it.',
   changed: 'The operation makes another action than the tool has.',
-  removed: 'The document does not have the operation any more.',
+  removed: 'The document no longer has the operation.',
 } as const;
 
 /** How a document differs from a tool in one operation. */

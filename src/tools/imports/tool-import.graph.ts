@@ -91,12 +91,13 @@ const ReimportToolInput = builder.inputType('ReimportToolInput', {
       required: true,
       constraints: { minItems: 1, ...operations },
       description:
-        `The operations whose changes are applied, such as ${OPERATION}. Those that the document does not have any ` +
-        'more lose their actions.',
+        `The operations whose changes are applied, such as ${OPERATION}. Operations that the document no longer ` +
+        'has lose their actions.',
     }),
     overwrite: t.stringList({
       constraints: operations,
-      description: 'Those of `operations` whose actions were changed in the tool, and may lose these changes.',
+      description:
+        'The operations among `operations` whose actions were changed in the tool, and may lose these changes.',
     }),
   }),
 });
@@ -187,7 +188,10 @@ const ToolImportPreview = builder.objectRef<PreviewRow>('ToolImportPreview').imp
     documentDigest: t.exposeString('documentDigest', { description: 'The SHA-256 of its text.' }),
     format: t.exposeString('format', { description: 'Its version of OpenAPI.' }),
     title: t.exposeString('title', { description: 'Its title.' }),
-    description: t.exposeString('description', { nullable: true, description: 'What it says of itself.' }),
+    description: t.exposeString('description', {
+      nullable: true,
+      description: 'The description that it has in the document.',
+    }),
     version: t.exposeString('version', { nullable: true, description: 'Its own version.' }),
     servers: t.exposeStringList('servers', { description: 'The addresses of its servers.' }),
     baseUrl: t.exposeString('baseUrl', { nullable: true, description: 'Where its operations are.' }),

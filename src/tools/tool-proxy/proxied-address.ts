@@ -18,7 +18,7 @@ const MAX_ENCODINGS = 4;
 function leadsOut(path: string): boolean {
   let text = path;
   for (let times = 0; times < MAX_ENCODINGS; times++) {
-    if (!isUtf8(Buffer.from(text, 'latin1')) || UNREADABLE.test(text)) return true;
+    if (!isUtf8(Buffer.from(text, 'latin1')) || isUnreadable(text)) return true;
     const segments = text.split('/');
     const isBad = (segment: string, index: number) =>
       (segment === '' && index < segments.length - 1) || /^\.{1,2}$/.test(segment.split(';', 1)[0]!);
@@ -31,8 +31,8 @@ function leadsOut(path: string): boolean {
 }
 
 /** Backslashes, and what ends a path for some servers. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const UNREADABLE = /[\\\x00-\x1f\x7f]/;
+const isUnreadable = (text: string): boolean =>
+  [...text].some((sign) => sign === '\\' || sign < ' ' || sign === '\u007f');
 
 /** The bytes of a text whose escapes are undone; a sign that begins none stands for itself. */
 const decodedOnce = (text: string): string =>

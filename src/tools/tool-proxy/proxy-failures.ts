@@ -21,7 +21,15 @@ export function failureOf(error: unknown, instanceId: string, upstream: string):
     case 'busy':
     case 'aborted':
       return new ApiError('SERVICE_UNAVAILABLE', { retry_after: 1 }, message);
-    default:
+    case 'bad_response':
+    case 'blocked_address':
+    case 'blocked_port':
+    case 'insecure_url':
+    case 'invalid_url':
+    case 'network':
+    case 'redirect':
+    case 'tls':
+    case 'too_large':
       return new ApiError('UPSTREAM_ERROR', { upstream, reason: code }, message);
   }
 }

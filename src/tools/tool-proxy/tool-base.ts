@@ -22,7 +22,7 @@ const lookUpIn =
     return undefined;
   };
 
-const plainText = (value: unknown): string => (typeof value === 'object' ? JSON.stringify(value) : String(value));
+const plainText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 /**
  * The addresses that the actions of an instance begin with, in the order of the actions: what a placeholder of the

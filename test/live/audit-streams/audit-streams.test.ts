@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -52,7 +52,7 @@ interface Delivery {
 async function collector(answer?: (batch: Batch, response: ServerResponse) => boolean): Promise<Collector> {
   const got: Batch[] = [];
   const accepted: Batch[] = [];
-  const server = createServer(async (request, response) => {
+  const take = async (request: IncomingMessage, response: ServerResponse) => {
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const bytes = Buffer.concat(parts);
@@ -61,7 +61,8 @@ async function collector(answer?: (batch: Batch, response: ServerResponse) => bo
     got.push(batch);
     if (!answer) response.end('thanks');
     if (!answer || answer(batch, response)) accepted.push(batch);
-  });
+  };
+  const server = createServer((request, response) => void take(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   closing.push(async () => {
@@ -195,7 +196,9 @@ test('records arrive as the list has them, and the log says what was sent and an
 
 test('filters have the words of the list; bodies are compressed, with headers that no log shows', async () => {
   const ann = await register(app);
-  const inbox = await collector(({ headers }, response) => Boolean(response.end(`you sent ${headers['x-key']}`)));
+  const inbox = await collector(({ headers }, response) =>
+    Boolean(response.end(`you sent ${String(headers['x-key'])}`)),
+  );
   const id = await secret(ann, 'collector', { 'X-Key': 'nobody sees this' });
   const given = { ...CREATED, success: false, is_compressed: true, credentials_ref: 'secret://collector' };
   const made = await stream(ann, inbox.url, given);

@@ -5774,7 +5774,7 @@ export interface components {
             actions: string[];
             /** @description Only records about resources of these types. Empty for all. */
             resource_types: string[];
-            /** @description Only records of successful operations, or only of failed ones. `null` for all. */
+            /** @description Only records of successful operations, or only of failed operations. `null` for all. */
             success: boolean | null;
             /** @description Whether anything is sent. A stream that is enabled again goes on where it was. */
             is_enabled: boolean;
@@ -5835,7 +5835,7 @@ export interface components {
             actions?: string[];
             /** @description Only records about resources of these types. Empty for all. */
             resource_types?: string[];
-            /** @description Only records of successful operations, or only of failed ones. */
+            /** @description Only records of successful operations, or only of failed operations. */
             success?: boolean | null;
             /** @description Whether anything is sent. Default `true`. */
             is_enabled?: boolean;
@@ -5862,7 +5862,7 @@ export interface components {
             actions?: string[];
             /** @description Only records about resources of these types. Empty for all. */
             resource_types?: string[];
-            /** @description Only records of successful operations, or only of failed ones. */
+            /** @description Only records of successful operations, or only of failed operations. */
             success?: boolean | null;
             /** @description Whether anything is sent. Default `true`. */
             is_enabled?: boolean;
@@ -7335,9 +7335,9 @@ export interface components {
             base_url?: string | null;
             /** @description The `documentDigest` of the preview. If the document is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
             document_digest?: string | null;
-            /** @description The operations whose changes are applied, such as `GET /pets/{id}`. Those that the document does not have any more lose their actions. */
+            /** @description The operations whose changes are applied, such as `GET /pets/{id}`. Operations that the document no longer has lose their actions. */
             operations: string[];
-            /** @description Those of `operations` whose actions were changed in the tool, and may lose these changes. */
+            /** @description The operations among `operations` whose actions were changed in the tool, and may lose these changes. */
             overwrite?: string[] | null;
         };
         /** @description The configured use of a tool in a workspace. It shows no credentials. */
@@ -16965,7 +16965,7 @@ export interface operations {
                         format: string;
                         /** @description Its title. */
                         title: string;
-                        /** @description What it says of itself. */
+                        /** @description The description that it has in the document. */
                         description: string | null;
                         /** @description Its own version. */
                         version: string | null;
