@@ -6,9 +6,10 @@ import { Authenticator } from './authenticator.ts';
 import { type Beginning, challengeOf, codeOf, originOf, withPasskey, withTotp } from './factors.ts';
 import { startOAuthServer } from './oauth-server.ts';
 import { operationAt } from './operations.ts';
-import { platformAdmin, register, signIn } from './person.ts';
+import { createUser, platformAdmin, register, signIn } from './person.ts';
 import { expectOk, type Parts } from './requests.ts';
 import { startTarget } from './target-server.ts';
+import { issueToken } from './tokens.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
 import { deliveryOf, findKey, makeOne, type World } from './world.ts';
 
@@ -67,6 +68,12 @@ export const prepared: Record<string, Prepare> = {
   'POST /v1/auth/reset-password': async (app, { accounts: { viewer } }, parts) => {
     await expectOk(app, { method: 'POST', url: '/v1/auth/forgot-password', payload: { email: viewer.email } });
     inBody(parts, { token: await mailed(app, viewer.email, /Reset/) });
+  },
+  'POST /v1/orgs/{org_id}/members/{member_user_id}/resume-api-tokens': async (app, { accounts: { owner } }, parts) => {
+    const member = await createUser(app, owner, { name: 'suspended', role: 'admin' });
+    const { id } = await issueToken(app, member);
+    await app.database.pool.query('update api_tokens set suspended_at = now() where id = $1', [id]);
+    parts.params.member_user_id = member.userId;
   },
   'POST /v1/auth/refresh': async (_app, { accounts: { editor } }, parts) =>
     inBody(parts, { refresh_token: editor.refreshToken }),
