@@ -1,6 +1,7 @@
 import type { AdapterPayload } from 'oidc-provider';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Budgets } from '../../../src/access/budgets.ts';
+import { readClientDocument } from '../../../src/identity/oauth/client-document.ts';
 import { ClientDocuments } from '../../../src/identity/oauth/client-documents.ts';
 import type { Outbound } from '../../../src/platform/outbound/outbound.ts';
 import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
@@ -52,6 +53,17 @@ function response(headers: Record<string, string> = {}, status = 200, body = doc
 const failing = (code: ConstructorParameters<typeof OutboundError>[0]) => (): never => {
   throw new OutboundError(code);
 };
+
+test.each([
+  ['Helper （good.example）', 'Helper good.example'],
+  ['Helper ❨good.example❩', 'Helper good.example'],
+  ['Helper [good.example]', 'Helper good.example'],
+  ['\u200FHelper', 'Helper'],
+  ['\u3164\u115F', ''],
+  ['Ｈｅｌｐｅｒ', 'Helper'],
+])('what it calls itself has nothing invisible, and nothing that looks like its host: %s', (name, shown) => {
+  expect(readClientDocument(CLIENT, documentOf(CLIENT, { client_name: name })).name).toBe(shown);
+});
 
 describe('a document is kept', () => {
   test.each<[string, Record<string, string>, number]>([
