@@ -175,14 +175,15 @@ describe('a provider whose configuration is read', () => {
     app = await startTestApp({ env: { OUTBOUND_ALLOW: '127.0.0.1' } });
     await app.listen();
     await register(app, { name: 'operator' });
-    owner = await register(app, { name: 'owner' });
   });
   afterAll(async () => {
     await app.close();
     await target.close();
   });
-  beforeEach(() => {
+  beforeEach(async () => {
     serve({ keys: [first] });
+    // what an organization may have read in a minute is limited
+    owner = await register(app, { name: 'owner' });
   });
 
   const serve = (facts: MetadataFacts) => {
@@ -455,6 +456,26 @@ describe('a provider whose configuration is read', () => {
     });
     expect([silent.status, silent.body.error]).toEqual([502, 'UPSTREAM_ERROR']);
     expect(await app.database.prisma.identityProvider.count({ where: { name: { in: ['Wrong', 'Silent'] } } })).toBe(0);
+  });
+
+  test('is read ten times a minute for an organization, and by itself all the same', async () => {
+    const id = await make();
+    for (let n = 1; n < 10; n++) expect((await change(id, { saml_metadata: { url: urlOf() } })).status).toBe(200);
+    const before = target.requests.length;
+    const answers = [
+      await change(id, { saml_metadata: { url: urlOf() } }),
+      await owner.call('POST', providers(), { name: 'More', protocol: 'saml', saml_metadata: { url: urlOf() } }),
+    ];
+    expect(answers.map(({ status, body }) => [status, (body as { error?: string }).error])).toEqual([
+      [429, 'RATE_LIMIT_EXCEEDED'],
+      [429, 'RATE_LIMIT_EXCEEDED'],
+    ]);
+    expect(target.requests).toHaveLength(before);
+    expect((await change(id, { name: 'Renamed' })).status).toBe(200);
+    await refresh(id);
+    expect(target.requests.length).toBeGreaterThan(before);
+    owner = await register(app, { name: 'other' });
+    await make();
   });
 
   test('signed metadata is demanded each time', async () => {
