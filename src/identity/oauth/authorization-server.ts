@@ -143,7 +143,12 @@ export class AuthorizationServer {
     this.#newClients = deps.budgets.of('new_oauth_clients', NEW_CLIENTS, DAY);
     const keyOf = (clientId: string) => deps.seal.fingerprint(`client document ${clientId}`);
     const isKept = (clientId: string) => deps.grants.isKept(clientId);
-    this.#documents = new ClientDocuments({ ...deps, records: new SealedRecords('ClientDocument', deps), keyOf, isKept });
+    this.#documents = new ClientDocuments({
+      ...deps,
+      records: new SealedRecords('ClientDocument', deps),
+      keyOf,
+      isKept,
+    });
   }
 
   /** The address of the service without a slash at its end. */

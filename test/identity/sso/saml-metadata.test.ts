@@ -22,7 +22,10 @@ const HOUR = 3_600_000;
 function endless(key: IdpKey): IdpKey {
   const der = Buffer.from(key.certificate.replaceAll(/-----[A-Z ]+-----|\s/g, ''), 'base64');
   const { validTo } = new X509Certificate(der);
-  const utc = new Date(validTo).toISOString().replaceAll(/[-:T]|\.\d+/g, '').slice(2);
+  const utc = new Date(validTo)
+    .toISOString()
+    .replaceAll(/[-:T]|\.\d+/g, '')
+    .slice(2);
   const at = der.indexOf(utc);
   if (at < 0) throw new Error('The certificate has no such end.');
   der.write('991399999999Z', at);
