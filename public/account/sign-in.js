@@ -217,7 +217,11 @@ function ask() {
     const found = /** @type {{ sso_available: boolean }} */ (await call('sso/discover', { email }));
     if (found.sso_available) {
       const begun = await call('sso/initiate', { email, redirect_uri: given.get('redirect_uri') ?? here });
-      location.assign(/** @type {{ redirect_url: string }} */ (begun).redirect_url);
+      const to = new URL(/** @type {{ redirect_url: string }} */ (begun).redirect_url, location.href);
+      // anything else could be a script of this page
+      if (!/^https?:$/.test(to.protocol))
+        throw new Error('Your identity provider cannot be reached. Its address cannot be opened.');
+      location.assign(to);
       return;
     }
     byId('ask').hidden = true;

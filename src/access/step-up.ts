@@ -38,10 +38,12 @@ export const stepUpOf = (permission: Permission): StepUp | undefined => ASKED[pe
 
 /**
  * SQL: what an organization asks a fresh factor for. One that demands a factor asks it for sign-in settings too: who
- * changes them lets people in whom no factor is asked of. @param organization alias of its row
+ * changes them lets people in whom no factor is asked of. So does one that asks it for changes of members: a directory
+ * or a provider makes the same changes. @param organization alias of its row
  */
 export const stepUpAsked = (organization: string): string =>
-  `case when ${organization}.factor_required_at is null or 'sign_in_settings' = any(${organization}.step_up)
+  `case when 'sign_in_settings' = any(${organization}.step_up)
+      or ${organization}.factor_required_at is null and 'member_changes' <> all(${organization}.step_up)
     then ${organization}.step_up else ${organization}.step_up || '{sign_in_settings}'::text[] end`;
 
 /** Whether a permission lets values of secrets out: it asks for a fresh factor wherever it is checked. */

@@ -4,6 +4,7 @@ import { codeOf, type ErrorCode, errorCatalogue } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { DEFAULT_NAMESPACE, type Place } from '../kernel/place.ts';
 import type { ResourceWord } from '../kernel/resources.ts';
+import { shownAddress } from '../kernel/shown-address.ts';
 import { TASK_METHOD } from '../kernel/system-caller.ts';
 import { isDatabaseAway } from '../platform/postgres/faults.ts';
 import { bulkInsert } from './bulk-insert.ts';
@@ -143,7 +144,7 @@ function metadataOf(
     ...metadata,
     ...(applicationId !== undefined && { application_id: applicationId }),
     ...(scimTokenId !== undefined && { scim_token_id: scimTokenId }),
-    ...(action === 'login' && statusCode >= 400 && { client_address: request.ip }),
+    ...(action === 'login' && statusCode >= 400 && { client_address: shownAddress(request.ip) }),
   };
   if (request.isRest) return JSON.stringify(given);
   return JSON.stringify({ ...given, graphql_field: field });

@@ -4,6 +4,7 @@ import { type AuthorizationServer, type NextStep, oauthProblem } from '../identi
 import { choicePage, consentPage, oauthPages } from '../identity/oauth/oauth-pages.ts';
 import { onward, pageHeadersFor } from '../identity/pages/page.ts';
 import { forbidden, unauthenticated } from '../kernel/errors.ts';
+import { shownAddress } from '../kernel/shown-address.ts';
 import { callerError, throwCallerError } from '../platform/postgres/faults.ts';
 import type { PageSessions } from './page-sessions.ts';
 
@@ -86,15 +87,6 @@ export function addOAuthRoutes(app: FastifyInstance, options: OAuthRouteOptions)
 }
 
 const pathIsMcp = (url: string): boolean => /^\/mcp(?:[/?]|$)/.test(url);
-
-/** Of IPv6, requests know the network alone, as numbers that limits count by. */
-const shownAddress = (ip: string): string =>
-  ip.includes(':')
-    ? `${ip
-        .split(':')
-        .map((part) => Number(part).toString(16))
-        .join(':')}::/64`
-    : ip;
 
 /** Whether the path of a request is written exactly as its route: nothing escaped, no slash at the end. */
 function isSpelledAs({ url, routeOptions }: FastifyRequest): boolean {

@@ -8,12 +8,33 @@ export interface RedirectTargets {
 
 /** Whether a browser may be sent to an address: it is exactly a listed one, with any query, or of a listed origin. */
 export function mayRedirectTo(address: string, { listed, publicUrl }: RedirectTargets): boolean {
-  if (!URL.canParse(address)) return false;
+  const page = pageOf(address);
+  return page !== null && (page === `${publicUrl}/account/sign-in` || isListed(page, listed));
+}
+
+/**
+ * Whether a browser may be sent to an address after a sign-in that nobody here began. The service's own pages are none,
+ * even if their origin is listed: they would sign in whoever is sent there, as whoever the answer is about.
+ */
+export function mayFollowUnasked(address: string, { listed, publicUrl }: RedirectTargets): boolean {
+  const page = pageOf(address);
+  if (page === null || !isListed(page, listed)) return false;
+  try {
+    return !`${decodeURIComponent(page)}/`.startsWith(`${decodeURIComponent(publicUrl)}/account/`);
+  } catch {
+    return false; // it is escaped in a way that has no meaning
+  }
+}
+
+const isListed = (page: string, listed: readonly string[]): boolean =>
+  listed.includes(new URL(page).origin) || listed.includes(page);
+
+/** An address without its query; `null` for one that no browser is sent to. */
+function pageOf(address: string): string | null {
+  if (!URL.canParse(address)) return null;
   const { protocol, username, password, hash, origin, pathname } = new URL(address);
-  if (!/^https?:$/.test(protocol) || username !== '' || password !== '' || hash !== '' || address.includes('#'))
-    return false;
-  const page = `${origin}${pathname}`;
-  return page === `${publicUrl}/account/sign-in` || listed.includes(origin) || listed.includes(page);
+  const isPage = /^https?:$/.test(protocol) && username === '' && password === '' && hash === '';
+  return isPage && !address.includes('#') ? `${origin}${pathname}` : null;
 }
 
 /** An entry of the list: an origin, or an address without query and fragment. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { ClientAddress } from '../../src/http/client-address.ts';
+import { shownAddress } from '../../src/kernel/shown-address.ts';
 
 const request = (peer: string, forwarded?: string | string[]) =>
   ({
@@ -48,4 +49,15 @@ describe('the key that limits count by', () => {
     expect(ClientAddress.limitKey('2001:db8:1:2::1')).not.toBe(ClientAddress.limitKey('2001:db8:1:3::1'));
     expect(ClientAddress.limitKey('198.51.100.1')).not.toBe(ClientAddress.limitKey('198.51.100.2'));
   });
+});
+
+it.each([
+  ['2001:db8:1:2::5', '2001:db8:1:2::/64'],
+  ['2001:db8::5', '2001:db8::/64'],
+  ['2001:0:0:2::5', '2001:0:0:2::/64'],
+  ['::1', '::/64'],
+  ['203.0.113.9', '203.0.113.9'],
+  ['unknown', 'unknown'],
+])('is shown to people as they write it: %s', (address, shown) => {
+  expect(shownAddress(ClientAddress.limitKey(address))).toBe(shown);
 });

@@ -10,7 +10,8 @@ export class NoCertificates extends Error {
 }
 
 /**
- * The certificates of a text: one or several PEM blocks, or the bare base64 of one, as metadata of SAML has it.
+ * The certificates of a text: one or several PEM blocks, or the bare base64 of one, as metadata of SAML has it. Each
+ * has an end.
  * @throws NoCertificates
  */
 export function readCertificates(text: string): X509Certificate[] {
@@ -37,10 +38,17 @@ function bareBlock(text: string): string[] {
 }
 
 function read(block: string, what: string): X509Certificate {
+  const certificate = parsed(block);
+  if (!certificate) throw new NoCertificates(`${what} is not an X.509 certificate`);
+  if (Number.isNaN(Date.parse(certificate.validTo))) throw new NoCertificates(`${what} has an end that is no time`);
+  return certificate;
+}
+
+function parsed(block: string): X509Certificate | null {
   try {
     return new X509Certificate(block);
   } catch {
     // OpenSSL's words say nothing to whoever wrote the text
-    throw new NoCertificates(`${what} is not an X.509 certificate`);
+    return null;
   }
 }

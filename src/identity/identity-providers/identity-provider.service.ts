@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Authentication } from '../../access/authentication.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import type { Budget } from '../../access/throttle.ts';
 import { brokenUnique } from '../../data/changes.ts';
 import type { QueryRunner } from '../../data/find-row.ts';
 import type { PageArgs } from '../../data/page.ts';
@@ -93,6 +94,9 @@ const DECISIVE = [
   'autoCreateUsers',
 ] as const;
 
+/** How often the administrators of an organization may have metadata read, in a minute. */
+const METADATA_PER_MINUTE = 10;
+
 /** Where the users of an organization sign in (spec, Identity providers). */
 export class IdentityProviderService {
   readonly secretReferences = [
@@ -100,17 +104,19 @@ export class IdentityProviderService {
   ] as const;
   readonly reads: Reads<IdentityProvider, OrganizationPlace, PageArgs>;
   readonly #deps: IdentityProviderDeps;
+  readonly #metadataReads: Budget;
 
   constructor(deps: IdentityProviderDeps) {
     this.#deps = deps;
     this.reads = new Reads(deps, providers);
+    this.#metadataReads = deps.budgets.of('saml_metadata', METADATA_PER_MINUTE, 60);
   }
 
   /**
    * Adds a provider.
    * @throws InputError for a configuration that cannot be right, FORBIDDEN for a role above the caller's own, or
    * `secret:reveal` for the client secret, RESOURCE_ALREADY_EXISTS for a domain of another provider; UPSTREAM_ERROR,
-   * UPSTREAM_TIMEOUT if metadata cannot be read
+   * UPSTREAM_TIMEOUT if metadata cannot be read; RATE_LIMIT_EXCEEDED if it was read often
    */
   async create(
     caller: Caller,
@@ -120,7 +126,7 @@ export class IdentityProviderService {
     const { orgId } = place;
     const id = newId('identity_provider');
     const written = columnsOfConfig(input.protocol as Protocol, input);
-    const read = await readInput(this.#deps.metadata, orgId, input);
+    const read = await this.#readInput(orgId, input);
     const config = { ...written, ...columnsOfSource(input, read, null) };
     const domains = domainKeysOf(input.verifiedDomains ?? []);
     const sent = { before: null, shown: await this.#demandSecret(caller, orgId, null, config) };
@@ -210,7 +216,12 @@ export class IdentityProviderService {
     if (!input.samlMetadata) return null;
     const { protocol } = await this.reads.get(noCache, place, id);
     columnsOfConfig(protocol as Protocol, input);
-    return readInput(this.#deps.metadata, place.orgId, input);
+    return this.#readInput(place.orgId, input);
+  }
+
+  #readInput(orgId: string, input: ProviderConfig): Promise<SamlMetadata | null> {
+    const mayRead = () => this.#metadataReads.demand(orgId);
+    return readInput({ source: this.#deps.metadata, mayRead }, orgId, input);
   }
 
   /** Deletes a provider with its links, and ends the sessions that it made. @throws RESOURCE_NOT_FOUND */

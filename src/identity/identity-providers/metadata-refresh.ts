@@ -4,6 +4,7 @@ import type { Sql } from '../../data/sql.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
+import { ApiError } from '../../kernel/errors.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import { scheduled, type Task } from '../../kernel/tasks.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
@@ -28,6 +29,11 @@ interface Due {
 
 /** What came of a look: metadata, or why there is none. `fault`: an error of the service itself. */
 type MetadataLook = { read: SamlMetadata } | { error: string; fault?: unknown };
+/** What came of one that was due. `isBusy`: nothing, for now. */
+interface Refreshed {
+  fault?: unknown;
+  isBusy?: boolean;
+}
 
 const DUE = `select p.id, p.org_id as "orgId", p.saml_metadata_url as url, p.saml_metadata_certificate as signers
   from identity_providers p where p.saml_metadata_refresh_at <= now() and p.is_active
@@ -55,25 +61,43 @@ export class MetadataRefresh {
     ];
   }
 
-  /** Reads some that are due. @returns how many. @throws the first fault of the service, after all were looked at */
+  /**
+   * Reads some that are due.
+   * @returns how many: those for which there was no room stay due
+   * @throws the first fault of the service, after all were looked at
+   */
   async refresh(): Promise<number> {
     const due = await this.#deps.sql.read<Due>(DUE, []);
-    const faults = await Promise.all(due.map((one) => this.#refreshOne(one)));
-    const fault = faults.find((found) => found !== undefined);
-    if (fault !== undefined) throw new Error('The metadata of a provider could not be read.', { cause: fault });
-    return due.length;
+    const ends = await Promise.allSettled(due.map((one) => this.#refreshOne(one)));
+    const done = ends.map((end): Refreshed => (end.status === 'fulfilled' ? end.value : { fault: end.reason }));
+    const failed = done.find(({ fault }) => fault !== undefined);
+    if (failed) throw new Error('The metadata of a provider could not be read.', { cause: failed.fault });
+    return done.filter(({ isBusy }) => !isBusy).length;
   }
 
-  async #refreshOne(due: Due): Promise<unknown> {
+  async #refreshOne(due: Due): Promise<Refreshed> {
     const look = await this.#lookAt(due);
-    await this.#deps.changes.run(systemCaller(NAME), (tx) => keep(tx, due, look));
-    return 'fault' in look ? look.fault : undefined;
+    if (look === null) return { isBusy: true };
+    try {
+      await this.#keep(due, look);
+      return 'fault' in look ? { fault: look.fault } : {};
+    } catch (fault) {
+      // what cannot be kept waits like what cannot be read: else it would be due for ever, before all others
+      await this.#keep(due, { error: 'the service could not keep it' });
+      return { fault };
+    }
   }
 
-  async #lookAt(due: Due): Promise<MetadataLook> {
+  #keep(due: Due, look: MetadataLook): Promise<void> {
+    return this.#deps.changes.run(systemCaller(NAME), (tx) => keep(tx, due, look));
+  }
+
+  /** @returns `null` while the service has no room for it */
+  async #lookAt(due: Due): Promise<MetadataLook | null> {
     try {
       return { read: await this.#deps.source.read(due) };
     } catch (error) {
+      if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE') return null;
       if (error instanceof SsoRefusal || error instanceof OutboundError) return { error: error.message };
       // it waits like the others, so that it keeps nobody else waiting
       return { error: 'the service could not read it', fault: error };

@@ -40,11 +40,12 @@ export const columnsOfMetadata = (read: SamlMetadata, now: Date) =>
 
 /**
  * Reads the metadata that an input names; `null` if it names none.
+ * @param mayRead fails when the organization has had metadata read too often
  * @throws InputError for an address that is not secure, a certificate that is none, a document that is not the metadata
- * of one provider; UPSTREAM_ERROR, UPSTREAM_TIMEOUT without an answer; SERVICE_UNAVAILABLE
+ * of one provider; UPSTREAM_ERROR, UPSTREAM_TIMEOUT without an answer; SERVICE_UNAVAILABLE, RATE_LIMIT_EXCEEDED
  */
 export async function readInput(
-  source: MetadataSource,
+  { source, mayRead }: { source: MetadataSource; mayRead: () => Promise<void> },
   orgId: string,
   { samlMetadata: input, samlConfig }: ProviderConfig,
 ): Promise<SamlMetadata | null> {
@@ -54,6 +55,7 @@ export async function readInput(
   if (fault !== null) throw invalidInput([...AT, 'url'], fault);
   const signers = input.certificate ?? null;
   if (signers !== null) endOf(signers, [...AT, 'certificate']);
+  await mayRead();
   try {
     return await source.read({ orgId, url: input.url, signers });
   } catch (error) {

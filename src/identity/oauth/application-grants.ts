@@ -102,7 +102,7 @@ const SUPERFLUOUS = `select g.id from oauth_grants g
 
 /**
  * Somebody else's program among the applications of an organization, as its document describes it now. The first
- * member who lets it in brings it there. @returns its id
+ * member who lets it in brings it there; others change it only if its document says something else. @returns its id
  */
 async function foreign(tx: Tx, caller: Caller, orgId: string, client: ForeignClient): Promise<string> {
   const { metadataUrl, name, redirectUris } = client;
@@ -112,11 +112,21 @@ async function foreign(tx: Tx, caller: Caller, orgId: string, client: ForeignCli
       ${caller.principal.userId})
     on conflict (org_id, metadata_url) do update set name = excluded.name, redirect_uris = excluded.redirect_uris,
       updated_at = now()
+    where (applications.name, applications.redirect_uris) is distinct from (excluded.name, excluded.redirect_uris)
     returning id, xmax = 0 as "isNew"`);
-  const { id, isNew } = row!;
+  if (!row) return foreignId(tx, orgId, metadataUrl);
+  const { id, isNew } = row;
   if (isNew) recordChange(tx, 'create', 'application', { id, orgId });
   else recordChange(tx, 'update', 'application', { id, orgId }, { fields: ['name', 'redirectUris'] });
   return id;
+}
+
+/** One that is there as its document describes it. */
+async function foreignId(tx: Tx, orgId: string, metadataUrl: string): Promise<string> {
+  const [row] = await tx.query<{ id: string }>(
+    statement`select id from applications where org_id = ${orgId} and metadata_url = ${metadataUrl}`,
+  );
+  return row!.id;
 }
 
 /** What users have granted to applications. */
@@ -163,6 +173,12 @@ export class ApplicationGrants {
   async knows(orgId: string, metadataUrl: string): Promise<boolean> {
     const text = 'select 1 from applications where org_id = $1 and metadata_url = $2';
     return (await this.#deps.sql.read(text, [orgId, metadataUrl])).length > 0;
+  }
+
+  /** Whether any organization has somebody else's program among its applications. */
+  async isKept(metadataUrl: string): Promise<boolean> {
+    const text = 'select 1 from applications where metadata_url = $1 limit 1';
+    return (await this.#deps.sql.read(text, [metadataUrl])).length > 0;
   }
 
   /** What a user has granted and not taken back, newest first: one more than are shown, if there are more. */

@@ -105,9 +105,6 @@ const APPLICATION = `select a.id, a.org_id as "orgId", o.name as organization, a
     a.id_token_signed_response_alg as "idTokenSignedResponseAlg"
   from applications a join organizations o on o.id = a.org_id and o.deleted_at is null
   where a.id = $1 and a.metadata_url is null`;
-const ORGANIZATIONS = `select o.id, o.name from organization_members m
-  join organizations o on o.id = m.org_id and o.deleted_at is null
-  where m.user_id = $1 order by o.name, o.id limit ${MOST_ORGANIZATIONS}`;
 const ACCOUNT = `select email, email_key is not null and is_verified as proven, username, full_name as "fullName",
     avatar_url as "avatarUrl" from users where id = $1 and is_active`;
 const SESSION_STARTED = 'select created_at as "createdAt" from sessions where id = $1';
@@ -115,10 +112,16 @@ const WORKSPACES = `select id, name from workspaces where org_id = $1 and delete
   order by id limit ${MOST_WORKSPACES}`;
 
 // an invitation that was accepted before the present membership was made says nothing about it
-const JOINED_BY_OWN_ACT = `select 1 from organization_members m join users u on u.id = m.user_id
-  where m.org_id = $1 and m.user_id = $2 and (u.home_org_id = m.org_id or m.added_by = m.user_id or exists (
+const IS_BY_OWN_ACT = `(u.home_org_id = m.org_id or m.added_by = m.user_id or exists (
     select from invitations i where i.org_id = m.org_id and i.accepted_by = m.user_id
       and i.accepted_at >= m.created_at - interval '1 minute'))`;
+const JOINED_BY_OWN_ACT = `select 1 from organization_members m join users u on u.id = m.user_id
+  where m.org_id = $1 and m.user_id = $2 and ${IS_BY_OWN_ACT}`;
+// anybody may make others members of an organization that is called like theirs
+const ORGANIZATIONS = `select o.id, o.name from organization_members m join users u on u.id = m.user_id
+  join organizations o on o.id = m.org_id and o.deleted_at is null
+  where m.user_id = $1 and (m.used_at is not null or ${IS_BY_OWN_ACT})
+  order by o.name, o.id limit ${MOST_ORGANIZATIONS}`;
 
 /** The authorization server (OAuth 2.1, OpenID Connect) at `/oauth`. */
 export class AuthorizationServer {
@@ -139,7 +142,13 @@ export class AuthorizationServer {
     this.#keptRequests = deps.budgets.of('oauth_requests', KEPT_REQUESTS, 60);
     this.#newClients = deps.budgets.of('new_oauth_clients', NEW_CLIENTS, DAY);
     const keyOf = (clientId: string) => deps.seal.fingerprint(`client document ${clientId}`);
-    this.#documents = new ClientDocuments({ ...deps, records: new SealedRecords('ClientDocument', deps), keyOf });
+    const isKept = (clientId: string) => deps.grants.isKept(clientId);
+    this.#documents = new ClientDocuments({
+      ...deps,
+      records: new SealedRecords('ClientDocument', deps),
+      keyOf,
+      isKept,
+    });
   }
 
   /** The address of the service without a slash at its end. */
@@ -360,11 +369,16 @@ export class AuthorizationServer {
     };
   }
 
-  /** The organizations that a user may act in, in this session. */
+  /**
+   * The organizations that a user may act in, in this session: those that they have joined or used by an act of their
+   * own. Where several have one name, the names end with the identifier.
+   */
   async #organizationsOf(caller: SessionCaller): Promise<OrganizationChoice[]> {
     const all = await this.#deps.sql.read<OrganizationChoice>(ORGANIZATIONS, [caller.principal.userId]);
     const roles = await Promise.all(all.map(({ id }) => this.#deps.access.organizationRole(caller, id)));
-    return all.filter((_organization, index) => roles[index] !== null);
+    const found = all.filter((_organization, index) => roles[index] !== null);
+    const isRepeated = (name: string) => found.filter((other) => other.name === name).length > 1;
+    return found.map(({ id, name }) => ({ id, name: isRepeated(name) ? `${name} (${id})` : name }));
   }
 
   /** Whether the user has signed in late enough for what the application asks. */
@@ -464,6 +478,7 @@ export class AuthorizationServer {
     return {
       application: client.name,
       clientHost: client.clientHost,
+      clientId: client.clientId,
       organizationId: client.orgId,
       organization: client.organization,
       hasOthers: client.hasOthers,

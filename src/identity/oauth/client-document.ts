@@ -90,9 +90,15 @@ function algorithmOf(value: unknown): string {
   throw new ClientDocumentError('its id_token_signed_response_alg is not offered');
 }
 
-/** On one line, without parentheses: the host that is shown in these is the real one. */
+/**
+ * On one line, without what is invisible, and without parentheses of any kind: the host that is shown in these is the
+ * real one.
+ */
 function nameOf(value: unknown): string {
   if (typeof value !== 'string') return '';
-  const line = value.replaceAll(/[\s\p{C}()]+/gu, ' ').trim();
+  const line = value
+    .normalize('NFKC')
+    .replaceAll(/[\s\p{C}\p{DI}\p{Ps}\p{Pe}]+/gu, ' ')
+    .trim();
   return [...line].slice(0, MAX_NAME).join('').trim();
 }

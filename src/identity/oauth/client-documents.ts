@@ -16,6 +16,8 @@ interface ClientDocumentsDeps {
   records: Pick<SealedRecords, 'find' | 'upsert'>;
   /** What a record is kept under: another one after a change of the secret that seals it. */
   keyOf: (clientId: string) => string;
+  /** Whether some organization has the program. */
+  isKept: (clientId: string) => Promise<boolean>;
 }
 
 /** What is kept of an address: its document, or why there is none. */
@@ -38,8 +40,14 @@ export const MAX_SECONDS = 86_400;
 const PROBLEM_SECONDS = 60;
 /** How long a document goes on while its host does not answer: its users would be signed out otherwise. */
 const SILENT_SECONDS = 86_400;
+/** How long the document of a program is kept at most that no organization has: a stranger may have named it. */
+const STRANGER_SECONDS = 600;
 /** Fetches of a minute from one host, so that strangers cannot use the service against it. */
 const OF_HOST = 20;
+/** Fetches of a minute from all hosts together that strangers cause. */
+const OF_STRANGERS = 300;
+/** Fetches of a minute of one program that an organization has: strangers cannot use these up with other addresses. */
+const OF_KEPT = 5;
 /** Fetches of a minute that one address of the network may cause. */
 const OF_ADDRESS = 10;
 /** Shares the parallel calls of the service: strangers must not take those of organizations. */
@@ -51,11 +59,15 @@ const now = (): number => Math.floor(Date.now() / 1_000);
 export class ClientDocuments {
   readonly #deps: ClientDocumentsDeps;
   readonly #ofHost: Budget;
+  readonly #ofStrangers: Budget;
+  readonly #ofKept: Budget;
   readonly #ofAddress: Budget;
 
   constructor(deps: ClientDocumentsDeps) {
     this.#deps = deps;
     this.#ofHost = deps.budgets.of('client_documents_of_host', OF_HOST, 60);
+    this.#ofStrangers = deps.budgets.of('client_documents_of_strangers', OF_STRANGERS, 60);
+    this.#ofKept = deps.budgets.of('client_documents_kept', OF_KEPT, 60);
     this.#ofAddress = deps.budgets.of('client_documents', OF_ADDRESS, 60);
   }
 
@@ -86,11 +98,12 @@ export class ClientDocuments {
 
   async #renew(clientId: string, address: string | null, known: Kept | undefined): Promise<Kept> {
     const former = known?.document && known.usableUntil > now() ? known : null;
-    if (!(await this.#mayFetch(clientId, address))) {
-      if (former) return { ...former, freshUntil: now() + MIN_SECONDS };
+    const isKept = await this.#deps.isKept(clientId);
+    if (!(await this.#mayFetch(clientId, address, isKept))) {
+      if (former) return goingOn(former, MIN_SECONDS);
       throw new ClientDocumentError('too many were fetched in a minute');
     }
-    const kept = await this.#fetched(clientId, former);
+    const kept = await this.#fetched(clientId, former, isKept);
     await this.#deps.records.upsert(
       this.#deps.keyOf(clientId),
       kept as unknown as AdapterPayload,
@@ -99,20 +112,26 @@ export class ClientDocuments {
     return kept;
   }
 
-  async #mayFetch(clientId: string, address: string | null): Promise<boolean> {
+  /** @param isKept then its fetches are its own: strangers must not cut off a program that is in use */
+  async #mayFetch(clientId: string, address: string | null, isKept: boolean): Promise<boolean> {
     if (address !== null && (await this.#ofAddress.take(address)) > 0) return false;
-    return (await this.#ofHost.take(clientHostOf(clientId) ?? '')) === 0;
+    if (isKept) return (await this.#ofKept.take(clientId)) === 0;
+    // ports are of the same host
+    return (
+      (await this.#ofHost.take(new URL(clientId).hostname)) === 0 && (await this.#ofStrangers.take('all hosts')) === 0
+    );
   }
 
-  async #fetched(clientId: string, former: Kept | null): Promise<Kept> {
+  async #fetched(clientId: string, former: Kept | null, isKept: boolean): Promise<Kept> {
     try {
       const answer = await this.#get(clientId);
-      const freshUntil = now() + lifetimeOf(answer.headers);
+      const seconds = lifetimeOf(answer.headers);
+      const freshUntil = now() + (isKept ? seconds : Math.min(seconds, STRANGER_SECONDS));
       const document = readClientDocument(clientId, answer.text());
-      return { document, problem: null, freshUntil, usableUntil: freshUntil + SILENT_SECONDS };
+      return { document, problem: null, freshUntil, usableUntil: freshUntil + (isKept ? SILENT_SECONDS : 0) };
     } catch (error) {
       const freshUntil = now() + PROBLEM_SECONDS;
-      if (former && isSilence(error)) return { ...former, freshUntil };
+      if (former && isSilence(error)) return goingOn(former, PROBLEM_SECONDS);
       // when the service is busy, it has learned nothing
       const isAboutIt =
         error instanceof ClientDocumentError || (error instanceof OutboundError && error.code !== 'busy');
@@ -132,7 +151,7 @@ export class ClientDocuments {
       // a stranger names the target: what the operator opens for organizations is not opened for them
       isPublicOnly: !this.#deps.config.oauthClientHosts.includes(clientHostOf(clientId) ?? ''),
     });
-    if (answer.status >= 500) throw new OutboundError('network');
+    if (saysNothing(answer.status)) throw new OutboundError('network');
     if (answer.status !== 200) throw new ClientDocumentError('its host did not answer 200');
     const [type = ''] = (answer.headers.get('content-type') ?? '').split(';', 1);
     if (!/^application\/(?:[\w.-]+\+)?json$/i.test(type.trim()))
@@ -144,6 +163,15 @@ export class ClientDocuments {
 /** Whether nothing was learned of a document. */
 const isSilence = (error: unknown): boolean =>
   error instanceof OutboundError && !error.isRefusal && error.code !== 'too_large';
+
+/** A former document for some seconds more, and never after its last one. */
+const goingOn = (former: Kept, seconds: number): Kept => ({
+  ...former,
+  freshUntil: Math.min(now() + seconds, former.usableUntil),
+});
+
+/** Whether a status says nothing of a document: its host fails, or refuses what it is asked for now. */
+const saysNothing = (status: number): boolean => status >= 400 && status !== 404 && status !== 410;
 
 /** How long a document may be used, as its host says, within bounds. */
 function lifetimeOf(headers: Headers): number {

@@ -66,6 +66,7 @@ export interface ConsentFacts {
   application: string;
   /** The host of the document that describes somebody else's program; `null` for an application of the organization. */
   clientHost: string | null;
+  clientId: string;
   organizationId: string;
   organization: string;
   /** Whether the user could let it in for another organization. */
@@ -123,6 +124,7 @@ export const consentPage = (facts: ConsentFacts): string =>
     html`${facts.problem && html`<p class="problem" role="alert">${facts.problem}</p>`}
     <p>You are signed in as <strong>${facts.user}</strong>. ${whoAsks(facts)} You will go on to
       <strong>${facts.host}</strong>.</p>
+    ${facts.clientHost !== null && html`<p class="hint">Its document: ${facts.clientId}</p>`}
     ${facts.hasOthers && html`<p><a href="?">Choose another organization</a></p>`}
     <form method="post">
       <input type="hidden" name="form_token" value="${facts.formToken}" />

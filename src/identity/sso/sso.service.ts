@@ -9,7 +9,7 @@ import { statement } from '../../data/writes.ts';
 import type { IdentityProvider } from '../../generated/prisma/client.ts';
 import type { AnyCaller } from '../../kernel/caller.ts';
 import { ApiError, invalidInput, notFound } from '../../kernel/errors.ts';
-import { mayRedirectTo, withParameter } from '../../kernel/redirect-targets.ts';
+import { mayFollowUnasked, mayRedirectTo, withParameter } from '../../kernel/redirect-targets.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
@@ -299,7 +299,7 @@ export class SsoService {
   #wanted(relayState: string | null): string | null {
     const { config, publicUrl } = this.#deps;
     const targets = { listed: config.ssoRedirectUris, publicUrl: publicUrl() };
-    return relayState !== null && mayRedirectTo(relayState, targets) ? relayState : null;
+    return relayState !== null && mayFollowUnasked(relayState, targets) ? relayState : null;
   }
 
   /** @param ask verifies the answer of the provider */

@@ -22,6 +22,13 @@ interface Row {
 const tryPassword = (username: string, password = 'not the password') =>
   app.server.inject({ method: 'POST', url: '/v1/auth/login', payload: { username, password } });
 
+test('the network of an IPv6 address is shown as people write it', async () => {
+  const member = await createUser(app, ann, { role: 'member' });
+  const payload = { username: member.username, password: 'not the password' };
+  await app.server.inject({ method: 'POST', url: '/v1/auth/login', payload, remoteAddress: '2001:db8:1:2::5' });
+  expect((await failures(ann)).map(({ metadata }) => metadata)).toEqual([{ client_address: '2001:db8:1:2::/64' }]);
+});
+
 /** The failed sign-ins that somebody reads. */
 async function failuresAt(reader: Person, place: string): Promise<Row[]> {
   await app.services.activity.flush();

@@ -656,6 +656,12 @@ describe('an organization that asks for a fresh factor', () => {
       expect(codes(await owner.ask(`mutation { ${mutation} }`)), mutation).toEqual(['FORBIDDEN fresh_factor']);
       expect(codes(await token.ask(`mutation { ${mutation} }`)), mutation).toEqual(['FORBIDDEN fresh_factor']);
     }
+    // who could let a directory or a provider do the same is asked, too
+    for (const [path, body] of [
+      ['scim-tokens', { name: 'Okta' }],
+      ['identity-providers', { name: 'Company', protocol: 'saml' }],
+    ] as const)
+      expect(verdictOf(await owner.call('POST', `/v1/orgs/${owner.orgId}/${path}`, body)), path).toBe(STALE);
     // who leaves takes nothing, and what is read neither
     expect((await owner.call('GET', `/v1/orgs/${owner.orgId}/members`)).status).toBe(200);
     expect((await owner.call('DELETE', `/v1/orgs/${owner.orgId}/members/${member.userId}`)).status).toBe(204);

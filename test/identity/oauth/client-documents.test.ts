@@ -1,6 +1,7 @@
 import type { AdapterPayload } from 'oidc-provider';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Budgets } from '../../../src/access/budgets.ts';
+import { readClientDocument } from '../../../src/identity/oauth/client-document.ts';
 import { ClientDocuments } from '../../../src/identity/oauth/client-documents.ts';
 import type { Outbound } from '../../../src/platform/outbound/outbound.ts';
 import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
@@ -21,7 +22,7 @@ afterEach(() => {
 const pass = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1_000);
 
 /** Documents of a host that answers as the test says. */
-function documents() {
+function documents({ isKept = true }: { isKept?: boolean } = {}) {
   const kept = new Map<string, AdapterPayload>();
   const target = { calls: 0, answer: (): OutboundResponse => response() };
   const request = async () => {
@@ -37,6 +38,7 @@ function documents() {
       upsert: async (id, payload) => void kept.set(id, JSON.parse(JSON.stringify(payload)) as AdapterPayload),
     },
     keyOf: (id) => id,
+    isKept: async (id) => isKept && id === CLIENT,
   });
   /** The seconds for which the answer may be kept. */
   const get = async (clientId = CLIENT) =>
@@ -51,6 +53,17 @@ function response(headers: Record<string, string> = {}, status = 200, body = doc
 const failing = (code: ConstructorParameters<typeof OutboundError>[0]) => (): never => {
   throw new OutboundError(code);
 };
+
+test.each([
+  ['Helper （good.example）', 'Helper good.example'],
+  ['Helper ❨good.example❩', 'Helper good.example'],
+  ['Helper [good.example]', 'Helper good.example'],
+  ['\u200FHelper', 'Helper'],
+  ['\u3164\u115F', ''],
+  ['Ｈｅｌｐｅｒ', 'Helper'],
+])('what it calls itself has nothing invisible, and nothing that looks like its host: %s', (name, shown) => {
+  expect(readClientDocument(CLIENT, documentOf(CLIENT, { client_name: name })).name).toBe(shown);
+});
 
 describe('a document is kept', () => {
   test.each<[string, Record<string, string>, number]>([
@@ -84,13 +97,39 @@ describe('a document is kept', () => {
     target.answer = () => response({}, 503);
     pass(60);
     expect(await get()).toBe(60);
+    // what a host says of all that it is asked is nothing about the document
+    for (const status of [401, 403, 408, 425, 429]) {
+      target.answer = () => response({}, status);
+      pass(60);
+      expect([status, await get()]).toEqual([status, 60]);
+    }
     pass(86_400);
     await expect(get()).rejects.toThrow();
-    expect(target.calls).toBe(7);
+    expect(target.calls).toBe(12);
+  });
+
+  test('never longer than that day, also at its end', async () => {
+    const { target, get } = documents();
+    await get();
+    target.answer = failing('timeout');
+    pass(600 + 86_400 - 30);
+    expect(await get()).toBe(30);
+    pass(30);
+    await expect(get()).rejects.toThrow();
+  });
+
+  test('ten minutes at most, and for no silent day, while no organization has the program', async () => {
+    const { target, get } = documents({ isKept: false });
+    target.answer = () => response({ 'cache-control': 'max-age=3600' });
+    expect(await get()).toBe(600);
+    target.answer = failing('timeout');
+    pass(600);
+    await expect(get()).rejects.toThrow();
   });
 
   test.each<[string, () => OutboundResponse]>([
-    ['gone', () => response({}, 404)],
+    ['not there', () => response({}, 404)],
+    ['gone', () => response({}, 410)],
     ['that leads elsewhere', () => response({ location: 'https://evil.example/' }, 302)],
     ['of another client', () => response({}, 200, documentOf('https://other.example/client.json'))],
     ['that is too large', failing('too_large')],
@@ -118,13 +157,16 @@ describe('a document is kept', () => {
     expect(await get()).toBe(600);
   });
 
-  test('for a minute more when too many were fetched', async () => {
+  test('apart from what strangers have fetched from its host, or from all hosts', async () => {
     const { made, target, get } = documents();
     await get();
     pass(600);
-    const use = async (n: number) => made.fetch(`https://client.example/${n}.json`, NOBODY).catch(() => null);
-    for (let n = 0; n < 40; n++) await use(n);
-    expect([await get(), target.calls]).toEqual([60, 21]);
+    const use = async (url: string) => made.fetch(url, NOBODY).catch(() => null);
+    for (let n = 0; n < 40; n++) await use(`https://client.example${n % 2 ? ':8443' : ''}/${n}.json`);
+    expect(target.calls).toBe(21);
     await expect(made.fetch('https://client.example/new.json', NOBODY)).rejects.toThrow('too many');
+    for (let n = 0; n < 400; n++) await use(`https://h${n}.example/client.json`);
+    expect(target.calls).toBe(301);
+    expect([await get(), target.calls]).toEqual([600, 302]);
   });
 });

@@ -100,6 +100,7 @@ describe('a program that a document describes', () => {
 
   test('is let in for the organization that the user chooses, and for no other', async () => {
     const bob = await colleague(app, ann, 'member');
+    expect((await bob.call('GET', ann.home)).status).toBe(200);
     const his = await signedInBrowser(app, bob);
     const peer = await peerAt(host.publish());
     const { url, verifier, state } = await ask(peer, { scope: 'workspace:read' });
@@ -127,6 +128,46 @@ describe('a program that a document describes', () => {
     });
     expect((await callWith(app, tokens.access_token, 'GET', ann.home)).status).toBe(200);
     expect((await callWith(app, tokens.access_token, 'GET', bob.home)).status).toBe(403);
+  });
+
+  test('is never let in for an organization that others have put the user in, unasked', async () => {
+    const [bob, eve] = [await register(app, { name: 'bob' }), await register(app, { name: 'eve' })];
+    await rows(`update organizations set name = 'One name' where id = any($1)`, [[bob.orgId, eve.orgId]]);
+    const add = { user_id: bob.userId, role: 'member' };
+    expect((await eve.call('POST', `/v1/orgs/${eve.orgId}/members`, add)).status).toBe(201);
+    const hisBrowser = await signedInBrowser(app, bob);
+    const clientId = host.publish();
+    const { url } = await ask(await peerAt(clientId), { scope: 'workspace:read' });
+    const consent = await openConsent(app, hisBrowser, url);
+    expect(consent.text).not.toContain(eve.orgId);
+    expect(consent.text).toContain(`name="organization" value="${bob.orgId}"`);
+    expect(consent.text).toContain('name="decision"');
+    expect(consent.text).toContain(clientId);
+    // once he works there, it is offered, and told apart
+    expect((await bob.call('GET', `/v1/orgs/${eve.orgId}/members`)).status).toBe(200);
+    const choice = await openConsent(app, hisBrowser, (await ask(await peerAt(clientId))).url);
+    for (const { orgId } of [bob, eve]) expect(choice.text).toContain(`One name (${orgId})`);
+  });
+
+  test('leaves no trace where the user allows it again and its document says the same', async () => {
+    const clientId = host.publish();
+    const peer = await peerAt(clientId);
+    const known = async () => {
+      const [row] = await rows<{ id: string; version: number; at: Date }>(
+        'select id, resource_version as version, updated_at as at from applications where metadata_url = $1',
+        [clientId],
+      );
+      const text = 'select type from events where resource_id = $1 order by seq';
+      return { ...row!, events: (await rows<{ type: string }>(text, [row!.id])).map(({ type }) => type) };
+    };
+    await tokensOf(app, browser, peer, { scope: 'workspace:read' });
+    const before = await known();
+    expect(before.events).toEqual(['application.created']);
+    await tokensOf(app, browser, peer, { scope: 'workspace:read' });
+    expect(await known()).toEqual(before);
+    await rows(`update applications set name = 'Former' where id = $1`, [before.id]);
+    await tokensOf(app, browser, peer, { scope: 'workspace:read' });
+    expect((await known()).events).toEqual(['application.created', 'application.updated']);
   });
 
   test('is asked about each time: a document can change where answers go', async () => {

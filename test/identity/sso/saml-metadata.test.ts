@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { readMetadata } from '../../../src/identity/sso/saml/metadata-check.ts';
 import { nextRead, nextTry, secondsOf } from '../../../src/identity/sso/saml/metadata-times.ts';
@@ -7,7 +8,7 @@ import { changesOf, colleague, type Person, register } from '../../support/perso
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { waitFor } from '../../support/wait.ts';
 import { newBrowser, SAML_ENTITY } from './companies.ts';
-import { base64, inflated, newIdpKey, responseXml, SHA1, signMetadata, signXml } from './saml-idp.ts';
+import { base64, type IdpKey, inflated, newIdpKey, responseXml, SHA1, signMetadata, signXml } from './saml-idp.ts';
 import { type MetadataFacts, metadataXml } from './saml-metadata.ts';
 
 /*
@@ -17,6 +18,20 @@ import { type MetadataFacts, metadataXml } from './saml-metadata.ts';
 
 const [first, second, stranger] = [newIdpKey(), newIdpKey(), newIdpKey()];
 const HOUR = 3_600_000;
+/** The same certificate, but for an end that no calendar has. */
+function endless(key: IdpKey): IdpKey {
+  const der = Buffer.from(key.certificate.replaceAll(/-----[A-Z ]+-----|\s/g, ''), 'base64');
+  const { validTo } = new X509Certificate(der);
+  const utc = new Date(validTo)
+    .toISOString()
+    .replaceAll(/[-:T]|\.\d+/g, '')
+    .slice(2);
+  const at = der.indexOf(utc);
+  if (at < 0) throw new Error('The certificate has no such end.');
+  der.write('991399999999Z', at);
+  const certificate = `-----BEGIN CERTIFICATE-----\n${der.toString('base64')}\n-----END CERTIFICATE-----`;
+  return { ...key, certificate };
+}
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 
 describe('metadata', () => {
@@ -95,10 +110,16 @@ describe('metadata', () => {
     ['a sign-in by post alone', usual.replaceAll('HTTP-Redirect', 'HTTP-POST'), /no sign-in by redirect/],
     ['a sign-in over http', metadataXml({ keys: [first], ssoUrl: 'http://idp.test/sso' }), /must start with 'https/],
     ['a sign-in that is a script', metadataXml({ keys: [first], ssoUrl: 'javascript:alert(1)' }), /must start with/],
+    [
+      'a sign-in that is a script and looks like this machine',
+      metadataXml({ keys: [first], ssoUrl: 'javascript://localhost/%0aalert(1)' }),
+      /must start with/,
+    ],
     ['a sign-in with a password', metadataXml({ keys: [first], ssoUrl: 'https://a:b@idp.test' }), /a user name or/],
     ['a sign-out over http', metadataXml({ keys: [first], sloUrl: 'http://idp.test/slo' }), /must start with 'https/],
     ['no key', metadataXml({ keys: [] }), /no certificate of a key that signs/],
     ['a key that only decrypts', usual.replace('use="signing"', 'use="encryption"'), /no certificate of a key/],
+    ['a certificate whose end is no time', metadataXml({ keys: [endless(first)] }), /cannot be read/],
     ['a certificate that is none', usual.replace(/(X509Certificate>)MII/, '$1AAA'), /cannot be read/],
     ['what has expired', metadataXml({ keys: [first], root: 'validUntil="2025-12-31T00:00:00Z"' }), /has expired/],
     ['an end that is no time', metadataXml({ keys: [first], root: 'validUntil="soon"' }), /invalid validUntil/],
@@ -157,14 +178,15 @@ describe('a provider whose configuration is read', () => {
     app = await startTestApp({ env: { OUTBOUND_ALLOW: '127.0.0.1' } });
     await app.listen();
     await register(app, { name: 'operator' });
-    owner = await register(app, { name: 'owner' });
   });
   afterAll(async () => {
     await app.close();
     await target.close();
   });
-  beforeEach(() => {
+  beforeEach(async () => {
     serve({ keys: [first] });
+    // what an organization may have read in a minute is limited
+    owner = await register(app, { name: 'owner' });
   });
 
   const serve = (facts: MetadataFacts) => {
@@ -321,6 +343,32 @@ describe('a provider whose configuration is read', () => {
     expect(await toldTo(owner, id)).toEqual([]);
   });
 
+  test('that cannot be kept waits with its reason, and keeps no other waiting', async () => {
+    const [broken, well] = [await make(), await make()];
+    const { pool } = app.database;
+    await pool.query(`create function refuse_certificate() returns trigger language plpgsql as
+      $$ begin raise exception 'not this one'; end $$`);
+    await pool.query(`create trigger refuse_certificate before update of saml_certificate on identity_providers
+      for each row when (new.id = '${broken}') execute function refuse_certificate()`);
+    try {
+      serve({ keys: [second] });
+      await pool.query('update identity_providers set saml_metadata_refresh_at = now() where id = any($1)', [
+        [broken, well],
+      ]);
+      await expect(app.services.metadataRefresh.refresh()).rejects.toThrow('could not be read');
+      expect((await shown(broken)).saml_metadata).toMatchObject({ error: 'the service could not keep it' });
+      expect((await shown(broken)).saml_config).toMatchObject({ certificate: first.certificate.trim() });
+      expect(await shown(well)).toMatchObject({
+        saml_metadata: { error: null },
+        saml_config: { certificate: second.certificate.trim() },
+      });
+      // none is due again at once
+      expect(await app.services.metadataRefresh.refresh()).toBe(0);
+    } finally {
+      await pool.query('drop function refuse_certificate cascade');
+    }
+  });
+
   test('is never another entity by itself; an administrator who sets the address again says that it is', async () => {
     const id = await make();
     serve({ keys: [stranger], entityId: 'https://evil.test/entity' });
@@ -382,6 +430,16 @@ describe('a provider whose configuration is read', () => {
       [{ saml_metadata: { url: 'https://10.0.0.1/metadata' } }, `${place}.url`, /does not call/],
       [{ saml_metadata: { url: 'https://a:b@idp.test' } }, `${place}.url`, /a user name or a password/],
       [{ saml_metadata: { url: urlOf(), certificate: 'x' } }, `${place}.certificate`, /no PEM block/],
+      [
+        { saml_metadata: { url: urlOf(), certificate: endless(first).certificate } },
+        `${place}.certificate`,
+        /an end that is no time/,
+      ],
+      [
+        { saml_config: { ...saml, certificate: `${first.certificate}\n${endless(second).certificate}` } },
+        'body.saml_config.certificate',
+        /block 2 of it has an end that is no time/,
+      ],
       [{ saml_metadata: { url: urlOf() }, saml_config: saml }, place, /either this or/],
       [{ protocol: 'oidc', oidc_config: oidc, saml_metadata: { url: urlOf() } }, place, /protocol of the provider/],
     ] as const) {
@@ -401,6 +459,26 @@ describe('a provider whose configuration is read', () => {
     });
     expect([silent.status, silent.body.error]).toEqual([502, 'UPSTREAM_ERROR']);
     expect(await app.database.prisma.identityProvider.count({ where: { name: { in: ['Wrong', 'Silent'] } } })).toBe(0);
+  });
+
+  test('is read ten times a minute for an organization, and by itself all the same', async () => {
+    const id = await make();
+    for (let n = 1; n < 10; n++) expect((await change(id, { saml_metadata: { url: urlOf() } })).status).toBe(200);
+    const before = target.requests.length;
+    const answers = [
+      await change(id, { saml_metadata: { url: urlOf() } }),
+      await owner.call('POST', providers(), { name: 'More', protocol: 'saml', saml_metadata: { url: urlOf() } }),
+    ];
+    expect(answers.map(({ status, body }) => [status, (body as { error?: string }).error])).toEqual([
+      [429, 'RATE_LIMIT_EXCEEDED'],
+      [429, 'RATE_LIMIT_EXCEEDED'],
+    ]);
+    expect(target.requests).toHaveLength(before);
+    expect((await change(id, { name: 'Renamed' })).status).toBe(200);
+    await refresh(id);
+    expect(target.requests.length).toBeGreaterThan(before);
+    owner = await register(app, { name: 'other' });
+    await make();
   });
 
   test('signed metadata is demanded each time', async () => {

@@ -28,6 +28,27 @@ afterAll(async () => {
   rmSync(keysDir, { recursive: true });
 });
 
+test('metadata leaves room for the messages of sign-ins, and is refused before there is none', async () => {
+  const busy = new MessageChecks();
+  const read = async () => {
+    try {
+      await busy.run('metadata', { document: new Uint8Array(), signers: null, now: Date.now() });
+    } catch (error) {
+      return error instanceof SsoRefusal ? 'read' : (error as { code: string }).code;
+    }
+    return 'accepted';
+  };
+  try {
+    const ends = await Promise.all(Array.from({ length: 6 }, read));
+    expect(ends).toEqual(['read', 'read', 'read', 'read', 'SERVICE_UNAVAILABLE', 'SERVICE_UNAVAILABLE']);
+    expect(() => busy.demandRoom()).not.toThrow();
+    // and there is room again
+    expect(await read()).toBe('read');
+  } finally {
+    await busy.close();
+  }
+});
+
 let clock = 0;
 const key = new ServiceKey({ keysDir });
 const service = new ServiceProvider({ publicUrl: () => PUBLIC, key, checks, now: () => Date.now() + clock });

@@ -116,6 +116,17 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     expect(problems).toEqual([]);
   });
 
+  test('what is no address of a page is never opened', async () => {
+    const { domain } = await samlCompany(app, key, { sso_url: `http://localhost:${saml.port}/sso` });
+    await page.route('**/v1/auth/sso/initiate', (route) =>
+      route.fulfill({ json: { redirect_url: 'javascript://localhost/%0adocument.title="taken"', protocol: 'saml' } }),
+    );
+    await enter(`sam@${domain}`);
+    await waitFor(async () => expect(await status()).toContain('Its address cannot be opened.'));
+    await page.unroute('**/v1/auth/sso/initiate');
+    expect([problems, (await page.title()).includes('taken')]).toEqual([[], false]);
+  });
+
   test('with redirect_uri the front end gets the code', async () => {
     const { domain } = await openIdCompany(app, openId);
     openId.account = { sub: 'bea', email: `bea@${domain}`, email_verified: true };

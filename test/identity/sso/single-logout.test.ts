@@ -424,6 +424,11 @@ describe('refuses', () => {
       (email) => post64(email, {}, (xml) => `<!DOCTYPE a [<!ENTITY b "c">]>${xml}`),
       /document type/,
     ],
+    [
+      'an attribute twice, by POST',
+      (email) => post64(email, {}, (xml) => xml.replace(' ID="', ' Consent="a" Consent="b" ID="')),
+      /is not signed by the identity provider/,
+    ],
     ['an empty form', () => ({}), /not have exactly one message/],
   ];
 

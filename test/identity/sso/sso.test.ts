@@ -387,6 +387,13 @@ describe('SAML', () => {
     expect([to.origin, to.pathname, [...to.searchParams.keys()]]).toEqual([FRONT, '/in', ['tab', 'code']]);
     const code = { code: to.searchParams.get('code') };
     expect((await browser.send('POST', '/v1/auth/sso/exchange', code)).statusCode).toBe(200);
+    // the own page would sign in whoever is sent there, as whoever the answer is about
+    for (const own of [`${app.url}/account/sign-in`, `${app.url}/account/sign-in?return_to=%2Faccount`]) {
+      const lured = new URLSearchParams(await unasked(open));
+      lured.set('RelayState', own);
+      const stays = await browser.send('POST', path, lured.toString(), { accept: 'text/html' });
+      expect(stays.headers.location).toBeUndefined();
+    }
   });
 
   test('while too many answers wait for their check, one is not read, and can be brought again', async () => {

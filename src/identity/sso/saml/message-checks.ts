@@ -6,6 +6,8 @@ import type { CheckEnd, Checks } from './check-thread.ts';
 
 /** The most expensive message takes half a second of a processor; a busy machine takes its time for it. */
 const LIMITS: ThreadLimits = { timeMs: 10_000, heapMiB: 256, mostPending: 32 };
+/** Administrators say where metadata is: it must not take the room of sign-ins. */
+const MOST_METADATA = 4;
 
 /**
  * Checks messages of SAML in a thread of their own (docs/decisions/0024): whoever sends one decides how long its
@@ -13,6 +15,7 @@ const LIMITS: ThreadLimits = { timeMs: 10_000, heapMiB: 256, mostPending: 32 };
  */
 export class MessageChecks {
   readonly #thread: BoundedThread;
+  #metadata = 0;
 
   /** @param limits that a test may lower */
   constructor(limits: Partial<ThreadLimits> = {}) {
@@ -29,8 +32,19 @@ export class MessageChecks {
     if (this.#thread.isFull) throw unavailable();
   }
 
-  /** @throws SsoRefusal; SERVICE_UNAVAILABLE while too many messages wait */
+  /** @throws SsoRefusal; SERVICE_UNAVAILABLE while too many messages wait, or too much metadata */
   async run<Name extends keyof Checks>(name: Name, input: Parameters<Checks[Name]>[0]): Promise<CheckResult<Name>> {
+    if (name !== 'metadata') return this.#run(name, input);
+    if (this.#metadata >= MOST_METADATA) throw unavailable();
+    this.#metadata += 1;
+    try {
+      return await this.#run(name, input);
+    } finally {
+      this.#metadata -= 1;
+    }
+  }
+
+  async #run<Name extends keyof Checks>(name: Name, input: Parameters<Checks[Name]>[0]): Promise<CheckResult<Name>> {
     const end = (await this.#thread.run({ name, input }).catch((error: unknown) => {
       throw error instanceof ThreadError ? answerTo(error) : error;
     })) as CheckEnd<CheckResult<Name>>;

@@ -24,12 +24,11 @@ export const contentOf = (element: string, privateKey: string): Promise<string> 
 /**
  * The bytes that the signature of the root element is over.
  * @param certificates of the signer (PEM)
- * @returns `null` if it is not signed, or by somebody else
- * @throws Error for XML that is not well-formed
+ * @returns `null` if it is not signed, or by somebody else, or is no XML that the reader of signatures accepts
  */
 export async function verifiedXml(xml: string, certificates: string[]): Promise<string | null> {
-  const { documentElement } = await parseDomFromString(xml);
   try {
+    const { documentElement } = await parseDomFromString(xml);
     return documentElement && getVerifiedXml(xml, documentElement, certificates);
   } catch {
     return null; // its errors may quote the message, and mean that the signature is none
