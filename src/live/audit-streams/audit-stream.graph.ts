@@ -103,7 +103,7 @@ const optional = (t: InputFields) => ({
     description: 'The region of a store. Default `us-east-1`.',
   }),
   prefix: t.string({
-    constraints: { pattern: '[A-Za-z0-9!_.*()/-]{1,255}' },
+    constraints: { pattern: '[A-Za-z0-9_.*()/-]{1,255}' },
     description: 'How the keys of files in a store begin: `audit/`.',
   }),
   credentialsRef: t.string({
