@@ -111,7 +111,7 @@ export function applied(id: string, imported: Imported, read: ReadDocument, { op
   }
   for (const { operation, action, after } of chosen) {
     // an action is of one operation: of another, which had it before, it is no more
-    for (const other of [...known.values()])
+    for (const other of known.values())
       if (other.action === action && other.operation !== operation) known.delete(other.operation);
     if (after) known.set(operation, { operation, action, digest: actionDigest(after) });
     else known.delete(operation);
