@@ -1049,7 +1049,7 @@ export type ImportToolInput = {
   readonly description?: string | null | undefined;
   /** The text of an OpenAPI document of the versions 3.0 or 3.1, in JSON or YAML. */
   readonly document?: string | null | undefined;
-  /** The `documentDigest` of the preview. If the document is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
+  /** The `documentDigest` of the preview. If the document, its address or the base address is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
   readonly documentDigest?: string | null | undefined;
   /** Display name. Default: the title of the document. */
   readonly name?: string | null | undefined;
@@ -1634,7 +1634,7 @@ export type ReimportToolInput = {
   readonly baseUrl?: string | null | undefined;
   /** The text of an OpenAPI document of the versions 3.0 or 3.1, in JSON or YAML. */
   readonly document?: string | null | undefined;
-  /** The `documentDigest` of the preview. If the document is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
+  /** The `documentDigest` of the preview. If the document, its address or the base address is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
   readonly documentDigest?: string | null | undefined;
   /** The operations whose changes are applied, such as `GET /pets/{id}`. Operations that the document no longer has lose their actions. */
   readonly operations: ReadonlyArray<string>;

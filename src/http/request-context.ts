@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { browserOf } from '../access/browser.ts';
 import type { AnyCaller, Browser, RequestInfo } from '../kernel/caller.ts';
 import { canonicalPath } from '../kernel/endpoint-paths.ts';
+import { unavailable } from '../kernel/errors.ts';
 import { traceParentOf } from '../platform/tracing/trace-parent.ts';
 import { ClientAddress } from './client-address.ts';
 import { CONSISTENCY_HEADER } from './consistency.ts';
@@ -64,6 +66,7 @@ class HttpRequestInfo implements RequestInfo {
   successStatus = 200;
   recorded = false;
   readonly endpoint: () => string | undefined;
+  readonly left: () => AbortSignal;
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
   readonly #isSecure: boolean;
@@ -78,6 +81,7 @@ class HttpRequestInfo implements RequestInfo {
     // several are one that nobody gave
     this.consistency = Array.isArray(consistency) ? consistency.join() : consistency;
     this.endpoint = () => endpointOf(request);
+    this.left = () => leftBefore(reply.raw);
     this.#request = request;
     this.#reply = reply;
     this.#isSecure = isSecure;
@@ -93,6 +97,17 @@ class HttpRequestInfo implements RequestInfo {
 function shownPath({ url, params, routeOptions: { config } }: FastifyRequest): string {
   if (!config.isProxied) return pathOf(url);
   return `${canonicalPath(config.template!, params as Record<string, string>)}/…`;
+}
+
+/** See {@link RequestInfo.left}. */
+function leftBefore(answer: ServerResponse): AbortSignal {
+  const left = new AbortController();
+  const leave = () => {
+    if (!answer.writableFinished) left.abort(unavailable());
+  };
+  if (answer.destroyed) leave();
+  else answer.once('close', leave);
+  return left.signal;
 }
 
 /** See {@link RequestInfo.endpoint}. Derived from the matched route, never from the raw URL. */

@@ -53,6 +53,8 @@ export interface RequestInfo {
   consistency?: string | undefined;
   /** Whether it started a stream, which outlives any state of a replica: its reads go to the primary. */
   isStream?: boolean;
+  /** Is aborted when the client leaves before it has its answer; `undefined` over a WebSocket. */
+  left?: (() => AbortSignal) | undefined;
   /** The browser that sent it; `undefined` over a WebSocket. */
   browser?: Browser;
 }

@@ -1,8 +1,10 @@
-/** How many pieces of work run at most, in all and per owner, and how many of an owner wait. */
+/** How many pieces of work run at most, in all and per owner, and how many wait: of an owner, and in all. */
 export interface SlotLimits {
   total: number;
   perOwner: number;
   waitingPerOwner: number;
+  /** Default: as many as all owners together may have waiting. */
+  waiting?: number;
 }
 
 interface Waiter {
@@ -21,7 +23,7 @@ export class Slots {
   readonly #waiters: Waiter[] = [];
   #total = 0;
 
-  /** @param busy makes the error for an owner who has too much work waiting */
+  /** @param busy makes the error for an owner while too much work waits */
   constructor(limits: SlotLimits, busy: () => Error) {
     this.#limits = limits;
     this.#busy = busy;
@@ -46,7 +48,8 @@ export class Slots {
       return;
     }
     const waiting = this.#waiters.filter((waiter) => waiter.owner === owner).length;
-    if (waiting >= this.#limits.waitingPerOwner) throw this.#busy();
+    const { waitingPerOwner, waiting: waitingInAll = Number.POSITIVE_INFINITY } = this.#limits;
+    if (waiting >= waitingPerOwner || this.#waiters.length >= waitingInAll) throw this.#busy();
     await new Promise<void>((resolve, reject) => {
       const waiter = { owner, start: resolve };
       this.#waiters.push(waiter);

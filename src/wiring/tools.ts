@@ -26,8 +26,8 @@ import { ToolService } from '../tools/tools/tool.service.ts';
 import type { Ground } from './ground.ts';
 import type { VaultGroup } from './vault.ts';
 
-/** How many documents each user may have fetched. */
-const DOCUMENTS_PER_MINUTE = 30;
+/** How many documents each user may have read. */
+const DOCUMENTS_PER_MINUTE = 60;
 
 /** The catalogue of tools, their instances and connections. */
 export function createTools(

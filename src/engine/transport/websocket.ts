@@ -160,6 +160,6 @@ function refuse({ socket }: SocketExtra, reason: string): false {
 function operationCaller(caller: AnyCaller, traceId: string): AnyCaller {
   return {
     ...caller,
-    request: { ...caller.request, traceId, startedAt: performance.now(), recorded: false },
+    request: { ...caller.request, traceId, startedAt: performance.now(), recorded: false, left: undefined },
   };
 }

@@ -23,7 +23,6 @@ export interface DocumentSource {
 
 /** A document as it was found. */
 export interface FoundDocument {
-  text: string;
   /** Where it was fetched from; `null` if it was given as a text. */
   url: string | null;
   /** The SHA-256 of its text. */
@@ -38,9 +37,9 @@ export class DocumentReader {
   readonly #byUser: Budget;
   readonly #thread: BoundedThread;
   /** One document of each organization at a time: nobody's documents hold up those of all others. */
-  readonly #slots = new Slots({ total: 8, perOwner: 1, waitingPerOwner: 8 }, unavailable);
+  readonly #slots = new Slots({ total: 8, perOwner: 1, waitingPerOwner: 8, waiting: 16 }, unavailable);
 
-  /** @param byUser how many documents a user may have fetched */
+  /** @param byUser how many documents a user may have read */
   constructor(outbound: Outbound, byUser: Budget, limits: Partial<ThreadLimits> = {}) {
     this.#outbound = outbound;
     this.#byUser = byUser;
@@ -48,50 +47,56 @@ export class DocumentReader {
   }
 
   /**
+   * Finds a document and reads it. It is in memory only while its organization has its turn.
+   * @param taskOf says what to read of it; it may refuse
    * @param kept where it was fetched from before
-   * @throws InputError at `url` or `document`; RATE_LIMIT_EXCEEDED, SERVICE_UNAVAILABLE
+   * @throws InputError at `url` or `document`; RATE_LIMIT_EXCEEDED; SERVICE_UNAVAILABLE while too many documents wait,
+   * or when the client has left
    */
-  async found(
-    { principal: { userId }, request }: Caller,
+  async read(
+    caller: Caller,
     orgId: string,
-    { url, document }: DocumentSource,
+    source: DocumentSource,
+    taskOf: (found: FoundDocument) => Omit<ReadTask, 'text' | 'documentUrl'>,
     kept: string | null = null,
-  ): Promise<FoundDocument> {
-    if (url && document) throw invalidInput([INPUT, 'url'], 'give the address or the text of the document, not both');
-    if (document) return { text: document, url: null, digest: digestOf(document) };
-    const address = url ?? kept;
-    if (!address) throw invalidInput([INPUT, 'document'], 'give the address or the text of the document');
+  ): Promise<{ found: FoundDocument; read: ReadDocument }> {
+    const wanted = wantedOf(source, kept);
+    await this.#byUser.demand(caller.principal.userId);
+    const signal = caller.request.left?.() ?? new AbortController().signal;
+    await this.#slots.take(orgId, signal);
+    try {
+      const text = 'text' in wanted ? wanted.text : await this.#fetched(caller, orgId, wanted.url, signal);
+      const found = { url: 'url' in wanted ? wanted.url : null, digest: digestOf(text) };
+      return { found, read: await this.#read({ ...taskOf(found), text, documentUrl: found.url }) };
+    } finally {
+      this.#slots.release(orgId);
+    }
+  }
+
+  async #fetched({ request }: Caller, owner: string, url: string, signal: AbortSignal): Promise<string> {
     const at = [INPUT, 'url'];
-    refuseSecrets(address, at);
-    await this.#byUser.demand(userId);
     try {
       const answer = await this.#outbound.request({
-        url: address,
+        url,
         headers: { accept: 'application/json, application/yaml, text/yaml, */*;q=0.5' },
-        owner: orgId,
+        owner,
         traceId: request.traceId,
         timeoutMs: FETCH_TIMEOUT_MS,
         maxBytes: MAX_DOCUMENT_BYTES,
+        signal,
       });
       if (!answer.isOk) throw invalidInput(at, `the address answers ${answer.status}`);
-      const text = answer.text();
-      return { text, url: address, digest: digestOf(text) };
+      return answer.text();
     } catch (error) {
       if (error instanceof OutboundError) throw refusalOf(error, at);
       throw error;
     }
   }
 
-  /** @throws InputError at `url` or `document`; SERVICE_UNAVAILABLE while too many documents wait */
-  async read(
-    orgId: string,
-    { text, url }: FoundDocument,
-    task: Omit<ReadTask, 'text' | 'documentUrl'>,
-  ): Promise<ReadDocument> {
-    const at = [INPUT, url === null ? 'document' : 'url'];
-    await this.#slots.take(orgId, new AbortController().signal);
+  async #read(task: ReadTask): Promise<ReadDocument> {
+    const at = [INPUT, task.documentUrl === null ? 'document' : 'url'];
     try {
-      const end = (await this.#thread.run({ ...task, text, documentUrl: url })) as ReadEnd;
+      const end = (await this.#thread.run(task)) as ReadEnd;
       if ('refusal' in end) throw invalidInput(at, end.refusal);
       return end.read;
     } catch (error) {
@@ -100,14 +105,22 @@ export class DocumentReader {
       if (error.reason === 'timeout') throw invalidInput(at, 'it takes too long to read');
       if (error.reason === 'memory') throw invalidInput(at, 'it takes too much memory to read');
       throw error;
-    } finally {
-      this.#slots.release(orgId);
     }
   }
 
   async close(): Promise<void> {
     await this.#thread.close();
   }
+}
+
+/** @throws InputError unless there is one source, without a credential in its address */
+function wantedOf({ url, document }: DocumentSource, kept: string | null): { text: string } | { url: string } {
+  if (url && document) throw invalidInput([INPUT, 'url'], 'give the address or the text of the document, not both');
+  if (document) return { text: document };
+  const address = url ?? kept;
+  if (!address) throw invalidInput([INPUT, 'document'], 'give the address or the text of the document');
+  refuseSecrets(address, [INPUT, 'url']);
+  return { url: address };
 }
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');

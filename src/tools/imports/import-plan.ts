@@ -37,6 +37,8 @@ export interface ReadTask {
   baseUrl: string | null;
   /** Operations that are read in any case. */
   keys: readonly string[];
+  /** Names that no parameter gets: those of fields and credentials of the tool. */
+  reserved: readonly string[];
   /** Others are read if they contain this text. */
   search: string | null;
   /** How many others are read at most. */

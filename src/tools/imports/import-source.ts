@@ -16,7 +16,7 @@ export interface ImportSource {
   kind: 'openapi';
   /** `null` if the document was given as a text. */
   url: string | null;
-  /** The SHA-256 of the text of the document. */
+  /** The digest of the document and of the addresses that it was read with. */
   digest: string;
   title: string;
   version: string | null;
@@ -24,6 +24,19 @@ export interface ImportSource {
   base_url: string | null;
   imported_at: string;
   operations: ImportedOperation[];
+}
+
+/**
+ * Whether a tool that is imported again, without an address, gets its actions from elsewhere than before. Whoever sees
+ * secrets would send them there.
+ */
+export const steersNextImport = (before: ImportSource | null, after: ImportSource): boolean =>
+  (after.url !== null && after.url !== before?.url) || after.base_url !== (before?.base_url ?? null);
+
+/** The imported operations of a tool. An action is of one operation: of two that name it, the later one counts. */
+export function operationsOf(source: ImportSource | null): Map<string, ImportedOperation> {
+  const byAction = new Map((source?.operations ?? []).map((imported) => [imported.action, imported]));
+  return new Map([...byAction.values()].map((imported) => [imported.operation, imported]));
 }
 
 /** What of an action its document decides. */

@@ -37,6 +37,8 @@ export interface ActionContext {
   gap: (gap: Gap) => void;
   /** Where credentials go: parameters of the same name are not asked for. */
   placements: ReadonlySet<string>;
+  /** Names of fields and credentials of the tool: a parameter of the same name would stand for them. */
+  reserved: readonly string[];
 }
 
 /** What is collected of the request. */
@@ -86,7 +88,8 @@ export function actionOf(
 
 function made(found: FoundOperation, name: string, base: string, context: ActionContext, depth: number) {
   const { value: operation, method, place } = found;
-  const request: Request = { parameters: [], inPath: new Map(), headers: [], query: [], body: null, taken: new Set() };
+  const taken = new Set(context.reserved);
+  const request: Request = { parameters: [], inPath: new Map(), headers: [], query: [], body: null, taken };
   const schemas = new SchemaParts(context.references, depth, (at, message) =>
     context.gap(new Gap('simplified', at, message)),
   );
@@ -217,7 +220,8 @@ function addBody(
     return;
   }
   const content = at(body, 'content');
-  const media = isJsonObject(content) ? Object.entries(content) : [];
+  // the type becomes a header, which is a template
+  const media = Object.entries(isJsonObject(content) ? content : {}).filter(([type]) => !/[{}]/.test(type));
   const json = media.find(([type]) => isJson(type) || type.trim() === '*/*');
   const form = media.find(([type]) => /^application\/x-www-form-urlencoded\b/i.test(type.trim()));
   if (json) addJson(request, json, found, { isRequired, schemas, description: cut(at(body, 'description'), 1_000) });

@@ -1,4 +1,5 @@
 import { isJsonObject } from '../../kernel/json-object.ts';
+import { entryNames } from '../tools/placeholders.ts';
 import { addressOf, serversOf } from './base-address.ts';
 import { plainName, securityOf, unique } from './credentials-of.ts';
 import { DocumentFault, parsedDocument } from './document-text.ts';
@@ -32,7 +33,8 @@ class Gaps {
 }
 
 /** Reads an OpenAPI document. Its size, its references and its schemas are bounded. @throws DocumentFault */
-export function readDocument({ text, documentUrl, baseUrl, keys, search, most }: ReadTask): ReadDocument {
+export function readDocument(task: ReadTask): ReadDocument {
+  const { text, documentUrl, baseUrl, keys, search, most } = task;
   const root = parsedDocument(text);
   const format = formatOf(root);
   const references = new DocumentReferences(root);
@@ -53,7 +55,11 @@ export function readDocument({ text, documentUrl, baseUrl, keys, search, most }:
     gaps.add(new Gap('unsupported', '/webhooks', 'Webhooks are no actions.'), null);
   const names = namesOf(found);
   const wanted = wantedOf(found, { keys, search, most });
-  const context = { references, placements: placementsOf(security.credentialSchema) };
+  const context = {
+    references,
+    placements: placementsOf(security.credentialSchema),
+    reserved: [...task.reserved, ...entryNames(security.credentialSchema)],
+  };
   const operations = wanted.read.map((operation): ReadOperation => {
     const add = (gap: Gap) => gaps.add(gap, operation.key);
     return {

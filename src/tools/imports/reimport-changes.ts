@@ -1,7 +1,7 @@
 import { conflict, InputError, invalidInput, valueIssue } from '../../kernel/errors.ts';
 import { plainName } from './credentials-of.ts';
 import type { ReadDocument, ReadOperation } from './import-plan.ts';
-import { actionDigest, type ImportedOperation, type ImportSource } from './import-source.ts';
+import { actionDigest, type ImportedOperation, type ImportSource, operationsOf } from './import-source.ts';
 
 type Action = Record<string, unknown>;
 
@@ -34,7 +34,7 @@ interface Imported {
 
 /** The operations in which a document differs from a tool, in the order of the document; those it lost come last. */
 export function changesOf({ actions, source }: Imported, { operations }: ReadDocument): OperationChange[] {
-  const known = new Map((source?.operations ?? []).map((imported) => [imported.operation, imported]));
+  const known = operationsOf(source);
   const present = new Map(actions.map((action) => [action.name, action]));
   const taken = new Set(present.keys());
   const changes = operations.flatMap((found) => changeOf(found, known.get(found.operation), present, taken));
@@ -91,7 +91,7 @@ export interface ReimportChoice {
 export function applied(id: string, imported: Imported, read: ReadDocument, { operations, overwrite }: ReimportChoice) {
   const changes = new Map(changesOf(imported, read).map((change) => [change.operation, change]));
   const inDocument = new Set(read.operations.map(({ operation }) => operation));
-  const known = new Map((imported.source?.operations ?? []).map((one) => [one.operation, one]));
+  const known = operationsOf(imported.source);
   const issues = operations.flatMap((operation, index) => {
     const change = changes.get(operation);
     if (change ? change.after === null && change.change !== 'removed' : !known.has(operation))
@@ -101,22 +101,28 @@ export function applied(id: string, imported: Imported, read: ReadDocument, { op
   if (issues.length > 0) throw new InputError(issues);
   const chosen = [...new Set(operations)].flatMap((operation) => changes.get(operation) ?? []);
   const lost = chosen.filter(({ isEdited: edited, operation }) => edited && !overwrite.includes(operation));
-  if (lost.length > 0)
-    throw conflict('tool', id, 'locally_changed', 'Actions were changed in the tool since they were imported.', {
-      operations: lost.map(({ operation }) => operation),
-    });
+  if (lost.length > 0) throw locallyChanged(id, lost);
   const actions = [...imported.actions];
   for (const { before, after } of chosen) {
     const index = before ? actions.indexOf(before) : actions.length;
+    if (index < 0) throw locallyChanged(id, chosen); // never an action that nobody chose
     if (after) actions.splice(index, 1, after);
     else actions.splice(index, 1);
   }
   for (const { operation, action, after } of chosen) {
+    // an action is of one operation: of another, which had it before, it is no more
+    for (const other of known.values())
+      if (other.action === action && other.operation !== operation) known.delete(other.operation);
     if (after) known.set(operation, { operation, action, digest: actionDigest(after) });
     else known.delete(operation);
   }
   return { actions, operations: [...known.values()] };
 }
+
+const locallyChanged = (id: string, changes: readonly OperationChange[]) =>
+  conflict('tool', id, 'locally_changed', 'Actions were changed in the tool since they were imported.', {
+    operations: changes.map(({ operation }) => operation),
+  });
 
 const refusalOf = (operation: string, inDocument: ReadonlySet<string>): string =>
   inDocument.has(operation)

@@ -18,6 +18,7 @@ const address = { maxLength: 1_000, format: 'uri' } as const satisfies Constrain
 const document = { minLength: 1, maxBytes: 900_000 } as const satisfies Constraints;
 const operations = { maxItems: MAX_ENTRIES, item: { minLength: 1, maxLength: 500 } } as const satisfies Constraints;
 const OPERATION = '`GET /pets/{id}`';
+const SHOWN_DIGEST = 'Of its text, its `url` and the base address that was given: another of these has another digest.';
 
 const sourceFields = (t: InputFields, more: string) => ({
   url: t.string({
@@ -44,8 +45,8 @@ const digestField = (t: InputFields) =>
   t.string({
     constraints: { pattern: '[0-9a-f]{64}' },
     description:
-      'The `documentDigest` of the preview. If the document is another by now, the mutation fails with ' +
-      '`RESOURCE_CONFLICT`, `document_changed`.',
+      'The `documentDigest` of the preview. If the document, its address or the base address is another by now, the ' +
+      'mutation fails with `RESOURCE_CONFLICT`, `document_changed`.',
   });
 
 const PreviewToolImportInput = builder.inputType('PreviewToolImportInput', {
@@ -121,7 +122,9 @@ const ToolImportSource = builder.objectRef<ImportSource>('ToolImportSource').imp
   fields: (t) => ({
     kind: t.expose('kind', { type: ToolImportKind, description: 'What it is.' }),
     url: t.exposeString('url', { nullable: true, description: 'Its address. `null` if it was given as a text.' }),
-    documentDigest: t.exposeString('digest', { description: 'The SHA-256 of its text, when it was last imported.' }),
+    documentDigest: t.exposeString('digest', {
+      description: 'Its digest, with the addresses, when it was last imported.',
+    }),
     title: t.exposeString('title', { description: 'Its title.' }),
     version: t.exposeString('version', { nullable: true, description: 'Its own version.' }),
     baseUrl: t.exposeString('base_url', {
@@ -185,7 +188,7 @@ const ToolImportPreview = builder.objectRef<PreviewRow>('ToolImportPreview').imp
   description: 'What an import of a document would take.',
   fields: (t) => ({
     url: t.exposeString('url', { nullable: true, description: 'The address of the document.' }),
-    documentDigest: t.exposeString('documentDigest', { description: 'The SHA-256 of its text.' }),
+    documentDigest: t.exposeString('documentDigest', { description: SHOWN_DIGEST }),
     format: t.exposeString('format', { description: 'Its version of OpenAPI.' }),
     title: t.exposeString('title', { description: 'Its title.' }),
     description: t.exposeString('description', {
@@ -242,7 +245,7 @@ const ToolReimportPreview = builder.objectRef<ReimportRow>('ToolReimportPreview'
   fields: (t) => ({
     toolId: t.exposeID('toolId', { description: 'The tool.' }),
     url: t.exposeString('url', { nullable: true, description: 'The address of the document.' }),
-    documentDigest: t.exposeString('documentDigest', { description: 'The SHA-256 of its text.' }),
+    documentDigest: t.exposeString('documentDigest', { description: SHOWN_DIGEST }),
     format: t.exposeString('format', { description: 'Its version of OpenAPI.' }),
     title: t.exposeString('title', { description: 'Its title.' }),
     version: t.exposeString('version', { nullable: true, description: 'Its own version.' }),
@@ -270,7 +273,7 @@ const ToolReimportPreview = builder.objectRef<ReimportRow>('ToolReimportPreview'
 refersTo(ToolReimportPreview, { toolId: 'tool' });
 
 const target = () => ({ ...organizationArgs(), ...idArg('The tool.') });
-const FETCHED = 'A document has at most 8 MiB; at most 30 are fetched a minute for each user.';
+const FETCHED = 'A document has at most 8 MiB; at most 60 are read a minute for each user.';
 
 builder.mutationFields((t) => ({
   previewToolImport: t.field({

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { noCache } from '../../data/request-cache.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -5,13 +6,14 @@ import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, invalidInput, valueIssue } from '../../kernel/errors.ts';
 import { canonicalJson } from '../../kernel/json-object.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
+import { entryNames } from '../tools/placeholders.ts';
 import { MAX_LIST_BYTES, type ToolService } from '../tools/tool.service.ts';
 import type { Tool } from '../tools/tool.source.ts';
 import { MAX_ENTRIES, oauthServiceOf } from '../tools/tool-shapes.ts';
 import { addressOf } from './base-address.ts';
 import type { DocumentReader, DocumentSource, FoundDocument } from './document-reader.ts';
 import type { ImportGap, ReadDocument } from './import-plan.ts';
-import type { ImportedOperation, ImportSource } from './import-source.ts';
+import { type ImportedOperation, type ImportSource, operationsOf } from './import-source.ts';
 import { applied, changesOf, chosenActions, type OperationChange } from './reimport-changes.ts';
 
 /** Operations that one preview shows, beside those that the tool has. */
@@ -86,24 +88,20 @@ export class ToolImports {
     { orgId }: Checked<OrganizationPlace>,
     input: PreviewInput,
   ): Promise<ToolImportPreview> {
-    const found = await this.#deps.documents.found(caller, orgId, input);
     const baseUrl = baseUrlOf(input, null);
-    const read = await this.#deps.documents.read(orgId, found, {
-      baseUrl,
-      keys: [],
-      search: input.search ?? null,
-      most: MOST_SHOWN,
-    });
-    return this.#shown(read, found);
+    const task = { baseUrl, keys: [], reserved: [], search: input.search ?? null, most: MOST_SHOWN };
+    const { found, read } = await this.#deps.documents.read(caller, orgId, input, () => task);
+    return this.#shown(read, bound(found, baseUrl));
   }
 
   /** Makes a tool of chosen operations. @throws InputError; RESOURCE_CONFLICT `document_changed`; like `createTool` */
   async create(caller: Caller, place: Checked<OrganizationPlace>, input: ImportInput): Promise<Tool> {
     const { orgId } = place;
-    const found = await this.#deps.documents.found(caller, orgId, input);
-    demandSame(found, input, null);
     const baseUrl = baseUrlOf(input, null);
-    const read = await this.#deps.documents.read(orgId, found, taskOf(baseUrl, input.operations));
+    const { found, read } = await this.#deps.documents.read(caller, orgId, input, (document) => {
+      demandSame(bound(document, baseUrl), input, null);
+      return taskOf(baseUrl, input.operations, []);
+    });
     const { actions, imported } = chosenActions(input.operations, read);
     this.#demandCallable(read, input, found);
     demandRoom(actions);
@@ -119,7 +117,7 @@ export class ToolImports {
       actionSchemas: actions,
       supportsConnection: credentialSchema.length > 0,
     };
-    const source = sourceOf(read, found, baseUrl, imported);
+    const source = sourceOf(read, bound(found, baseUrl), baseUrl, imported);
     return this.#deps.tools.create(caller, place, tool, source).catch(inOperations);
   }
 
@@ -133,19 +131,15 @@ export class ToolImports {
     const { orgId } = place;
     const tool = await this.#deps.tools.reads.get(noCache, place, id);
     const { importSource: source } = tool;
-    const found = await this.#deps.documents.found(caller, orgId, input, source?.url);
-    const known = (source?.operations ?? []).map(({ operation }) => operation);
-    const read = await this.#deps.documents.read(orgId, found, {
-      baseUrl: baseUrlOf(input, source),
-      keys: known,
-      search: input.search ?? null,
-      most: MOST_SHOWN,
-    });
+    const baseUrl = baseUrlOf(input, source);
+    const known = [...operationsOf(source).keys()];
+    const task = { baseUrl, keys: known, reserved: namesOf(tool), search: input.search ?? null, most: MOST_SHOWN };
+    const { found, read } = await this.#deps.documents.read(caller, orgId, input, () => task, source?.url);
     const changes = changesOf({ actions: tool.actionSchemas, source }, read);
     const changed = new Set(changes.map(({ operation }) => operation));
     const present = new Set(read.operations.map(({ operation }) => operation));
     return {
-      ...this.#shown(read, found),
+      ...this.#shown(read, bound(found, baseUrl)),
       orgId,
       toolId: id,
       changes,
@@ -164,17 +158,20 @@ export class ToolImports {
     const tool = await this.#deps.tools.reads.get(noCache, place, id);
     // before anything is fetched, and again under the lock
     caller.request.expectation?.demand(tool.resourceVersion);
-    const found = await this.#deps.documents.found(caller, orgId, input, tool.importSource?.url);
-    demandSame(found, input, id);
-    const baseUrl = baseUrlOf(input, tool.importSource);
-    const read = await this.#deps.documents.read(orgId, found, taskOf(baseUrl, input.operations));
+    const { importSource: source } = tool;
+    const baseUrl = baseUrlOf(input, source);
+    const taken = (document: FoundDocument) => {
+      demandSame(bound(document, baseUrl), input, id);
+      return taskOf(baseUrl, input.operations, namesOf(tool));
+    };
+    const { found, read } = await this.#deps.documents.read(caller, orgId, input, taken, source?.url);
     this.#demandCallable(read, input, found);
     return this.#deps.tools
       .reimport(caller, place, id, (before) => {
         const choice = { operations: input.operations, overwrite: input.overwrite ?? [] };
         const { actions, operations } = applied(id, importedIn(before), read, choice);
         demandRoom(actions);
-        return { actionSchemas: actions, importSource: sourceOf(read, found, baseUrl, operations) };
+        return { actionSchemas: actions, importSource: sourceOf(read, bound(found, baseUrl), baseUrl, operations) };
       })
       .catch(inOperations);
   }
@@ -205,7 +202,25 @@ const importedIn = ({ actionSchemas, importSource }: ToolRow) => ({
   source: importSource as unknown as ImportSource | null,
 });
 
-const taskOf = (baseUrl: string | null, keys: readonly string[]) => ({ baseUrl, keys, search: null, most: 0 });
+const taskOf = (baseUrl: string | null, keys: readonly string[], reserved: readonly string[]) => ({
+  baseUrl,
+  keys,
+  reserved,
+  search: null,
+  most: 0,
+});
+
+/** What actions of a tool may name beside their parameters. */
+const namesOf = ({ configSchema, credentialSchema }: Tool): string[] => [
+  ...entryNames(configSchema),
+  ...entryNames(credentialSchema),
+];
+
+/** The digest of a document with the addresses that decide where its actions go. */
+function bound({ url, digest }: FoundDocument, baseUrl: string | null): FoundDocument {
+  const text = JSON.stringify([digest, url, baseUrl]);
+  return { url, digest: createHash('sha256').update(text).digest('hex') };
+}
 
 const sourceOf = (
   { title, version }: ReadDocument,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OutboundRequest } from '../../platform/outbound/outbound.ts';
-import { filled, type LookUp, replaced, unresolvedIn } from '../tools/placeholders.ts';
+import { entryNames, filled, type LookUp, replaced, unresolvedIn } from '../tools/placeholders.ts';
 import type { KeyPlacement } from '../tools/tool-shapes.ts';
 import type { ToolAction } from './effective-actions.ts';
 
@@ -59,7 +59,7 @@ const WITHOUT_BODY = new Set(['GET', 'HEAD']);
  */
 export function requestFor(parts: ActionRequestParts): OutboundRequest {
   const { action, configuration, credentials, page } = parts;
-  const lookUp: LookUp = (name) => namedValue(name, parts);
+  const lookUp = lookUpIn(parts);
   const method = textOf(action.method) || 'GET';
   const url = page?.at ? new URL(page.at) : urlOf(parts);
   const headers = new Map<string, string>();
@@ -96,11 +96,18 @@ const entriesOf = (value: unknown): [string, string][] =>
     (entry): entry is [string, string] => typeof entry[1] === 'string',
   );
 
-/** The value of a name: a parameter, else of the configuration, else a secret; `undefined` if it has none. */
-function namedValue(name: string, { parameters, configuration, secrets }: ActionRequestParts): unknown {
-  for (const values of [parameters, configuration, secrets])
-    if (Object.hasOwn(values, name) && values[name] !== null) return values[name];
-  return undefined;
+/**
+ * The value of a name: a parameter, else of the configuration, else a secret; `undefined` if it has none. A parameter
+ * that was not given may have its value in the configuration, but never is a secret: whoever describes an action would
+ * choose which one it sends, and where.
+ */
+function lookUpIn({ action, parameters, configuration, secrets }: ActionRequestParts): LookUp {
+  const declared = new Set(entryNames(action.parameters));
+  return (name) => {
+    for (const values of declared.has(name) ? [parameters, configuration] : [parameters, configuration, secrets])
+      if (Object.hasOwn(values, name) && values[name] !== null) return values[name];
+    return undefined;
+  };
 }
 
 const plainText = (value: unknown): string =>
@@ -122,7 +129,7 @@ function urlOf(parts: ActionRequestParts): URL {
   const template = textOf(parts.action.url_template);
   const [path] = template.split('?', 1) as [string];
   const query = template.slice(path.length + 1);
-  const lookUp: LookUp = (name) => namedValue(name, parts);
+  const lookUp = lookUpIn(parts);
   const unresolved = unresolvedIn(path, lookUp);
   if (unresolved !== null) throw needed(unresolved);
   const write = (value: LookUp) =>
@@ -136,7 +143,7 @@ function urlOf(parts: ActionRequestParts): URL {
   const withoutValues = write((name) => (Object.hasOwn(parts.parameters, name) ? 'x' : lookUp(name)));
   if (dotSegments(write(lookUp)) > dotSegments(withoutValues))
     throw new UnusableAction('schema_mismatch', 'A value must not lead out of the path of the action.');
-  const withoutParameters = write((name) => namedValue(name, { ...parts, parameters: {} }));
+  const withoutParameters = write(lookUpIn({ ...parts, parameters: {} }));
   const hasSecrets = parts.credentials.length > 0 || Object.keys(parts.secrets).length > 0;
   const isFixed = URL.canParse(withoutParameters) && new URL(withoutParameters).origin === url.origin;
   if (hasSecrets && !isFixed)

@@ -14,7 +14,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, conflict, InputError, invalidInput, notFound, valueIssue } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import type { ImportSource } from '../imports/import-source.ts';
+import { type ImportSource, steersNextImport } from '../imports/import-source.ts';
 import { demandNoCredentials, revealRefusal, steeringOf } from './kept-credentials.ts';
 import { entryNames, foreignNames, strayPlaceholders } from './placeholders.ts';
 import { changeOf } from './schema-version.ts';
@@ -157,7 +157,8 @@ export class ToolService {
         const lists = listsOf(before);
         checkDescriptors(input, lists);
         const after = listsAfter(lists, input);
-        const steering = steeringOf(lists, after);
+        const { clients, any } = steeringOf(lists, after);
+        const steering = { clients, any: any || (importSource !== undefined && leadsElsewhere(before, importSource)) };
         if (refusal && steering.any) await demandNoCredentials(tx, caller, { id, orgId }, steering, refusal);
         const change = changeOf(lists, after);
         const version = before.currentSchemaVersion + (change === null ? 0 : 1);
@@ -325,6 +326,9 @@ const listsAfter = (before: Described, input: UpdateTool): Described => ({
   credentialSchema: input.credentialSchema ?? before.credentialSchema,
   actionSchemas: input.actionSchemas ?? before.actionSchemas,
 });
+
+const leadsElsewhere = ({ importSource }: ToolRow, after: ImportSource): boolean =>
+  steersNextImport(importSource as unknown as ImportSource | null, after);
 
 /** Whether an input says where credentials go, or how. */
 const saysWhere = ({ configSchema, credentialSchema, actionSchemas }: UpdateTool): boolean =>

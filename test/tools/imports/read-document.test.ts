@@ -11,6 +11,7 @@ const read = (document: unknown, task: Partial<ReadTask> = {}) =>
     documentUrl: null,
     baseUrl: null,
     keys: [],
+    reserved: [],
     search: null,
     most: 200,
     ...task,
@@ -38,6 +39,9 @@ describe('a text that is no document', () => {
     ['another version', '{"openapi":"4.0.0"}', /3\.0 and 3\.1/],
     ['broken YAML', 'a: [1\nb: {', /see line/],
     ['a bomb of aliases', bomb(), /aliases/],
+    ['a list within itself', 'openapi: 3.1.0\npaths: {a: &a [1, *a]}', /contains itself at \/paths\/a\/1/],
+    ['an object within itself', 'x: &x\n  y: {z: *x}', /contains itself at \/x\/y\/z/],
+    ['YAML of 250 levels', `a: ${'['.repeat(250)}${']'.repeat(250)}`, /too deeply/],
     ['deep JSON', `{"a":${'['.repeat(10_000)}`, /too deeply/],
     ['deep YAML', '['.repeat(100_000), /neither JSON nor YAML/],
     ['large YAML', `a: ${'x'.repeat(1024 * 1024)}`, /YAML may have/],
@@ -184,6 +188,30 @@ describe('an operation', () => {
     const same = { get: { operationId: 'same', ...ok } };
     const { operations } = read(bare({ '/a': same, '/b': same, '/c/{x}': { get: ok } }));
     expect(operations.map((operation) => operation.action!.name)).toEqual(['same', 'same_2', 'get_c_x']);
+  });
+
+  test('names no credential and no field of the tool, as a parameter or in a type of a body', () => {
+    const parameters = ['key', 'region', 'own'].map((name) => ({ name, in: 'query', schema: { type: 'string' } }));
+    const keyed = {
+      security: [{ key: [] }],
+      components: { securitySchemes: { key: { type: 'apiKey', in: 'header', name: 'x-key' } } },
+    };
+    const form = body(
+      { type: 'object', properties: { region: { type: 'string' } } },
+      'application/x-www-form-urlencoded',
+    );
+    const { action } = only({ parameters, ...form }, keyed, '/x/{key}', { reserved: ['region', 'body'] });
+    expect(action).toMatchObject({
+      url_template: 'https://api.example.com/x/{{key_2}}',
+      query_params_template: { key: '{{key_query}}', region: '{{region_query}}', own: '{{own}}' },
+      body_template: 'region={{region_body}}',
+    });
+    expect(only(body({ type: 'object' }), {}, '/x', { reserved: ['body'] }).action!.body_template).toBe('{{body_2}}');
+    for (const type of ['application/json; x={{key}}', 'application/x{{key}}+json', '*/*; {{key}}'])
+      expect(only(body({ type: 'object' }, type), keyed)).toEqual({
+        action: expect.not.objectContaining({ headers: expect.anything(), body_template: expect.anything() }),
+        kinds: ['unsupported'],
+      });
   });
 
   test('sends the fields of a form, and nothing that a template cannot say', () => {

@@ -14,7 +14,7 @@ let ann: Person;
 let served: { text: string; status: number };
 beforeAll(async () => {
   target = await startTarget((request, response) => {
-    if (request.url === '/openapi') return response.writeHead(served.status).end(served.text);
+    if (request.url!.startsWith('/openapi')) return response.writeHead(served.status).end(served.text);
     response.end(JSON.stringify({ id: 7, name: 'Rex' }));
   });
   app = await startTestApp({ env: { OUTBOUND_ALLOW: '127.0.0.1' } });
@@ -228,6 +228,15 @@ describe('an import', () => {
     expect(await refused({ document_digest: '0'.repeat(64) }, 409)).toMatchObject({
       details: { reason: 'document_changed' },
     });
+    // the digest is of the addresses, too
+    const { document_digest } = await preview({ url: url() });
+    for (const other of [{ base_url: 'https://elsewhere.example.com' }, { url: `${url()}?v=2` }])
+      expect(await refused({ document_digest, ...other }, 409)).toMatchObject({
+        details: { reason: 'document_changed' },
+      });
+    expect(
+      await refused({ document_digest, url: undefined, document: served.text, base_url: `${url()}/v1` }, 409),
+    ).toMatchObject({ details: { reason: 'document_changed' } });
     expect(await refused({ slug: 'github' }, 409)).toMatchObject({ error: 'RESOURCE_ALREADY_EXISTS' });
     const viewer = await colleague(app, ann, 'viewer');
     for (const path of [imports(), `${imports()}/preview`])
@@ -332,9 +341,46 @@ describe('a document that has changed', () => {
     expect([updated.status, refused.status]).toEqual([403, 403]);
     const { error, message, details } = updated.body as Json;
     expect(refused.body).toMatchObject({ error, message, details });
+    // nor may it say where the next import, by somebody else, takes the document and its addresses from
+    const steps: Json[] = [
+      { url: `${url()}?v=2`, operations: ['POST /pets'] },
+      { base_url: 'https://elsewhere.example.com', operations: ['DELETE /pets/{petId}'] },
+    ];
+    const next = pets({ server: '/v1' }) as { paths: Record<string, Json> };
+    delete next.paths['/pets/{petId}']!.delete;
+    served.text = JSON.stringify(next);
+    for (const step of steps) expect((await apply(tool, step, token)).status, JSON.stringify(step)).toBe(403);
+    expect(placesOf((await apply(tool, { url: `${url()}?v=2`, operations: [] }, token)).body)).toEqual([
+      ['operations', 'too_short'],
+    ]);
+    // what steers nothing needs no more than before
+    const { status, body } = await apply(tool, { operations: ['DELETE /pets/{petId}'] }, token);
+    expect([status, body.import_source]).toMatchObject([200, { url: url(), base_url: null }]);
     expect((await by(ann)).body.action_schemas[0]).toMatchObject({
       url_template: 'https://elsewhere.example.com/pets/{{petId}}',
     });
+  });
+
+  test('takes away no action that nobody chose, also when another operation has got its name', async () => {
+    const tool = await imported({ operations: ['GET /pets/{petId}', 'POST /pets'] });
+    const toolUrl = `/v1/orgs/${ann.orgId}/tools/${tool.tool_id}`;
+    expect((await ann.call('PUT', toolUrl, { action_schemas: [tool.action_schemas[1]!] })).status).toBe(200);
+    const next = pets({ server: '/v1' }) as { paths: Record<string, unknown> };
+    delete next.paths['/pets/{petId}'];
+    const bare = JSON.stringify(next);
+    next.paths['/cats'] = { get: { operationId: 'getPet', responses: { 200: { description: 'One.' } } } };
+    served.text = JSON.stringify(next);
+    const { body } = await apply(tool, { operations: ['GET /cats'] });
+    expect(body.action_schemas.map(({ name }) => name)).toEqual(['addPet', 'getPet']);
+    expect(body.import_source.operations).toEqual([
+      { operation: 'POST /pets', action: 'addPet' },
+      { operation: 'GET /cats', action: 'getPet' },
+    ]);
+    served.text = bare;
+    const both = await apply(tool, { operations: ['GET /cats', 'GET /pets/{petId}'] });
+    expect([both.status, placesOf(both.body)]).toEqual([422, [['operations.1', 'value_error']]]);
+    const left = await apply(tool, { operations: ['GET /cats'] });
+    expect(left.body.action_schemas.map(({ name }) => name)).toEqual(['addPet']);
   });
 
   test('may be taken into a tool that was not imported, beside its own actions', async () => {
@@ -342,13 +388,18 @@ describe('a document that has changed', () => {
       name: 'Own',
       slug: 'own',
       description: 'Ours.',
+      config_schema: [{ name: 'petId', type: 'string' }],
       action_schemas: [{ name: 'getPet', description: 'Ours.' }],
     });
     expect((await ann.call('POST', `${again(made.body)}/preview`, {})).status).toBe(422);
     const given = { document: JSON.stringify(pets()) };
     expect((await changesOf(made.body, given)).other_credentials).toBe(true);
     const { body } = await apply(made.body, { ...given, operations: ['GET /pets/{petId}'] });
-    expect(body.action_schemas.map(({ name }) => name)).toEqual(['getPet', 'getPet_2']);
+    expect(body.action_schemas).toMatchObject([
+      { name: 'getPet' },
+      // a field of the tool has the name of the parameter
+      { name: 'getPet_2', url_template: 'https://pets.example.com/v1/pets/{{petId_path}}' },
+    ]);
     const stale = await app.server.inject({
       method: 'POST',
       url: again(made.body),

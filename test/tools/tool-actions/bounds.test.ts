@@ -120,6 +120,26 @@ test('an argument in a form adds no pair to it, unless it is the whole form', ()
   expect(bodyOf('{"a":"{{text}}"}', { text })).toBe(`{"a":"${text}"}`);
 });
 
+test('a parameter that was not given may be of the configuration, and is no secret', () => {
+  const urlFor = (given: object) =>
+    requestFor({
+      action: {
+        name: 'run',
+        url_template: 'https://target/{{place}}',
+        query_params_template: { key: '{{key}}', other: '{{other}}' },
+        parameters: [{ name: 'place' }, { name: 'key' }],
+      },
+      parameters: {},
+      configuration: { place: 'here' },
+      secrets: { key: 'a key of theirs', other: 'named by the action' },
+      credentials: [],
+      ...given,
+    }).url;
+  expect(String(urlFor({}))).toBe('https://target/here?other=named+by+the+action');
+  expect(String(urlFor({ parameters: { key: 'mine' } }))).toContain('key=mine');
+  expect(() => urlFor({ configuration: {}, secrets: { place: 'a secret' } })).toThrow("needs a value of 'place'");
+});
+
 test('actions leave room for other calls of the organization and of all, and do not wait without end', async () => {
   const open: (() => void)[] = [];
   const requests: OutboundRequest[] = [];

@@ -1588,7 +1588,7 @@ export interface paths {
         put?: never;
         /**
          * Shows what an import of an OpenAPI document would take, and what it could not take
-         * @description Shows what an import of an OpenAPI document would take, and what it could not take. It changes nothing. A document has at most 8 MiB; at most 30 are fetched a minute for each user.
+         * @description Shows what an import of an OpenAPI document would take, and what it could not take. It changes nothing. A document has at most 8 MiB; at most 60 are read a minute for each user.
          */
         post: operations["PreviewToolImport"];
         delete?: never;
@@ -1628,7 +1628,7 @@ export interface paths {
         put?: never;
         /**
          * Shows how an OpenAPI document differs from a tool: added, changed and removed operations
-         * @description Shows how an OpenAPI document differs from a tool: added, changed and removed operations. It changes nothing. A document has at most 8 MiB; at most 30 are fetched a minute for each user.
+         * @description Shows how an OpenAPI document differs from a tool: added, changed and removed operations. It changes nothing. A document has at most 8 MiB; at most 60 are read a minute for each user.
          */
         post: operations["PreviewToolReimport"];
         delete?: never;
@@ -7301,7 +7301,7 @@ export interface components {
             document?: string | null;
             /** @description Where the operations are, in place of the servers of the document. */
             base_url?: string | null;
-            /** @description The `documentDigest` of the preview. If the document is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
+            /** @description The `documentDigest` of the preview. If the document, its address or the base address is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
             document_digest?: string | null;
             /** @description The operations that become actions, such as `GET /pets/{id}`. */
             operations: string[];
@@ -7333,7 +7333,7 @@ export interface components {
             document?: string | null;
             /** @description Where the operations are, in place of the servers of the document. */
             base_url?: string | null;
-            /** @description The `documentDigest` of the preview. If the document is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
+            /** @description The `documentDigest` of the preview. If the document, its address or the base address is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
             document_digest?: string | null;
             /** @description The operations whose changes are applied, such as `GET /pets/{id}`. Operations that the document no longer has lose their actions. */
             operations: string[];
@@ -16959,7 +16959,7 @@ export interface operations {
                     "application/json": {
                         /** @description The address of the document. */
                         url: string | null;
-                        /** @description The SHA-256 of its text. */
+                        /** @description Of its text, its `url` and the base address that was given: another of these has another digest. */
                         document_digest: string;
                         /** @description Its version of OpenAPI. */
                         format: string;
@@ -17157,7 +17157,7 @@ export interface operations {
                             kind: "openapi";
                             /** @description Its address. `null` if it was given as a text. */
                             url: string | null;
-                            /** @description The SHA-256 of its text, when it was last imported. */
+                            /** @description Its digest, with the addresses, when it was last imported. */
                             document_digest: string;
                             /** @description Its title. */
                             title: string;
@@ -17236,7 +17236,7 @@ export interface operations {
                         tool_id: string;
                         /** @description The address of the document. */
                         url: string | null;
-                        /** @description The SHA-256 of its text. */
+                        /** @description Of its text, its `url` and the base address that was given: another of these has another digest. */
                         document_digest: string;
                         /** @description Its version of OpenAPI. */
                         format: string;
@@ -17437,7 +17437,7 @@ export interface operations {
                             kind: "openapi";
                             /** @description Its address. `null` if it was given as a text. */
                             url: string | null;
-                            /** @description The SHA-256 of its text, when it was last imported. */
+                            /** @description Its digest, with the addresses, when it was last imported. */
                             document_digest: string;
                             /** @description Its title. */
                             title: string;
