@@ -3,6 +3,7 @@ import type { Role } from '../../src/kernel/roles.ts';
 import type { TestApp } from './app.ts';
 import { operationAt, pathVariables } from './operations.ts';
 import { expectOk, type Parts, type PartsOptions, partsOf } from './requests.ts';
+import { openApiSample } from './samples.ts';
 import { makeMarkedInstance } from './tool-instance.ts';
 import {
   findKey,
@@ -104,5 +105,10 @@ export async function expendable(
   }
   // a file becomes one artifact, of whoever has sent it
   if (operation.path.endsWith('/uploads/finish')) ids.received_upload = await receivedFile(app, world, role);
-  return partsOf(operation, { ...world, ids }, { token: world.accounts[role].accessToken, ...options });
+  const parts = partsOf(operation, { ...world, ids }, { token: world.accounts[role].accessToken, ...options });
+  // one of the two must be there, and neither is required by its type
+  if (TOOL_IMPORT.test(operation.path)) parts.body = { document: openApiSample(world), ...(parts.body as object) };
+  return parts;
 }
+
+const TOOL_IMPORT = /\/tools\/(?:\{tool_id\}\/)?import(?:\/preview)?$/;

@@ -228,9 +228,8 @@ function workspaceSample({ marker }: SampleSource): object {
   };
 }
 
-/** A recipe of one step, in the form of its schema, which the type does not say. */
 /** A document of one operation. */
-function openApiSample({ marker }: SampleSource): string {
+export function openApiSample({ marker }: SampleSource): string {
   return JSON.stringify({
     openapi: '3.1.0',
     info: { title: marker, version: '1', description: marker },
@@ -241,6 +240,7 @@ function openApiSample({ marker }: SampleSource): string {
   });
 }
 
+/** A recipe of one step, in the form of its schema, which the type does not say. */
 function recipeSample({ marker, next }: SampleSource): object {
   const id = `${marker}-${next()}`;
   return {
