@@ -114,9 +114,8 @@ class StreamedCall implements Dispatcher.DispatchHandler {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    if (this.#isOver) return;
-    if (status < 100 || status === 101 || status > 599) return this.fail(new OutboundError('bad_response'));
-    if (status < 200) return;
+    if (status < 100 || status === 101 || status > 599) this.fail(new OutboundError('bad_response'));
+    if (this.#isOver || status < 200) return;
     const { idleMs } = this.#options.limits;
     this.#within(idleMs);
     const body = new Readable({
