@@ -54,7 +54,7 @@ function baseIn(template: string, action: ToolAction, { secrets }: Valued, lookU
   if (authority === undefined || unresolvedIn(authority, known) !== null) return null;
   // the same that the action makes of it
   const url = addressIn(authority, (name) => plainText(known(name)));
-  if (!url || url.username !== '' || url.password !== '') return null;
+  if (url?.username !== '' || url.password !== '') return null;
   if (authority.startsWith('{{')) return folderAt(WHOLE.test(authority) ? url.href : url.origin);
   const segments = path.split('/');
   const isSecret = (name: string) => !own.has(name) && Object.hasOwn(secrets, name);
