@@ -13,8 +13,8 @@ const MAX_ENCODINGS = 4;
 
 /**
  * Whether a path leads out of where it begins: for any server, also one that decodes it twice, that takes a backslash
- * for a slash, that takes away what follows a semicolon, a question mark or a hash, that trims, or that reads signs that
- * are written too long.
+ * for a slash, that takes away what follows a semicolon, a question mark or a hash, that trims, or that reads signs
+ * which are written too long.
  */
 function leadsOut(path: string): boolean {
   let text = path;

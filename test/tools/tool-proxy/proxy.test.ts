@@ -342,7 +342,7 @@ describe('who may', () => {
     expect(target.requests[2]!.headers['x-api-key']).toBe('of-all');
   });
 
-  test('a token for a namespace does not send what the instance of the workspace keeps beside a connection', async () => {
+  test('a token for a namespace does not send what the instance keeps beside a connection', async () => {
     const instance = await instanceAt(
       target.port,
       {
@@ -472,7 +472,7 @@ describe('a provider', () => {
       body,
       failed: () => new ApiError('UPSTREAM_ERROR', { upstream: 'x', reason: 'network' }),
     });
-    onTestFinished(() => void call.mockRestore());
+    onTestFinished(() => call.mockRestore());
     const got = await ask(pathOf(instance));
     expect(errorOf(got)).toMatchObject({ status: 502, error: 'UPSTREAM_ERROR', details: { reason: 'network' } });
     for (const name of ['x-tool-status', 'x-kind', 'content-encoding']) expect(got.headers).not.toHaveProperty(name);
@@ -484,7 +484,7 @@ describe('a provider', () => {
     const call = vi
       .spyOn(app.services.toolProxy, 'call')
       .mockResolvedValue({ status: 999, headers: { 'x-tool-status': '999' }, body, failed: (error) => error });
-    onTestFinished(() => void call.mockRestore());
+    onTestFinished(() => call.mockRestore());
     const got = await ask(pathOf(instance));
     expect([got.status, body.destroyed]).toEqual([500, true]);
     expect(got.headers).not.toHaveProperty('x-tool-status');
