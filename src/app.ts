@@ -83,6 +83,7 @@ import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
 import { RedisLink } from './platform/redis/redis-link.ts';
 import { noTracing, type Tracing } from './platform/tracing/tracing.ts';
+import { PROXY_HEADERS } from './tools/tool-proxy/proxied-headers.ts';
 import { writeBuiltInTools } from './tools/tools/built-in-tools.ts';
 import { customActionSchemas } from './tools/tools/custom-action-schemas.ts';
 import { Retention } from './wiring/retention.ts';
@@ -365,6 +366,7 @@ async function addPlugins(
       'idempotent-replayed',
       'repr-digest',
       'content-range',
+      ...PROXY_HEADERS,
       ...(databaseReadUrls.length > 0 ? [CONSISTENCY_HEADER] : []),
       ...RESUMABLE_UPLOAD_HEADERS,
     ],

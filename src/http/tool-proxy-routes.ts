@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
@@ -60,6 +61,9 @@ const ANSWER_HEADERS = {
   'cache-control': 'no-store',
 };
 
+/** So much of an upload that nobody needs any more is taken, so that its client sees the answer; then it is cut. */
+const DRAINED_BYTES = 16 * 1024 * 1024;
+const DRAINED_MS = 10_000;
 /** When the server closes, calls have this time to end by themselves. */
 const CLOSING_MS = 5_000;
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
@@ -73,12 +77,16 @@ type ProxyParams = Record<'org_id' | 'workspace_id' | 'instance_id', string> & {
 export function addToolProxy(server: FastifyInstance, services: Services, schema: GraphQLSchema): void {
   const fields = schema.getMutationType()!.getFields();
   const open = new Set<AbortController>();
+  const failures = new WeakMap<FastifyReply, unknown>();
   server.addHook('preClose', async () => {
     setTimeout(() => {
       for (const call of open) call.abort();
     }, CLOSING_MS).unref();
   });
   void server.register(async (scope) => {
+    scope.setErrorHandler((error, _request, reply) => {
+      throw failures.get(reply) ?? error;
+    });
     scope.removeAllContentTypeParsers();
     // the body is read by the provider
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -109,6 +117,7 @@ export function addToolProxy(server: FastifyInstance, services: Services, schema
               id: params.instance_id,
               proxy: services.toolProxy,
               open,
+              failures,
             });
           } catch (error) {
             throw recorded(services, caller, { id: params.instance_id, namespaceId: null, ...ids }, error);
@@ -127,6 +136,8 @@ function recorded(
   error: unknown,
 ): unknown {
   const known = callerError(error);
+  // an answer that came has its record, also if it could not be passed on
+  if (caller.request.recorded) return known;
   caller.request.recorded = true;
   const code = known instanceof ApiError ? (known.details.reason ?? known.code) : 'fault';
   services.activity.record(caller, entryOf(instance, { code }), outcomeOf(known));
@@ -153,21 +164,18 @@ interface Passing {
   id: string;
   proxy: ToolProxy;
   open: Set<AbortController>;
+  /** Why answers failed of which nothing had been sent. */
+  failures: WeakMap<FastifyReply, unknown>;
 }
 
 async function pass(
   request: FastifyRequest,
   reply: FastifyReply,
-  { caller, place, id, proxy, open }: Passing,
+  { caller, place, id, proxy, open, failures }: Passing,
 ): Promise<FastifyReply> {
   const { raw, method, headers } = request;
-  const call = new AbortController();
-  open.add(call);
-  reply.raw.once('close', () => {
-    open.delete(call);
-    if (!reply.raw.writableFinished) call.abort();
-  });
-  if (reply.raw.destroyed) call.abort();
+  const signal = whileOpen(reply.raw, open);
+  reply.raw.once('finish', () => drain(raw));
   const length = headers['content-length'];
   const hasBody = headers['transfer-encoding'] !== undefined || Number(length ?? 0) > 0;
   const answer = await proxy.call(caller, place, id, {
@@ -176,14 +184,69 @@ async function pass(
     headers,
     body: hasBody ? raw : null,
     contentLength: length !== undefined && hasBody ? Number(length) : null,
-    signal: call.signal,
+    signal,
   });
   caller.request.recorded = true;
-  return send(reply, method, answer);
+  try {
+    return send(reply, method, answer, failures);
+  } catch (error) {
+    answer.body.destroy();
+    withdraw(reply, answer);
+    throw error;
+  }
 }
 
-function send(reply: FastifyReply, method: string, { status, headers, body }: ProxiedAnswer): FastifyReply {
+/** Aborted when whoever asked has gone, and among the open ones as long as they have not. */
+export function whileOpen(response: ServerResponse, open: Set<AbortController>): AbortSignal {
+  const call = new AbortController();
+  if (response.destroyed) {
+    // they went before: it would never be taken out again
+    call.abort();
+    return call.signal;
+  }
+  open.add(call);
+  response.once('close', () => {
+    open.delete(call);
+    if (!response.writableFinished) call.abort();
+  });
+  return call.signal;
+}
+
+/** Takes what a client still sends after its answer, within bounds, and cuts it off then: it must not stand still. */
+function drain(request: IncomingMessage): void {
+  if (request.readableEnded || request.destroyed) return;
+  const cut = () => request.destroy();
+  const timer = setTimeout(cut, DRAINED_MS).unref();
+  let left = DRAINED_BYTES;
+  request
+    .on('data', (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left < 0) cut();
+    })
+    .on('error', () => undefined)
+    .once('close', () => clearTimeout(timer))
+    // nothing reads it that could hold it back
+    .unpipe()
+    .resume();
+}
+
+/** Takes the headers of an answer back that is not passed on: what follows is said by the service. */
+function withdraw(reply: FastifyReply, { headers }: ProxiedAnswer): void {
+  for (const name of Object.keys(headers)) {
+    reply.removeHeader(name);
+    reply.raw.removeHeader(name);
+  }
+}
+
+function send(
+  reply: FastifyReply,
+  method: string,
+  answer: ProxiedAnswer,
+  failures: WeakMap<FastifyReply, unknown>,
+): FastifyReply {
   const { raw } = reply;
+  const { status, headers, body } = answer;
+  if (body.errored) throw answer.failed(body.errored);
   reply.code(status).headers({ ...headers, ...ANSWER_HEADERS });
   if (method === 'HEAD' || WITHOUT_BODY.has(status)) {
     body.on('error', () => undefined).resume();
@@ -191,12 +254,18 @@ function send(reply: FastifyReply, method: string, { status, headers, body }: Pr
     // without a stream, the framework would answer HEAD with a length of its own
     return method === 'HEAD' ? reply.send(Readable.from([])) : reply.send();
   }
-  body.once('error', () => {
+  body.once('error', (error) => {
+    if (!raw.headersSent) {
+      failures.set(reply, answer.failed(error));
+      withdraw(reply, answer);
+    }
     // HTTP/1.0 has no other way to tell a part from the whole
     if (raw.req.httpVersion === '1.0') raw.socket?.resetAndDestroy();
   });
   // the head goes on its way before there is a body
-  body.once('resume', () => raw.flushHeaders());
+  body.once('resume', () => {
+    if (!body.errored) raw.flushHeaders();
+  });
   return reply.send(body);
 }
 

@@ -37,7 +37,7 @@ export interface StreamedExchange extends ConnectionOfCall {
 export interface StreamedAnswer {
   status: number;
   headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** As it was sent: not decompressed. It ends with an error if the answer is cut. */
+  /** As it was sent: not decompressed. It ends with an error if the answer is cut, maybe before anybody listens. */
   body: Readable;
   /** Bytes of the bodies so far. */
   readonly sizes: { readonly sent: number; readonly received: number };
@@ -114,7 +114,8 @@ class StreamedCall implements Dispatcher.DispatchHandler {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    if (status < 200) return;
+    if (status < 100 || status === 101 || status > 599) this.fail(new OutboundError('bad_response'));
+    if (this.#isOver || status < 200) return;
     const { idleMs } = this.#options.limits;
     this.#within(idleMs);
     const body = new Readable({
@@ -126,11 +127,14 @@ class StreamedCall implements Dispatcher.DispatchHandler {
         done(error);
       },
     });
+    // it may fail before its reader has come, who looks at `errored`; an error that nobody hears ends the process
+    body.on('error', () => undefined);
     this.#body = body;
     this.#answered({ status, headers, body, sizes: this.#sizes, ended: this.ended });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#isOver) return;
     this.#pace?.refresh();
     this.#sizes.received += chunk.length;
     if (this.#sizes.received > this.#options.limits.maxBytes) this.fail(new OutboundError('too_large'));

@@ -118,6 +118,19 @@ const needed = (name: string) => new UnusableAction('schema_mismatch', `The acti
 /** A part of a path: slashes of a value stay, all that would end the path does not. */
 const inPath = (value: string): string => encodeURIComponent(value.toWellFormed()).replaceAll('%2F', '/');
 
+/**
+ * The address that a template begins with, in which each value is a part: a value at the beginning is an address
+ * itself, and all others may have slashes, but never end the host.
+ * @returns `null` if that is no address
+ */
+export function addressIn(template: string, textFor: (name: string) => string): URL | null {
+  const [url, upToSlashes] = [(text: string) => text, (text: string) => text.split('/', 1)[0]!].map((part) => {
+    const text = replaced(template, (name, at) => (at === 0 ? textFor(name) : inPath(part(textFor(name)))));
+    return URL.canParse(text) ? new URL(text) : null;
+  });
+  return url && url.origin === upToSlashes?.origin ? url : null;
+}
+
 /** A part of a query or a form: it ends no pair and begins none. */
 const inPair = (value: unknown): string => encodeURIComponent(plainText(value).toWellFormed());
 
@@ -140,6 +153,8 @@ function urlOf(parts: ActionRequestParts): URL {
     });
   const pairs = resolvedPairs(query, lookUp, inPair);
   const url = parsed(`${write(lookUp)}${pairs === '' ? '' : `?${pairs}`}`);
+  if (!addressIn(path, (name) => plainText(lookUp(name))))
+    throw new UnusableAction('schema_mismatch', 'A value must not end the host of the action.');
   const withoutValues = write((name) => (Object.hasOwn(parts.parameters, name) ? 'x' : lookUp(name)));
   if (dotSegments(write(lookUp)) > dotSegments(withoutValues))
     throw new UnusableAction('schema_mismatch', 'A value must not lead out of the path of the action.');

@@ -13,15 +13,18 @@ const MAX_ENCODINGS = 4;
 
 /**
  * Whether a path leads out of where it begins: for any server, also one that decodes it twice, that takes a backslash
- * for a slash, that takes away what follows a semicolon, or that reads signs that are written too long.
+ * for a slash, that takes away what follows a semicolon, a question mark or a hash, that trims, or that reads signs
+ * which are written too long.
  */
 function leadsOut(path: string): boolean {
   let text = path;
   for (let times = 0; times < MAX_ENCODINGS; times++) {
     if (!isUtf8(Buffer.from(text, 'latin1')) || isUnreadable(text)) return true;
     const segments = text.split('/');
-    const isBad = (segment: string, index: number) =>
-      (segment === '' && index < segments.length - 1) || /^\.{1,2}$/.test(segment.split(';', 1)[0]!);
+    const isBad = (segment: string, index: number) => {
+      const [name] = segment.split(/[;?#]/, 1) as [string];
+      return (name === '' && index < segments.length - 1) || /^\.{1,2}$/.test(name.trim());
+    };
     if (segments.some(isBad)) return true;
     const decoded = decodedOnce(text);
     if (decoded === text) return false;
@@ -30,9 +33,9 @@ function leadsOut(path: string): boolean {
   return true;
 }
 
-/** Backslashes, and what ends a path for some servers. */
+/** Backslashes, what ends a path for some servers, and escapes that only some of them know. */
 const isUnreadable = (text: string): boolean =>
-  [...text].some((sign) => sign === '\\' || sign < ' ' || sign === '\u007f');
+  /%u[\da-f]{4}/i.test(text) || [...text].some((sign) => sign === '\\' || sign < ' ' || sign === '\u007f');
 
 /** The bytes of a text whose escapes are undone; a sign that begins none stands for itself. */
 const decodedOnce = (text: string): string =>

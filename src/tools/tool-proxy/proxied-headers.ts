@@ -158,6 +158,14 @@ const ACTIVE = among(
   'x-varnish.*',
   'x-amzn-.*',
 );
+/** What the service says of an answer, for browsers. */
+export const PROXY_HEADERS = [
+  'x-tool-status',
+  'x-tool-location',
+  'x-tool-ratelimit-limit',
+  'x-tool-ratelimit-remaining',
+  'x-tool-ratelimit-reset',
+];
 /** What the service itself says in its answers, under the same names. */
 const OURS = /^x-ratelimit-(?:limit|remaining|reset)$/;
 /** Where a provider says where something is. */

@@ -1,5 +1,6 @@
+import { addressIn } from '../tool-instances/action-request.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
-import { entryNames, filled, type LookUp, namesIn } from '../tools/placeholders.ts';
+import { entryNames, filled, type LookUp, namesIn, unresolvedIn } from '../tools/placeholders.ts';
 import { keyFieldsOf } from '../tools/tool-shapes.ts';
 import type { ProxiedInstance } from './proxied-instance.ts';
 
@@ -42,22 +43,24 @@ export function basesOf(instance: Valued): ToolBase[] {
   return [...bases.values()];
 }
 
+/** What says the host: an address, or a placeholder that is one, up to the path; and the path. */
+const BEGINNING = /^((?:https?:\/\/|\{\{[^{}]*\}\})[^/?#]*)\/?([^?#]*)/i;
+const WHOLE = /^\{\{[^{}]*\}\}$/;
+
 function baseIn(template: string, action: ToolAction, { secrets }: Valued, lookUp: LookUp): URL | null {
   const own = new Set(entryNames(action.parameters));
   const known: LookUp = (name) => (own.has(name) ? undefined : lookUp(name));
-  const whole = /^\s*\{\{\s*([\w.-]+)\s*\}\}/.exec(template);
-  if (whole) {
-    const value = known(whole[1]!);
-    return typeof value === 'string' ? folderAt(value) : null;
-  }
-  const [, authority, path = ''] = /^(https?:\/\/[^/?#]*)\/?([^?#]*)/i.exec(template) ?? [];
-  if (authority === undefined) return null;
+  const [, authority, path = ''] = BEGINNING.exec(template) ?? [];
+  if (authority === undefined || unresolvedIn(authority, known) !== null) return null;
+  // the same that the action makes of it
+  const url = addressIn(authority, (name) => plainText(known(name)));
+  if (url?.username !== '' || url.password !== '') return null;
+  if (authority.startsWith('{{')) return folderAt(WHOLE.test(authority) ? url.href : url.origin);
   const segments = path.split('/');
   const isSecret = (name: string) => !own.has(name) && Object.hasOwn(secrets, name);
   const last = segments.findLastIndex((segment) => namesIn(segment).some(isSecret));
-  const host = filled(authority, known, plainText);
   const folder = filled(segments.slice(0, last + 1).join('/'), known, (value) => encodeURIComponent(plainText(value)));
-  return host === null || folder === null ? null : folderAt(`${host}/${folder}`);
+  return folder === null ? null : folderAt(`${url.origin}/${folder}`);
 }
 
 /** An address as what others are below; `null` if it is none. */

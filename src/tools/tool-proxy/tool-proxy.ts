@@ -45,11 +45,14 @@ export interface ProxiedAnswer {
   headers: Record<string, string>;
   /** It ends with an error if the answer is cut. */
   body: Readable;
+  /** What such an error is for the caller, if nothing of the answer was passed on yet. */
+  failed: (error: unknown) => unknown;
 }
 
 /** Calls take as long as what they carry: they have room of their own, so that they hold up nothing else. */
-const OF_ORGANIZATION: SlotLimits = { total: 96, perOwner: 16, waitingPerOwner: 32 };
-const OF_INSTANCE: SlotLimits = { total: 96, perOwner: 8, waitingPerOwner: 32 };
+const OF_ORGANIZATION: SlotLimits = { total: 320, perOwner: 16, waitingPerOwner: 32 };
+/** Whoever takes one has one of the organization: their total is never reached first. */
+const OF_INSTANCE: SlotLimits = { total: OF_ORGANIZATION.total, perOwner: 8, waitingPerOwner: 32 };
 const LONGEST_WAIT_MS = 10_000;
 
 export const LIMITS: StreamLimits = {
@@ -81,6 +84,8 @@ interface Prepared {
   base: ToolBase;
   request: ProxiedRequest;
   upstream: string;
+  /** What was sent last of a connection. */
+  sent: UsableCredential | null;
 }
 
 /**
@@ -103,7 +108,7 @@ export class ToolProxy {
 
   /** How many calls run. */
   get running(): number {
-    return this.#organizations.running;
+    return this.#instances.running;
   }
 
   /** How the calls since the start have ended. */
@@ -127,30 +132,36 @@ export class ToolProxy {
     const { limits } = this.#deps;
     const instance = await this.#deps.instances.get(place, id);
     const base = baseOf(instance, request.headers[HOST_HEADER]);
-    const prepared = { caller, instance, base, request, upstream: base.url.host };
+    const prepared: Prepared = { caller, instance, base, request, upstream: base.url.host, sent: null };
     const group = { instance, action: groupOf(base) };
     await this.#demandUse(caller, instance);
     demandRunnable(instance, instance.tool);
     demandSize(request, this.#limits.maxBytes);
     await limits.demand(group);
     const leave = await this.#enter(instance, request.signal);
-    let isOpen = false;
+    const failed = (error: unknown) =>
+      isTooLong(error, request) ? tooLarge(this.#limits.maxBytes) : failureOf(error, instance.id, prepared.upstream);
+    let answer: StreamedAnswer | undefined;
     try {
-      const answer = await this.#answer(prepared);
-      isOpen = true;
-      void answer.ended.then((error) => {
-        leave();
-        this.#record(prepared, answer, error);
-      });
-      const wait = answer.status === 429 ? retryAfterOf({ headers: headersOf(answer) }) : null;
+      answer = await this.#answer(prepared);
+      const { status, body, ended } = answer;
+      // it was cut while its connection learned what it means: nothing of it was passed on yet
+      if (body.errored) throw body.errored;
+      const wait = status === 429 ? retryAfterOf({ headers: headersOf(answer) }) : null;
       if (wait !== null) limits.pause(group, wait);
-      return { status: answer.status, headers: this.#shown(prepared, answer), body: answer.body };
+      const shown = { status, headers: this.#shown(prepared, answer), body, failed };
+      const whole = answer;
+      void ended.then((error) => {
+        leave();
+        this.#record(prepared, whole, error);
+      });
+      return shown;
     } catch (error) {
-      const shown = failureOf(error, instance.id, prepared.upstream);
+      answer?.body.destroy();
+      leave();
+      const shown = failed(error);
       this.#count(shown === error ? 'fault' : outcomeOf(error as Error));
-      throw isTooLong(error, request) ? tooLarge(this.#limits.maxBytes) : shown;
-    } finally {
-      if (!isOpen) leave();
+      throw shown;
     }
   }
 
@@ -158,31 +169,39 @@ export class ToolProxy {
     return this.#deps.streamLimits ?? LIMITS;
   }
 
-  /** A token for a namespace may have actions run with what the workspace keeps, and not take it out. */
+  /**
+   * A token for a namespace may have actions run with what the workspace keeps, and not take it out: neither the
+   * connection, nor what the instance keeps itself, which headers may have beside that.
+   */
   async #demandUse(caller: Caller, instance: ProxiedInstance): Promise<void> {
-    const { orgId, workspaceId, connection, ownNamespaceId } = instance;
-    const ofConnection = connection && !keepsCredentials(instance);
-    const namespaceId = ofConnection ? connection.namespaceId : ownNamespaceId;
-    await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, 'connection:use', { namespaceId });
+    const { orgId, workspaceId, connection, ownNamespaceId, secrets } = instance;
+    const isConnected = connection && !keepsCredentials(instance);
+    const places = new Set(isConnected ? [connection.namespaceId] : [ownNamespaceId]);
+    if (Object.keys(secrets).length > 0) places.add(ownNamespaceId);
+    for (const namespaceId of places)
+      await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, 'connection:use', { namespaceId });
   }
 
-  /** Waits until there is room. @returns gives it back, once */
+  /**
+   * Waits until there is room: for the organization first, so that nobody who waits holds what others need.
+   * @returns gives it back, once
+   */
   async #enter({ id, orgId }: ProxiedInstance, gone: AbortSignal): Promise<() => void> {
     const waiting = AbortSignal.any([gone, AbortSignal.timeout(LONGEST_WAIT_MS)]);
     try {
-      await this.#instances.take(id, waiting);
+      await this.#organizations.take(orgId, waiting);
       try {
-        await this.#organizations.take(orgId, waiting);
+        await this.#instances.take(id, waiting);
       } catch (error) {
-        this.#instances.release(id);
+        this.#organizations.release(orgId);
         throw error;
       }
     } catch (error) {
       throw error instanceof ApiError ? error : tooMany();
     }
     return () => {
-      this.#organizations.release(orgId);
       this.#instances.release(id);
+      this.#organizations.release(orgId);
     };
   }
 
@@ -202,6 +221,7 @@ export class ToolProxy {
     }
     let last: StreamedAnswer | undefined;
     const ask = async (sent: UsableCredential) => {
+      demandChecked(instance, sent);
       // the refusal of a token that was refreshed meanwhile
       last?.body.destroy();
       last = await this.#open(prepared, sent);
@@ -218,6 +238,7 @@ export class ToolProxy {
   async #open(prepared: Prepared, credential: UsableCredential | null): Promise<StreamedAnswer> {
     const { caller, instance, base, request } = prepared;
     const { orgId, id } = instance;
+    prepared.sent = credential;
     const { headers, query } = sentTexts(base, instance, credential);
     const url = addressBelow(base.url, request.path, request.query, query);
     if (typeof url === 'string') throw badAddress(url);
@@ -240,11 +261,11 @@ export class ToolProxy {
     });
   }
 
-  #shown({ instance }: Prepared, { status, headers }: StreamedAnswer): Record<string, string> {
+  #shown({ instance, sent }: Prepared, { status, headers }: StreamedAnswer): Record<string, string> {
     let redactor: Redactor | undefined;
     const { connection, secrets } = instance;
     const clean = (text: string) => {
-      redactor ??= new Redactor(textsIn([secrets, connection?.secret]));
+      redactor ??= new Redactor(textsIn([secrets, connection?.secret, sent?.secret]));
       return redactor.clean(text);
     };
     return answeredHeaders(status, headers, { clean });
@@ -300,6 +321,12 @@ const badAddress = (fault: AddressFault) =>
 
 function demandSize({ contentLength }: ProxiedRequest, limit: number): void {
   if (contentLength !== null && contentLength > limit) throw tooLarge(limit);
+}
+
+/** Connections change while a call waits, and the caller was allowed to use the one that there was. */
+function demandChecked({ id, connection }: ProxiedInstance, sent: UsableCredential): void {
+  if (sent.connectionId === connection?.connectionId) return;
+  throw conflict('tool_instance', id, 'connection_changed', 'The connection was replaced meanwhile. Call again.');
 }
 
 /** Whether it was the body of the request that had too many bytes. */

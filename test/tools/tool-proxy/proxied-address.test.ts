@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { requestFor, UnusableAction } from '../../../src/tools/tool-instances/action-request.ts';
 import { addressBelow } from '../../../src/tools/tool-proxy/proxied-address.ts';
 import { answeredHeaders, sentHeaders } from '../../../src/tools/tool-proxy/proxied-headers.ts';
 import { basesOf } from '../../../src/tools/tool-proxy/tool-base.ts';
@@ -20,6 +21,8 @@ describe('an address below a base', () => {
     ["x;v=1/(a),b'c:d@e", "https://api.test/v1/x;v=1/(a),b'c:d@e"],
     ['file.txt/...', 'https://api.test/v1/file.txt/...'],
     ['100%25', 'https://api.test/v1/100%25'],
+    ['100%25users', 'https://api.test/v1/100%25users'],
+    ['a%3Fb%23c', 'https://api.test/v1/a%3Fb%23c'],
   ])('is %s as it was sent', (path, url) => {
     expect(below(path)).toBe(url);
   });
@@ -51,6 +54,14 @@ describe('an address below a base', () => {
     '%2525252525252e',
     '..;/x',
     '..;a=b/x',
+    '..%3f/x',
+    '..%23/x',
+    '..%20/x',
+    '%20../x',
+    '.%20;a/x',
+    ';/evil.test',
+    '%25u002e%25u002e/x',
+    '%25U002e%25U002e%2fx',
     '%2e%2e%3b/x',
     '%c0%ae%c0%ae/x',
     '%c0%af',
@@ -130,6 +141,29 @@ describe('the bases of an instance', () => {
         { base_url: 'https://own.test', host: 'own.test' },
       ),
     ).toEqual([]);
+  });
+
+  test.each([
+    // what follows a placeholder at the beginning is a part of the host, too
+    ['{{region}}.api.test/v1/x', { region: 'https://eu' }, 'https://eu.api.test/'],
+    ['{{base_url}}:8443/v1/x', { base_url: 'https://api.test' }, 'https://api.test:8443/'],
+    ['{{base_url}}?a=1', { base_url: 'https://api.test/v1' }, 'https://api.test/v1/'],
+    ['{{base_url}}', { base_url: 'https://api.test/v1' }, 'https://api.test/v1/'],
+    ['https://{{shop}}.shops.test/x', { shop: 'tea-1' }, 'https://tea-1.shops.test/'],
+    // no value ends the host that the tool says
+    ['https://{{shop}}.shops.test/x', { shop: 'evil.test/' }, null],
+    ['https://{{shop}}.shops.test/x', { shop: 'evil.test?' }, null],
+    ['https://{{shop}}.shops.test/x', { shop: 'evil.test#' }, null],
+    ['https://{{shop}}.shops.test/x', { shop: 'evil.test:8443\\' }, null],
+    ['https://{{shop}}.shops.test/x', { shop: 'user@evil.test/' }, null],
+    ['https://api{{shop}}/x', { shop: '@evil.test' }, null],
+    ['{{region}}{{shop}}.shops.test/x', { region: 'https://', shop: 'evil.test/' }, null],
+  ])('are at the host where the action %s goes with %j', (template, configuration, base) => {
+    expect(bases([action(template)], configuration)).toEqual(base === null ? [] : [base]);
+    const parts = { action: action(template), parameters: {}, configuration, secrets: {}, credentials: [] };
+    const sent = () => new URL(requestFor(parts).url).origin;
+    if (base === null) expect(sent).toThrow(UnusableAction);
+    else expect(sent()).toBe(new URL(base).origin);
   });
 
   test('have a secret that stands in a path', () => {

@@ -1,7 +1,13 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { whileOpen } from '../../../src/http/tool-proxy-routes.ts';
+import { ApiError } from '../../../src/kernel/errors.ts';
+import { Outbound } from '../../../src/platform/outbound/outbound.ts';
+import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
+import { ConnectionRefusals } from '../../../src/tools/connections/connection-refusals.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
 import { hurryTimers } from '../../support/passing-time.ts';
@@ -102,12 +108,27 @@ async function recordsOf({ instance_id }: Instance) {
 const closed = (socket: net.Socket) => new Promise((resolve) => socket.once('close', resolve));
 
 /** A server that does with a connection what the test says. */
-async function raw(bytes: (socket: net.Socket) => void): Promise<Instance> {
+async function raw(bytes: (socket: net.Socket) => void, configuration: Json = {}): Promise<Instance> {
   const server = await startRawTarget((socket) => {
     socket.once('data', () => bytes(socket));
   });
   closers.push(() => server.close());
-  return instanceAt(server.port);
+  return instanceAt(server.port, {}, configuration);
+}
+
+const connectKey = ({ instance_id }: Instance, key = 'of-all', at = `${ann.home}/connections/api-key`) =>
+  ann.call<{ connection_id: string }>('POST', at, { tool_instance_id: instance_id, api_key: key });
+
+/** A connection of its own, for what is written and read as it is. */
+function socketTo(path: string, head: string): { socket: net.Socket; text: () => string } {
+  const socket = net.connect(Number(new URL(url).port), '127.0.0.1').on('error', () => undefined);
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk.toString();
+  });
+  onTestFinished(() => void socket.destroy());
+  socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${ann.headers.authorization}\r\n${head}\r\n\r\n`);
+  return { socket, text: () => text };
 }
 
 describe('a call', () => {
@@ -321,6 +342,41 @@ describe('who may', () => {
     expect(target.requests[2]!.headers['x-api-key']).toBe('of-all');
   });
 
+  test('a token for a namespace does not send what the instance keeps beside a connection', async () => {
+    const instance = await instanceAt(
+      target.port,
+      {
+        credential_schema: [
+          { name: 'api_key', type: 'secret' },
+          { name: 'app_secret', type: 'secret', required: false },
+        ],
+        action_schemas: [
+          {
+            name: 'run',
+            url_template: '{{base_url}}/x',
+            headers: { 'X-Api-Key': '{{api_key}}', 'X-App': '{{app_secret}}' },
+          },
+        ],
+      },
+      { api_key: null, app_secret: 'of-the-workspace' },
+    );
+    const { body: namespace } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, {
+      name: 'Beside',
+      slug: 'beside',
+    });
+    const home = `/namespaces/${namespace.namespace_id}`;
+    await connectKey(instance, 'of-theirs', `${ann.home}${home}/connections`);
+    const { headers } = await issueToken(app, ann, {
+      permissions: ['connection:use'],
+      namespace_ids: [namespace.namespace_id],
+    });
+    const inside = pathOf(instance).replace('/tool-instances', `${home}/tool-instances`);
+    expect((await ask(inside, { headers })).status).toBe(403);
+    expect(target.requests).toEqual([]);
+    expect((await ask(inside)).status).toBe(200);
+    expect(target.requests[0]!.headers).toMatchObject({ 'x-app': 'of-the-workspace', 'x-api-key': 'of-theirs' });
+  });
+
   test('an instance must run, have an address and a credential', async () => {
     const instance = await instanceAt();
     await ann.call('POST', `${instancesOf(ann)}/${instance.instance_id}/toggle?is_active=false`);
@@ -371,6 +427,69 @@ describe('a provider', () => {
     expect((await rowOf(app, body.connection_id)).status).toBe('connected');
   });
 
+  test.each([401, 200])('whose answer %i breaks before it is passed on gives an error of ours', async (status) => {
+    let socket: net.Socket | undefined;
+    const instance = await raw(
+      (opened) => {
+        socket = opened;
+        opened.write(`HTTP/1.1 ${status} X\r\nx-kind: pot\r\ncontent-length: 10\r\n\r\nhalf`);
+      },
+      { api_key: null },
+    );
+    const { body } = await connectKey(instance);
+    await app.database.prisma.connection.update({
+      where: { id: body.connection_id },
+      data: { status: status === 200 ? 'needs_reauth' : 'connected' },
+    });
+    const opened = vi.spyOn(Outbound.prototype, 'open');
+    const told = vi.spyOn(ConnectionRefusals.prototype, status === 200 ? 'accepted' : 'refused');
+    onTestFinished(() => void vi.restoreAllMocks());
+    told.mockImplementation(async () => {
+      socket!.resetAndDestroy();
+      const answer = await (opened.mock.results.at(-1)!.value as ReturnType<Outbound['open']>);
+      await answer.ended;
+    });
+    const got = await ask(pathOf(instance));
+    expect(told).toHaveBeenCalledOnce();
+    expect(errorOf(got)).toMatchObject({ status: 502, error: 'UPSTREAM_ERROR', details: { reason: 'network' } });
+    expect(got.headers).not.toHaveProperty('x-tool-status');
+    expect(got.headers).not.toHaveProperty('x-kind');
+    expect(await recordsOf(instance)).toMatchObject([{ statusCode: 502, success: false }]);
+    expect(app.services.toolProxy.running).toBe(0);
+  });
+
+  test('whose answer breaks when nothing of it is sent gives an error of ours', async () => {
+    const instance = await instanceAt();
+    const body = new Readable({ read: () => undefined });
+    body.pipe = (to) => {
+      Readable.prototype.pipe.call(body, to);
+      body.destroy(new OutboundError('network'));
+      return to;
+    };
+    const call = vi.spyOn(app.services.toolProxy, 'call').mockResolvedValue({
+      status: 200,
+      headers: { 'x-tool-status': '200', 'x-kind': 'pot', 'content-encoding': 'gzip' },
+      body,
+      failed: () => new ApiError('UPSTREAM_ERROR', { upstream: 'x', reason: 'network' }),
+    });
+    onTestFinished(() => call.mockRestore());
+    const got = await ask(pathOf(instance));
+    expect(errorOf(got)).toMatchObject({ status: 502, error: 'UPSTREAM_ERROR', details: { reason: 'network' } });
+    for (const name of ['x-tool-status', 'x-kind', 'content-encoding']) expect(got.headers).not.toHaveProperty(name);
+  });
+
+  test('whose answer cannot be passed on has it ended', async () => {
+    const instance = await instanceAt();
+    const body = new Readable({ read: () => undefined });
+    const call = vi
+      .spyOn(app.services.toolProxy, 'call')
+      .mockResolvedValue({ status: 999, headers: { 'x-tool-status': '999' }, body, failed: (error) => error });
+    onTestFinished(() => call.mockRestore());
+    const got = await ask(pathOf(instance));
+    expect([got.status, body.destroyed]).toEqual([500, true]);
+    expect(got.headers).not.toHaveProperty('x-tool-status');
+  });
+
   test('gets an access token that lives five minutes longer, and a fresh one after it refused', async () => {
     oauth.lifetime = 240;
     const toolId = await newTool(ann, {
@@ -385,7 +504,12 @@ describe('a provider', () => {
     const refreshed = () => oauth.grants.refresh_token ?? 0;
     const before = refreshed();
     oauth.lifetime = 3_600;
-    expect((await ask(pathOf({ instance_id: id }))).status).toBe(200);
+    answer = (request, response) => response.setHeader('x-echo', request.headers.authorization!).end();
+    // the token that was sent is hidden, also if it is a newer one
+    expect(await ask(pathOf({ instance_id: id }))).toMatchObject({
+      status: 200,
+      headers: { 'x-echo': 'Bearer ********' },
+    });
     expect(refreshed() - before).toBe(1);
     const first = target.requests[0]!.headers.authorization;
     expect(first).toBe(`Bearer ${[...oauth.accessTokens].at(-1)}`);
@@ -414,6 +538,9 @@ describe('a provider', () => {
     ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\na', 502, 'bad_response'],
     ['a head that is too large', `HTTP/1.1 200 OK\r\na: ${'a'.repeat(20_000)}\r\n\r\n`, 502, 'too_large'],
     ['nothing', '', 502, 'network'],
+    ['a status that is none', 'HTTP/1.1 999 X\r\ncontent-length: 2\r\n\r\nab', 502, 'bad_response'],
+    ['a status above the last', 'HTTP/1.1 600 X\r\ncontent-length: 2\r\n\r\nab', 502, 'bad_response'],
+    ['a change of protocols to none', 'HTTP/1.1 101 X\r\n\r\nab', 502, 'bad_response'],
     ['another protocol', 'HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n', 502, 'network'],
   ])('that answers %s gives a clear error', async (_what, bytes, status, reason) => {
     const instance = await raw((socket) => socket.end(bytes));
@@ -432,12 +559,12 @@ describe('a provider', () => {
   ])('that sends %s has its answer cut off', async (_what, bytes) => {
     const instance = await raw((socket) => socket.end(bytes));
     const got = await ask(pathOf(instance)).catch(() => null);
-    expect(got?.isWhole ?? false).toBe(false);
+    // an error of ours is whole, if the cut was seen before the head was passed on
+    expect(got?.headers['x-tool-status'] ? got.isWhole : (got?.status ?? 502)).toBe(
+      got?.headers['x-tool-status'] ? false : 502,
+    );
     const record = await waitUntil(async () => (await recordsOf(instance)).at(-1));
-    expect(record).toMatchObject({
-      success: false,
-      metadata: { status: 200, code: expect.stringMatching(/network|bad/) },
-    });
+    expect(record).toMatchObject({ success: false, metadata: { code: expect.stringMatching(/network|bad/) } });
   });
 
   test('that sends more than it announced has only that passed on', async () => {
@@ -542,6 +669,59 @@ describe('bodies', () => {
       code: expect.any(String),
     });
   });
+});
+
+describe('an upload whose answer comes early', () => {
+  const refusing = (socket: net.Socket) => {
+    socket.pause();
+    socket.write('HTTP/1.1 413 No\r\ncontent-length: 2\r\n\r\nno');
+  };
+
+  test('is taken to its end, and the connection goes on', async () => {
+    const path = pathOf(await raw(refusing));
+    const { socket, text } = socketTo(path, 'content-length: 4194304');
+    socket.write(Buffer.alloc(4_194_304));
+    await waitUntil(() => text().includes('413'));
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    await waitUntil(() => text().includes('HTTP/1.1 401'));
+  });
+
+  test('is cut off if it has no end', async () => {
+    const { socket, text } = socketTo(pathOf(await raw(refusing)), 'content-length: 1000000000');
+    const more = (): void => {
+      while (!socket.destroyed && socket.write(Buffer.alloc(1_048_576)));
+    };
+    const gone = closed(socket);
+    socket.on('drain', more);
+    more();
+    await waitUntil(() => text().includes('413'));
+    await gone;
+  });
+});
+
+test('calls of clients that went before they began are not kept', () => {
+  const open = new Set<AbortController>();
+  const request = new http.IncomingMessage(new net.Socket());
+  const [gone, here] = [new http.ServerResponse(request), new http.ServerResponse(request)];
+  gone.destroy();
+  expect([whileOpen(gone, open).aborted, open.size]).toEqual([true, 0]);
+  const signal = whileOpen(here, open);
+  expect([signal.aborted, open.size]).toEqual([false, 1]);
+  here.emit('close');
+  expect([signal.aborted, open.size]).toEqual([true, 0]);
+});
+
+test('browsers of allowed origins may read what the proxy says', async () => {
+  const got = await ask(pathOf(await instanceAt()), { headers: { ...ann.headers, origin: 'https://front.example' } });
+  expect(String(got.headers['access-control-expose-headers']).split(', ')).toEqual(
+    expect.arrayContaining([
+      'x-tool-status',
+      'x-tool-location',
+      'x-tool-ratelimit-limit',
+      'x-tool-ratelimit-remaining',
+      'x-tool-ratelimit-reset',
+    ]),
+  );
 });
 
 test('a connection is not upgraded', async () => {

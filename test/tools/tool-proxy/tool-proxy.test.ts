@@ -1,0 +1,107 @@
+import { Readable } from 'node:stream';
+import { expect, test } from 'vitest';
+import type { StreamedAnswer } from '../../../src/platform/outbound/streamed-exchange.ts';
+import { ToolProxy } from '../../../src/tools/tool-proxy/tool-proxy.ts';
+import { quietLogger } from '../../support/quiet-logger.ts';
+import { waitUntil } from '../../support/wait.ts';
+
+type Deps = ConstructorParameters<typeof ToolProxy>[0];
+type Given = { orgId?: string; connection?: object | null };
+
+const answered = (): StreamedAnswer => ({
+  status: 200,
+  headers: {},
+  body: Readable.from(['ok']),
+  sizes: { sent: 0, received: 0 },
+  ended: Promise.resolve(null),
+});
+
+/** A proxy without a database: its instances are of the organization that their name begins with. */
+function proxyWith(open: (url: URL) => Promise<StreamedAnswer>, more: object = {}, given: Given = {}) {
+  const instance = (id: string) => ({
+    id,
+    orgId: id.split('.')[0],
+    workspaceId: 'w',
+    namespaceId: null,
+    ownNamespaceId: null,
+    isActive: true,
+    authMode: 'none',
+    configuration: {},
+    actions: [{ name: 'run', url_template: 'https://api.test/x' }],
+    tool: { id: 't', name: 'T', status: 'active', credentialSchema: [] },
+    secrets: {},
+    connection: null,
+    ...given,
+  });
+  const proxy = new ToolProxy({
+    access: { requireWorkspace: async () => undefined },
+    instances: { get: async (_place: unknown, id: string) => instance(id) },
+    connections: {},
+    outbound: { open: ({ url }: { url: URL }) => open(url) },
+    limits: { demand: async () => undefined, pause: () => undefined },
+    activity: { record: () => undefined },
+    logger: quietLogger,
+    ...more,
+  } as unknown as Deps);
+  const { signal } = new AbortController();
+  const request = { method: 'GET', query: '', headers: {}, body: null, contentLength: null, signal };
+  const call = (id: string, path = 'x') =>
+    proxy.call(
+      { request: { traceId: 't' } } as Parameters<ToolProxy['call']>[0],
+      { orgId: 'o', workspaceId: 'w' } as Parameters<ToolProxy['call']>[1],
+      id,
+      { ...request, path },
+    );
+  return { proxy, call };
+}
+
+test('organizations whose providers hang hold up nobody else', async () => {
+  let hanging = 0;
+  const { proxy, call } = proxyWith((url) => {
+    if (url.pathname === '/good') return Promise.resolve(answered());
+    hanging++;
+    return new Promise(() => undefined);
+  });
+  const others = Array.from({ length: 8 }, (_none, index) => `org${index}`);
+  for (const orgId of others)
+    for (let i = 0; i < 48; i++) void call(`${orgId}.instance${i % 6}`).catch(() => undefined);
+  await waitUntil(() => hanging === 8 * 16);
+  expect(proxy.running).toBe(hanging);
+  expect((await call('another.instance', 'good')).status).toBe(200);
+});
+
+test('a connection that was replaced while the call waited is not used: nobody allowed that', async () => {
+  const connection = {
+    connectionId: 'con_own',
+    authType: 'oauth2',
+    secret: 'own',
+    status: 'connected',
+    namespaceId: 'ns_1',
+    expiresAt: new Date(0),
+  };
+  const other = { ...connection, connectionId: 'con_of_all', secret: 'of all' };
+  let asked = 0;
+  const connections = {
+    freshFor: async () => other,
+    callWith: async (_use: unknown, sent: object, ask: (sent: object) => Promise<unknown>) => ask(sent),
+  };
+  const open = async () => {
+    asked++;
+    return answered();
+  };
+  const { call, proxy } = proxyWith(open, { connections }, { connection });
+  await expect(call('a.b')).rejects.toMatchObject({
+    code: 'RESOURCE_CONFLICT',
+    details: { reason: 'connection_changed' },
+  });
+  const afterRefusal = {
+    freshFor: async () => connection,
+    callWith: async (_use: unknown, sent: object, ask: (sent: object) => Promise<unknown>) => {
+      await ask(sent);
+      return ask(other);
+    },
+  };
+  const second = proxyWith(open, { connections: afterRefusal }, { connection });
+  await expect(second.call('a.b')).rejects.toMatchObject({ details: { reason: 'connection_changed' } });
+  expect([asked, proxy.running, second.proxy.running]).toEqual([1, 0, 0]);
+});
