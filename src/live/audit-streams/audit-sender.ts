@@ -47,7 +47,8 @@ const GONE = `update audit_streams set gone_before = ${KEPT_SINCE} where id = $1
   and exists (select from audit_stream_deliveries d where d.id = $2 and d.status = 'pending')`;
 const TOO_LARGE = 413;
 /** The attempt is recorded with the delivery that has no other. */
-const REFUSED = `update audit_stream_deliveries set tries = tries + 1, attempts = jsonb_path_query_array(attempts, '$[last - 8 to last]')
+const REFUSED = `update audit_stream_deliveries
+  set tries = tries + 1, attempts = jsonb_path_query_array(attempts, '$[last - 8 to last]')
     || jsonb_build_array($3::jsonb)
   where id = $1 and tries = $2 and status = 'pending' returning size_bytes as size`;
 

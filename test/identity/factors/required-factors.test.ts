@@ -572,7 +572,7 @@ describe('an organization that asks for a fresh factor', () => {
     expect((await mint(owner, ['secret:read', 'secret:reveal'])).status).toBe(201);
   });
 
-  test('for the secrets that webhooks sign with, but not for other changes of them; for each of audit streams', async () => {
+  test('for the secrets that webhooks sign with, but not for other changes; for all of audit streams', async () => {
     const webhooks = `/v1/orgs/${owner.orgId}/webhooks`;
     const hook = { name: 'Hook', url: 'https://hooks.example.test/', event_types: ['workspace.*'] };
     const { plaintext_token } = await issueToken(app, owner, {

@@ -30,7 +30,7 @@ async function mostRead(text: string, values: unknown[]): Promise<number> {
   );
 }
 
-it('a stream that has sent everything, or has little to send, reads little, however many records there are', async () => {
+it('a stream that has sent everything or has little to send reads little however many records there are', async () => {
   const { pool } = app.database;
   const ann = await register(app);
   const types = ['http', 's3'];
