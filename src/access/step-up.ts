@@ -22,6 +22,8 @@ const ASKED: Partial<Record<Permission, StepUp>> = {
   'application:update': 'sign_in_settings',
   'webhook:create': 'secret_reveal',
   'audit_stream:create': 'secret_reveal',
+  // the address of what the secret is sent to
+  'audit_stream:update': 'secret_reveal',
   'organization:delete': 'organization_deletion',
   // who may come in, and with which role
   'organization_member:create': 'member_changes',

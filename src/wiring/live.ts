@@ -103,7 +103,7 @@ function createAuditStreams(
   const { sql, changes, access } = deps;
   const channel = auditChannel;
   const disabling = new Disabling(changes, channel);
-  const auditSender = new AuditSender({ sql, access, vault, outbound, feed, disabling, onFault });
+  const auditSender = new AuditSender({ sql, changes, access, vault, outbound, feed, disabling, onFault });
   const auditEngine = new SendEngine({
     channel,
     sql,

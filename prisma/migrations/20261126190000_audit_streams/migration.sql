@@ -25,6 +25,7 @@ CREATE TABLE "audit_streams" (
     "begun_snapshot" TEXT DEFAULT (pg_current_snapshot())::text,
     "begun_xid" TEXT DEFAULT (pg_current_xact_id())::text,
     "last_sequence" INTEGER NOT NULL DEFAULT 0,
+    "batch_bytes" INTEGER,
     "created_by" TEXT,
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "updated_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
@@ -72,8 +73,12 @@ CREATE INDEX "audit_stream_deliveries_org_id_audit_stream_id_id_idx" ON "audit_s
 -- CreateIndex
 CREATE INDEX "audit_stream_deliveries_created_at_idx" ON "audit_stream_deliveries"("created_at");
 
+-- CreateIndex
+CREATE INDEX "audit_stream_deliveries_audit_stream_id_created_at_idx" ON "audit_stream_deliveries"("audit_stream_id", "created_at");
+
 -- The records of one organization in the order of commits. It takes time in proportion to the records, and writers of
--- records wait meanwhile.
+-- records wait meanwhile, unless the operator has made the indexes of the partitions before: an index of a partition
+-- that is like this one is taken as it is, whatever its name (docs/operate/upgrade.md).
 CREATE INDEX "activity_org_id_xid_id_idx" ON "activity"("org_id", "xid", "id");
 
 -- AddForeignKey
@@ -92,4 +97,4 @@ CREATE INDEX audit_streams_enabled ON audit_streams (id) WHERE is_enabled;
 
 -- The version rises with every change that is visible to clients and made by them; failures and positions are neither.
 CALL keep_resource_version('audit_streams',
-  '{failing_since,gone_before,position_xid,position_id,position_at,begun_snapshot,begun_xid,last_sequence}');
+  '{failing_since,gone_before,position_xid,position_id,position_at,begun_snapshot,begun_xid,last_sequence,batch_bytes}');

@@ -7,9 +7,17 @@ export interface AuditBatch {
   last: FedRecord;
   /** Those to send; none if all are passed over. */
   wanted: FedRecord[];
+  /** The size of their lines. */
   sizeBytes: number;
   /** Whether it ends before the last of the given records. */
   isCut: boolean;
+}
+
+/** Where batches go. */
+export interface BatchTarget {
+  targetType: TargetType;
+  /** What its receiver takes at once, if it has refused more; `null` for all that fits. */
+  batchBytes: number | null;
 }
 
 /** The hour of a time, in UTC. */
@@ -20,15 +28,20 @@ export const hourOf = (time: Date): number => Math.floor(time.getTime() / 3_600_
  * the file is full; one that commits late is in the file of a later hour, or in another file of its own.
  * @returns `null` if there is none yet
  */
-export function nextBatch(records: readonly FedRecord[], type: TargetType, now: Date): AuditBatch | null {
-  const { records: most, bytes } = BATCH[type];
+export function nextBatch(
+  records: readonly FedRecord[],
+  { targetType: type, batchBytes }: BatchTarget,
+  now: Date,
+): AuditBatch | null {
+  const { records: most, bytes, wrapper } = BATCH[type];
+  const room = Math.min(bytes, batchBytes ?? bytes);
   const wanted: FedRecord[] = [];
   let sizeBytes = 0;
   let end = 0;
   for (const record of records) {
     if (record.isWanted) {
       const size = Buffer.byteLength(record.line);
-      const isFull = wanted.length > 0 && sizeBytes + size > bytes;
+      const isFull = wanted.length > 0 && sizeBytes + size + (wanted.length + 1) * wrapper > room;
       if (isFull || (type === 's3' && wanted[0] && hourOf(record.timestamp) > hourOf(wanted[0].timestamp))) break;
       wanted.push(record);
       sizeBytes += size;

@@ -1,6 +1,6 @@
 import { isLiveOrganization } from '../../tenancy/views.ts';
 import type { SendChannel } from '../sending/channel.ts';
-import { BATCH, MAX_WAITING } from './audit-stream.words.ts';
+import { MAX_WAITING } from './audit-stream.words.ts';
 
 /** Seconds between two tries. The last one counts for all further tries: no record is given up. */
 const WAITS = [5, 15, 60, 300, 900];
@@ -17,14 +17,20 @@ export interface AuditMessage {
   excerpt: string;
 }
 
-const BEHIND = `activity a where a.org_id = h.org_id and (a.xid, a.id) > (h.position_xid, h.position_id)
-  and a.xid < pg_snapshot_xmin(pg_current_snapshot())`;
-const WAITING = `(select count(*) from audit_stream_deliveries w where w.audit_stream_id = h.id
-  and w.status = 'pending' and not w.is_test)`;
-/** A file is made when the hour of its first record is over, or when it is full. */
-const HAS_FILE = `(select a.timestamp from ${BEHIND} order by a.xid, a.id limit 1)
-    < date_trunc('hour', now() at time zone 'UTC') at time zone 'UTC'
-  or exists (select from ${BEHIND} order by a.xid, a.id offset ${BATCH.s3.records - 1} limit 1)`;
+/**
+ * SQL: a column of the first record behind a stream `h`. The planner takes the index of the organization for this form
+ * only: it reads all partitions for an `exists`, and takes the index of all organizations if the organization is equal.
+ */
+const firstBehind = (column: string): string => `(select a.${column} from activity a
+    where a.org_id between h.org_id and h.org_id
+      and (a.org_id, a.xid, a.id) > (h.org_id, h.position_xid, h.position_id)
+      and a.xid < pg_snapshot_xmin(pg_current_snapshot())
+    order by a.org_id, a.xid, a.id limit 1)`;
+/** SQL: how many batches of a stream `h` wait. Tests are about themselves, and not read. */
+export const WAITING = `(select count(*)::int from audit_stream_deliveries w
+  where w.audit_stream_id = h.id and w.status = 'pending' and w.resource_id = h.id)`;
+/** The files of an hour are made when it is over: a look reads one record, however many there are. */
+const HAS_FILE = `${firstBehind('timestamp')} < date_trunc('hour', now() at time zone 'UTC') at time zone 'UTC'`;
 
 /** SQL: which records a stream `h` asks for. */
 export const TERM_COLUMNS = `h.begun_snapshot as "begunSnapshot", h.begun_xid as "begunXid", h.actions,
@@ -38,7 +44,7 @@ export const auditChannel: SendChannel = {
   receiverId: 'audit_stream_id',
   inUse: `h.is_enabled and ${isLiveOrganization('h.org_id')}`,
   hasNew: `case when ${WAITING} >= ${MAX_WAITING} then false
-    when h.target_type = 's3' then ${HAS_FILE} else exists (select from ${BEHIND}) end`,
+    when h.target_type = 's3' then ${HAS_FILE} else ${firstBehind('id')} is not null end`,
   sent: `d.is_test as "isTest", d.sequence::text as sequence, d.from_xid::text as "fromXid", d.from_id as "fromId",
     d.to_xid::text as "toXid", d.to_id as "toId", d.records, d.first_at as "firstAt", d.excerpt`,
   pollMs: 500,

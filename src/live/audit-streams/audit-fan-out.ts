@@ -10,7 +10,7 @@ import type { Disabling } from '../sending/disabling.ts';
 import type { FanOut } from '../sending/send-engine.ts';
 import { type AuditBatch, nextBatch } from './audit-batch.ts';
 import { auditCaller } from './audit-caller.ts';
-import { auditChannel, TERM_COLUMNS } from './audit-channel.ts';
+import { auditChannel, TERM_COLUMNS, WAITING } from './audit-channel.ts';
 import { BATCH, MAX_WAITING, type TargetType } from './audit-stream.words.ts';
 import { excerptOfLine } from './excerpt.ts';
 
@@ -21,6 +21,8 @@ interface FannedStream extends ActingUser, FeedTerms {
   positionId: string;
   /** The database was restored from a copy whose transactions had higher numbers. */
   isAhead: boolean;
+  /** What a receiver takes at once, if one has refused more; `null` for all that fits. */
+  batchBytes: number | null;
   /** Deliveries that are not over. */
   waiting: number;
   now: Date;
@@ -28,8 +30,7 @@ interface FannedStream extends ActingUser, FeedTerms {
 
 const STREAM = `select h.id, h.target_type as "targetType", h.position_xid::text as xid, h.position_id as "positionId",
     ${TERM_COLUMNS}, ${IS_AHEAD} as "isAhead", now() as now, ${CALLER_COLUMNS},
-    (select count(*)::int from audit_stream_deliveries d
-      where d.audit_stream_id = h.id and d.status = 'pending' and not d.is_test) as waiting
+    h.batch_bytes as "batchBytes", ${WAITING} as waiting
   from audit_streams h ${CALLER_JOIN} where h.id = $1 and ${auditChannel.inUse}`;
 
 /** One waits while there is an earlier one. A statement after the lock of the stream: what ended meanwhile is over. */
@@ -81,7 +82,7 @@ export class AuditFanOut implements FanOut {
     if (stream.waiting >= MAX_WAITING) return OVER;
     const { records: most } = BATCH[stream.targetType];
     const records = await feed.next(stream, { xid: stream.xid, id: stream.positionId }, most);
-    const batch = nextBatch(records, stream.targetType, stream.now);
+    const batch = nextBatch(records, stream, stream.now);
     if (!batch) return OVER;
     const made = await this.#queue(stream, batch);
     return { made, isMore: batch.isCut || records.length === most };

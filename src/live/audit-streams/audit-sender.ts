@@ -1,14 +1,17 @@
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import type { Access } from '../../access/access.ts';
+import type { Changes } from '../../data/changes.ts';
 import type { FeedTerms, RecordFeed } from '../../data/record-feed.ts';
 import type { Sql } from '../../data/sql.ts';
+import { statement } from '../../data/writes.ts';
+import { systemCaller } from '../../kernel/system-caller.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import { type NewObject, putNewObject } from '../../platform/storage/foreign-bucket.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { type ActingUser, CALLER_COLUMNS, CALLER_JOIN } from '../sending/acting-user.ts';
-import { type AttemptResult, attempted, failedAttempt, type Verdict } from '../sending/attempts.ts';
+import { type AttemptResult, attempted, failedAttempt, type StoredAttempt, type Verdict } from '../sending/attempts.ts';
 import type { Disabling } from '../sending/disabling.ts';
 import { textsOf } from '../sending/secret-texts.ts';
 import type { MessageSender } from '../sending/send-line.ts';
@@ -16,6 +19,7 @@ import type { TakenDelivery } from '../sending/send-queue.ts';
 import { auditCaller } from './audit-caller.ts';
 import { type AuditMessage, auditChannel, TERM_COLUMNS } from './audit-channel.ts';
 import { KEPT_SINCE, type TargetType } from './audit-stream.words.ts';
+import { putBack } from './put-back.ts';
 import { isAcceptedBySplunk, splunkEvents } from './splunk.ts';
 
 /** The whole time of an attempt. */
@@ -38,7 +42,15 @@ interface StreamRow extends ActingUser, FeedTerms {
 const STREAM = `select h.target_type as "targetType", h.url, h.bucket, h.region, h.prefix,
     h.credentials_ref as "credentialsRef", h.is_compressed as "isCompressed", ${TERM_COLUMNS}, ${CALLER_COLUMNS}
   from audit_streams h ${CALLER_JOIN} where h.id = $1 and ${auditChannel.inUse}`;
-const GONE = `update audit_streams set gone_before = ${KEPT_SINCE} where id = $1`;
+/** What was replaced meanwhile is sent by another delivery: records that its former terms asked for are not gone. */
+const GONE = `update audit_streams set gone_before = ${KEPT_SINCE} where id = $1
+  and exists (select from audit_stream_deliveries d where d.id = $2 and d.status = 'pending')`;
+const TOO_LARGE = 413;
+/** The attempt is recorded with the delivery that has no other. */
+const REFUSED = `update audit_stream_deliveries
+  set tries = tries + 1, attempts = jsonb_path_query_array(attempts, '$[last - 8 to last]')
+    || jsonb_build_array($3::jsonb)
+  where id = $1 and tries = $2 and status = 'pending' returning size_bytes as size`;
 
 /** What is needed to send something to a stream. */
 export interface AuditTarget extends StreamRow {
@@ -48,6 +60,7 @@ export interface AuditTarget extends StreamRow {
 
 interface SenderDeps {
   sql: Sql;
+  changes: Changes;
   access: Access;
   vault: Vault;
   outbound: Outbound;
@@ -111,7 +124,10 @@ export class AuditSender implements MessageSender<AuditTarget, AuditMessage> {
     const lines = await this.#linesOf(target, message, call.owner);
     // what retention removed cannot be sent any more, and holds up nothing
     if (lines.length === 0) return { ...failedAttempt('gone'), isDelivered: true };
-    const result = await this.#attempt(target, target.texts, message, lines, call);
+    const { texts } = target;
+    const result = await this.#guarded(() => this.#attempt(target, texts, message, lines, call));
+    const isDivided = result.attempt.status_code === TOO_LARGE && lines.length > 1 && target.targetType !== 's3';
+    if (isDivided) await this.#divide(call.owner, message, result.attempt);
     return this.#counted(result, message.isTest ? 0 : lines.length);
   }
 
@@ -122,12 +138,37 @@ export class AuditSender implements MessageSender<AuditTarget, AuditMessage> {
     return result;
   }
 
+  /** A fault of what a stream names is an attempt that failed: else it is tried at once, for ever, unseen. */
+  async #guarded(attempt: () => Promise<AttemptResult>): Promise<AttemptResult> {
+    try {
+      return await attempt();
+    } catch (error) {
+      // messages of the libraries may have values of the secret
+      const kind = error instanceof Error ? error.name : typeof error;
+      this.#deps.onFault(new Error(`An attempt has thrown: ${kind}`), 'a batch could not be sent');
+      return failedAttempt('fault');
+    }
+  }
+
+  /** What is too large for its receiver is put back, and comes in smaller batches. */
+  async #divide(streamId: string, { id, tries }: TakenDelivery, attempt: StoredAttempt): Promise<void> {
+    await this.#deps.changes.run(systemCaller('audit streams'), async (tx) => {
+      const stream = await tx.lock('audit_streams', { id: streamId }, 'no key update');
+      if (!stream) return;
+      const values = [id, tries, JSON.stringify(attempt)];
+      const [refused] = await tx.query<{ size: number }>({ text: REFUSED, values });
+      if (!refused) return;
+      await tx.query(putBack(streamId));
+      tx.write(statement`update audit_streams set batch_bytes = ${Math.ceil(refused.size / 2)} where id = ${streamId}`);
+    });
+  }
+
   async #linesOf(target: AuditTarget, message: AuditMessage & TakenDelivery, id: string): Promise<SentLine[]> {
     const { fromXid, fromId, toXid, toId, records, excerpt, firstAt } = message;
     if (fromXid === null || fromId === null || toXid === null || toId === null)
       return [{ line: `${excerpt}\n`, timestamp: firstAt }];
     const found = await this.#deps.feed.between(target, { xid: fromXid, id: fromId }, { xid: toXid, id: toId });
-    if (found.length < records) await this.#deps.sql.write(GONE, [id]);
+    if (found.length < records) await this.#deps.sql.write(GONE, [id, message.id]);
     return found;
   }
 

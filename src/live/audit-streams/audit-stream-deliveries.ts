@@ -2,6 +2,8 @@ import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
+import type { Tx } from '../../data/tx.ts';
+import { statement } from '../../data/writes.ts';
 import { type AuditStreamDelivery as DeliveryRow, Prisma } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
@@ -9,7 +11,7 @@ import { ApiError, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { StoredAttempt } from '../sending/attempts.ts';
 import { demandAllActivity } from './audit-caller.ts';
-import { LOG_DAYS } from './audit-stream.words.ts';
+import { LOG_DAYS, MAX_TESTS } from './audit-stream.words.ts';
 import { excerptOfLine } from './excerpt.ts';
 
 const HIDDEN = ['place', 'resourceId', 'maxTries', 'fromId', 'toId'] as const;
@@ -50,10 +52,11 @@ const LAG = `select count(*)::int as records,
     coalesce(extract(epoch from now() - min(b.timestamp)), 0)::float8 as seconds
   from audit_streams h
   left join lateral (select d.from_xid, d.from_id from audit_stream_deliveries d
-    where d.audit_stream_id = h.id and d.status = 'pending' and not d.is_test order by d.place limit 1) p on true
-  cross join lateral (select a.* from activity a where a.org_id = h.org_id
-      and (a.xid, a.id) > (coalesce(p.from_xid, h.position_xid), coalesce(p.from_id, h.position_id))
-    order by a.xid, a.id limit ${MAX_LAG}) b
+    where d.audit_stream_id = h.id and d.status = 'pending' and d.resource_id = h.id order by d.place limit 1) p on true
+  cross join lateral (select a.* from activity a where a.org_id between h.org_id and h.org_id
+      and (a.org_id, a.xid, a.id)
+        > (h.org_id, coalesce(p.from_xid, h.position_xid), coalesce(p.from_id, h.position_id))
+    order by a.org_id, a.xid, a.id limit ${MAX_LAG}) b
   where h.org_id = $1 and h.id = $2
     and (h.begun_snapshot is null or b.xid::text = h.begun_xid
       or not pg_visible_in_snapshot(b.xid, h.begun_snapshot::pg_snapshot))
@@ -97,7 +100,10 @@ export class AuditStreamDeliveries {
     return lag!;
   }
 
-  /** Sends a record that is made up, once. @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT for a disabled stream */
+  /**
+   * Sends a record that is made up, once.
+   * @throws RESOURCE_NOT_FOUND, RESOURCE_CONFLICT for a disabled stream, or one with too many tests that wait
+   */
   async test(caller: Caller, { orgId }: Checked<OrganizationPlace>, streamId: string): Promise<AuditStreamDelivery> {
     const sent = await this.#deps.changes.run(caller, async (tx) => {
       const stream = await tx.lock('audit_streams', { id: streamId, orgId }, 'no key update', () =>
@@ -110,6 +116,7 @@ export class AuditStreamDeliveries {
           'invalid_status',
           `The audit stream '${streamId}' is disabled: enable it first.`,
         );
+      await demandRoomForTest(tx, streamId);
       const id = newId('audit_stream_delivery');
       const at = new Date();
       const line = testLine(caller, streamId, at);
@@ -139,6 +146,16 @@ export class AuditStreamDeliveries {
     this.#deps.wake();
     return sent;
   }
+}
+
+/** Of a stream whose row is locked. @throws RESOURCE_CONFLICT `limit_reached` */
+async function demandRoomForTest(tx: Tx, streamId: string): Promise<void> {
+  const [found] = await tx.query<{ count: number }>(statement`select count(*)::int as count
+    from audit_stream_deliveries where audit_stream_id = ${streamId} and status = 'pending' and is_test`);
+  if (found!.count < MAX_TESTS) return;
+  throw conflict('audit_stream', streamId, 'limit_reached', `${MAX_TESTS} tests of the audit stream wait already.`, {
+    limit: MAX_TESTS,
+  });
 }
 
 /** What a test sends: a record that says what it is, of nothing that happened. */

@@ -99,7 +99,7 @@ const optional = (t: InputFields) => ({
     description: 'The bucket of a store. Required for s3, and for nothing else.',
   }),
   region: t.string({
-    constraints: { pattern: '[a-z0-9-]{1,64}' },
+    constraints: { pattern: '[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?' },
     description: 'The region of a store. Default `us-east-1`.',
   }),
   prefix: t.string({

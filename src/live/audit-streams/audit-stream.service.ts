@@ -25,8 +25,9 @@ import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
 import type { Resolution, Vault } from '../../vault/secrets/vault.ts';
 import { demandAllActivity } from './audit-caller.ts';
 import { actionProblem, KEPT_SINCE, MAX_STREAMS, resourceProblem, type TargetType } from './audit-stream.words.ts';
+import { putBack } from './put-back.ts';
 
-const OF_READING = ['positionId', 'positionAt', 'begunSnapshot', 'begunXid', 'lastSequence'] as const;
+const OF_READING = ['positionId', 'positionAt', 'begunSnapshot', 'begunXid', 'lastSequence', 'batchBytes'] as const;
 
 /** A stream as everybody sees it who may read it. */
 export type AuditStream = Omit<AuditStreamRow, (typeof OF_READING)[number]>;
@@ -74,15 +75,6 @@ export interface AuditStreamDeps extends ServiceDeps {
   /** Called when something may have become due. */
   wake: () => void;
 }
-
-/** What waits is sent as the stream is from now on: its records are put into deliveries again. */
-const PUT_BACK = `with replaced as (update audit_stream_deliveries
-    set status = 'replaced', due_at = null, finished_at = now()
-    where audit_stream_id = $1 and status = 'pending' and not is_test
-    returning sequence, from_xid, from_id, first_at),
-  first as (select * from replaced order by sequence limit 1)
-  update audit_streams h set position_xid = f.from_xid, position_id = f.from_id, position_at = f.first_at,
-    last_sequence = f.sequence - 1 from first f where h.id = $1`;
 
 /**
  * Audit streams of an organization: where its activity records are sent. A stream acts for the user who decided last
@@ -157,11 +149,11 @@ export class AuditStreamService {
       await tx.expectVersion({ table: 'audit_streams', key: { id, orgId } });
       if (isSteered) {
         await this.#ensureSecret(tx, orgId, after(held, input).credentialsRef, shown);
-        await tx.query({ text: PUT_BACK, values: [id] });
+        await tx.query(putBack(id));
         if (input.isEnabled === true && !held.isEnabled) await tx.query(goneSince(id));
       }
       recordChange(tx, 'update', 'audit_stream', { id, orgId }, { fields: Object.keys(input) });
-      return tx.change('audit_streams', { id, orgId }, setOf(input, isSteered ? caller : null), () =>
+      return tx.change('audit_streams', { id, orgId }, setOf(input, held, isSteered ? caller : null), () =>
         notFound('audit_stream', id),
       );
     });
@@ -231,7 +223,11 @@ const STEERS = [
   'resourceTypes',
   'success',
 ] as const;
+const ADDRESS = ['url', 'bucket', 'region'] as const;
 const OF_STORE = ['bucket', 'region', 'prefix'] as const;
+
+/** How the names of buckets end that want a session before anything is stored. */
+const OF_DIRECTORY = '--x-s3';
 
 const NOWHERE = { url: '', bucket: null, region: null, prefix: null, credentialsRef: null };
 
@@ -256,6 +252,7 @@ function issuesOf(destination: Destination, input: ChangedAuditStream): InputIss
     issues.push(issue('credentialsRef', `a stream to ${type} needs a secret`));
   if (type === 's3') {
     if (destination.bucket === null) issues.push(issue('bucket', 'a stream to s3 needs a bucket'));
+    if (input.bucket?.endsWith(OF_DIRECTORY)) issues.push(issue('bucket', 'directory buckets are not supported'));
     if (input.isCompressed === false) issues.push(issue('isCompressed', 'files in s3 are always compressed'));
     if (input.url && !isOrigin(input.url)) issues.push(issue('url', 'a store has an address without path and query'));
   } else {
@@ -271,7 +268,7 @@ function isOrigin(text: string): boolean {
   return pathname === '/' && search === '' && hash === '';
 }
 
-const setOf = (input: ChangedAuditStream, decider: Caller | null): Columns<'audit_streams'> => ({
+const setOf = (input: ChangedAuditStream, held: Destination, decider: Caller | null): Columns<'audit_streams'> => ({
   name: input.name ?? undefined,
   description: input.description,
   url: input.url ?? undefined,
@@ -283,7 +280,9 @@ const setOf = (input: ChangedAuditStream, decider: Caller | null): Columns<'audi
   actions: input.actions ? [...input.actions] : undefined,
   resourceTypes: input.resourceTypes ? [...input.resourceTypes] : undefined,
   success: input.success,
-  ...(decider && { actsFor: decider.principal.userId }),
+  ...(decider && { actsFor: decider.principal.userId, batchBytes: null }),
+  // what failed there says nothing of where it sends from now on
+  ...(ADDRESS.some((field) => after(held, input)[field] !== held[field]) && { failingSince: null }),
   ...(typeof input.isEnabled === 'boolean' && {
     isEnabled: input.isEnabled,
     disabledReason: null,

@@ -5,6 +5,8 @@ import { isResourceWord } from '../../kernel/resources.ts';
 export const MAX_STREAMS = 10;
 /** Actions, or types of resources, of one stream. */
 export const MAX_WORDS = 50;
+/** Tests of one stream that wait. */
+export const MAX_TESTS = 10;
 /** Days that the log of deliveries goes back. */
 export const LOG_DAYS = 7;
 /** Deliveries that wait: the next one is ready when one is over, and all others are still only records. */
@@ -15,11 +17,20 @@ export type TargetType = (typeof targetTypes)[number];
 
 export const auditDeliveryStatuses = ['pending', 'delivered', 'failed', 'replaced'] as const;
 
-/** How much is sent together: records that are looked at, and the bytes of their lines. */
-export const BATCH: Readonly<Record<TargetType, { records: number; bytes: number }>> = {
-  http: { records: 1_000, bytes: 1024 * 1024 },
-  splunk: { records: 1_000, bytes: 1024 * 1024 },
-  s3: { records: 5_000, bytes: 8 * 1024 * 1024 },
+interface BatchLimits {
+  /** Records that are looked at. */
+  records: number;
+  /** Of their lines, and what is around them. */
+  bytes: number;
+  /** What is around each line, at most. */
+  wrapper: number;
+}
+
+/** How much is sent together. Common collectors take 1 MiB, and some half of it. */
+export const BATCH: Readonly<Record<TargetType, BatchLimits>> = {
+  http: { records: 1_000, bytes: 512 * 1024, wrapper: 0 },
+  splunk: { records: 1_000, bytes: 512 * 1024, wrapper: 96 },
+  s3: { records: 5_000, bytes: 8 * 1024 * 1024, wrapper: 0 },
 };
 
 /** SQL: what is older than this may have been removed: records go by whole months, after 90 days. */

@@ -111,7 +111,8 @@ export class SendQueue<Message extends object = object> {
       await tx.query({ text: finish, values: [JSON.stringify(finished)] });
       const over = finished.filter(({ status }) => status !== 'pending').map((one) => one.resource_id);
       if (over.length > 0) await tx.query({ text: next, values: [receiverId, [...new Set(over)]] });
-      if (finished.some(({ status }) => status === 'delivered')) {
+      // a test says nothing of what waits
+      if (finished.some(({ status, isTest }) => status === 'delivered' && !isTest)) {
         if (receiver.failingSince) tx.write({ text: recovered, values: [receiverId] });
         return;
       }

@@ -58,6 +58,9 @@ export async function putNewObject(outbound: Outbound, object: NewObject, call: 
     logger: silence,
     requestHandler: {
       async handle(request: SignedRequest) {
+        // some names of buckets make the client ask for a session first: nothing else is sent to an address of others
+        if (request.method !== 'PUT') throw new Error('The client of the store sends something other than an object.');
+        answer = null;
         answer = await outbound.request({
           method: request.method,
           url: urlOf(request),

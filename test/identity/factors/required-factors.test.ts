@@ -572,7 +572,7 @@ describe('an organization that asks for a fresh factor', () => {
     expect((await mint(owner, ['secret:read', 'secret:reveal'])).status).toBe(201);
   });
 
-  test('for the secrets that webhooks sign with, but not for other changes of them', async () => {
+  test('for the secrets that webhooks sign with, but not for other changes; for all of audit streams', async () => {
     const webhooks = `/v1/orgs/${owner.orgId}/webhooks`;
     const hook = { name: 'Hook', url: 'https://hooks.example.test/', event_types: ['workspace.*'] };
     const { plaintext_token } = await issueToken(app, owner, {
@@ -583,15 +583,23 @@ describe('an organization that asks for a fresh factor', () => {
     const rotate = `mutation { rotateWebhookSecret(orgId: "${owner.orgId}", id: "${made.body.webhook.webhook_id}") {
       secret
     } }`;
+    const streams = `/v1/orgs/${owner.orgId}/audit-streams`;
+    const audit = { name: 'Audit', target_type: 'http', url: 'https://logs.example.test/', is_enabled: false };
+    const stream = await owner.call<{ audit_stream_id: string }>('POST', streams, audit);
+    expect(stream.status).toBe(201);
+    const at = `${streams}/${stream.body.audit_stream_id}`;
     await stale(owner);
     expect(verdictOf(await owner.call('POST', webhooks, hook))).toBe(STALE);
     expect(codes(await owner.ask(rotate))).toEqual(['FORBIDDEN fresh_factor']);
     const renamed = await owner.call('PATCH', `${webhooks}/${made.body.webhook.webhook_id}`, { name: 'Other' });
     expect(renamed.status, JSON.stringify(renamed.body)).toBe(200);
+    // where an audit stream sends its secret is asked for with each change
+    expect(verdictOf(await owner.call('PATCH', at, { url: 'https://other.example.test/' }))).toBe(STALE);
     // API tokens keep what they were made for
     expect(codes(await withToken(owner, plaintext_token).ask(rotate))).toBeUndefined();
     await proveFactor(owner, secret);
     expect(codes(await owner.ask(rotate))).toBeUndefined();
+    expect((await owner.call('PATCH', at, { url: 'https://other.example.test/' })).status).toBe(200);
   });
 
   test('what was granted to an application reveals nothing, and makes no webhook', async () => {

@@ -4,6 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { nextBatch } from '../../../src/live/audit-streams/audit-batch.ts';
+import { splunkEvents } from '../../../src/live/audit-streams/splunk.ts';
+import type { Outbound } from '../../../src/platform/outbound/outbound.ts';
+import { type NewObject, putNewObject } from '../../../src/platform/storage/foreign-bucket.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { hostileTargets } from '../../support/hostile-targets.ts';
 import { colleague, eventsOf, type Person, register } from '../../support/person.ts';
@@ -269,7 +272,8 @@ test('what waits when a stream is changed goes to its new address', async () => 
 
 test('a test sends one record, and says nothing of what fails', async () => {
   const ann = await register(app);
-  const inbox = await collector((_batch, response) => !response.writeHead(500).end());
+  let isBroken = true;
+  const inbox = await collector((_batch, response) => !response.writeHead(isBroken ? 500 : 200).end());
   const made = await stream(ann, inbox.url, { actions: ['merge'] });
   const sent = await ann.call<Delivery>('POST', `${made.at}/test`);
   expect([sent.status, sent.body]).toMatchObject([202, { is_test: true, status: 'pending', record_count: 1 }]);
@@ -277,6 +281,26 @@ test('a test sends one record, and says nothing of what fails', async () => {
   expect(linesOf(batch!.text)).toMatchObject([{ resource_id: made.id, metadata: { is_test: true } }]);
   await waitUntil(async () => (await made.deliveries('?status=failed')).length === 1);
   expect((await ann.call('GET', made.at)).body).toMatchObject({ failing_since: null });
+  // as if a batch had failed before: only what waits, or another address, ends it
+  await app.database.pool.query('update audit_streams set failing_since = now() where id = $1', [made.id]);
+  isBroken = false;
+  await ann.call('POST', `${made.at}/test`);
+  await waitUntil(async () => (await made.deliveries('?status=delivered')).length === 1);
+  expect((await ann.call('GET', made.at)).body).toMatchObject({ failing_since: expect.any(String) });
+  const unchanged = await ann.call('PATCH', made.at, { url: inbox.url });
+  expect(unchanged.body).toMatchObject({ failing_since: expect.any(String) });
+  const moved = await ann.call('PATCH', made.at, { url: `${inbox.url}/new` });
+  expect([moved.status, moved.body]).toMatchObject([200, { failing_since: null }]);
+  // tests that wait are few: each look reads them
+  await app.database.pool.query(
+    `insert into audit_stream_deliveries (id, org_id, audit_stream_id, resource_id, is_test, records, size_bytes,
+        first_at, last_at, excerpt, due_at)
+      select 'asd_' || n || $1, $2, $1, 'asd_' || n || $1, true, 1, 1, now(), now(), '', now() + interval '1 day'
+      from generate_series(1, 10) n`,
+    [made.id, ann.orgId],
+  );
+  const full = await ann.call('POST', `${made.at}/test`);
+  expect(full).toMatchObject({ status: 409, body: { details: { reason: 'limit_reached', limit: 10 } } });
   await ann.call('PATCH', made.at, { is_enabled: false });
   const refused = await ann.call('POST', `${made.at}/test`);
   expect(refused).toMatchObject({ status: 409, body: { details: { reason: 'invalid_status' } } });
@@ -385,6 +409,67 @@ test('files of a bucket have the records of an hour, and no file is written over
   s3.failNext('PUT', 1, 412);
   await ann.call('POST', `${made.at}/test`);
   await waitUntil(async () => (await made.deliveries('?status=delivered')).length === delivered.length + 2);
+  // what the client of the store cannot work with is an attempt like any other
+  await app.database.pool.query(`update audit_streams set region = '-' where id = $1`, [made.id]);
+  const { body: faulty } = await ann.call<Delivery>('POST', `${made.at}/test`);
+  const ended = await waitUntil(async () => {
+    const found = await made.deliveries('?status=failed');
+    return found.find((one) => one.audit_stream_delivery_id === faulty.audit_stream_delivery_id);
+  });
+  expect(ended).toMatchObject({ tries: 1, attempts: [{ status_code: null, error: 'fault' }] });
+});
+
+test('a client of a store that wants to send something else than an object sends nothing', async () => {
+  const sent: string[] = [];
+  const outbound = {
+    request: async ({ method }: { method: string }) => {
+      sent.push(method);
+      throw new Error('nothing is answered');
+    },
+  } as unknown as Outbound;
+  const object: NewObject = {
+    endpoint: 'https://s3express-use1-az4.us-east-1.amazonaws.com',
+    region: 'us-east-1',
+    bucket: 'logs--use1-az4--x-s3',
+    credentials: { accessKeyId: 'AKIA', secretAccessKey: 'abc' },
+    key: 'one',
+    body: new Uint8Array(),
+    contentType: 'text/plain',
+  };
+  const call = { owner: 'nobody', signal: new AbortController().signal, timeoutMs: 1_000 };
+  await expect(putNewObject(outbound, object, call)).rejects.toThrow();
+  expect(sent.filter((method) => method !== 'PUT')).toEqual([]);
+});
+
+test('a batch that is too large for its receiver comes in smaller ones, in order', async () => {
+  const ann = await register(app);
+  let isDown = true;
+  const inbox = await collector(({ text }, response) => {
+    const status = isDown ? 503 : linesOf(text).length > 2 ? 413 : 200;
+    response.writeHead(status).end();
+    return status === 200;
+  });
+  const made = await stream(ann, inbox.url, CREATED);
+  await workspace(ann, 'zero');
+  await waitUntil(async () => (await made.deliveries('?status=pending'))[0]?.tries === 1);
+  // all of these are one batch: they commit together
+  await app.database.pool.query(
+    `insert into activity (id, org_id, user_id, principal_type, action, resource_type, status_code, success)
+      select 'act_' || n || $1, $1, $2, 'user', 'create', 'workspace', 201, true from generate_series(1, 9) n`,
+    [ann.orgId, ann.userId],
+  );
+  isDown = false;
+  await passTime(made.id);
+  await waitUntil(() => inbox.records().length >= 10);
+  expect(idsOf(inbox.records())).toEqual(await createdIn(ann));
+  const log = await waitUntil(async () => {
+    const found = (await made.deliveries()).toReversed();
+    return found.every(({ status }) => status !== 'pending') && found;
+  });
+  const refused = log.filter(({ attempts }) => attempts.some(({ status_code }) => status_code === 413));
+  expect(new Set(refused.map(({ status }) => status))).toEqual(new Set(['replaced']));
+  const sequences = log.filter(({ status }) => status === 'delivered').map(({ sequence }) => sequence);
+  expect(sequences).toEqual(sequences.map((_, index) => index + 1));
 });
 
 test('receivers that are slow, redirect inside, never end or are gone delay nobody else', async () => {
@@ -440,6 +525,8 @@ test('refuses what is not called, what is for another target, and who may not re
   expect(await placesOf({ target_type: 'splunk' })).toEqual(['body.credentials_ref']);
   expect(await placesOf({ ...s3Of, bucket: undefined })).toEqual(['body.bucket']);
   expect(await placesOf({ ...s3Of, bucket: '../other' })).toEqual(['body.bucket']);
+  expect(await placesOf({ ...s3Of, bucket: 'logs--use1-az4--x-s3' })).toEqual(['body.bucket']);
+  for (const region of ['-', 'a-', '-a', 'a.b']) expect(await placesOf({ ...s3Of, region })).toEqual(['body.region']);
   expect(await placesOf({ ...s3Of, url: 'https://s3.example.test/other' })).toEqual(['body.url']);
   expect(await placesOf({ ...s3Of, is_compressed: false })).toEqual(['body.is_compressed']);
   expect(await placesOf({ credentials_ref: 'a value' })).toEqual(['body.credentials_ref']);
@@ -534,24 +621,36 @@ describe('a batch', () => {
     isWanted,
   });
   const now = new Date('2026-01-01T11:30:00Z');
+  const TO_HTTP = { targetType: 'http', batchBytes: null } as const;
+  const TO_S3 = { targetType: 's3', batchBytes: null } as const;
   const timesOf = (batch: ReturnType<typeof nextBatch>) => batch && [batch.last.id, batch.wanted.map(({ id }) => id)];
 
   test('is bounded by its bytes, and has one record at least', () => {
-    const big = 'x'.repeat(700_000);
-    const batch = nextBatch([at('10:00:00', true, big), at('10:00:01', true, big)], 'http', now)!;
+    const big = 'x'.repeat(300_000);
+    const batch = nextBatch([at('10:00:00', true, big), at('10:00:01', true, big)], TO_HTTP, now)!;
     expect([timesOf(batch), batch.isCut]).toEqual([['10:00:00', ['10:00:00']], true]);
-    const huge = nextBatch([at('10:00:00', true, 'x'.repeat(2_000_000))], 'splunk', now);
+    const huge = nextBatch(
+      [at('10:00:00', true, 'x'.repeat(2_000_000))],
+      { targetType: 'splunk', batchBytes: null },
+      now,
+    );
     expect(timesOf(huge)).toEqual(['10:00:00', ['10:00:00']]);
-    expect(nextBatch([], 'http', now)).toBeNull();
+    // what is around the lines of Splunk counts, and what a receiver has refused
+    const many = Array.from({ length: 1_000 }, () => at('10:00:00', true, 'x'.repeat(500)));
+    const wrapped = nextBatch(many, { targetType: 'splunk', batchBytes: null }, now)!;
+    const text = splunkEvents(wrapped.wanted);
+    expect([wrapped.isCut, text.length <= 512 * 1024, text.length > 480 * 1024]).toEqual([true, true, true]);
+    expect(nextBatch(many, { ...TO_HTTP, batchBytes: 1_999 }, now)!.wanted).toHaveLength(3);
+    expect(nextBatch([], TO_HTTP, now)).toBeNull();
   });
 
   test('for a bucket ends with the hour, waits for its end, and takes late records along', () => {
     const records = [at('10:59:59'), at('09:58:00'), at('11:00:00'), at('10:59:58')];
-    expect(timesOf(nextBatch(records, 's3', now))).toEqual(['09:58:00', ['10:59:59', '09:58:00']]);
-    expect(nextBatch(records.slice(2), 's3', now)).toBeNull();
+    expect(timesOf(nextBatch(records, TO_S3, now))).toEqual(['09:58:00', ['10:59:59', '09:58:00']]);
+    expect(nextBatch(records.slice(2), TO_S3, now)).toBeNull();
     // what nobody wants holds up nothing
-    expect(timesOf(nextBatch([at('11:00:00', false), at('11:00:01')], 's3', now))).toEqual(['11:00:00', []]);
+    expect(timesOf(nextBatch([at('11:00:00', false), at('11:00:01')], TO_S3, now))).toEqual(['11:00:00', []]);
     const over = new Date('2026-01-01T12:00:00Z');
-    expect(timesOf(nextBatch(records.slice(2), 's3', over))).toEqual(['10:59:58', ['11:00:00', '10:59:58']]);
+    expect(timesOf(nextBatch(records.slice(2), TO_S3, over))).toEqual(['10:59:58', ['11:00:00', '10:59:58']]);
   });
 });
