@@ -475,7 +475,14 @@ const special: Record<string, HeldReads> = {
     rows: () =>
       app.database.prisma.auditStream.findMany({
         where: { orgId: org() },
-        omit: { positionId: true, positionAt: true, begunSnapshot: true, begunXid: true, lastSequence: true },
+        omit: {
+          positionId: true,
+          positionAt: true,
+          begunSnapshot: true,
+          begunXid: true,
+          lastSequence: true,
+          batchBytes: true,
+        },
         orderBy: { id: 'asc' },
       }),
   },
@@ -506,9 +513,11 @@ const special: Record<string, HeldReads> = {
         orderBy: { id: 'asc' },
       }),
   },
+  // the count of failures is for the task alone
   'identityProviders.reads': {
     place: () => ({ orgId: org() }),
-    rows: () => rows.identityProviders({ orgId: org() }),
+    rows: async () =>
+      (await rows.identityProviders({ orgId: org() })).map(({ samlMetadataFailures: _, ...row }) => row),
   },
   'models.reads': {
     place: () => ({ orgId: org() }),
