@@ -35,7 +35,8 @@ const ROOM = ['--max-semi-space-size=64', '--min-semi-space-size=16', '--no-flus
 const SELDOM_OPTIMIZED = process.versions.node.startsWith('20.') ? ['--interrupt-budget=1000000'] : [];
 
 const common = {
-  maxWorkers: 2,
+  // a quarter of the time, two would both wait for what they have started
+  maxWorkers: 3,
   // they end what hangs: a machine may become busy after it was measured
   testTimeout: 300_000 * factor,
   hookTimeout: 300_000 * factor,
