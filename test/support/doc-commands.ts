@@ -139,7 +139,10 @@ export async function printedBy(
   // what waits for ever is ended before the test is
   const service = { DATABASE_URL: database.url, DATA_DIR: dataDir, ROOT_KEYS };
   const options = { cwd: folder, encoding: 'utf8', timeout: PATIENCE_MS, env: { ...process.env, ...service } } as const;
-  const { stdout } = await promisify(execFile)('bash', ['-c', script], options);
+  const shell = promisify(execFile)('bash', ['-c', script], options);
+  // a command that reads what nobody sends ends, and does not wait
+  shell.child.stdin!.end();
+  const { stdout } = await shell;
   return stdout
     .split(`${MARK}\n`)
     .slice(1)
