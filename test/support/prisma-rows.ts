@@ -289,7 +289,10 @@ export const prismaRows = (prisma: PrismaClient) => ({
   async identityProviders(where: Of<'identityProvider'>) {
     const rows = await prisma.identityProvider.findMany({ where, ...byId });
     const nowhere = { workspaceId: '', namespaceId: '', environmentId: '' };
-    return rows.map((row) => ({ ...without(row, ['authority', 'certificateNoticedAt']), ...nowhere }));
+    return rows.map((row) => ({
+      ...without(row, ['authority', 'certificateNoticedAt', 'samlMetadataFailures']),
+      ...nowhere,
+    }));
   },
 
   async models(where: Of<'logicalModel'>) {
