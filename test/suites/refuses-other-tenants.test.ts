@@ -34,6 +34,7 @@ const withoutTenant = [
   'GET /v1/orgs/{org_id}/tools/custom-action-schemas',
   'GET /v1/orgs/{org_id}/recipes',
   'GET /v1/orgs/{org_id}/recipes/{recipe_id}',
+  'GET /v1/orgs/{org_id}/audit-streams/{audit_stream_id}/lag',
   'GET /v1/orgs/{org_id}/storage',
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/storage',
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/analytics/resources',
