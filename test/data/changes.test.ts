@@ -78,7 +78,8 @@ test('the tables are those of the database, with all their columns', async () =>
        join pg_class c on c.oid = format('%I.%I', table_schema, table_name)::regclass and not c.relispartition
      where table_schema = 'public' and table_name not like '\\_prisma%'
        -- the database itself writes these, which Prisma has no type for
-       and column_name not in ('xid', 'position_xid', 'from_xid', 'to_xid', 'begun') and udt_name <> 'tsvector' group by 1 order by 1`,
+       and column_name not in ('xid', 'position_xid', 'from_xid', 'to_xid', 'begun') and udt_name <> 'tsvector'
+     group by 1 order by 1`,
   );
   const known = Object.entries(tables).map(([name, { columns }]) => ({ name, columns: Object.values(columns).sort() }));
   expect(known.sort((a, b) => (a.name < b.name ? -1 : 1))).toEqual(rows);

@@ -72,7 +72,8 @@ describe('what models get of the schema', () => {
     const secret = leaves.filter(([type, field]) => looksSecret(type, field)).map((leaf) => leaf.join('.'));
     expect(secret.sort()).toEqual(
       names(`
-        AddedPasskey.recoveryCodes Application.idTokenSignedResponseAlg ConnectionToken.accessToken ConnectionToken.tokenType DownloadLink.downloadUrl
+        AddedPasskey.recoveryCodes Application.idTokenSignedResponseAlg
+        ConnectionToken.accessToken ConnectionToken.tokenType DownloadLink.downloadUrl
         InitiatedToolAuthorization.authorizationUrl InitiatedToolAuthorization.state IssuedApiToken.plaintextToken
         IssuedApiToken.refreshTokenPlaintext IssuedApplication.secret IssuedScimToken.plaintextToken
         IssuedWebhook.secret PasskeyChallenge.challenge RecoveryCodes.recoveryCodes RefreshResult.accessToken
