@@ -8,6 +8,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTestDatabase } from './support/database.ts';
+import { isRunning } from './support/is-running.ts';
 import { PASSWORD } from './support/person.ts';
 import { type Service, type ServiceOptions, startService } from './support/service.ts';
 import { openAcknowledged, openEvents } from './support/sockets.ts';
@@ -43,16 +44,6 @@ async function databasePid(): Promise<number | undefined> {
   const file = path.join(base, 'data', 'postgres', 'postmaster.pid');
   const text = await readFile(file, 'utf8').catch(() => undefined); // not there: no database runs
   return text === undefined ? undefined : Number(text.split('\n')[0]);
-}
-
-function isRunning(pid: number | undefined): boolean {
-  if (pid === undefined) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** A port that nobody listens on now. */

@@ -7,6 +7,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { FORM_TYPE, formOf } from '../support/form.ts';
+import { isRunning } from '../support/is-running.ts';
 import { pdfOf } from '../support/made-files.ts';
 import { type Service, startService } from '../support/service.ts';
 import { waitFor } from '../support/wait.ts';
@@ -48,15 +49,6 @@ const soon = (check: () => Promise<void>) => waitFor(check);
 /** Processes that a service has started. */
 const childrenOf = ({ child: { pid } }: Service): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 interface Row {
   is_indexed: boolean;

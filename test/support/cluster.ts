@@ -17,6 +17,7 @@ import pg from 'pg';
 import { migrationsDir } from '../../src/paths.ts';
 import { migrate } from '../../src/platform/postgres/migrate.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/platform/postgres/postgres-embedded.ts';
+import { isRunning } from './is-running.ts';
 import { quietLogger } from './quiet-logger.ts';
 import { digestOfTemplate, templateOf } from './template.ts';
 
@@ -111,21 +112,11 @@ export function removeAbandoned(folder: string): void {
   for (const name of readdirSync(folder)) {
     const pid = name.startsWith(RUN) ? Number.parseInt(name.slice(RUN.length), 10) : Number.NaN;
     const base = path.join(folder, name);
-    if (Number.isNaN(pid) || isAlive(pid) || statSync(base, { throwIfNoEntry: false })?.uid !== userInfo().uid)
+    if (Number.isNaN(pid) || isRunning(pid) || statSync(base, { throwIfNoEntry: false })?.uid !== userInfo().uid)
       continue;
     const ofServer = path.join(base, 'postgres', 'postmaster.pid');
-    if (existsSync(ofServer) && isAlive(Number.parseInt(readFileSync(ofServer, 'utf8'), 10))) continue;
+    if (existsSync(ofServer) && isRunning(Number.parseInt(readFileSync(ofServer, 'utf8'), 10))) continue;
     rmSync(base, { recursive: true, force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    // another user's
-    return (error as { code?: string }).code === 'EPERM';
   }
 }
 

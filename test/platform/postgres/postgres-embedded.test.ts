@@ -8,6 +8,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/platform/postgres/postgres-embedded.ts';
 import { copy } from '../../support/cluster.ts';
+import { isRunning } from '../../support/is-running.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -77,15 +78,6 @@ async function query<R extends pg.QueryResultRow>(url: string, sql: string): Pro
     return (await client.query<R>(sql)).rows;
   } finally {
     await client.end();
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
   }
 }
 
