@@ -123,11 +123,13 @@ const columnsOf = (alias: string) => COLUMNS.map((column) => `${alias}.${column}
 
 /**
  * Writes the built-in tools of this version to the database, where every organization's catalogue shows them. What is
- * as it should be is left alone; one that this version does not have is disabled, because instances may use it.
+ * as it should be is left alone; one that this version does not have is disabled, because instances may use it. Nodes
+ * that start at once take turns: `on conflict (id)` alone refuses the second of two by the unique slug.
  */
 export async function writeBuiltInTools(sql: Sql): Promise<void> {
   await sql.write(
-    `with given as (select * from jsonb_populate_recordset(null::tools, $1)),
+    `with turn as materialized (select pg_advisory_xact_lock(hashtextextended('built-in tools', 0))),
+    given as (select g.* from turn cross join jsonb_populate_recordset(null::tools, $1) g),
     gone as (
       update tools set status = 'disabled', updated_at = now()
       where org_id is null and status <> 'disabled' and id not in (select id from given)

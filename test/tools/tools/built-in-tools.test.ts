@@ -69,6 +69,18 @@ test('a start writes what differs, leaves the rest alone, and disables what is n
   await prisma.tool.delete({ where: { id: old } });
 });
 
+test('nodes that start at once on a database without them write each once', async () => {
+  const { prisma } = app.database;
+  const ids = async () =>
+    (await prisma.tool.findMany({ where: { orgId: null }, orderBy: { id: 'asc' } })).map(({ id }) => id);
+  const before = await ids();
+  for (let round = 0; round < 20; round++) {
+    await prisma.tool.deleteMany({ where: { orgId: null } });
+    await Promise.all(Array.from({ length: 6 }, () => writeBuiltInTools(app.services.sql)));
+    expect(await ids()).toEqual(before);
+  }
+});
+
 test('they are the same in every organization, and an own tool of a slug that came later comes first', async () => {
   const [one, two] = [await register(app), await register(app)];
   const of = async (owner: typeof one) =>
