@@ -1,101 +1,76 @@
-import { addressAt } from './address.ts';
-import { bearer, type Credentials } from './credentials.ts';
-import { type EventsOptions, eventsOf, type ReceivedEvent } from './events.ts';
-import { type Artifact, type ByteRange, download, type NamespacePlace, type UploadOptions, upload } from './files.ts';
-import { type Document, GraphQL } from './graphql.ts';
-import { type ItemOf, type ListParameters, type ListPath, pagesOf } from './pages.ts';
-import { type ResilientOptions, resilientFetch, type Send, withIdempotency } from './resilient-fetch.ts';
-import { type Rest, restOf } from './rest.ts';
+import type { DocumentTypeDecoration } from '@graphql-typed-document-node/core';
+import { createClient, type Client as Socket } from 'graphql-ws';
+import type { InputIssue } from './api-error.ts';
+import { apiError, errorOf, type Known, knownOf } from './errors.ts';
+import { FilesClient } from './files.ts';
 
-export interface ClientOptions extends Omit<ResilientOptions, 'credentials'> {
-  /** Address of the service, with the path below which a proxy serves it, if there is one. */
-  url: string;
-  /** A token, or what gives one for each request. Without it, only public operations are allowed. */
-  credentials?: string | Credentials;
-  /** For Node before 22, which has no `WebSocket`: that of the package `ws`. */
-  webSocket?: unknown;
+/** A document as a text, with or without types: `codegen` with `documentMode: 'string'` writes typed ones. */
+export type Document<Result, Variables> = (string | { toString(): string }) & DocumentTypeDecoration<Result, Variables>;
+
+/** A problem of an input has its place in the arguments. */
+type Details = Record<string, unknown> & { issues?: (Omit<InputIssue, 'loc'> & { path: InputIssue['loc'] })[] };
+interface Answered<Result> {
+  data?: Result | null;
+  errors?: { message: string; extensions?: { code?: string; details?: Details; trace_id?: string } }[];
 }
 
 /** A client of the service: REST, GraphQL, live events and files with the same credentials. */
-export class Client {
-  /** The operations of the REST API, by their paths. */
-  readonly rest: Rest;
-  readonly #graphql: GraphQL;
-  readonly #send: Send;
-  readonly #sendRest: (request: Request) => Promise<Response>;
-  readonly #fetch: typeof fetch;
-  readonly #base: string;
+export class Client extends FilesClient {
+  #socket: Socket | undefined;
 
-  constructor({ url, credentials: given, webSocket, ...options }: ClientOptions) {
-    this.#base = addressAt(url, '');
-    const credentials = typeof given === 'string' ? bearer(given) : (given ?? null);
-    this.#fetch = options.fetch ?? fetch;
-    this.#send = resilientFetch({ ...options, credentials });
-    this.#sendRest = withIdempotency(this.#send, credentials);
-    this.rest = restOf(this.#base, this.#sendRest);
-    this.#graphql = new GraphQL({ url: this.#at('/graphql'), credentials, send: this.#send, webSocket });
+  /** Runs a GraphQL query or mutation. Its field errors are thrown: what is answered is whole. */
+  query<Result, Variables>(document: Document<Result, Variables>, variables: Variables, signal?: AbortSignal) {
+    const headers = { 'content-type': 'application/json', accept: 'application/json' };
+    const query = String(document);
+    const body = JSON.stringify({ query, variables });
+    const request = new Request(this.at('/graphql'), { method: 'POST', headers, body, signal: signal ?? null });
+    const read = async (response: Response) => {
+      if (!response.headers.get('content-type')?.includes('json')) throw await errorOf(response);
+      return resultOf((await response.json()) as Answered<Result>, knownOf(response));
+    };
+    // a mutation whose answer was lost may have been carried out
+    return this.carry(request, read, !/\bmutation\b/.test(query));
   }
 
-  /** Sends any request with the credentials of the client, and again where that is safe. Refusals are not thrown. */
-  send(path: string, init: RequestInit = {}): Promise<Response> {
-    return this.#sendRest(new Request(this.#at(path), init));
-  }
-
-  /** The entries of a list, page after page: `for await (const workspace of client.list('/v1/…', { path }))`. */
-  list<Path extends ListPath>(
-    path: Path,
-    parameters: ListParameters<Path>,
-    signal?: AbortSignal,
-  ): AsyncGenerator<ItemOf<Path>, void, undefined> {
-    return pagesOf(this.rest, path, parameters, signal);
-  }
-
-  /** The events of a workspace, without a gap over connections that break. */
-  events(
-    { org_id, workspace_id }: { org_id: string; workspace_id: string },
-    options: EventsOptions = {},
-  ): AsyncGenerator<ReceivedEvent, void, undefined> {
-    const path = `/v1/orgs/${encodeURIComponent(org_id)}/workspaces/${encodeURIComponent(workspace_id)}/sync/stream`;
-    return eventsOf(this.#send, this.#at(path), options);
-  }
-
-  /** Sends a file, and makes it an artifact. */
-  upload(place: NamespacePlace, file: Blob, options: UploadOptions): Promise<Artifact> {
-    return upload(this.rest, this.#fetch, place, file, options);
-  }
-
-  /** The file of an artifact, or a part of it. @throws ApiError if there is none, or the range lies beyond its end */
-  download(
-    place: NamespacePlace & { artifact_id: string },
-    range?: ByteRange,
-    signal?: AbortSignal,
-  ): Promise<Response> {
-    return download(this.rest, this.#fetch, place, range, signal);
-  }
-
-  /** Runs a GraphQL query or mutation. */
-  query<Result, Variables>(
+  /**
+   * Follows a subscription, until the loop over it ends. All share one socket, which connects again by itself; what
+   * happens meanwhile is not sent later. Where no event may be missed, ask again with `after`, or use `events()`.
+   */
+  async *subscribe<Result, Variables extends Record<string, unknown>>(
     document: Document<Result, Variables>,
     variables: Variables,
-    signal?: AbortSignal,
-  ): Promise<Result> {
-    return this.#graphql.run(document, variables, signal);
-  }
-
-  /** Follows a GraphQL subscription, until the loop over it ends. */
-  subscribe<Result, Variables extends Record<string, unknown>>(
-    document: Document<Result, Variables>,
-    variables: Variables,
-  ): AsyncGenerator<Result, void, undefined> {
-    return this.#graphql.follow(document, variables);
+  ) {
+    this.#socket ??= this.#connect();
+    const answers = this.#socket.iterate<Result>({ query: String(document), variables });
+    for await (const answer of answers) yield resultOf(answer as Answered<Result>, { status: 200 });
   }
 
   /** Closes the socket of subscriptions, if there is one. */
-  close(): Promise<void> {
-    return this.#graphql.close();
+  async close(): Promise<void> {
+    await this.#socket?.dispose();
+    this.#socket = undefined;
   }
 
-  #at(path: string): URL {
-    return new URL(addressAt(this.#base, path));
+  #connect(): Socket {
+    return createClient({
+      url: this.at('/graphql').replace(/^http/, 'ws'),
+      // asked for each connection, so that a later one has a token that is good
+      connectionParams: async () => {
+        const token = await this.credentials.token();
+        return token ? { authorization: `Bearer ${token}` } : {};
+      },
+      retryAttempts: Number.POSITIVE_INFINITY,
+      webSocketImpl: this.options.webSocket,
+    });
   }
+}
+
+/** What is answered, if it is whole. @throws ApiError */
+function resultOf<Result>({ data, errors }: Answered<Result>, known: Known): Result {
+  const fault = errors?.[0];
+  if (!fault && data) return data;
+  const { message, extensions = {} } = fault ?? { message: 'The answer has no data.' };
+  const { code = 'GRAPHQL_ERROR', details = {}, trace_id: traceId = known.traceId ?? null } = extensions;
+  const issues = (details.issues ?? []).map(({ path, ...issue }) => ({ ...issue, loc: path }));
+  throw apiError({ ...known, code, message, details, traceId, issues });
 }

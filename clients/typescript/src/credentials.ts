@@ -1,5 +1,5 @@
-import { addressAt } from './address.ts';
-import { AuthenticationFailedError, errorOf } from './errors.ts';
+import { success } from './errors.ts';
+import type { operations } from './generated/rest.ts';
 
 /** What a client sends as `Authorization: Bearer …`. */
 export interface Credentials {
@@ -10,99 +10,82 @@ export interface Credentials {
 }
 
 /** A token that does not change: an API token, an app token, or an access token of another program. */
-export const bearer = (token: string): Credentials => ({ token: () => Promise.resolve(token) });
+export const bearer = (token: string | null): Credentials => ({ token: () => Promise.resolve(token) });
 
-/** An access token, and what replaces it. */
-export interface TokenPair {
-  access_token: string;
-  /** Without it, the access token is all there is. */
-  refresh_token?: string;
-  /** Seconds until the access token expires. */
-  expires_in: number;
+type Refreshed = operations['RefreshTokens']['responses'][200]['content']['application/json'];
+/** The tokens of a signed-in user, as `login` and `register` answer them. */
+export type SessionTokens = Omit<Refreshed, 'token_type'>;
+/** An access token, and what replaces it. Without a refresh token, the access token is all there is. */
+export type TokenPair = Omit<SessionTokens, 'refresh_token'> & Partial<Pick<SessionTokens, 'refresh_token'>>;
+
+export interface Service {
+  /** Address of the service, with the path below which a proxy serves it, if there is one. */
+  url: string;
+  fetch?: typeof fetch;
+}
+
+export interface TokenOptions<Tokens extends TokenPair> extends Service {
+  tokens: Tokens;
+  /** Called with each new pair. Store it: the refresh token that was replaced is worth nothing. */
+  onTokens?: (tokens: Tokens) => void | Promise<void>;
+}
+
+/** An address below the service. */
+export const addressAt = (url: string, path: string): string => url.replace(/\/+$/, '') + path;
+
+/** Sends something without credentials. @throws ApiError */
+export async function post({ url, fetch: send = fetch }: Service, path: string, body: BodyInit): Promise<Response> {
+  return success(await send(addressAt(url, path), { method: 'POST', body }));
 }
 
 /** An access token is replaced this long before it expires. */
 const EARLY_MS = 30_000;
 
 /** Tokens that replace each other. However many requests need a new one at once, one refresh is sent. */
-export abstract class RefreshedTokens<Tokens extends TokenPair> implements Credentials {
-  readonly #onTokens: ((tokens: Tokens) => void | Promise<void>) | undefined;
+export class RefreshedTokens<Tokens extends TokenPair> implements Credentials {
+  readonly #replace: (refreshToken: string) => Promise<void>;
   #tokens: Tokens;
-  #expiresAt: number;
+  #since = Date.now();
   #refreshing: Promise<void> | null = null;
 
-  constructor(tokens: Tokens, onTokens: ((tokens: Tokens) => void | Promise<void>) | undefined) {
+  constructor({ tokens, onTokens }: TokenOptions<Tokens>, exchange: (refreshToken: string) => Promise<Tokens>) {
     this.#tokens = tokens;
-    this.#onTokens = onTokens;
-    this.#expiresAt = expiryOf(tokens);
+    this.#replace = async (refreshToken) => {
+      this.#tokens = await exchange(refreshToken);
+      this.#since = Date.now();
+      await onTokens?.(this.#tokens);
+    };
   }
 
-  /** Exchanges a refresh token. @throws AuthenticationFailedError when it is worth nothing any more */
-  protected abstract exchange(refreshToken: string): Promise<Tokens>;
-
   async token(): Promise<string> {
-    if (Date.now() > this.#expiresAt - EARLY_MS && this.#tokens.refresh_token !== undefined) await this.#refresh();
+    const isOld = Date.now() > this.#since + this.#tokens.expires_in * 1_000 - EARLY_MS;
+    if (isOld) await this.#refresh();
     return this.#tokens.access_token;
   }
 
+  /** @throws AuthenticationFailedError when the refresh token is worth nothing any more */
   async renew(refused: string): Promise<boolean> {
-    if (refused !== this.#tokens.access_token) return true;
-    if (this.#tokens.refresh_token === undefined) return false;
-    try {
-      await this.#refresh();
-      return true;
-    } catch (error) {
-      // it has ended: the refusal of the request says so
-      if (error instanceof AuthenticationFailedError) return false;
-      throw error;
-    }
+    return refused !== this.#tokens.access_token || this.#refresh();
   }
 
-  #refresh(): Promise<void> {
-    this.#refreshing ??= this.#replace().finally(() => {
+  /** @returns whether there are other tokens now */
+  async #refresh(): Promise<boolean> {
+    const { refresh_token } = this.#tokens;
+    if (refresh_token === undefined) return false;
+    this.#refreshing ??= this.#replace(refresh_token).finally(() => {
       this.#refreshing = null;
     });
-    return this.#refreshing;
+    await this.#refreshing;
+    return true;
   }
-
-  async #replace(): Promise<void> {
-    this.#tokens = await this.exchange(this.#tokens.refresh_token!);
-    this.#expiresAt = expiryOf(this.#tokens);
-    await this.#onTokens?.(this.#tokens);
-  }
-}
-
-const expiryOf = ({ expires_in }: TokenPair): number => Date.now() + expires_in * 1_000;
-
-/** The tokens of a signed-in user, as `login` and `register` answer them. */
-export type SessionTokens = Required<TokenPair>;
-
-interface SessionOptions {
-  /** Address of the service. */
-  url: string;
-  tokens: SessionTokens;
-  /** Called with each new pair: a stored session is worth nothing once its refresh token was replaced. */
-  onTokens?: (tokens: SessionTokens) => void | Promise<void>;
-  fetch?: typeof fetch;
 }
 
 /** The session of a user. */
 export class Session extends RefreshedTokens<SessionTokens> {
-  readonly #options: SessionOptions;
-
-  constructor(options: SessionOptions) {
-    super(options.tokens, options.onTokens);
-    this.#options = options;
-  }
-
-  protected async exchange(refresh_token: string): Promise<SessionTokens> {
-    const { url, fetch: send = fetch } = this.#options;
-    const response = await send(addressAt(url, '/v1/auth/refresh'), {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ refresh_token }),
+  constructor(options: TokenOptions<SessionTokens>) {
+    super(options, async (refresh_token) => {
+      const body = new Blob([JSON.stringify({ refresh_token })], { type: 'application/json' });
+      return (await post(options, '/v1/auth/refresh', body)).json() as Promise<SessionTokens>;
     });
-    if (!response.ok) throw await errorOf(response);
-    return (await response.json()) as SessionTokens;
   }
 }

@@ -1,11 +1,12 @@
+import delay from 'delay';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import { errorOf } from './errors.ts';
-import type { paths } from './generated/rest.ts';
-import { isPassing, pause } from './resilient-fetch.ts';
+import type { operations } from './generated/rest.ts';
+import { isPassing } from './requests.ts';
+import { RestClient } from './rest.ts';
 
-type StreamPath = '/v1/orgs/{org_id}/workspaces/{workspace_id}/sync/stream';
+type Stream = operations['StreamWorkspace'];
 /** An event of a workspace. Ignore types that you do not know: later versions of the service have more. */
-export type WorkspaceEvent = paths[StreamPath]['get']['responses'][200]['content']['text/event-stream'];
+export type WorkspaceEvent = Stream['responses'][200]['content']['text/event-stream'];
 
 /** An event with its position in the stream. */
 export interface ReceivedEvent {
@@ -21,58 +22,43 @@ export interface EventsOptions {
 }
 
 /** Reasons of `stream.closing` after which no other connection would get an event. */
-const FINAL = new Set(['token_revoked', 'membership_revoked', 'workspace_deleted', 'organization_deleted']);
+const FINAL: unknown[] = ['token_revoked', 'membership_revoked', 'workspace_deleted', 'organization_deleted'];
 const LONGEST_PAUSE_MS = 30_000;
 
-/**
- * The events of a stream, over as many connections as it takes. Each connection goes on where the one before it ended.
- * Ends when the service says that no connection gets events any more; that event is the last one.
- */
-export async function* eventsOf(
-  send: (request: Request) => Promise<Response>,
-  url: URL,
-  { after, signal }: EventsOptions,
-): AsyncGenerator<ReceivedEvent, void, undefined> {
-  let last = after;
-  let retryMs = 1_000;
-  for (let failures = 0; ; ) {
-    try {
-      for await (const received of connection(send, url, last, signal, (ms) => (retryMs = ms))) {
-        failures = 0;
-        last = received.id || last;
-        yield received;
-        if (isFinal(received.event)) return;
+export class EventsClient extends RestClient {
+  /**
+   * The events of a workspace, over as many connections as it takes. Each connection goes on where the one before it
+   * ended. Ends when the service says that no connection gets events any more; that event is the last one.
+   */
+  async *events(place: Stream['parameters']['path'], { after: last, signal }: EventsOptions = {}) {
+    const [org, workspace] = [place.org_id, place.workspace_id].map(encodeURIComponent);
+    let retryMs = 1_000;
+    for (let failures = 0; ; failures++) {
+      try {
+        const headers = { accept: 'text/event-stream', ...(last !== undefined && { 'last-event-id': last }) };
+        const init = { headers, signal: signal ?? null };
+        const response = await this.send(`/v1/orgs/${org}/workspaces/${workspace}/sync/stream`, init);
+        for await (const { id = '', data } of framesOf(response, (ms) => (retryMs = ms))) {
+          const received: ReceivedEvent = { id, event: JSON.parse(data) as WorkspaceEvent };
+          failures = 0;
+          last = id || last;
+          yield received;
+          if (received.event.type === 'stream.closing' && FINAL.includes(received.event.data.reason)) return;
+        }
+      } catch (error) {
+        if (signal?.aborted || !isPassing(error)) throw error;
       }
-    } catch (error) {
-      if (signal?.aborted || !isPassing(error)) throw error;
+      await delay(Math.min(retryMs * 2 ** failures, LONGEST_PAUSE_MS), signal && { signal });
     }
-    await pause(Math.min(retryMs * 2 ** failures++, LONGEST_PAUSE_MS), signal);
   }
 }
 
-const isFinal = ({ type, data }: WorkspaceEvent): boolean =>
-  type === 'stream.closing' && FINAL.has(String((data as { reason?: unknown }).reason));
-
-async function* connection(
-  send: (request: Request) => Promise<Response>,
-  url: URL,
-  last: string | undefined,
-  signal: AbortSignal | undefined,
-  onRetry: (ms: number) => void,
-): AsyncGenerator<ReceivedEvent, void, undefined> {
-  const headers = { accept: 'text/event-stream', ...(last !== undefined && { 'last-event-id': last }) };
-  const response = await send(new Request(url, { headers, ...(signal && { signal }) }));
-  if (!response.ok || !response.body) throw await errorOf(response);
-  const frames = response.body
-    .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>)
-    .pipeThrough(new EventSourceParserStream({ onRetry }));
-  const reader = frames.getReader();
+/** What a stream has, until it ends. Not every browser iterates over streams by itself. */
+async function* framesOf({ body }: Response, onRetry: (ms: number) => void) {
+  const text = body!.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array<ArrayBuffer>>);
+  const reader = text.pipeThrough(new EventSourceParserStream({ onRetry })).getReader();
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      yield { id: value.id ?? '', event: JSON.parse(value.data) as WorkspaceEvent };
-    }
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
   } finally {
     await reader.cancel().catch(() => undefined); // it was closed already
   }
