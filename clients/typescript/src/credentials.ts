@@ -33,59 +33,60 @@ export interface TokenOptions<Tokens extends TokenPair> extends Service {
 /** An address below the service. */
 export const addressAt = (url: string, path: string): string => url.replace(/\/+$/, '') + path;
 
-/** Sends something without credentials. @throws ApiError */
-export async function post({ url, fetch: send = fetch }: Service, path: string, body: BodyInit): Promise<Response> {
-  return success(await send(addressAt(url, path), { method: 'POST', body }));
+/** Sends something without credentials, and reads the JSON of the answer, if it has any. @throws ApiError */
+export async function post<Answer>({ url, fetch: send = fetch }: Service, path: string, body: BodyInit) {
+  const text = await (await success(await send(addressAt(url, path), { method: 'POST', body }))).text();
+  return (text === '' ? null : JSON.parse(text)) as Answer;
 }
 
 /** An access token is replaced this long before it expires. */
-const EARLY_MS = 30_000;
+const EARLY_SECONDS = 30;
 
 /** Tokens that replace each other. However many requests need a new one at once, one refresh is sent. */
-export class RefreshedTokens<Tokens extends TokenPair> implements Credentials {
-  readonly #replace: (refreshToken: string) => Promise<void>;
+export abstract class RefreshedTokens<Tokens extends TokenPair, Source = Service> implements Credentials {
+  readonly #options: Source & TokenOptions<Tokens>;
   #tokens: Tokens;
   #since = Date.now();
-  #refreshing: Promise<void> | null = null;
+  #refreshing: Promise<boolean> | null = null;
 
-  constructor({ tokens, onTokens }: TokenOptions<Tokens>, exchange: (refreshToken: string) => Promise<Tokens>) {
-    this.#tokens = tokens;
-    this.#replace = async (refreshToken) => {
-      this.#tokens = await exchange(refreshToken);
-      this.#since = Date.now();
-      await onTokens?.(this.#tokens);
-    };
+  constructor(options: Source & TokenOptions<Tokens>) {
+    this.#options = options;
+    this.#tokens = options.tokens;
   }
 
+  /** Exchanges a refresh token. @throws AuthenticationFailedError when it is worth nothing any more */
+  protected abstract exchange(refreshToken: string, from: Source): Promise<Tokens>;
+
   async token(): Promise<string> {
-    const isOld = Date.now() > this.#since + this.#tokens.expires_in * 1_000 - EARLY_MS;
-    if (isOld) await this.#refresh();
+    if (Date.now() > this.#since + (this.#tokens.expires_in - EARLY_SECONDS) * 1_000) await this.#refresh();
     return this.#tokens.access_token;
   }
 
-  /** @throws AuthenticationFailedError when the refresh token is worth nothing any more */
   async renew(refused: string): Promise<boolean> {
     return refused !== this.#tokens.access_token || this.#refresh();
   }
 
   /** @returns whether there are other tokens now */
-  async #refresh(): Promise<boolean> {
+  #refresh(): Promise<boolean> {
+    this.#refreshing ??= this.#replace().finally(() => (this.#refreshing = null));
+    return this.#refreshing;
+  }
+
+  async #replace(): Promise<boolean> {
     const { refresh_token } = this.#tokens;
     if (refresh_token === undefined) return false;
-    this.#refreshing ??= this.#replace(refresh_token).finally(() => {
-      this.#refreshing = null;
-    });
-    await this.#refreshing;
+    // a refresh token stays good where no other one is given
+    this.#tokens = { ...this.#tokens, ...(await this.exchange(refresh_token, this.#options)) };
+    this.#since = Date.now();
+    await this.#options.onTokens?.(this.#tokens);
     return true;
   }
 }
 
 /** The session of a user. */
 export class Session extends RefreshedTokens<SessionTokens> {
-  constructor(options: TokenOptions<SessionTokens>) {
-    super(options, async (refresh_token) => {
-      const body = new Blob([JSON.stringify({ refresh_token })], { type: 'application/json' });
-      return (await post(options, '/v1/auth/refresh', body)).json() as Promise<SessionTokens>;
-    });
+  protected exchange(refresh_token: string, service: Service): Promise<SessionTokens> {
+    const body = new Blob([JSON.stringify({ refresh_token })], { type: 'application/json' });
+    return post(service, '/v1/auth/refresh', body);
   }
 }

@@ -1,11 +1,8 @@
-export { ApiError, type InputIssue } from './api-error.ts';
-export { Client, type Document } from './client.ts';
+export * from './api-error.ts';
+export { Client } from './client.ts';
 export { bearer, type Credentials, Session, type SessionTokens, type TokenPair } from './credentials.ts';
 export { errorOf } from './errors.ts';
-export type { EventsOptions, ReceivedEvent, WorkspaceEvent } from './events.ts';
-export type { Artifact, ByteRange, NamespacePlace, UploadOptions } from './files.ts';
 export * from './generated/errors.ts';
 export type { components, operations, paths } from './generated/rest.ts';
 export * from './oauth.ts';
-export type { ClientOptions } from './requests.ts';
-export type { Answer, ItemOf, ListParameters, ListPath, Rest } from './rest.ts';
+export type * from './types.ts';

@@ -1,6 +1,7 @@
 import delay from 'delay';
+import type { ApiError } from './api-error.ts';
 import { randomText, sha256, urlSafe } from './bytes.ts';
-import { addressAt, post, RefreshedTokens, type Service, type TokenOptions, type TokenPair } from './credentials.ts';
+import { addressAt, post, RefreshedTokens, type Service, type TokenPair } from './credentials.ts';
 import { apiError } from './errors.ts';
 import { again } from './requests.ts';
 
@@ -13,23 +14,14 @@ export interface OAuthApplication extends Service {
 export type GrantTokens = TokenPair;
 
 /** What a user has granted to an application. */
-export class Grant extends RefreshedTokens<GrantTokens> {
-  constructor(options: OAuthApplication & TokenOptions<GrantTokens>) {
-    super(options, async (refresh_token) => {
-      const tokens = await exchange(options, { grant_type: 'refresh_token', refresh_token });
-      return { refresh_token, ...tokens };
-    });
+export class Grant extends RefreshedTokens<GrantTokens, OAuthApplication> {
+  protected exchange(refresh_token: string, application: OAuthApplication): Promise<GrantTokens> {
+    return postForm(application, 'token', { grant_type: 'refresh_token', refresh_token });
   }
 }
 
-/** What a user does to let a device in. */
-export interface DeviceRequest {
-  /** The code to type at the address. */
-  user_code: string;
-  verification_uri: string;
-  /** Seconds until the code expires. */
-  expires_in: number;
-}
+/** What a user does to let a device in: types the code at the address, within so many seconds. */
+export type DeviceRequest = { user_code: string; verification_uri: string; expires_in: number };
 
 interface DeviceOptions extends OAuthApplication {
   /** Names of permissions, or `read`, `write`, `admin`, with blanks between them. */
@@ -39,34 +31,28 @@ interface DeviceOptions extends OAuthApplication {
   signal?: AbortSignal;
 }
 
-const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
-
 /**
  * Signs a user in who has a browser elsewhere (RFC 8628).
  * @throws ApiError with the code `access_denied` or `expired_token`
  */
 export async function signInWithDevice({ scope, onCode, signal, ...application }: DeviceOptions): Promise<GrantTokens> {
-  const begun = await (await postForm(application, '/device/auth', { scope })).json();
-  const { device_code, interval = 5 } = begun as { device_code: string; interval?: number };
-  onCode(begun as DeviceRequest);
+  type Begun = DeviceRequest & { device_code: string; interval?: number };
+  const begun = await postForm<Begun>(application, 'device/auth', { scope });
+  onCode(begun);
+  const { device_code, interval = 5 } = begun;
+  const form = { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code };
   let seconds = interval;
-  await delay(seconds * 1_000, signal && { signal });
-  const poll = () => exchange(application, { grant_type: DEVICE_GRANT, device_code });
   const waitMs = (error: unknown) => {
-    const { code } = error as { code?: string };
+    const { code } = error as Partial<ApiError>;
     if (code === 'slow_down') seconds += 5;
     return code === 'slow_down' || code === 'authorization_pending' ? seconds * 1_000 : null;
   };
-  return again(poll, waitMs, signal);
+  await delay(seconds * 1_000, signal && { signal });
+  return again(() => postForm(application, 'token', form), waitMs, signal);
 }
 
-/** A sign-in in this browser that has begun. Keep it until the browser comes back. */
-export interface CodeRequest {
-  /** Where to send the browser. */
-  url: string;
-  state: string;
-  verifier: string;
-}
+/** A sign-in in this browser that has begun: where to send the browser, and what to keep until it comes back. */
+export type CodeRequest = { url: string; state: string; verifier: string };
 
 /** Begins a sign-in in a browser, with a code and PKCE. */
 export async function beginSignIn(
@@ -101,18 +87,13 @@ export async function finishSignIn(application: OAuthApplication, begun: Omit<Co
   if (error) throw refused(error, error_description);
   if (iss !== addressAt(application.url, '/oauth')) throw refused('issuer_mismatch', 'Another server has answered.');
   const form = { grant_type: 'authorization_code', code, redirect_uri: origin + pathname };
-  return exchange(application, { ...form, code_verifier: begun.verifier });
+  return postForm<GrantTokens>(application, 'token', { ...form, code_verifier: begun.verifier });
 }
 
 /** Gives a grant back: none of its tokens is good any more. */
-export async function endGrant(application: OAuthApplication, tokens: GrantTokens): Promise<void> {
-  await postForm(application, '/token/revocation', { token: tokens.refresh_token ?? tokens.access_token });
-}
+export const endGrant = (application: OAuthApplication, { access_token, refresh_token }: GrantTokens): Promise<void> =>
+  postForm(application, 'token/revocation', { token: refresh_token ?? access_token });
 
 /** Sends a form to the authorization server. @throws ApiError */
-const postForm = (application: OAuthApplication, path: string, form: Record<string, string>) =>
-  post(application, `/oauth${path}`, new URLSearchParams({ client_id: application.clientId, ...form }));
-
-/** Exchanges what an application has for tokens. @throws ApiError */
-const exchange = async (application: OAuthApplication, form: Record<string, string>) =>
-  (await (await postForm(application, '/token', form)).json()) as GrantTokens;
+const postForm = <Answer>(application: OAuthApplication, path: string, form: Record<string, string>) =>
+  post<Answer>(application, `/oauth/${path}`, new URLSearchParams({ client_id: application.clientId, ...form }));

@@ -1,18 +1,8 @@
 import delay from 'delay';
 import { ApiError } from './api-error.ts';
-import { addressAt, bearer, type Credentials, type Service } from './credentials.ts';
+import type { Credentials } from './credentials.ts';
 import { AuthenticationFailedError, RateLimitedError, UnavailableError } from './generated/errors.ts';
-
-export interface ClientOptions extends Service {
-  /** A token, or what gives one for each request. Without it, only public operations are allowed. */
-  credentials?: string | Credentials;
-  /** How often a request is sent again. Default 3. */
-  retries?: number;
-  /** The longest `Retry-After` that is waited for, in seconds. Default 30. */
-  maxWaitSeconds?: number;
-  /** For Node before 22, which has no `WebSocket`: that of the package `ws`. */
-  webSocket?: unknown;
-}
+import type { ClientOptions } from './types.ts';
 
 /** Whether the same may succeed a moment later. `fetch` throws a `TypeError` for a connection that broke. */
 export const isPassing = (error: unknown): boolean =>
@@ -39,50 +29,41 @@ export async function again<T>(attempt: (failures: number) => Promise<T>, waitMs
   }
 }
 
-/** Sends requests with credentials, and again where that is safe. */
-export class Requests {
-  protected readonly credentials: Credentials;
-  /** What this client has changed so far: its later reads see that, whichever server answers. */
-  #position: string | null = null;
+/** Sends a request. `read` reads the answer, and throws refusals; `isRead` says that nothing is changed. */
+type Carry = <T>(request: Request, read: (response: Response) => Promise<T>, isRead: boolean) => Promise<T>;
 
-  constructor(protected readonly options: ClientOptions) {
-    const { credentials = null } = options;
-    this.credentials = credentials instanceof Object ? credentials : bearer(credentials);
-  }
-
-  protected at = (path: string): string => addressAt(this.options.url, path);
-  /** Sends a request as it is. */
-  protected fetch: typeof fetch = (input, init) => (this.options.fetch ?? fetch)(input, init);
-
-  /**
-   * Sends a request, and again after 429 and 503, which are answered before anything was done, and after a broken
-   * connection if nothing can be done twice. @param read reads the answer, and throws refusals
-   */
-  protected carry<T>(request: Request, read: (response: Response) => Promise<T>, isRead: boolean): Promise<T> {
-    const { retries = 3, maxWaitSeconds = 30 } = this.options;
+/**
+ * Sends requests with credentials, and again after 429 and 503, which are answered before anything was done, and after
+ * a broken connection if nothing can be done twice.
+ */
+export function carrier(options: ClientOptions, credentials: Credentials): Carry {
+  const { retries = 3, maxWaitSeconds = 30, fetch: send = fetch } = options;
+  // what this client has changed so far: its later reads see that, whichever server answers
+  let position: string | null = null;
+  return (request, read, isRead) => {
     const { headers } = request;
-    // the service keeps the keys of callers that it knows
-    const isOnce = () => headers.has('idempotency-key') && (token !== null || headers.has('authorization'));
     let token: string | null = null;
     let renewals = 0;
     const attempt = async () => {
       // what the caller set is theirs
-      token = headers.has('authorization') ? null : await this.credentials.token();
+      token = headers.has('authorization') ? null : await credentials.token();
       const sent = request.clone();
       if (token !== null) sent.headers.set('authorization', `Bearer ${token}`);
-      if (this.#position !== null && !headers.has('x-consistency')) sent.headers.set('x-consistency', this.#position);
-      const response = await this.fetch(sent);
-      this.#position = response.headers.get('x-consistency') ?? this.#position;
+      if (position !== null && !headers.has('x-consistency')) sent.headers.set('x-consistency', position);
+      const response = await send(sent);
+      position = response.headers.get('x-consistency') ?? position;
       return read(response);
     };
+    // the service keeps the keys of callers that it knows
+    const isOnce = () => headers.has('idempotency-key') && (token !== null || headers.has('authorization'));
     const waitMs = async (error: unknown, failures: number) => {
       const isOld = error instanceof AuthenticationFailedError && token !== null && renewals === 0;
-      if (isOld && (await this.credentials.renew?.(token!))) return renewals++;
+      if (isOld && (await credentials.renew?.(token!))) return renewals++;
       if (failures >= retries + renewals) return null;
       if (error instanceof TypeError) return isRead || isOnce() ? 250 * 2 ** failures : null;
       const seconds = error instanceof ApiError && [429, 503].includes(error.status) ? error.retryAfterSeconds : null;
       return seconds !== null && seconds <= maxWaitSeconds ? seconds * 1_000 : null;
     };
     return again(attempt, waitMs, request.signal);
-  }
+  };
 }
