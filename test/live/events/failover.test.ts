@@ -2,9 +2,13 @@
 import { mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openDatabase } from '../../../src/platform/postgres/database.ts';
+import { callerErrorOfAny } from '../../../src/platform/postgres/faults.ts';
 import { startOwnApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
+import { quietLogger } from '../../support/quiet-logger.ts';
 import { type ReplicatedPostgres, startReplicated } from '../../support/replica.ts';
 import { type EventSource, openEvents } from '../../support/sockets.ts';
 import { waitFor, waitUntil } from '../../support/wait.ts';
@@ -51,6 +55,51 @@ const follow = (after?: string) =>
   openEvents(`${app.url}${ann.home}/sync/stream`, {
     headers: { ...ann.headers, ...(after === undefined ? {} : { 'last-event-id': after }) },
   });
+
+const open = (url: string) => openDatabase({ url, poolSize: 1, logger: quietLogger });
+const insert = (key: string) => ({ text: `insert into kept_words values ($1)`, values: [key] });
+
+test('a server that follows another is no database: each connection is refused, until it leads', async () => {
+  const database = open(server.replicas[0]!.url);
+  const error = await database.pool.query('select 1').catch((refused: unknown) => refused);
+  expect(callerErrorOfAny(error)).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  await database.close();
+});
+
+test('a commit whose wait for a replica was cut off is refused: a failover may lose it', async () => {
+  const [replica] = server.replicas;
+  await server.run('create table kept_words (word text)', `alter system set synchronous_standby_names = '*'`);
+  await replica!.kill();
+  await server.run('select pg_reload_conf()');
+  const address = new URL(server.url);
+  address.searchParams.set('options', '-c synchronous_commit=on'); // which tests switch off
+  const database = open(address.href);
+  const admin = new pg.Client({ connectionString: server.url });
+  await admin.connect();
+  // as `statement_timeout` does after half a minute
+  const cut = `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`;
+  try {
+    for (const write of [
+      () => database.transaction((transaction) => transaction.commit([insert('in a transaction')])),
+      () => database.pool.query(insert('alone')),
+      () => database.pool.query({ ...insert('prepared'), name: 'insert' }),
+    ]) {
+      const outcome = write().then(
+        () => 'done',
+        (error: unknown) => callerErrorOfAny(error),
+      );
+      await waitUntil(async () => (await admin.query(cut)).rowCount === 1);
+      expect(await outcome).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+    }
+    // what is refused so may have happened
+    expect((await database.pool.query('select word from kept_words')).rows).toHaveLength(3);
+  } finally {
+    await admin.end();
+    await database.close();
+    await server.run('alter system reset synchronous_standby_names', 'select pg_reload_conf()');
+    await replica!.start();
+  }
+});
 
 test('a replica that lacks the last commits takes over: requests are 503 meanwhile, readers begin again', async () => {
   const [replica] = server.replicas;
