@@ -27,7 +27,7 @@ function switchTo(url: string): void {
 
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'failover-'));
-  server = await startReplicated(0);
+  server = await startReplicated(0, 0);
   switchTo(server.url);
   const address = new URL(server.url);
   address.searchParams.set('host', path.join(folder, 'now'));
@@ -67,9 +67,9 @@ test('a server that follows another is no database: each connection is refused, 
 });
 
 test('a commit whose wait for a replica was cut off is refused: a failover may lose it', async () => {
-  const [replica] = server.replicas;
+  const [replica, second] = server.replicas;
   await server.run('create table kept_words (word text)', `alter system set synchronous_standby_names = '*'`);
-  await replica!.kill();
+  await Promise.all([replica!.kill(), second!.kill()]);
   await server.run('select pg_reload_conf()');
   const address = new URL(server.url);
   address.searchParams.set('options', '-c synchronous_commit=on'); // which tests switch off
@@ -97,7 +97,7 @@ test('a commit whose wait for a replica was cut off is refused: a failover may l
     await admin.end();
     await database.close();
     await server.run('alter system reset synchronous_standby_names', 'select pg_reload_conf()');
-    await replica!.start();
+    await Promise.all([replica!.start(), second!.start()]);
   }
 });
 
@@ -111,6 +111,8 @@ test('a replica that lacks the last commits takes over: requests are 503 meanwhi
   await waitFor(() => replica!.has(`select 1 from namespaces where name = 'kept'`));
   await replica!.kill();
   expect((await make('lost')).statusCode).toBe(201);
+  await server.run(`insert into kept_words select repeat('lost', 200) from generate_series(1, 4000)`);
+  await waitFor(() => server.replicas[1]!.has(`select 1 from kept_words where word ~ '^lost'`));
   const lost = await created(stream, 1);
   await server.stopPrimary();
 
@@ -134,4 +136,23 @@ test('a replica that lacks the last commits takes over: requests are 503 meanwhi
   expect((await make('live')).statusCode).toBe(201);
   await Promise.all([created(ahead, 0), created(there, 1)]);
   for (const each of [ahead, there]) each.close();
+});
+
+test('a replica that has what the new primary lacks is not read from', async () => {
+  const [primary, ahead] = server.replicas;
+  const readUrls = [ahead!.url];
+  const database = openDatabase({ url: primary!.url, readUrls, poolSize: 1, logger: quietLogger });
+  const replica = database.replicas!.all[0]!;
+  const states = new Set<string>();
+  let looks = 0;
+  try {
+    await waitUntil(async () => {
+      states.add(replica.state);
+      // so often did it come after the primary
+      return (await database.replicas!.position()) < replica.position && ++looks > 50;
+    });
+    expect([...states].sort()).toEqual(['away', 'late']);
+  } finally {
+    await database.close();
+  }
 });
