@@ -48,7 +48,11 @@ const common = {
 const project = (
   name: string,
   include: string[],
-  { isBuilt = true, isolate = true, env = {} }: { isBuilt?: boolean; isolate?: boolean; env?: Record<string, string> } = {},
+  {
+    isBuilt = true,
+    isolate = true,
+    env = {},
+  }: { isBuilt?: boolean; isolate?: boolean; env?: Record<string, string> } = {},
 ): TestProjectInlineConfiguration => ({
   resolve: { alias: isBuilt && !process.env.TEST_SOURCES ? [oneGraphQL, built] : [oneGraphQL] },
   test: {

@@ -7,8 +7,9 @@
 // of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`;
 // `tool-calls`: only what calls providers of tools; `webhooks`: only what is sent to receivers; `search`: only queries;
 // `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `nodes`: only a
-// node of 1, 2 and 4 processes; `pairs`: only BENCH_PAIRS writes, each with a read of it, beside a replica that is late;
-// `activity-growth`: only what activity costs with BENCH_SMALL and with BENCH_RECORDS records; `reads`: without growth, hostile documents and streams.
+// node of 1, 2 and 4 processes; `pairs`: only BENCH_PAIRS writes, each with a read of it, beside a late replica;
+// `activity-growth`: only what activity costs with BENCH_SMALL and with BENCH_RECORDS records; `reads`: without growth,
+// hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -204,7 +205,9 @@ async function grownActivity(env: Record<string, string>): Promise<void> {
         rmSync(dir, { recursive: true, force: true });
       }
     });
-  await withRecords((small) => withRecords((grown) => activityGrowth(small, grown, { few: fewer, many: records }, rounds)));
+  await withRecords((small) =>
+    withRecords((grown) => activityGrowth(small, grown, { few: fewer, many: records }, rounds)),
+  );
 }
 
 /** Memory of large uploads to services that have done nothing before: with a folder, and with S3. */

@@ -116,7 +116,11 @@ async function expectNothingLost(url: string, load: Load, clients: readonly Clie
     'acknowledged changes are lost',
   );
   const possible = new Set([...promised, ...all(load.makers, 'unknown')]);
-  assert.deepEqual([...there].filter((name) => !possible.has(name)), [], 'somebody else made namespaces');
+  assert.deepEqual(
+    [...there].filter((name) => !possible.has(name)),
+    [],
+    'somebody else made namespaces',
+  );
   const half = await rowsOf(
     url,
     `select n.name from namespaces n where starts_with(n.name, 'sync') and (

@@ -11,7 +11,7 @@ const LANES = 16;
 const LONGEST_MS = 900;
 const CONTROLS = 200;
 
-/** Who asks: with the position of the write on another node, without one where it was written, or without on another. */
+/** Who reads: with the position of the write on another node, without it on the same node, or without it on another. */
 type Way = 'position, other node' | 'no position, same node' | 'no position, other node';
 
 interface Counts {
