@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { redirectProblem } from '../applications/redirect-uris.ts';
+import { ClientDocumentError } from './client-document-error.ts';
+import { assertionAlgorithms, type ClientKey, readClientKeys } from './client-keys.ts';
 
 /** What the document of somebody else's program says, as far as it counts here. */
 export interface ClientDocument {
@@ -8,6 +10,14 @@ export interface ClientDocument {
   redirectUris: string[];
   idTokenSignedResponseAlg: string;
   mayRefresh: boolean;
+  /** How it proves who it is with its own key; `null` for a program without one. */
+  signing: ClientSigning | null;
+}
+
+/** The keys of a program, or where they are, and the algorithm, if it signs with one alone. */
+export interface ClientSigning {
+  keys: readonly ClientKey[] | { url: string };
+  algorithm: string | null;
 }
 
 /** With the name, it fits where names of applications are shown. */
@@ -16,11 +26,6 @@ const MAX_NAME = 60;
 const MAX_URIS = 20;
 /** The algorithms of ID tokens that a client may ask for. */
 export const idTokenAlgorithms = ['ES256', 'RS256'] as const;
-
-/** Why a document describes no client. Fit for the log: it quotes nothing of the document. */
-export class ClientDocumentError extends Error {
-  override readonly name = 'ClientDocumentError';
-}
 
 /**
  * The host of a `client_id` that is the address of a document; `null` for any other text. One document has one
@@ -46,8 +51,6 @@ export function readClientDocument(clientId: string, text: string): ClientDocume
   if (document.client_id !== clientId) throw new ClientDocumentError('its client_id is not its address');
   if ('client_secret' in document || 'client_secret_expires_at' in document)
     throw new ClientDocumentError('it has a secret, which everybody can read');
-  if ((document.token_endpoint_auth_method ?? 'none') !== 'none')
-    throw new ClientDocumentError('its token_endpoint_auth_method is not none');
   const grantTypes = textsOf(document.grant_types ?? ['authorization_code', 'refresh_token'], 'grant_types');
   if (!grantTypes.includes('authorization_code')) throw new ClientDocumentError('its grant_types have no code');
   if (!textsOf(document.response_types ?? ['code'], 'response_types').includes('code'))
@@ -57,7 +60,32 @@ export function readClientDocument(clientId: string, text: string): ClientDocume
     redirectUris: redirectUrisOf(document.redirect_uris),
     idTokenSignedResponseAlg: algorithmOf(document.id_token_signed_response_alg),
     mayRefresh: grantTypes.includes('refresh_token'),
+    signing: signingOf(clientId, document),
   };
+}
+
+/** The keys that an address answers with. @throws ClientDocumentError */
+export const readKeySet = (text: string): ClientKey[] => readClientKeys(objectOf(text));
+
+/** Keys of a program without `private_key_jwt` are for other servers. */
+function signingOf(clientId: string, document: Record<string, unknown>): ClientSigning | null {
+  const { token_endpoint_auth_method: method = 'none', token_endpoint_auth_signing_alg: wanted = null } = document;
+  if (method === 'none') return null;
+  if (method !== 'private_key_jwt')
+    throw new ClientDocumentError('its token_endpoint_auth_method is neither none nor private_key_jwt');
+  const algorithm = assertionAlgorithms.find((known) => known === wanted) ?? null;
+  if (algorithm === null && wanted !== null)
+    throw new ClientDocumentError('its token_endpoint_auth_signing_alg is not offered');
+  if ('jwks' in document === 'jwks_uri' in document)
+    throw new ClientDocumentError('it has not one of jwks and jwks_uri');
+  if ('jwks' in document) return { keys: readClientKeys(document.jwks), algorithm };
+  return { keys: { url: keyAddressOf(clientId, document.jwks_uri) }, algorithm };
+}
+
+/** People are shown the host of the document: whoever has the keys is that host, and no other one is called. */
+function keyAddressOf(clientId: string, value: unknown): string {
+  if (typeof value === 'string' && value !== clientId && clientHostOf(value) === clientHostOf(clientId)) return value;
+  throw new ClientDocumentError('its jwks_uri is not at its own host');
 }
 
 function objectOf(text: string): Record<string, unknown> {

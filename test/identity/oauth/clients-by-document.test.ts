@@ -272,7 +272,7 @@ describe('a document that describes no client', () => {
     ['with a secret that expires', spoilt({ client_secret_expires_at: 0 })],
     ['that would use a secret', spoilt({ token_endpoint_auth_method: 'client_secret_basic' })],
     ['that would post a secret', spoilt({ token_endpoint_auth_method: 'client_secret_post' })],
-    ['with a key, which is not offered', spoilt({ token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [] } })],
+    ['that would sign with a secret', spoilt({ token_endpoint_auth_method: 'client_secret_jwt' })],
     ['without addresses for answers', spoilt({ redirect_uris: undefined })],
     ['with none', spoilt({ redirect_uris: [] })],
     ['with one that is no list', spoilt({ redirect_uris: CALLBACK })],
