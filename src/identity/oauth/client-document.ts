@@ -10,6 +10,10 @@ export interface ClientDocument {
   redirectUris: string[];
   idTokenSignedResponseAlg: string;
   mayRefresh: boolean;
+  /** Whether it is begun in a browser, which the answer goes back to. */
+  hasCode: boolean;
+  /** Whether it may be let in by a code of a device. */
+  hasDevices: boolean;
   /** How it proves who it is with its own key; `null` for a program without one. */
   signing: ClientSigning | null;
 }
@@ -24,6 +28,8 @@ export interface ClientSigning {
 const MAX_ADDRESS = 190;
 const MAX_NAME = 60;
 const MAX_URIS = 20;
+/** The device grant (RFC 8628). */
+export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 /** The algorithms of ID tokens that a client may ask for. */
 export const idTokenAlgorithms = ['ES256', 'RS256'] as const;
 
@@ -52,15 +58,21 @@ export function readClientDocument(clientId: string, text: string): ClientDocume
   if ('client_secret' in document || 'client_secret_expires_at' in document)
     throw new ClientDocumentError('it has a secret, which everybody can read');
   const grantTypes = textsOf(document.grant_types ?? ['authorization_code', 'refresh_token'], 'grant_types');
-  if (!grantTypes.includes('authorization_code')) throw new ClientDocumentError('its grant_types have no code');
-  if (!textsOf(document.response_types ?? ['code'], 'response_types').includes('code'))
+  const signing = signingOf(clientId, document);
+  const hasCode = grantTypes.includes('authorization_code');
+  // anybody could begin in the name of a program without a key, and have somebody else type the code
+  const hasDevices = signing !== null && grantTypes.includes(DEVICE_GRANT);
+  if (!hasCode && !hasDevices) throw new ClientDocumentError('its grant_types have no code');
+  if (hasCode && !textsOf(document.response_types ?? ['code'], 'response_types').includes('code'))
     throw new ClientDocumentError('its response_types have no code');
   return {
     name: nameOf(document.client_name),
-    redirectUris: redirectUrisOf(document.redirect_uris),
+    redirectUris: hasCode ? redirectUrisOf(document.redirect_uris) : [],
     idTokenSignedResponseAlg: algorithmOf(document.id_token_signed_response_alg),
     mayRefresh: grantTypes.includes('refresh_token'),
-    signing: signingOf(clientId, document),
+    hasCode,
+    hasDevices,
+    signing,
   };
 }
 

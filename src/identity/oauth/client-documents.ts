@@ -5,7 +5,7 @@ import type { Config } from '../../config.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
-import { type ClientDocument, clientHostOf, readClientDocument, readKeySet } from './client-document.ts';
+import { type ClientDocument, clientHostOf, DEVICE_GRANT, readClientDocument, readKeySet } from './client-document.ts';
 import { ClientDocumentError } from './client-document-error.ts';
 import type { SealedRecords } from './oauth-records.ts';
 
@@ -223,9 +223,12 @@ function answerOf(clientId: string, document: ClientDocument, seconds: number): 
     ...(signing?.algorithm && { token_endpoint_auth_signing_alg: signing.algorithm }),
     application_type: document.redirectUris.some(isOfMachine) ? 'native' : 'web',
     redirect_uris: document.redirectUris,
-    // no device: whoever types a code there sees nothing of the host
-    grant_types: ['authorization_code', ...(document.mayRefresh ? ['refresh_token'] : [])],
-    response_types: ['code'],
+    grant_types: [
+      ...(document.hasCode ? ['authorization_code'] : []),
+      ...(document.hasDevices ? [DEVICE_GRANT] : []),
+      ...(document.mayRefresh ? ['refresh_token'] : []),
+    ],
+    response_types: document.hasCode ? ['code'] : [],
     id_token_signed_response_alg: document.idTokenSignedResponseAlg,
   };
   return Response.json(metadata, { headers: { 'cache-control': `max-age=${Math.max(1, seconds)}` } });

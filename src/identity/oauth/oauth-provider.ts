@@ -4,7 +4,7 @@ import type { OAuthKey } from '../../access/oauth-keys.ts';
 import { issuerOf, pathPrefixOf, resourcesOf } from '../../access/oauth-tokens.ts';
 import { isSameSecret, successorOf, tokenHash } from '../../access/random-token.ts';
 import type { Config } from '../../config.ts';
-import { idTokenAlgorithms } from './client-document.ts';
+import { clientHostOf, idTokenAlgorithms } from './client-document.ts';
 import { type ClientDocuments, MAX_SECONDS } from './client-documents.ts';
 import { assertionAlgorithms } from './client-keys.ts';
 import { grantableScopes } from './granted-scopes.ts';
@@ -24,9 +24,20 @@ const MAX_CLIENT_BYTES = 65_536;
 export interface OAuthPages {
   error(details: { error: string; description: string | undefined }): string;
   deviceCode(facts: { action: string; xsrf: string; problem: string | null }): string;
-  deviceConfirm(facts: { action: string; xsrf: string; code: string; client: string; from: Device }): string;
+  deviceConfirm(facts: DeviceFacts): string;
   deviceDone(): string;
   headers: Readonly<Record<string, string>>;
+}
+
+/** What the page shows that asks whether a device is the user's. */
+export interface DeviceFacts {
+  action: string;
+  xsrf: string;
+  code: string;
+  client: string;
+  /** The host of the document of somebody else's program; `null` for an application of an organization. */
+  clientHost: string | null;
+  from: Device;
 }
 
 /** Where a device asked from. */
@@ -247,8 +258,9 @@ function featuresOf(
       userCodeConfirmSource: (context, _form, client, info, code) => {
         if (!isSignedIn(context)) throw new errors.AccessDenied('Sign in first.');
         const from = info as unknown as Device;
-        const name = client.clientName ?? client.clientId;
-        show(context, pages, pages.deviceConfirm({ ...formOf(context), code, client: name, from }));
+        const clientHost = clientHostOf(client.clientId);
+        const name = client.clientName || (clientHost ?? client.clientId);
+        show(context, pages, pages.deviceConfirm({ ...formOf(context), code, client: name, clientHost, from }));
       },
       successSource: (context) => show(context, pages, pages.deviceDone()),
     },

@@ -199,8 +199,9 @@ describe('a program that a document describes', () => {
       ]);
   });
 
-  test('gets ID tokens in RS256 when it says so, and no device', async () => {
-    const clientId = host.publish({ id_token_signed_response_alg: 'RS256' });
+  test('gets ID tokens in RS256 when it says so, and without a key no device', async () => {
+    const grant_types = ['authorization_code', 'urn:ietf:params:oauth:grant-type:device_code'];
+    const clientId = host.publish({ id_token_signed_response_alg: 'RS256', grant_types });
     const tokens = await tokensOf(app, browser, await peerAt(clientId), { scope: 'openid' });
     expect(JSON.parse(Buffer.from(tokens.id_token!.split('.')[0]!, 'base64url').toString())).toMatchObject({
       alg: 'RS256',

@@ -6,7 +6,17 @@ import type { TestApp } from '../../support/app.ts';
 import type { BrowserWithCookies } from '../../support/browser-with-cookies.ts';
 import { type Person, register } from '../../support/person.ts';
 import { answering, type DocumentHost, documentOf, startDocumentHost } from './document-host.ts';
-import { allow, ask, CALLBACK, callWith, signedInBrowser } from './oauth-browser.ts';
+import {
+  allow,
+  ask,
+  CALLBACK,
+  callWith,
+  formIn,
+  onwardIn,
+  openConsent,
+  signedInBrowser,
+  submit,
+} from './oauth-browser.ts';
 
 interface Pair {
   privateKey: CryptoKey;
@@ -118,6 +128,40 @@ describe('a program with a key', () => {
     const refreshed = await client.refreshTokenGrant(peer, tokens.refresh_token!);
     await client.tokenRevocation(peer, refreshed.refresh_token!);
     expect((await callWith(app, refreshed.access_token, 'GET', ann.home)).status).toBe(401);
+  });
+
+  test('is let in by a code of a device, which only the program itself can ask for', async () => {
+    const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code';
+    const fields = { client_name: 'Television', redirect_uris: undefined, grant_types: [DEVICE] };
+    const clientId = host.publish({ ...SIGNING, jwks: { keys: [own.jwk] }, ...fields });
+    const peer = await peerAt(clientId, own);
+    const bare = await fetch(`${app.url}/oauth/device/auth`, {
+      method: 'POST',
+      body: new URLSearchParams({ client_id: clientId, scope: 'workspace:read' }),
+    });
+    expect([bare.status, await bare.json()]).toMatchObject([401, { error: 'invalid_client' }]);
+    const begun = await client.initiateDeviceAuthorization(peer, { scope: 'workspace:read' });
+    const page = `${app.url}/oauth/device`;
+    const code = formIn(await (await browser.send(page)).text());
+    code.set('user_code', begun.user_code);
+    const asked = await (await submit(app, browser, page, code)).text();
+    expect(asked).toContain(`A program of <strong>${new URL(clientId).host}</strong>, which does not belong`);
+    expect(asked).toContain('<strong>Television</strong> asks from');
+    const confirm = formIn(asked);
+    confirm.set('confirm', 'yes');
+    const confirmed = await submit(app, browser, page, confirm);
+    const consent = await openConsent(app, browser, new URL(confirmed.headers.get('location')!, app.url));
+    expect(consent.text).toContain(`<h1>Allow ${new URL(clientId).host}?</h1>`);
+    const form = formIn(consent.text);
+    form.set('decision', 'allow');
+    const done = await (await submit(app, browser, consent.at, form)).text();
+    expect(await (await browser.send(onwardIn(done))).text()).toContain('The device is connected');
+    const tokens = await client.genericGrantRequest(peer, DEVICE, { device_code: begun.device_code });
+    expect((await callWith(app, tokens.access_token, 'GET', ann.home)).status).toBe(200);
+    // it has no page that a browser could go back to
+    const url = new URL(`${app.url}/oauth/auth`);
+    url.search = new URLSearchParams({ client_id: clientId, response_type: 'code', redirect_uri: CALLBACK }).toString();
+    expect((await fetch(url, { redirect: 'manual' })).status).toBe(400);
   });
 
   test('may change it: the former one is none from when the keys are read again', async () => {
