@@ -7,6 +7,7 @@ import type { ResourceWord } from '../kernel/resources.ts';
 import { shownAddress } from '../kernel/shown-address.ts';
 import { TASK_METHOD } from '../kernel/system-caller.ts';
 import { isDatabaseAway } from '../platform/postgres/faults.ts';
+import { type ActivityRow, columns } from './activity-columns.ts';
 import { bulkInsert } from './bulk-insert.ts';
 import { FailedSignIns } from './failed-sign-ins.ts';
 import { RESOURCE_IS_THERE } from './named-resources.ts';
@@ -55,40 +56,6 @@ export function outcomeOf(error: unknown): ActivityOutcome {
   const errorCode = codeOf(error);
   return { statusCode: errorCatalogue[errorCode].status, errorCode };
 }
-
-/** Columns of `activity` that are written, in the order of the insert. */
-const columns = {
-  id: 'text',
-  timestamp: 'timestamptz',
-  trace_id: 'text',
-  org_id: 'text',
-  user_id: 'text',
-  workspace_id: 'text',
-  namespace_id: 'text',
-  environment_id: 'text',
-  app_id: 'text',
-  principal_type: 'text',
-  principal_id: 'text',
-  token_id: 'text',
-  token_type: 'text',
-  method: 'text',
-  path: 'text',
-  resource_type: 'text',
-  resource_id: 'text',
-  action: 'text',
-  status_code: 'int',
-  success: 'boolean',
-  error_code: 'text',
-  duration_ms: 'int',
-  execution_id: 'text',
-  augmentation_id: 'text',
-  stages_completed: 'int',
-  total_stages: 'int',
-  token_usage: 'jsonb',
-  metadata: 'jsonb',
-} as const;
-
-export type ActivityRow = Record<keyof typeof columns, unknown>;
 
 /** The record of an operation (spec, Activity record). Bodies are never stored. */
 export function activityRow(caller: AnyCaller, entry: ActivityEntry, outcome?: ActivityOutcome): ActivityRow {

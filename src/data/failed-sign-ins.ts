@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { newId } from '../kernel/ids.ts';
-import type { ActivityRow } from './activity.ts';
+import type { ActivityRow } from './activity-columns.ts';
 import type { Sql } from './sql.ts';
 
 /** The failed sign-ins of an organization since its window was opened. */
@@ -71,7 +71,7 @@ export class FailedSignIns {
 
   /** Tells what is only counted so far. */
   flush(): void {
-    for (const orgId of [...this.#windows.keys()]) this.#close(orgId);
+    for (const orgId of this.#windows.keys()) this.#close(orgId);
   }
 
   async #knowing(rows: readonly ActivityRow[]): Promise<Map<unknown, string[]>> {
@@ -85,7 +85,7 @@ export class FailedSignIns {
 
   #isWithin(row: ActivityRow): boolean {
     this.#counted.add(row);
-    const window = this.#windowOf(row.org_id === null ? '' : String(row.org_id));
+    const window = this.#windowOf(typeof row.org_id === 'string' ? row.org_id : '');
     const isFirst = row.user_id !== null && !window.seen.has(row.user_id);
     const most = row.org_id === null ? OF_NOBODY : OF_ORGANIZATION;
     if (window.records < most || (isFirst && window.records < Math.max(most, WITH_FIRST_ONES))) {
