@@ -64,7 +64,7 @@ const CHEAP = { memoryCost: 1_024, timeCost: 1 };
 
 const SELDOM_SECONDS = 60;
 
-/** What comes once in some seconds comes ten times as often: tests wait for it, and where nothing is due it is cheap. */
+/** What comes once in some seconds comes ten times as often: tests wait for it. It is cheap where nothing is due. */
 const HURRIED: AppDeps['jobs'] = {
   pollMs: 100,
   periodOf: ({ everySeconds }) => (everySeconds < SELDOM_SECONDS ? everySeconds / 10 : everySeconds),
