@@ -112,6 +112,12 @@ const routeTree = root.addChildren([
     }),
     createRoute({
       getParentRoute: () => workspace,
+      path: '/graph',
+      validateSearch: (search: Record<string, unknown>) => filters(search, ['app', 'namespace', 'entity']),
+      component: lazyRouteComponent(() => import('./views/graph'), 'Graph'),
+    }),
+    createRoute({
+      getParentRoute: () => workspace,
       path: '/apps',
       component: lazyRouteComponent(() => import('./views/apps'), 'Apps'),
     }),

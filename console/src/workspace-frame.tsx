@@ -29,6 +29,7 @@ const sections = [
   ['/o/$org/w/$ws/apps', 'apps'],
   ['/o/$org/w/$ws/tools', 'tools'],
   ['/o/$org/w/$ws/artifacts', 'artifacts'],
+  ['/o/$org/w/$ws/graph', 'graph'],
   ['/o/$org/w/$ws/models', 'models'],
   ['/o/$org/w/$ws/people', 'people'],
   ['/o/$org/w/$ws/tokens', 'tokens'],

@@ -127,6 +127,30 @@ export type CreateApplicationInput = {
   readonly redirectUris: ReadonlyArray<string>;
 };
 
+/** A new entity. */
+export type CreateEntityInput = {
+  /** Other names. */
+  readonly aliases?: ReadonlyArray<string> | null | undefined;
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** Default `other`. */
+  readonly entityType?: string | null | undefined;
+  /** How important it is, 0 to 1. Default 0.5. */
+  readonly importance?: number | null | undefined;
+  /** When it was last mentioned. Default: now if `mentionCount` is given. */
+  readonly lastReferencedAt?: string | null | undefined;
+  /** How often it was mentioned. Default 0. */
+  readonly mentionCount?: number | null | undefined;
+  /** Free-form data. */
+  readonly metadata?: Record<string, unknown> | null | undefined;
+  /** Unique among the entities of its type, ignoring case, unless `metadata.external_id` differs. */
+  readonly name: string;
+  /** The memories that are about it. */
+  readonly sourceMemoryIds?: ReadonlyArray<string> | null | undefined;
+  /** Labels. */
+  readonly tags?: ReadonlyArray<string> | null | undefined;
+};
+
 /** A new environment. */
 export type CreateEnvironmentInput = {
   /** Free text. */
@@ -709,6 +733,31 @@ export type RecipeCategoryName =
   /** For a first app. */
   | 'starter';
 
+/** A relation between two entities of the app and namespace. */
+export type RelateEntitiesInput = {
+  /** Free-form data. */
+  readonly metadata?: Record<string, unknown> | null | undefined;
+  /** What the source is to the target: `works_at`. */
+  readonly relationType: string;
+  /** The source of the relation. */
+  readonly sourceEntityId: string;
+  /** The target of the relation. It must differ from the source. */
+  readonly targetEntityId: string;
+  /** Start of the relation's validity. `null` for no bound, which is the default of a new relation. */
+  readonly validFrom?: string | null | undefined;
+  /** End of the relation's validity, exclusive, later than `validFrom`. Default of a new relation: no bound. */
+  readonly validTo?: string | null | undefined;
+  /** How strong it is. Default 1. */
+  readonly weight?: number | null | undefined;
+};
+
+/** How an entity sees a relation. */
+export type RelationDirection =
+  /** The entity is its target. */
+  | 'incoming'
+  /** The entity is its source. */
+  | 'outgoing';
+
 /** A role in an organization or a workspace. */
 export type Role =
   /** Manages members and settings. */
@@ -993,6 +1042,44 @@ export type ToolStatus =
   | 'disabled';
 
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. */
+export type UpdateEntityInput = {
+  /** Replaces the other names. */
+  readonly aliases?: ReadonlyArray<string> | null | undefined;
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** What it is. */
+  readonly entityType?: string | null | undefined;
+  /** How important it is, 0 to 1. */
+  readonly importance?: number | null | undefined;
+  /** When it was last mentioned. */
+  readonly lastReferencedAt?: string | null | undefined;
+  /** How often it was mentioned. A greater number than before also sets the time of the last mention to now. */
+  readonly mentionCount?: number | null | undefined;
+  /** Replaces the free-form data. */
+  readonly metadata?: Record<string, unknown> | null | undefined;
+  /** Unique among the entities of its type, ignoring case, unless `metadata.external_id` differs. */
+  readonly name?: string | null | undefined;
+  /** Replaces the memories that are about it. */
+  readonly sourceMemoryIds?: ReadonlyArray<string> | null | undefined;
+  /** Replaces the labels. */
+  readonly tags?: ReadonlyArray<string> | null | undefined;
+};
+
+/** The fields of a relation to change. Omitted fields stay as they are. */
+export type UpdateEntityRelationInput = {
+  /** Replaces the free-form data. */
+  readonly metadata?: Record<string, unknown> | null | undefined;
+  /** What the source is to the target. There is one relation of a type between two entities. */
+  readonly relationType?: string | null | undefined;
+  /** Start of the relation's validity; `null` for no bound. */
+  readonly validFrom?: string | null | undefined;
+  /** End of the relation's validity, exclusive, later than `validFrom`; `null` for no bound. */
+  readonly validTo?: string | null | undefined;
+  /** How strong it is. */
+  readonly weight?: number | null | undefined;
+};
+
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateEnvironmentInput = {
   /** Free text. */
   readonly description?: string | null | undefined;
@@ -1201,6 +1288,120 @@ export type RestoreVersionMutationVariables = Exact<{
 
 
 export type RestoreVersionMutation = { readonly restoreArtifactVersion: { readonly id: string, readonly version: number } };
+
+export type EntityNodeFragment = { readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number };
+
+export type GraphPlacesQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+}>;
+
+
+export type GraphPlacesQuery = { readonly apps: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly namespaces: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> } };
+
+export type GraphEntitiesQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type GraphEntitiesQuery = { readonly entities: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number, readonly newestRelations: ReadonlyArray<{ readonly relationId: string, readonly relationType: string, readonly direction: RelationDirection, readonly targetEntityId: string }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type EntityDetailQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  id: string;
+}>;
+
+
+export type EntityDetailQuery = { readonly entity: { readonly description: string | null, readonly aliases: ReadonlyArray<string>, readonly tags: ReadonlyArray<string>, readonly mentionCount: number, readonly resourceVersion: number, readonly updatedAt: string, readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number, readonly relations: { readonly nodes: ReadonlyArray<{ readonly relationId: string, readonly relationType: string, readonly direction: RelationDirection, readonly weight: number, readonly resourceVersion: number, readonly targetEntityId: string, readonly target: { readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number } }>, readonly pageInfo: { readonly hasNextPage: boolean } } } };
+
+export type FindEntitiesQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  query: string;
+}>;
+
+
+export type FindEntitiesQuery = { readonly searchEntities: { readonly results: ReadonlyArray<{ readonly entity: { readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number } }> } };
+
+export type CreateEntityMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  input: CreateEntityInput;
+}>;
+
+
+export type CreateEntityMutation = { readonly createEntity: { readonly id: string } };
+
+export type UpdateEntityMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  id: string;
+  input: UpdateEntityInput;
+  expectedVersion: number;
+}>;
+
+
+export type UpdateEntityMutation = { readonly updateEntity: { readonly description: string | null, readonly aliases: ReadonlyArray<string>, readonly tags: ReadonlyArray<string>, readonly resourceVersion: number, readonly updatedAt: string, readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number } };
+
+export type DeleteEntityMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  id: string;
+}>;
+
+
+export type DeleteEntityMutation = { readonly deleteEntity: { readonly id: string } };
+
+export type RelateEntitiesMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  input: RelateEntitiesInput;
+}>;
+
+
+export type RelateEntitiesMutation = { readonly relateEntities: { readonly relationId: string } };
+
+export type UpdateEntityRelationMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  relationId: string;
+  input: UpdateEntityRelationInput;
+  expectedVersion: number;
+}>;
+
+
+export type UpdateEntityRelationMutation = { readonly updateEntityRelation: { readonly relationId: string, readonly resourceVersion: number } };
+
+export type UnrelateEntitiesMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  relationId: string;
+  expectedVersion: number;
+}>;
+
+
+export type UnrelateEntitiesMutation = { readonly unrelateEntities: { readonly id: string } };
 
 export type ModelsQueryVariables = Exact<{
   orgId: string;
@@ -2376,6 +2577,14 @@ export class TypedDocumentString<TResult, TVariables>
     return this.value;
   }
 }
+export const EntityNodeFragmentDoc = new TypedDocumentString(`
+    fragment EntityNode on Entity {
+  id
+  name
+  entityType
+  importance
+}
+    `, {"fragmentName":"EntityNode"}) as unknown as TypedDocumentString<EntityNodeFragment, unknown>;
 export const ProviderAccountRowFragmentDoc = new TypedDocumentString(`
     fragment ProviderAccountRow on ProviderAccount {
   id
@@ -2726,6 +2935,210 @@ export const RestoreVersionDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<RestoreVersionMutation, RestoreVersionMutationVariables>;
+export const GraphPlacesDocument = new TypedDocumentString(`
+    query GraphPlaces($orgId: ID!, $workspaceId: ID!) {
+  apps(orgId: $orgId, workspaceId: $workspaceId, first: 200) {
+    nodes {
+      id
+      name
+    }
+  }
+  namespaces(orgId: $orgId, workspaceId: $workspaceId, first: 200) {
+    nodes {
+      id
+      name
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<GraphPlacesQuery, GraphPlacesQueryVariables>;
+export const GraphEntitiesDocument = new TypedDocumentString(`
+    query GraphEntities($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $after: String) {
+  entities(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    first: 100
+    after: $after
+  ) {
+    nodes {
+      ...EntityNode
+      newestRelations(first: 20) {
+        relationId
+        relationType
+        direction
+        targetEntityId
+      }
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    fragment EntityNode on Entity {
+  id
+  name
+  entityType
+  importance
+}`) as unknown as TypedDocumentString<GraphEntitiesQuery, GraphEntitiesQueryVariables>;
+export const EntityDetailDocument = new TypedDocumentString(`
+    query EntityDetail($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $id: ID!) {
+  entity(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    id: $id
+  ) {
+    ...EntityNode
+    description
+    aliases
+    tags
+    mentionCount
+    resourceVersion
+    updatedAt
+    relations(first: 100) {
+      nodes {
+        relationId
+        relationType
+        direction
+        weight
+        resourceVersion
+        targetEntityId
+        target {
+          ...EntityNode
+        }
+      }
+      pageInfo {
+        hasNextPage
+      }
+    }
+  }
+}
+    fragment EntityNode on Entity {
+  id
+  name
+  entityType
+  importance
+}`) as unknown as TypedDocumentString<EntityDetailQuery, EntityDetailQueryVariables>;
+export const FindEntitiesDocument = new TypedDocumentString(`
+    query FindEntities($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $query: String!) {
+  searchEntities(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    query: $query
+    first: 20
+  ) {
+    results {
+      entity {
+        ...EntityNode
+      }
+    }
+  }
+}
+    fragment EntityNode on Entity {
+  id
+  name
+  entityType
+  importance
+}`) as unknown as TypedDocumentString<FindEntitiesQuery, FindEntitiesQueryVariables>;
+export const CreateEntityDocument = new TypedDocumentString(`
+    mutation CreateEntity($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $input: CreateEntityInput!) {
+  createEntity(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    input: $input
+  ) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<CreateEntityMutation, CreateEntityMutationVariables>;
+export const UpdateEntityDocument = new TypedDocumentString(`
+    mutation UpdateEntity($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $id: ID!, $input: UpdateEntityInput!, $expectedVersion: Int!) {
+  updateEntity(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    id: $id
+    input: $input
+    expectedVersion: $expectedVersion
+  ) {
+    ...EntityNode
+    description
+    aliases
+    tags
+    resourceVersion
+    updatedAt
+  }
+}
+    fragment EntityNode on Entity {
+  id
+  name
+  entityType
+  importance
+}`) as unknown as TypedDocumentString<UpdateEntityMutation, UpdateEntityMutationVariables>;
+export const DeleteEntityDocument = new TypedDocumentString(`
+    mutation DeleteEntity($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $id: ID!) {
+  deleteEntity(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    id: $id
+  ) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<DeleteEntityMutation, DeleteEntityMutationVariables>;
+export const RelateEntitiesDocument = new TypedDocumentString(`
+    mutation RelateEntities($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $input: RelateEntitiesInput!) {
+  relateEntities(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    input: $input
+  ) {
+    relationId
+  }
+}
+    `) as unknown as TypedDocumentString<RelateEntitiesMutation, RelateEntitiesMutationVariables>;
+export const UpdateEntityRelationDocument = new TypedDocumentString(`
+    mutation UpdateEntityRelation($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $relationId: ID!, $input: UpdateEntityRelationInput!, $expectedVersion: Int!) {
+  updateEntityRelation(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    relationId: $relationId
+    input: $input
+    expectedVersion: $expectedVersion
+  ) {
+    relationId
+    resourceVersion
+  }
+}
+    `) as unknown as TypedDocumentString<UpdateEntityRelationMutation, UpdateEntityRelationMutationVariables>;
+export const UnrelateEntitiesDocument = new TypedDocumentString(`
+    mutation UnrelateEntities($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $relationId: ID!, $expectedVersion: Int!) {
+  unrelateEntities(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    relationId: $relationId
+    expectedVersion: $expectedVersion
+  ) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<UnrelateEntitiesMutation, UnrelateEntitiesMutationVariables>;
 export const ModelsDocument = new TypedDocumentString(`
     query Models($orgId: ID!, $withAccounts: Boolean!, $after: String) {
   logicalModels(orgId: $orgId, first: 100, after: $after) {

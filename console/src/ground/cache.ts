@@ -17,7 +17,7 @@ const values = `
   IssuedWebhook WebhookAttempt IssuedApiToken IssuedApplication IssuedScimToken IdentityProviderDomain DomainProof
   SignInPolicy StartedIdentityProviderTest ModelTarget ModelRoute RouteExclusion RouteLimit RouteRefusal RouteTarget
   WorkspaceLimits RecipeCatalogue RecipeContent AppliedRecipe MissingPart ArtifactVersions NotificationPreferences
-  NotificationMute MemberWithoutFactor
+  NotificationMute MemberWithoutFactor EntityRelation EntitySearchResult FoundEntity
 `
   .trim()
   .split(/\s+/);
@@ -41,6 +41,7 @@ const kinds: Readonly<Record<string, { type: string; lists: readonly string[] }>
   connection: { type: 'ToolAuthorization', lists: ['connections', 'toolInstances'] },
   artifact: { type: 'Artifact', lists: ['artifacts', 'artifactVersions'] },
   namespace: { type: 'Namespace', lists: ['namespaces'] },
+  entity: { type: 'Entity', lists: ['entities', 'entity'] },
   webhook: { type: 'Webhook', lists: ['webhooks'] },
   api_token: { type: 'ApiToken', lists: ['apiTokens', 'allApiTokens'] },
   app_token: { type: 'ApiToken', lists: ['allApiTokens'] },
@@ -106,6 +107,11 @@ const listsOfMutations: Readonly<Record<string, readonly string[]>> = {
   deleteToolInstance: ['toolInstances', 'connections'],
   deleteWorkspaceConnection: ['connections', 'toolInstances'],
   finishUpload: ['artifacts'],
+  createEntity: ['entities'],
+  deleteEntity: ['entities'],
+  relateEntities: ['entities', 'entity'],
+  updateEntityRelation: ['entities', 'entity'],
+  unrelateEntities: ['entities', 'entity'],
   createRelease: ['releases'],
   createApp: ['apps'],
   applyRecipe: ['apps', 'namespaces'],

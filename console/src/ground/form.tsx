@@ -13,6 +13,8 @@ export interface FieldSpec {
   isSecret?: boolean;
   choices?: readonly { value: string; label: string }[];
   hint?: string | undefined;
+  /** Of a number: `any` for one with a fraction. */
+  step?: 'any';
   value?: string;
 }
 
@@ -129,6 +131,7 @@ export function Field({
         <input
           {...common}
           type={kind === 'text' || kind === 'choices' ? 'text' : types[kind]}
+          step={spec.step}
           autoComplete={kind === 'password' ? 'new-password' : 'off'}
           value={value}
           onChange={(e) => onChange(e.target.value)}

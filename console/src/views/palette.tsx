@@ -21,6 +21,7 @@ const places = [
   'apps',
   'tools',
   'artifacts',
+  'graph',
   'models',
   'people',
   'tokens',
