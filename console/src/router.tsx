@@ -124,7 +124,7 @@ const routeTree = root.addChildren([
     createRoute({
       getParentRoute: () => workspace,
       path: '/apps/$app',
-      validateSearch: (search: Record<string, unknown>) => filters(search, ['status']),
+      validateSearch: (search: Record<string, unknown>) => filters(search, ['status', 'run']),
       component: lazyRouteComponent(() => import('./views/app'), 'AppView'),
     }),
     createRoute({

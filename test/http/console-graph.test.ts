@@ -11,10 +11,10 @@ describeInBrowser('pictures in the console', () => {
   let many: string;
   let few: string;
   let graphOf: (appId: string) => string;
-  let [manyApp, fewApp] = ['', ''];
+  let [manyApp, fewApp, augmentationId] = ['', '', ''];
   beforeAll(async () => {
     ({ ann, vic } = shown.cast);
-    manyApp = shown.cast.story.appId;
+    ({ appId: manyApp, augmentationId } = shown.cast.story);
     const made = await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, { name: 'Small' });
     fewApp = made.body.app_id;
     [many, few] = [manyApp, fewApp].map((app) => `${ann.home}/apps/${app}/namespaces/default/entities`) as [
@@ -67,10 +67,12 @@ describeInBrowser('pictures in the console', () => {
     await drawing.click();
     await panel('Acme organization').waitFor();
     expect(new URL(page.url()).searchParams.get('entity')).toMatch(/^ent_/);
-    // the keys lead to a neighbour in the direction of one of them
-    for (const key of ['ArrowUp', 'ArrowRight', 'ArrowDown', 'ArrowLeft']) await page.keyboard.press(key);
+    // without a chosen entity, keys begin at the most important one
+    await drawing.focus();
+    await page.keyboard.press('Escape');
     await panel('Acme organization').waitFor({ state: 'detached' });
-    await page.locator('#entity').waitFor();
+    await page.keyboard.press('ArrowRight');
+    await panel('Ada person').waitFor();
   });
 
   it('draws in the colours of the theme, on narrow screens too', async () => {
@@ -162,5 +164,113 @@ describeInBrowser('pictures in the console', () => {
     const anvil = `${few}/${found.body.entities[0]!.entity_id}`;
     expect((await ann.call('PUT', anvil, { description: 'Heavy.' })).status).toBe(200);
     await panel.getByText('Heavy.').waitFor();
+  });
+
+  it('shows a run as a waterfall of its stages, live', async () => {
+    const page = await shown.pageOf(ann);
+    await open(page, shown.homeOf(ann));
+    await page.getByRole('link', { name: /Answer a ticket/ }).click();
+    const failed = page.getByRole('dialog', { name: 'Run run-2' });
+    await failed.getByText('The model did not answer in time.').waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    await failed.getByRole('row', { name: /^Read Fetch the ticket done/ }).waitFor();
+    await failed.getByRole('row', { name: /^Think Search the manual · Ask the model failed/ }).waitFor();
+    await failed.getByRole('row', { name: /^Answer Send the answer not run – –/ }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('combobox', { name: 'Status' }).selectOption('running');
+    await page.getByRole('button', { name: 'Open the run run-3' }).click();
+    const running = page.getByRole('dialog', { name: 'Run run-3' });
+    await running.getByRole('row', { name: /^Answer .* running/ }).waitFor();
+    await running.getByText('2 stages, reported together').first().waitFor();
+    const report = { app_id: manyApp, augmentation_id: augmentationId, execution_id: 'run-3' };
+    const done = await ann.call('POST', `${ann.home}/executions`, {
+      ...report,
+      status: 'completed',
+      stages_completed: 3,
+    });
+    expect(done.status).toBe(200);
+    await running.getByRole('row', { name: /^Answer .* done/ }).waitFor();
+  });
+
+  it('draws the forms of a tool and its actions from what describes them', async () => {
+    const field = (name: string, more: object) => ({ name, display_name: name.toUpperCase(), ...more });
+    const tool = await ann.call('POST', `/v1/orgs/${ann.orgId}/tools`, {
+      name: 'Shop',
+      slug: 'shop',
+      description: 'Takes orders.',
+      category: 'developer',
+      config_schema: [
+        field('base_url', { type: 'string', required: true, validation: { pattern: '^https?://' } }),
+        field('region', { type: 'string', options: [{ value: 'eu', label: 'Europe' }] }),
+        field('retries', { type: 'integer', default: 2 }),
+      ],
+      credential_schema: [field('api_key', { type: 'secret', placement: { in: 'header', name: 'x-api-key' } })],
+      action_schemas: [
+        {
+          name: 'order',
+          method: 'POST',
+          url_template: '{{base_url}}/orders',
+          body_template: '{"lines": {{lines}}, "gift": {{gift}}}',
+          parameters: [
+            {
+              name: 'lines',
+              display_name: 'Lines',
+              type: 'array',
+              items: {
+                type: 'object',
+                properties: {
+                  article: { type: 'string', display_name: 'Article', required: true },
+                  amount: { type: 'integer', display_name: 'Amount', max_value: 5 },
+                },
+              },
+            },
+            { name: 'gift', display_name: 'Gift', type: 'boolean' },
+          ],
+        },
+      ],
+    });
+    expect(tool.status).toBe(201);
+    const page = await shown.pageOf(ann);
+    await open(page, `${shown.homeOf(ann)}/tools`);
+    await page.getByRole('button', { name: 'Add tool' }).click();
+    await page.getByLabel('Find a tool').fill('Shop');
+    await page.getByRole('button', { name: /^Shop developer/ }).click();
+    const form = page.getByRole('dialog', { name: 'Add Shop' });
+    await form.getByLabel('BASE_URL').fill('shop.example');
+    await form.getByLabel('REGION').selectOption('Europe');
+    await form.getByLabel('API_KEY').fill('k-1');
+    expect(await form.getByLabel('API_KEY').getAttribute('type')).toBe('password');
+    expect(await barriersOf(page)).toEqual([]);
+    await form.getByRole('button', { name: 'Add tool' }).click();
+    await form.locator('[aria-invalid=true][name=base_url]').waitFor();
+    await form.getByLabel('BASE_URL').fill('https://shop.example');
+    await form.getByRole('button', { name: 'Add tool' }).click();
+    await page.getByRole('button', { name: 'Edit Shop' }).click();
+    const edit = page.getByRole('dialog', { name: 'Edit Shop' });
+    await edit.getByPlaceholder('It stays as it is.').waitFor();
+    await edit.getByLabel('RETRIES').fill('4');
+    await edit.getByRole('button', { name: 'Save' }).click();
+    await edit.waitFor({ state: 'detached' });
+    const { body } = await ann.call<{ instances: object[] }>('GET', `${ann.home}/tool-instances`);
+    expect(body.instances[0]).toMatchObject({
+      configuration: { base_url: 'https://shop.example', region: 'eu', retries: 4 },
+      has_credentials: true,
+    });
+    await page.getByRole('button', { name: 'Test Shop' }).click();
+    const test = page.getByRole('dialog', { name: 'Test Shop' });
+    await test.getByLabel('Action').selectOption('order');
+    await test.getByRole('button', { name: 'Add to Lines' }).click();
+    const line = test.getByRole('group', { name: 'Lines 1' });
+    await line.getByLabel('Article').fill('Anvil');
+    await line.getByLabel('Amount').fill('9');
+    await test.getByLabel('Gift').check();
+    await test.getByRole('button', { name: 'Try without effect' }).click();
+    await line.locator('[aria-invalid=true][name=amount]').waitFor();
+    await line.getByLabel('Amount').fill('3');
+    await test.getByRole('button', { name: 'Try without effect' }).click();
+    await test.getByRole('heading', { name: 'Request' }).waitFor();
+    await test.locator('pre', { hasText: 'https://shop.example/orders' }).waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    expect(await test.locator('pre').textContent()).not.toContain('k-1');
   });
 });

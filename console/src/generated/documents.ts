@@ -414,6 +414,20 @@ export type EnvironmentStatus =
   /** Only callers who may update it can deploy and undeploy. */
   | 'locked';
 
+/** The action to run, and its parameters. */
+export type ExecuteToolActionInput = {
+  /** The name of an action of the instance. */
+  readonly action: string;
+  /** The `confirmation` of the first answer, for an action that needs one. */
+  readonly confirmation?: string | null | undefined;
+  /** Shows the request and sends nothing. Default false. */
+  readonly dryRun?: boolean | null | undefined;
+  /** Reads a list page by page, as the `pagination` of the action says: at most so many pages, and no more than its own `max_pages`. The result is the list of all items. Without it, one request is sent. */
+  readonly maxPages?: number | null | undefined;
+  /** Values of its parameters. Other names are refused. */
+  readonly parameters?: Record<string, unknown> | null | undefined;
+};
+
 /** How the steps of a stage run. */
 export type ExecutionMode =
   /** At the same time. */
@@ -1030,6 +1044,17 @@ export type TextLanguage =
   /** Chinese */
   | 'zh';
 
+/** How the result of an action is written. */
+export type ToolResultFormat =
+  /** A text in base64: of an answer that is no text. */
+  | 'base64'
+  /** Any JSON. */
+  | 'json'
+  /** There is no result. */
+  | 'none'
+  /** A text: of an answer that is no JSON, or the beginning of JSON that is too large. */
+  | 'text';
+
 /** Status of a tool. */
 export type ToolStatus =
   /** It is in use. */
@@ -1121,6 +1146,42 @@ export type UpdateSignInPolicyInput = {
   readonly ssoRequiredDomains?: ReadonlyArray<string> | null | undefined;
   /** What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. Replaces all. */
   readonly stepUp?: ReadonlyArray<StepUp> | null | undefined;
+};
+
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
+export type UpdateToolInstanceInput = {
+  /** By the name of an action: values of its parameters, which then need not be given. */
+  readonly actionDefaults?: Record<string, unknown> | null | undefined;
+  /** Free-form settings of the authentication, without secrets. */
+  readonly authConfig?: Record<string, unknown> | null | undefined;
+  /** `vault`, `oauth2`, `api_key`, `none` or another word. */
+  readonly authMode?: string | null | undefined;
+  /** Replaces the configuration. Values by the names of the fields in the config and credential schemas of the tool. Sensitive values go to the vault and are never shown again; an omitted value stays there, and `null` removes it. Defaults are filled in. A key that the tool does not know is refused, unless it has no config schema. */
+  readonly configuration?: Record<string, unknown> | null | undefined;
+  /** Replaces the client that connections sign in with. `null` removes it. */
+  readonly connectionCredentials?: ConnectionCredentialsInput | null | undefined;
+  /** By the name of an action: a list of additional parameters. A parameter replaces one of the same name. */
+  readonly customActionParameters?: Record<string, unknown> | null | undefined;
+  /** Actions of the instance itself, as the custom-action schemas describe them. An action replaces an action of the tool with the same name. */
+  readonly customActions?: ReadonlyArray<Record<string, unknown>> | null | undefined;
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** Whether it may be used. */
+  readonly isActive?: boolean | null | undefined;
+  /** Descriptions of actions for models, by the name of the action. */
+  readonly mcpActionDescriptions?: Record<string, string> | null | undefined;
+  /** Names of the only actions of the instance; empty for all. */
+  readonly mcpActionFilter?: ReadonlyArray<string> | null | undefined;
+  /** Description for models. */
+  readonly mcpDescriptionOverride?: string | null | undefined;
+  /** The most calls in one turn of a model. `null` is no limit. */
+  readonly mcpMaxCallsPerTurn?: number | null | undefined;
+  /** By the name of an action, then by the name of a parameter: properties that replace properties of the parameter. */
+  readonly mcpParameterOverrides?: Record<string, unknown> | null | undefined;
+  /** Whether every action needs confirmation. Destructive actions always do. */
+  readonly mcpRequiresConfirmation?: boolean | null | undefined;
+  /** Display name. It need not be unique. */
+  readonly name?: string | null | undefined;
 };
 
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. Who sets the URL, the types or the headers, or enables it, is whom it acts for from then on. */
@@ -1587,6 +1648,15 @@ export type ApplyRecipeMutationVariables = Exact<{
 
 export type ApplyRecipeMutation = { readonly applyRecipe: { readonly appId: string | null, readonly message: string, readonly missing: ReadonlyArray<{ readonly kind: MissingPartKind, readonly name: string | null, readonly usedBy: ReadonlyArray<string> }> } };
 
+export type RunQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  executionId: string;
+}>;
+
+
+export type RunQuery = { readonly execution: { readonly id: string, readonly executionId: string, readonly status: ExecutionStatus, readonly error: string | null, readonly isTimedOut: boolean, readonly startedAt: string, readonly endedAt: string | null, readonly updatedAt: string, readonly stagesCompleted: number, readonly totalStages: number, readonly tokenUsage: { readonly input: number, readonly output: number, readonly total: number }, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly augmentation: { readonly id: string, readonly name: string, readonly stages: ReadonlyArray<{ readonly stageId: string, readonly name: string, readonly executionMode: ExecutionMode, readonly steps: ReadonlyArray<{ readonly stepId: string, readonly name: string, readonly stepType: string }> }> } | null, readonly activity: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly timestamp: string, readonly stagesCompleted: number | null, readonly traceId: string | null }> } } };
+
 export type ProviderRowFragment = { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> };
 
 export type IdentityProvidersQueryVariables = Exact<{
@@ -1770,6 +1840,45 @@ export type RevokeApplicationGrantMutationVariables = Exact<{
 
 
 export type RevokeApplicationGrantMutation = { readonly revokeApplicationGrant: { readonly id: string } };
+
+export type ToolInstanceFormQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+}>;
+
+
+export type ToolInstanceFormQuery = { readonly toolInstance: { readonly id: string, readonly name: string, readonly description: string | null, readonly configuration: Record<string, unknown>, readonly credentialFields: ReadonlyArray<string>, readonly resourceVersion: number, readonly effectiveActionSchemas: ReadonlyArray<Record<string, unknown>>, readonly tool: { readonly id: string, readonly name: string, readonly configSchema: ReadonlyArray<Record<string, unknown>>, readonly credentialSchema: ReadonlyArray<Record<string, unknown>> } } };
+
+export type ToolInstanceCallsQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+}>;
+
+
+export type ToolInstanceCallsQuery = { readonly toolInstance: { readonly id: string, readonly activity: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly timestamp: string, readonly success: boolean, readonly durationMs: number, readonly errorCode: string | null, readonly metadata: Record<string, unknown> }> } } };
+
+export type UpdateToolInstanceMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+  input: UpdateToolInstanceInput;
+  expectedVersion: number;
+}>;
+
+
+export type UpdateToolInstanceMutation = { readonly updateToolInstance: { readonly id: string, readonly name: string, readonly description: string | null, readonly configuration: Record<string, unknown>, readonly credentialFields: ReadonlyArray<string>, readonly resourceVersion: number } };
+
+export type ExecuteToolActionMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+  input: ExecuteToolActionInput;
+}>;
+
+
+export type ExecuteToolActionMutation = { readonly executeToolAction: { readonly success: boolean, readonly code: string, readonly message: string, readonly confirmation: string | null, readonly status: number | null, readonly format: ToolResultFormat, readonly result: unknown, readonly truncated: boolean, readonly excerpt: string | null, readonly attempts: number, readonly durationMs: number, readonly request: { readonly method: string, readonly url: string, readonly headers: Record<string, string>, readonly body: string | null } | null } };
 
 export type ActivityRowFragment = { readonly id: string, readonly action: string, readonly resourceType: string | null, readonly resourceId: string | null, readonly timestamp: string, readonly success: boolean, readonly statusCode: number, readonly errorCode: string | null, readonly durationMs: number, readonly method: string | null, readonly path: string | null, readonly principalType: PrincipalType, readonly traceId: string | null, readonly metadata: Record<string, unknown>, readonly user: { readonly id: string, readonly username: string } | null, readonly resource:
     | { readonly id: string }
@@ -2270,7 +2379,7 @@ export type ToolsQueryVariables = Exact<{
 }>;
 
 
-export type ToolsQuery = { readonly tools: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly slug: string, readonly category: string, readonly description: string, readonly shortDescription: string | null, readonly status: ToolStatus, readonly configSchema: ReadonlyArray<Record<string, unknown>>, readonly supportsConnection: boolean }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type ToolsQuery = { readonly tools: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly slug: string, readonly category: string, readonly description: string, readonly shortDescription: string | null, readonly status: ToolStatus, readonly configSchema: ReadonlyArray<Record<string, unknown>>, readonly credentialSchema: ReadonlyArray<Record<string, unknown>>, readonly supportsConnection: boolean }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type ConnectionsQueryVariables = Exact<{
   orgId: string;
@@ -3496,6 +3605,53 @@ export const ApplyRecipeDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<ApplyRecipeMutation, ApplyRecipeMutationVariables>;
+export const RunDocument = new TypedDocumentString(`
+    query Run($orgId: ID!, $workspaceId: ID!, $executionId: ID!) {
+  execution(orgId: $orgId, workspaceId: $workspaceId, executionId: $executionId) {
+    id
+    executionId
+    status
+    error
+    isTimedOut
+    startedAt
+    endedAt
+    updatedAt
+    stagesCompleted
+    totalStages
+    tokenUsage {
+      input
+      output
+      total
+    }
+    createdByUser {
+      id
+      username
+    }
+    augmentation {
+      id
+      name
+      stages {
+        stageId
+        name
+        executionMode
+        steps {
+          stepId
+          name
+          stepType
+        }
+      }
+    }
+    activity(first: 200, action: "execute") {
+      nodes {
+        id
+        timestamp
+        stagesCompleted
+        traceId
+      }
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<RunQuery, RunQueryVariables>;
 export const IdentityProvidersDocument = new TypedDocumentString(`
     query IdentityProviders($orgId: ID!, $after: String) {
   identityProviders(orgId: $orgId, first: 50, after: $after) {
@@ -3849,6 +4005,88 @@ export const RevokeApplicationGrantDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<RevokeApplicationGrantMutation, RevokeApplicationGrantMutationVariables>;
+export const ToolInstanceFormDocument = new TypedDocumentString(`
+    query ToolInstanceForm($orgId: ID!, $workspaceId: ID!, $id: ID!) {
+  toolInstance(orgId: $orgId, workspaceId: $workspaceId, id: $id) {
+    id
+    name
+    description
+    configuration
+    credentialFields
+    resourceVersion
+    effectiveActionSchemas
+    tool {
+      id
+      name
+      configSchema
+      credentialSchema
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ToolInstanceFormQuery, ToolInstanceFormQueryVariables>;
+export const ToolInstanceCallsDocument = new TypedDocumentString(`
+    query ToolInstanceCalls($orgId: ID!, $workspaceId: ID!, $id: ID!) {
+  toolInstance(orgId: $orgId, workspaceId: $workspaceId, id: $id) {
+    id
+    activity(first: 60, action: "execute") {
+      nodes {
+        id
+        timestamp
+        success
+        durationMs
+        errorCode
+        metadata
+      }
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ToolInstanceCallsQuery, ToolInstanceCallsQueryVariables>;
+export const UpdateToolInstanceDocument = new TypedDocumentString(`
+    mutation UpdateToolInstance($orgId: ID!, $workspaceId: ID!, $id: ID!, $input: UpdateToolInstanceInput!, $expectedVersion: Int!) {
+  updateToolInstance(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    id: $id
+    input: $input
+    expectedVersion: $expectedVersion
+  ) {
+    id
+    name
+    description
+    configuration
+    credentialFields
+    resourceVersion
+  }
+}
+    `) as unknown as TypedDocumentString<UpdateToolInstanceMutation, UpdateToolInstanceMutationVariables>;
+export const ExecuteToolActionDocument = new TypedDocumentString(`
+    mutation ExecuteToolAction($orgId: ID!, $workspaceId: ID!, $id: ID!, $input: ExecuteToolActionInput!) {
+  executeToolAction(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    id: $id
+    input: $input
+  ) {
+    success
+    code
+    message
+    confirmation
+    status
+    format
+    result
+    truncated
+    excerpt
+    attempts
+    durationMs
+    request {
+      method
+      url
+      headers
+      body
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ExecuteToolActionMutation, ExecuteToolActionMutationVariables>;
 export const HomeDocument = new TypedDocumentString(`
     query Home($orgId: ID!, $workspaceId: ID!) {
   resourceCounts(orgId: $orgId, workspaceId: $workspaceId) {
@@ -4764,6 +5002,7 @@ export const ToolsDocument = new TypedDocumentString(`
       shortDescription
       status
       configSchema
+      credentialSchema
       supportsConnection
     }
     pageInfo {

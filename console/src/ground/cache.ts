@@ -18,6 +18,7 @@ const values = `
   SignInPolicy StartedIdentityProviderTest ModelTarget ModelRoute RouteExclusion RouteLimit RouteRefusal RouteTarget
   WorkspaceLimits RecipeCatalogue RecipeContent AppliedRecipe MissingPart ArtifactVersions NotificationPreferences
   NotificationMute MemberWithoutFactor EntityRelation EntitySearchResult FoundEntity
+  ToolActionResult ToolActionRequest
 `
   .trim()
   .split(/\s+/);
@@ -35,7 +36,7 @@ const kinds: Readonly<Record<string, { type: string; lists: readonly string[] }>
   release: { type: 'Release', lists: ['releases'] },
   app: { type: 'App', lists: ['apps'] },
   augmentation: { type: 'Augmentation', lists: ['augmentations'] },
-  execution: { type: 'Execution', lists: ['executions', 'executionMetrics'] },
+  execution: { type: 'Execution', lists: ['executions', 'execution', 'executionMetrics'] },
   tool: { type: 'Tool', lists: ['tools'] },
   tool_instance: { type: 'ToolInstance', lists: ['toolInstances'] },
   connection: { type: 'ToolAuthorization', lists: ['connections', 'toolInstances'] },

@@ -13,6 +13,7 @@ export interface FieldSpec {
   isSecret?: boolean;
   choices?: readonly { value: string; label: string }[];
   hint?: string | undefined;
+  placeholder?: string | undefined;
   /** Of a number: `any` for one with a fraction. */
   step?: 'any';
   value?: string;
@@ -31,7 +32,7 @@ export const linesOf = (text = ''): string[] =>
 const FEW = 12;
 
 /** A field of which several choices may be taken. Its value has a line for each. */
-function Choices({
+export function Choices({
   spec: { label, choices = [], hint },
   value,
   fault,
@@ -132,6 +133,7 @@ export function Field({
           {...common}
           type={kind === 'text' || kind === 'choices' ? 'text' : types[kind]}
           step={spec.step}
+          placeholder={spec.placeholder}
           autoComplete={kind === 'password' ? 'new-password' : 'off'}
           value={value}
           onChange={(e) => onChange(e.target.value)}

@@ -153,6 +153,8 @@ class Picture {
       context.lineTo(target.x, target.y);
     }
     context.stroke();
+    context.globalAlpha = 1;
+    for (const edge of edges) if (isOfChosen(edge)) drawArrow(context, edge, colours, scale);
     for (const node of nodes) {
       context.globalAlpha = !chosen || node === chosen || near.has(node) ? 1 : 0.45;
       context.fillStyle = colours[kindTokens[kindOf(node.entityType)]!];
@@ -161,7 +163,6 @@ class Picture {
       context.fill();
     }
     context.globalAlpha = 1;
-    for (const edge of edges) if (isOfChosen(edge)) drawArrow(context, edge, colours, scale);
     if (chosen) {
       context.lineWidth = 3 / scale;
       context.strokeStyle = colours['--accent'];

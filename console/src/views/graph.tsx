@@ -102,7 +102,7 @@ function Entities({ place }: { place: GraphPlace }) {
           label={t.graph.drawn(graph.nodes.length, graph.edges.length)}
           nodes={graph.nodes}
           edges={graph.edges}
-          chosen={chosen?.id ?? null}
+          chosen={graph.nodes.some(({ id }) => id === asked) ? asked : (chosen?.id ?? null)}
           kindOf={kindOf}
           onChoose={choose}
         />
