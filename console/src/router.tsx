@@ -8,7 +8,7 @@ import {
 import { consolePath } from './ground/address';
 import { Empty, Problem } from './ground/problem';
 import { Shell } from './shell';
-import { t } from './texts/en';
+import { t } from './texts';
 import { WorkspaceFrame } from './workspace-frame';
 
 const root = createRootRoute({

@@ -2,7 +2,7 @@ import { Link, Outlet } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { LiveProvider } from './ground/live';
 import { PlaceProvider, usePlace } from './ground/place';
-import { t } from './texts/en';
+import { t } from './texts';
 
 /** The views of a workspace, beside each other. */
 export function WorkspaceFrame(): ReactNode {

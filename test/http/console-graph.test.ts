@@ -1,7 +1,8 @@
 import { beforeAll, expect, it } from 'vitest';
 import type { Person } from '../support/person.ts';
+import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
-import { barriersOf, ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
+import { barriersOf, ConsoleInBrowser, cookieOf, describeInBrowser, open, part } from './console-browser.ts';
 
 describeInBrowser('pictures in the console', () => {
   const shown = new ConsoleInBrowser();
@@ -178,7 +179,7 @@ describeInBrowser('pictures in the console', () => {
     await failed.getByRole('row', { name: /^Answer Send the answer not run – –/ }).waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('combobox', { name: 'Status' }).selectOption('running');
-    await page.getByRole('button', { name: 'Open the run run-3' }).click();
+    await page.getByRole('link', { name: 'Open the run run-3' }).click();
     const running = page.getByRole('dialog', { name: 'Run run-3' });
     await running.getByRole('row', { name: /^Answer .* running/ }).waitFor();
     await running.getByText('2 stages, reported together').first().waitFor();
@@ -272,5 +273,24 @@ describeInBrowser('pictures in the console', () => {
     await test.locator('pre', { hasText: 'https://shop.example/orders' }).waitFor();
     expect(await barriersOf(page)).toEqual([]);
     expect(await test.locator('pre').textContent()).not.toContain('k-1');
+  });
+
+  it('speaks the language of the browser, or the one that is chosen', async () => {
+    const { app, browser, bob } = shown.cast;
+    const context = await browser.newContext({ locale: 'de-AT' });
+    const value = await cookieOf(app, bob);
+    await context.addCookies([{ name: 'session', value, url: app.url, httpOnly: true }]);
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    await open(page, `${shown.homeOf(ann)}/environments`);
+    await page.getByRole('heading', { level: 1, name: 'Umgebungen' }).waitFor();
+    await page.getByRole('button', { name: 'Support desk in Staging ändern: 1.1.0' }).waitFor();
+    expect(await page.evaluate('document.documentElement.lang')).toBe('de');
+    expect(await barriersOf(page)).toEqual([]);
+    await page.locator('summary', { hasText: bob.username }).click();
+    await page.getByRole('button', { name: 'English' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Environments' }).waitFor();
+    expect(await page.evaluate('document.documentElement.lang')).toBe('en');
+    await context.close();
   });
 });

@@ -1,5 +1,5 @@
 import { type ReactNode, useId, useState } from 'react';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { type Described, faultOfPart, faultsBelow, isObject, type Part, type PlacedFault } from './described';
 import { Choices, Field, type FieldSpec, linesOf } from './form';
 

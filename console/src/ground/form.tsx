@@ -1,6 +1,6 @@
 import { type ReactNode, useId, useState } from 'react';
 import type { CombinedError } from 'urql';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { Dialog } from './dialog';
 import { type Fault, faultOf, Problem } from './problem';
 

@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from 'react';
 import type { CombinedError } from 'urql';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { serviceUrl } from './address';
 
 export interface Issue {

@@ -1,4 +1,4 @@
-/** All texts of the console. Another language is a module with the same shape. */
+/** All texts of the console in English. Each other language is a module of the same shape. */
 export const t = {
   console: 'Console',
   loading: 'Loading …',

@@ -15,7 +15,7 @@ import { usePlace } from '../ground/place';
 import { Empty, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { count, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 const Run = lazy(() => import('./run').then(({ Run: one }) => ({ default: one })));
 
@@ -144,14 +144,14 @@ function Executions({ appId }: { appId: string }) {
           {
             label: t.when,
             cell: ({ startedAt, executionId }) => (
-              <button
-                type="button"
-                className="plain link"
+              <Link
+                to="/o/$org/w/$ws/apps/$app"
+                params={{ org: orgId, ws: workspaceId, app: appId }}
+                search={{ ...(status && { status }), run: executionId }}
                 aria-label={t.runs.open(executionId)}
-                onClick={() => change({ run: executionId })}
               >
                 <Time at={startedAt} />
-              </button>
+              </Link>
             ),
           },
           { label: t.apps.pipeline, cell: ({ augmentation }) => augmentation?.name },

@@ -15,7 +15,7 @@ import { ConfirmDialog } from '../ground/dialog';
 import { type FieldSpec, FormDialog, linesOf, type Values } from '../ground/form';
 import { usePlace } from '../ground/place';
 import { count, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import type { GraphNode } from './graph-layout';
 
 export type Detail = EntityDetailQuery['entity'];

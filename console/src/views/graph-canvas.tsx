@@ -1,6 +1,6 @@
 import { type KeyboardEvent, useEffect, useId, useRef } from 'react';
 import { coloursOf, useThemeTurn } from '../ground/colours';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { type GraphEdge, type GraphNode, Layout, type PlacedNode, radiusOf } from './graph-layout';
 
 /** Colours of types beyond the first five are that of the last. */

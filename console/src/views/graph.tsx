@@ -13,7 +13,7 @@ import { useFilters } from '../ground/filters';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { Empty, Loading, Problem } from '../ground/problem';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { type Detail, EntityPanel, type GraphPlace, NewEntity } from './entity-panel';
 import { GraphCanvas, kindTokens } from './graph-canvas';
 import type { GraphEdge, GraphNode } from './graph-layout';

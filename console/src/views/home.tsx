@@ -16,7 +16,7 @@ import { useAfterEvents } from '../ground/live';
 import { usePlace } from '../ground/place';
 import { Loading, Problem } from '../ground/problem';
 import { count, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { actorOf, Outcome, subjectOf } from './activity-row';
 
 const READS = new Set(['read', 'list', 'search']);

@@ -5,7 +5,7 @@ import { Dialog } from '../ground/dialog';
 import { usePlace } from '../ground/place';
 import { CopyButton, Loading, Problem } from '../ground/problem';
 import { count, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { type StageTime, stageTimes } from './run-stages';
 
 type Execution = RunQuery['execution'];

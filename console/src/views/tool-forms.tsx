@@ -20,7 +20,7 @@ import { Field } from '../ground/form';
 import { usePlace } from '../ground/place';
 import { type Fault, faultOf, Loading, Problem } from '../ground/problem';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Tool = ToolsQuery['tools']['nodes'][number];
 type Instance = ToolInstanceFormQuery['toolInstance'];
@@ -305,7 +305,7 @@ function AnswerShown({ answer }: { answer: Answer }) {
       {request && (
         <>
           <h3>{t.tools.request}</h3>
-          <Shown value={request} />
+          <Shown value={shownRequest(request)} />
         </>
       )}
       {format !== 'none' && (
@@ -319,6 +319,14 @@ function AnswerShown({ answer }: { answer: Answer }) {
     </section>
   );
 }
+
+/** A request without what the cache of the console knows it by. */
+const shownRequest = ({ method, url, headers, body }: NonNullable<Answer['request']>) => ({
+  method,
+  url,
+  headers,
+  body,
+});
 
 const Outcome = ({ isGood, message, milliseconds }: { isGood: boolean; message: string; milliseconds: number }) => (
   <p>

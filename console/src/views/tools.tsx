@@ -17,7 +17,7 @@ import { usePlace } from '../ground/place';
 import { Empty, faultOf, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 const forms = () => import('./tool-forms');
 const NewInstance = lazy(() => forms().then((module) => ({ default: module.NewInstance })));
