@@ -89,7 +89,8 @@ describeInBrowser('pictures in the console', () => {
       page.evaluate(`(() => {
         const canvas = document.querySelector('canvas');
         const { data } = canvas.getContext('2d').getImageData(canvas.width / 2, canvas.height / 2, 1, 1);
-        const kind = [...document.querySelectorAll('.legend li')].find((one) => one.textContent.includes('organization'));
+        const kinds = [...document.querySelectorAll('.legend li')];
+        const kind = kinds.find(({ textContent }) => textContent.includes('organization'));
         return ['rgb(' + [...data.slice(0, 3)].join(', ') + ')', getComputedStyle(kind.firstChild).backgroundColor];
       })()`) as Promise<string[]>;
     const seen: string[] = [];

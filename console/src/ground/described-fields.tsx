@@ -71,7 +71,7 @@ const specOf = ({ name, label, kind, isRequired, isInteger, hint, placeholder, c
 function textOf({ kind }: Part, value: unknown): string {
   if (value === undefined || value === null) return '';
   if (kind === 'choices') return Array.isArray(value) ? value.map(String).join('\n') : '';
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** The value of the text of a field; what is no value of its type is left to the service to refuse. */

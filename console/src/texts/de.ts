@@ -163,7 +163,7 @@ export const t: Texts = {
     willCreate: 'neu',
     willRotate: 'bekommt eine neue Version',
     deleteHint:
-      'Programme, die es lesen, bekommen seinen Wert nicht mehr. Es lässt sich wiederherstellen, bis es endgültig entfernt ist.',
+      'Programme, die es lesen, bekommen seinen Wert nicht mehr. Es ist erst verloren, wenn es endgültig entfernt ist.',
     preview: (count) => (count === 1 ? '1 Geheimnis' : `${count} Geheimnisse`),
     apply: (count) => (count === 1 ? '1 Geheimnis speichern' : `${count} Geheimnisse speichern`),
     first: (count) => `Die neuesten ${count} Geheimnisse werden gezeigt.`,
