@@ -1,4 +1,4 @@
-import type { Texts } from './index';
+import type { Texts } from './en.js';
 
 /** All texts of the console in German. */
 export const t: Texts = {

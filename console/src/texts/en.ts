@@ -758,3 +758,6 @@ export const t = {
     archiveOne: (title: string) => `Archive “${title}”`,
   },
 };
+
+/** What every language has: a text for each of these names. */
+export type Texts = typeof t;

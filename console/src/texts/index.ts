@@ -1,7 +1,4 @@
-import { t as english } from './en';
-
-/** What every language has: a text for each of these names. */
-export type Texts = typeof english;
+import { t as english, type Texts } from './en';
 
 const KEY = 'console-language';
 /** The names of languages, each in itself. */
