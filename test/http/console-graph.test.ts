@@ -180,7 +180,7 @@ describeInBrowser('pictures in the console', () => {
     await failed.getByRole('row', { name: /^Answer Send the answer not run – –/ }).waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('combobox', { name: 'Status' }).selectOption('running');
-    await page.getByRole('link', { name: 'Open the run run-3' }).click();
+    await page.getByRole('link', { name: /Run run-3$/ }).click();
     const running = page.getByRole('dialog', { name: 'Run run-3' });
     await running.getByRole('row', { name: /^Answer .* running/ }).waitFor();
     await running.getByText('2 stages, reported together').first().waitFor();

@@ -259,7 +259,6 @@ export const t: Texts = {
       'left out': 'nicht gelaufen',
     },
     one: (id) => `Lauf ${id}`,
-    open: (id) => `Lauf ${id} öffnen`,
     stageAt: (position) => `Stufe ${position}`,
     tokens: (total, input, output) => `${total} (${input} hinein, ${output} heraus)`,
     together: (stages) => `${stages} Stufen, zusammen berichtet`,

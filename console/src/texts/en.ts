@@ -236,7 +236,6 @@ export const t = {
     hint: 'A stage ends with the report of the runner that counts it. Runners do not report steps.',
     status: { done: 'done', running: 'running', failed: 'failed', waiting: 'waits', 'left out': 'not run' },
     one: (id: string) => `Run ${id}`,
-    open: (id: string) => `Open the run ${id}`,
     stageAt: (position: number) => `Stage ${position}`,
     tokens: (total: string, input: string, output: string) => `${total} (${input} in, ${output} out)`,
     together: (stages: number) => `${stages} stages, reported together`,

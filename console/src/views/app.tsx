@@ -148,9 +148,8 @@ function Executions({ appId }: { appId: string }) {
                 to="/o/$org/w/$ws/apps/$app"
                 params={{ org: orgId, ws: workspaceId, app: appId }}
                 search={{ ...(status && { status }), run: executionId }}
-                aria-label={t.runs.open(executionId)}
               >
-                <Time at={startedAt} />
+                <Time at={startedAt} /> <span className="unseen">{t.runs.one(executionId)}</span>
               </Link>
             ),
           },
