@@ -14,7 +14,7 @@ import { usePlace } from '../ground/place';
 import { Empty, faultOf, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { count, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { FactorRules } from './factor-rules';
 import { ProveDomain, TestProvider } from './provider-dialogs';
 import { ScimTokens } from './scim-tokens';
