@@ -178,7 +178,7 @@ function wantedOf(source: DocumentSource, kept: KeptSource | null): Address | (S
 /** The address of a server, as it stands in its actions: no part of it is a placeholder. @throws InputError */
 function serverAddress(address: string): string {
   const url = parsedUrl(address, null);
-  if (!url || url.hash !== '' || url.username !== '' || url.password !== '' || url.href.includes('{{'))
+  if (url?.hash !== '' || url.username !== '' || url.password !== '' || url.href.includes('{{'))
     throw invalidInput([INPUT, 'url'], 'it must be an address without user name, fragment and braces');
   return url.href;
 }
