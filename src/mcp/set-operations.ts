@@ -32,7 +32,7 @@ export interface RestOperation {
   read: (request: { params: unknown; query: unknown; headers: Record<string, undefined>; body: unknown }) => ReadInput;
 }
 
-type JsonSchema = Record<string, unknown>;
+type InputPart = Record<string, unknown>;
 
 /** An operation as a tool. */
 export interface SetOperation {
@@ -46,7 +46,7 @@ export interface SetOperation {
   /** The text of its document, without what no model gets. */
   text: string;
   /** What it takes, by the names of the REST API. */
-  properties: Readonly<Record<string, JsonSchema>>;
+  properties: Readonly<Record<string, InputPart>>;
   required: readonly string[];
   /** Makes variables of arguments. */
   read: (args: Readonly<Record<string, unknown>>) => ReadInput;
@@ -58,14 +58,14 @@ const MAX_DESCRIPTION = 300;
 export class SetOperations {
   readonly #operations: Map<string, RestOperation>;
   readonly #schema: GraphQLSchema;
-  readonly #inputOf: (name: string) => Record<string, JsonSchema>;
+  readonly #inputOf: (name: string) => Record<string, InputPart>;
   readonly #made = new Map<string, SetOperation>();
 
   /** @param inputOf the inputs of an operation, as JSON Schemas by their names */
   constructor(
     schema: GraphQLSchema,
     operations: readonly RestOperation[],
-    inputOf: (name: string) => Record<string, JsonSchema>,
+    inputOf: (name: string) => Record<string, InputPart>,
   ) {
     this.#schema = schema;
     this.#operations = new Map(operations.map((operation) => [operation.name, operation]));
@@ -115,12 +115,8 @@ export class SetOperations {
 }
 
 /** A value as it stands in an address. */
-const asText = (value: unknown): string | string[] =>
-  Array.isArray(value)
-    ? value.map((item) => asText(item) as string)
-    : typeof value === 'string'
-      ? value
-      : JSON.stringify(value);
+const asText = (value: unknown): string | string[] => (Array.isArray(value) ? value.map(textOf) : textOf(value));
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 /**
  * A document without the fields that no model gets.

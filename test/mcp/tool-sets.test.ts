@@ -156,6 +156,10 @@ test('the workspace of the address is that of all calls, and nobody asks for it'
     ]);
   expect(await call('list_apps')).toMatchObject({ isError: false, json: { data: { apps: expect.any(Object) } } });
   expect(await call('list_apps', { workspace_id: 'ws_other' })).toMatchObject({ isError: true });
+  // whatever is given is an argument or a mistake, and no fault
+  for (const limit of ['many', [[1]], { a: 1 }, true, 10_000])
+    expect(await call('list_apps', { limit })).toMatchObject({ json: { error: { code: 'VALIDATION_ERROR' } } });
+  expect(await call('create_release', { body: [] })).toMatchObject({ json: { error: { code: 'VALIDATION_ERROR' } } });
   expect(await namesOf('tools=deployments&workspace=ws_of_nobody')).toEqual([]);
 });
 

@@ -154,14 +154,14 @@ export class DocumentReader {
 /** What the caller of a reader says of a task. */
 type TaskOfCaller = Omit<ReadTask, 'kind' | 'text' | 'documentUrl' | 'credential'>;
 
-interface Source {
+interface WantedSource {
   kind: ImportKind;
   credential: PlacedCredential | null;
 }
-type Address = Source & { url: string };
+type Address = WantedSource & { url: string };
 
 /** @throws InputError unless there is one source, without a credential in its address */
-function wantedOf(source: DocumentSource, kept: KeptSource | null): Address | (Source & { text: string }) {
+function wantedOf(source: DocumentSource, kept: KeptSource | null): Address | (WantedSource & { text: string }) {
   const { url, document } = source;
   const kind = source.kind ?? kept?.kind ?? 'openapi';
   const credential = credentialOf(kind, source);

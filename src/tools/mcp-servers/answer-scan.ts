@@ -1,10 +1,11 @@
 import { isJsonObject } from '../../kernel/json-object.ts';
 import { type JsonBounds, overloadOf } from '../../kernel/json-shape.ts';
 
-type Json = Record<string, unknown>;
+/** An object of a message. */
+export type RpcObject = Record<string, unknown>;
 
 /** The answer to one message: a result, or an error of the protocol. */
-export type RpcAnswer = { result: unknown } | { error: Json };
+export type RpcAnswer = { result: unknown } | { error: RpcObject };
 
 /** What of an answer is taken apart. */
 const BOUNDS: JsonBounds = { maxDepth: 200, maxValues: 200_000 };

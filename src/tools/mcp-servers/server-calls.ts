@@ -1,17 +1,16 @@
 import { isJsonObject } from '../../kernel/json-object.ts';
 import type { OutboundRequest } from '../../platform/outbound/outbound.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
-import { AnswerScan, type RpcAnswer } from './answer-scan.ts';
+import { AnswerScan, type RpcAnswer, type RpcObject } from './answer-scan.ts';
 import { INITIALIZE, McpFault, VERSION_HEADER, WITH_SESSIONS } from './protocol.ts';
 
 type Headers = Readonly<Record<string, string>>;
-type Json = Record<string, unknown>;
 
 /** A request to a server, whose address, owner and time its sender knows. */
-export type McpRequest = Pick<OutboundRequest, 'method' | 'headers' | 'body' | 'reader'>;
+export type ServerRequest = Pick<OutboundRequest, 'method' | 'headers' | 'body' | 'reader'>;
 
 /** Makes a request to a server through the guarded way out. */
-export type McpSend = (request: McpRequest) => Promise<OutboundResponse>;
+export type McpSend = (request: ServerRequest) => Promise<OutboundResponse>;
 
 /** What a server answers to a message. */
 export interface McpReply {
@@ -25,7 +24,7 @@ const SESSION = 'mcp-session-id';
 const SESSION_ID = /^[!-~]{1,1024}$/;
 
 /** Sends a message and waits for its answer, but not for what a server would send after it. */
-export async function ask(send: McpSend, headers: Headers, message: Json & { id: number }): Promise<McpReply> {
+export async function ask(send: McpSend, headers: Headers, message: RpcObject & { id: number }): Promise<McpReply> {
   let scan = new AnswerScan(message.id, null);
   const response = await send({
     method: 'POST',
@@ -48,7 +47,7 @@ export interface McpSession {
   /** With those of the session. */
   headers: Headers;
   /** What the server said when it began. */
-  server: Json;
+  server: RpcObject;
 }
 
 /**

@@ -3,10 +3,9 @@ import type { OutboundRequest } from '../../platform/outbound/outbound.ts';
 import { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import { UnusableAction } from '../tool-instances/action-request.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
+import type { RpcObject } from './answer-scan.ts';
 import { McpFault, STATELESS, VERSION_HEADER } from './protocol.ts';
 import { ask, closeSession, type McpReply, type McpSend, openSession } from './server-calls.ts';
-
-type Json = Record<string, unknown>;
 
 /** What a server says of a call that it did not carry out, although it answered. */
 export interface McpRefusal {
@@ -62,7 +61,7 @@ export async function calledTool(request: OutboundRequest, send: McpSend): Promi
 }
 
 /** @throws UnusableAction */
-function callIn(body: OutboundRequest['body']): Json & { id: number } {
+function callIn(body: OutboundRequest['body']): RpcObject & { id: number } {
   const message = typeof body === 'string' ? parsed(body) : undefined;
   if (!isJsonObject(message) || message.method !== 'tools/call' || !isJsonObject(message.params))
     throw new UnusableAction('schema_mismatch', 'The body of the action is no call of a tool of an MCP server.');
@@ -117,7 +116,7 @@ function textOf(content: readonly unknown[]): string | null {
 }
 
 /** What a tool gave: the structured content, or else its text, or else all parts of the content as they are. */
-function contentOf({ structuredContent }: Json, content: readonly unknown[]): { type: string; body: string } {
+function contentOf({ structuredContent }: RpcObject, content: readonly unknown[]): { type: string; body: string } {
   const json = 'application/json';
   if (structuredContent !== undefined) return { type: json, body: JSON.stringify(structuredContent) };
   const text = textOf(content);

@@ -1,9 +1,8 @@
 import { isJsonObject } from '../../kernel/json-object.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
+import type { RpcObject } from './answer-scan.ts';
 import { ACCEPT, ENVELOPE, McpFault, STATELESS, VERSION_HEADER } from './protocol.ts';
 import { ask, closeSession, type McpSend, openSession } from './server-calls.ts';
-
-type Json = Record<string, unknown>;
 
 /** Most tools of a server: an organization's tool has no more actions. */
 export const MAX_TOOLS = 100;
@@ -15,7 +14,7 @@ const MAX_CURSOR = 4_096;
 export interface ListedTools {
   /** The revision that it speaks. */
   protocol: string;
-  server: Json;
+  server: RpcObject;
   instructions: unknown;
   tools: unknown[];
   /** Whether it has more. */
@@ -63,7 +62,7 @@ const stateless = (method: string, headers: Readonly<Record<string, string>>) =>
 });
 
 /** What a server without sessions says of itself; `null` for a server that has them. */
-async function discover(send: McpSend, headers: Readonly<Record<string, string>>): Promise<Json | null> {
+async function discover(send: McpSend, headers: Readonly<Record<string, string>>): Promise<RpcObject | null> {
   const message = { jsonrpc: '2.0', id: 1, method: 'server/discover', params: { _meta: ENVELOPE } };
   const { response, answer } = await ask(send, stateless('server/discover', headers), message);
   if (response.status === 401 || response.status === 403) throw faultOf(response);
@@ -72,7 +71,7 @@ async function discover(send: McpSend, headers: Readonly<Record<string, string>>
   return Array.isArray(versions) && versions.includes(STATELESS) ? answer.result : null;
 }
 
-const messageFor = (cursor: string | null, envelope: Json | null) => ({
+const messageFor = (cursor: string | null, envelope: RpcObject | null) => ({
   jsonrpc: '2.0',
   id: 2,
   method: 'tools/list',

@@ -12,7 +12,7 @@ import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
-import type { McpRequest } from '../mcp-servers/server-calls.ts';
+import type { ServerRequest } from '../mcp-servers/server-calls.ts';
 import { calledTool, isOfServer, refusalOf } from '../mcp-servers/tool-call.ts';
 import { type ActionRequestParts, requestFor, UnusableAction } from './action-request.ts';
 import { checkConfiguration, faultOf, fieldsOf } from './configuration.ts';
@@ -172,7 +172,7 @@ export class ToolInstanceTest {
     const endsAt = performance.now() + limit;
     const ask = async (sent: SentCredential): Promise<OutboundResponse> => {
       const request = { ...requestWith(sent), owner: orgId, traceId: caller.request.traceId };
-      const send = (step: McpRequest) => {
+      const send = (step: ServerRequest) => {
         const { url, owner, traceId } = request;
         const timeoutMs = Math.max(1, endsAt - performance.now());
         return this.#deps.outbound.request({ url, owner, traceId, ...step, timeoutMs });

@@ -11264,7 +11264,7 @@ export interface components {
             action: string;
             /** @description Whether the provider answered with a success that the action promises, or nothing had to be sent. */
             success: boolean;
-            /** @description For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, `schema_mismatch`, `next_page_elsewhere`, `needs_reauth`, `expired`, `timeout`, `network`, `blocked_address`, …. */
+            /** @description For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, `schema_mismatch`, `next_page_elsewhere`, `needs_reauth`, `expired`, `timeout`, `network`, `blocked_address`, …; of tools of MCP servers also `tool_error`, `rpc_error`, `input_required`, `protocol_error`. */
             code: string;
             /** @description A sentence for people. */
             message: string;
