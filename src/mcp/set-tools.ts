@@ -20,8 +20,8 @@ const CONFIRM = 'confirm';
 const CONFIRMATION = { type: 'string', description: 'The token of the first answer.' };
 
 /**
- * The tools of hand-picked sets: operations of the REST API, which run as `read` and `change` would run their documents.
- * What those refuse, these refuse.
+ * The tools of hand-picked sets: operations of the REST API, which run as `read` and `change` would run their
+ * documents. What those refuse, these refuse.
  */
 export class SetTools implements ToolFace {
   readonly instructions =

@@ -309,8 +309,8 @@ builder.mutationFields((t) => ({
   previewToolImport: t.field({
     type: ToolImportPreview,
     description:
-      'Shows what an import of an OpenAPI document or of the tools of an MCP server would take, and what it could not ' +
-      'take. It changes nothing. ' +
+      'Shows what an import of an OpenAPI document or of the tools of an MCP server would take, and what it could ' +
+      'not take. It changes nothing. ' +
       FETCHED,
     authorize: { organization: 'tool:create' },
     activity: { action: 'view', resourceType: 'tool' },
@@ -321,8 +321,8 @@ builder.mutationFields((t) => ({
   importTool: t.field({
     type: Tool,
     description:
-      'Makes a tool of chosen operations of an OpenAPI document, or of chosen tools of a remote MCP server: each becomes ' +
-      'an action.',
+      'Makes a tool of chosen operations of an OpenAPI document, or of chosen tools of a remote MCP server: each ' +
+      'becomes an action.',
     authorize: { organization: 'tool:create' },
     emits: ['tool.created'],
     args: { ...organizationArgs(), ...inputArg(ImportToolInput, 'The document and the tool.') },
@@ -344,8 +344,8 @@ builder.mutationFields((t) => ({
   reimportTool: t.field({
     type: Tool,
     description:
-      'Takes chosen operations of an OpenAPI document or an MCP server into a tool. Actions that were changed in the tool are ' +
-      'replaced only if `overwrite` names them: otherwise it fails with `RESOURCE_CONFLICT`, `locally_changed`. A ' +
+      'Takes chosen operations of an OpenAPI document or an MCP server into a tool. Actions that were changed in the ' +
+      'tool are replaced only if `overwrite` names them: otherwise it fails with `RESOURCE_CONFLICT`, `locally_changed`. A ' +
       'built-in tool cannot be changed.',
     authorize: { organization: 'tool:update' },
     emits: ['tool.updated'],
