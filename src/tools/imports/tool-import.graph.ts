@@ -345,7 +345,8 @@ builder.mutationFields((t) => ({
     type: Tool,
     description:
       'Takes chosen operations of an OpenAPI document or an MCP server into a tool. Actions that were changed in the ' +
-      'tool are replaced only if `overwrite` names them: otherwise it fails with `RESOURCE_CONFLICT`, `locally_changed`. A ' +
+      'tool are replaced only if `overwrite` names them: otherwise it ' +
+      'fails with `RESOURCE_CONFLICT`, `locally_changed`. A ' +
       'built-in tool cannot be changed.',
     authorize: { organization: 'tool:update' },
     emits: ['tool.updated'],
