@@ -3,9 +3,10 @@ import websocket from '@fastify/websocket';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { handleProtocols } from 'graphql-ws';
 import { type FaultHandling, registerErrorShapes } from '../rest/errors.ts';
-import type { Facade } from '../rest/facade.ts';
+import { Facade } from '../rest/facade.ts';
 import { acceptFields } from '../rest/form-fields.ts';
 import { fastifyOptions, type OperationFacts, type RestOptions, restPlugin } from '../rest/plugin.ts';
+import { toolInputOf } from '../rest/tool-input.ts';
 import { Admission } from './access/admission.ts';
 import { CallerLimit } from './access/caller-limit.ts';
 import { pathPrefixOf } from './access/oauth-tokens.ts';
@@ -223,8 +224,13 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   });
   addGraphQL(server, { ...config, endpoint, read: plainReader(documents, persisted), socket });
   const runner = new OwnDocuments(endpoint, documents);
+  const facade = deps.facade ?? new Facade(schema, operationsDir, (digest) => wereChecked('operations', digest));
+  const operationsByName = new Map(facade.operations.map((operation) => [operation.name, operation]));
   addMcp(server, {
     schema,
+    access: services.access,
+    operations: facade.operations,
+    inputOf: (name) => toolInputOf(schema, operationsByName.get(name)!),
     endpoint,
     persisted,
     documents: runner,
@@ -245,7 +251,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     written: async (caller) => replicaReads?.committed(caller),
   });
   const hooksOf = ({ isReplayed }: OperationFacts) => (isReplayed ? hooks : {});
-  await server.register(restPlugin, { ...restOptions(deps, open, runner), hooksOf });
+  await server.register(restPlugin, { ...restOptions({ ...deps, facade }, open, runner), hooksOf });
   const byName: Record<string, object & Owner> = { ...services, storedAnswers };
   const owners = Object.values(byName);
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
