@@ -61,7 +61,8 @@ function windows(
     let next = after;
     for (let repeated = 0; next - 1 > first; next--) {
       repeated += units[next - 1]!.size;
-      if (repeated > chunk_overlap) break;
+      // a chunk that only repeats would say nothing new
+      if (repeated > chunk_overlap || repeated + units[after]!.size > chunk_size) break;
     }
     first = next;
   }

@@ -7,7 +7,7 @@ import type { TransformTask } from './run-transform.ts';
 import type { TransformEnd } from './transform-thread.ts';
 
 /** A transform bounds itself (`transform-budget.ts`): this is for what it does not foresee. */
-const LIMITS: ThreadLimits = { timeMs: 15_000, heapMiB: 256, mostPending: 32 };
+const LIMITS: ThreadLimits = { timeMs: 10_000, heapMiB: 256, mostPending: 32 };
 
 /** Runs data transforms in a thread of their own, one after the other, without network and without credentials. */
 export class DataTransforms {

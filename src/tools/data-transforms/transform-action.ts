@@ -96,7 +96,9 @@ export function resultTemplates(action: ToolAction): PlacedTemplate[] {
 /** Whether any template of an action asks for its input. */
 export function usesInput(action: ToolAction): boolean {
   const own = ownTemplate(action);
-  return !own || [own, ...resultTemplates(action)].some(([, text]) => namesIn(text).some((name) => rootOf(name) === 'input'));
+  return (
+    !own || [own, ...resultTemplates(action)].some(([, text]) => namesIn(text).some((name) => rootOf(name) === 'input'))
+  );
 }
 
 /** The names that a transform takes from its caller: those in its templates that nothing else explains. */
@@ -121,5 +123,8 @@ export function withInputs(action: ToolAction): ToolAction {
   const names = inputNames(action);
   if (names.size === 0) return action;
   const parameters = Array.isArray(action.parameters) ? (action.parameters as ToolAction[]) : [];
-  return { ...action, parameters: [...parameters, ...[...names].map((name) => ({ name, type: 'any', required: true }))] };
+  return {
+    ...action,
+    parameters: [...parameters, ...[...names].map((name) => ({ name, type: 'any', required: true }))],
+  };
 }

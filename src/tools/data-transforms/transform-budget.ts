@@ -3,7 +3,7 @@ const MAX_WRITTEN = 2_000_000;
 /** Elements that a transform makes, or goes through, in one list. */
 export const MAX_ITEMS = 10_000;
 /** Time of the clock. The thread that a transform runs in ends a little later, whatever happens. */
-const MAX_MS = 5_000;
+const MAX_MS = 3_000;
 
 /** Why a transform has no result; the sentence is for the caller and shows no value. */
 export class TransformFault extends Error {

@@ -4,7 +4,14 @@ import { stepsOf } from '../tool-actions/result-path.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { checkCustomActions } from '../tools/custom-actions.ts';
 import { entryNames, namesIn } from '../tools/placeholders.ts';
-import { chunkingOf, resultTemplates, rootOf, TOKENIZER, type TransformAction, withInputs } from './transform-action.ts';
+import {
+  chunkingOf,
+  resultTemplates,
+  rootOf,
+  TOKENIZER,
+  type TransformAction,
+  withInputs,
+} from './transform-action.ts';
 import { compiledPattern } from './transform-patterns.ts';
 
 const MAX_ISSUES = 50;
@@ -55,19 +62,22 @@ function checkKind(action: TransformAction, checking: Checking): void {
   const { report } = checking;
   switch (action.transform_type) {
     case 'chunk':
-      return checkChunking(action, report);
+      checkChunking(action, report);
+      break;
     case 'extract':
       if (!action.extract_patterns?.length) report(['extract_patterns'], 'an extraction needs a pattern');
-      return checkPatterns(action, checking);
+      checkPatterns(action, checking);
+      break;
     case 'filter':
-      return checkConditions(action, checking);
+      checkConditions(action, checking);
+      break;
     case 'map':
       if (Object.keys(action.field_mappings ?? {}).length === 0)
         report(['field_mappings'], 'a mapping needs a property');
-      return;
+      break;
     case 'aggregate':
       if (!action.aggregate_operation) report(['aggregate_operation'], 'an aggregation needs an operation');
-      return;
+      break;
     case 'template':
       if (!action.output_template) report(['output_template'], 'a template needs an output');
   }

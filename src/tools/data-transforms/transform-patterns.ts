@@ -1,4 +1,4 @@
-import { RE2JS, type RE2JS as Expression, RE2JSException } from 're2js';
+import { type RE2JS as Expression, RE2JS, RE2JSException } from 're2js';
 import { lruOf } from '../../kernel/lru.ts';
 import type { ExtractPattern } from './transform-action.ts';
 import { type TransformBudget, TransformFault } from './transform-budget.ts';
@@ -69,7 +69,8 @@ function taken(pattern: ExtractPattern, text: string, budget: TransformBudget): 
   const expression = usablePattern(pattern.pattern, pattern.flags);
   demandSteps(expression, text);
   const group = pattern.group ?? 0;
-  if (group > expression.groupCount()) throw new TransformFault(`the expression '${pattern.name}' has no group ${group}`);
+  if (group > expression.groupCount())
+    throw new TransformFault(`the expression '${pattern.name}' has no group ${group}`);
   const matcher = expression.matcher(text);
   const sticky = (pattern.flags ?? '').includes('y');
   const otherwise = pattern.default ?? null;

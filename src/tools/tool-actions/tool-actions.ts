@@ -24,7 +24,14 @@ import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
 import { toolNames } from '../tools/tool-shapes.ts';
 import { shownJson } from './action-answer.ts';
 import { checkedArguments, PARAMETERS } from './action-arguments.ts';
-import { type ActionCalls, type CallEnd, type CalledAction, demandKept, end as endOf, mendable } from './action-calls.ts';
+import {
+  type ActionCalls,
+  type CallEnd,
+  type CalledAction,
+  demandKept,
+  end as endOf,
+  mendable,
+} from './action-calls.ts';
 import type { ActionLimits } from './action-limits.ts';
 import { type Confirmations, type IssuedConfirmation, unconfirmed } from './confirmations.ts';
 import { differenceFrom } from './output-check.ts';
@@ -165,7 +172,10 @@ export class ToolActions {
   }
 
   /** What a transform makes of its arguments. @throws InputError for arguments of which it makes nothing */
-  async #transformed({ caller, instance, tool, action, parts }: Prepared, transform: TransformAction): Promise<CallEnd> {
+  async #transformed(
+    { caller, instance, tool, action, parts }: Prepared,
+    transform: TransformAction,
+  ): Promise<CallEnd> {
     const { parameters, configuration } = parts;
     const startedAt = performance.now();
     const task = { action: transform, parameters, configuration };

@@ -26,7 +26,12 @@ interface Result extends Json {
 }
 
 const create = (custom_actions: Json[], more: Json = {}) =>
-  ann.call<{ instance_id: string }>('POST', instancesOf(ann), { tool_id: toolId, name: 'Work', custom_actions, ...more });
+  ann.call<{ instance_id: string }>('POST', instancesOf(ann), {
+    tool_id: toolId,
+    name: 'Work',
+    custom_actions,
+    ...more,
+  });
 async function instanceWith(action: Json, more: Json = {}): Promise<string> {
   const { status, body } = await create([{ name: 'work', ...action }], more);
   expect(status, JSON.stringify(body)).toBe(201);
@@ -67,9 +72,16 @@ test.each<[Json, Json, unknown]>([
     [{ n: 20 }],
   ],
   [
-    { transform_type: 'map', field_mappings: { m: '{{item.n}}', t: '{{word}} {{index}}' }, parameters: [{ name: 'word' }] },
+    {
+      transform_type: 'map',
+      field_mappings: { m: '{{item.n}}', t: '{{word}} {{index}}' },
+      parameters: [{ name: 'word' }],
+    },
     { input: items, word: 'No' },
-    [{ m: 1, t: 'No 0' }, { m: 20, t: 'No 1' }],
+    [
+      { m: 1, t: 'No 0' },
+      { m: 20, t: 'No 1' },
+    ],
   ],
   [{ transform_type: 'flatten' }, { input: [[1], 2] }, [1, 2]],
   [{ transform_type: 'aggregate', aggregate_operation: 'sum' }, { input: [1, 2] }, 3],
@@ -128,9 +140,14 @@ test('a dry run runs nothing, and what needs a confirmation asks for it', async 
   const first = await run(id, { input: [1] });
   expect(first).toMatchObject({ code: 'confirmation_required', result: null });
   const { confirmation } = first;
-  expect(await refusal(id, { parameters: { input: [2] }, confirmation })).toMatchObject([['confirmation', expect.any(String)]]);
+  expect(await refusal(id, { parameters: { input: [2] }, confirmation })).toMatchObject([
+    ['confirmation', expect.any(String)],
+  ]);
   const again = await run(id, { input: [1] });
-  expect(await run(id, { input: [1] }, { confirmation: again.confirmation })).toMatchObject({ code: 'ok', result: [1] });
+  expect(await run(id, { input: [1] }, { confirmation: again.confirmation })).toMatchObject({
+    code: 'ok',
+    result: [1],
+  });
 });
 
 test('the names of its templates are its parameters, whatever their values', async () => {
@@ -146,7 +163,9 @@ test('the names of its templates are its parameters, whatever their values', asy
   expect(await refusal(id, { parameters: { document: 'x' } })).toEqual([
     ['parameters', "it needs a value of 'document.text'"],
   ]);
-  expect(await refusal(id, { parameters: { document: { text: '' } }, max_pages: 2 })).toMatchObject([['max_pages', expect.any(String)]]);
+  expect(await refusal(id, { parameters: { document: { text: '' } }, max_pages: 2 })).toMatchObject([
+    ['max_pages', expect.any(String)],
+  ]);
 });
 
 test('no value of the vault is in reach of a template', async () => {
@@ -168,7 +187,13 @@ test('no value of the vault is in reach of a template', async () => {
 describe('a transform that cannot run', () => {
   test.each<[Json, [place: string, message: string][]]>([
     [
-      { transform_type: 'extract', extract_patterns: [{ name: 'a', pattern: '(?=x)' }, { name: 'a', pattern: '(b)', group: 2 }] },
+      {
+        transform_type: 'extract',
+        extract_patterns: [
+          { name: 'a', pattern: '(?=x)' },
+          { name: 'a', pattern: '(b)', group: 2 },
+        ],
+      },
       [
         ['extract_patterns.0.pattern', 'it is no regular expression of RE2, which has no look-around'],
         ['extract_patterns.1.name', 'another pattern has this name'],
@@ -252,7 +277,9 @@ describe('a transform that cannot run', () => {
 
   test('is refused when it runs, if it was written before', async () => {
     const id = await instanceWith({ transform_type: 'flatten' });
-    const custom_actions = [{ name: 'work', transform_type: 'extract', extract_patterns: [{ name: 'a', pattern: '(?=x)' }] }];
+    const custom_actions = [
+      { name: 'work', transform_type: 'extract', extract_patterns: [{ name: 'a', pattern: '(?=x)' }] },
+    ];
     await app.database.prisma.toolInstance.update({ where: { id }, data: { customActions: custom_actions } });
     for (const dry_run of [false, true])
       expect(await refusal(id, { parameters: { input: 'x' }, dry_run })).toEqual([
