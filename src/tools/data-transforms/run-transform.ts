@@ -1,3 +1,4 @@
+import { overloadOf } from '../../kernel/json-shape.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { aggregated } from './aggregate-list.ts';
 import { chunkedText } from './chunk-text.ts';
@@ -66,7 +67,11 @@ function listOf(value: unknown, budget: TransformBudget): readonly unknown[] {
   return list;
 }
 
+/** What of a text is taken apart: deeper lists would end the thread. */
+const JSON_BOUNDS = { maxDepth: 64, maxValues: 60_000 };
+
 function parsed(text: string): unknown {
+  if (overloadOf(text, JSON_BOUNDS)) return null;
   try {
     return JSON.parse(text);
   } catch {

@@ -61,13 +61,26 @@ export function characterUnits(text: string): TextUnit[] {
   return units;
 }
 
-/** The sentences of a text, without the white space between them. */
+/** What ends a sentence: marks before white space, marks of scripts without spaces, an empty line. */
+const SENTENCE_END = /[.!?…]{1,8}["')\]»”’]{0,4}(?=\s|$)|[。！？]{1,8}["'」』）”’]{0,4}|\n[^\S\n]{0,64}\n/gu;
+/** A point before a small letter is that of an abbreviation. */
+const GOES_ON = /^\s{1,16}\p{Ll}/u;
+
+/**
+ * The sentences of a text, without the white space between them. `Intl.Segmenter` takes the square of some texts, such
+ * as tables of numbers.
+ */
 export function sentenceUnits(text: string, budget: TransformBudget): TextUnit[] {
   const units: TextUnit[] = [];
-  for (const { segment, index } of new Intl.Segmenter('en', { granularity: 'sentence' }).segment(text)) {
+  let start = 0;
+  for (const { 0: mark, index } of text.matchAll(SENTENCE_END)) {
+    const end = index + mark.length;
+    if (mark.startsWith('.') && GOES_ON.test(text.slice(end, end + 20))) continue;
+    units.push(...trimmed(text, start, end));
+    start = end;
     budget.tick();
-    units.push(...trimmed(text, index, index + segment.length));
   }
+  units.push(...trimmed(text, start, text.length));
   return units;
 }
 

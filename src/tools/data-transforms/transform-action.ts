@@ -1,4 +1,5 @@
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
+import { MAX_PARAMETERS } from '../tools/custom-action-schemas.ts';
 import { entryNames, namesIn } from '../tools/placeholders.ts';
 
 /** What a transform does. */
@@ -102,7 +103,7 @@ export function usesInput(action: ToolAction): boolean {
 }
 
 /** The names that a transform takes from its caller: those in its templates that nothing else explains. */
-function inputNames(action: ToolAction): Set<string> {
+export function inputNames(action: ToolAction): Set<string> {
   const known = new Set(entryNames(action.parameters));
   const own = ownTemplate(action);
   const input = typeof action.input_template === 'string' ? action.input_template : '{{input}}';
@@ -120,11 +121,11 @@ function inputNames(action: ToolAction): Set<string> {
  */
 export function withInputs(action: ToolAction): ToolAction {
   if (!isTransform(action)) return action;
-  const names = inputNames(action);
-  if (names.size === 0) return action;
+  const names = [...inputNames(action)].slice(0, MAX_PARAMETERS);
+  if (names.length === 0) return action;
   const parameters = Array.isArray(action.parameters) ? (action.parameters as ToolAction[]) : [];
   return {
     ...action,
-    parameters: [...parameters, ...[...names].map((name) => ({ name, type: 'any', required: true }))],
+    parameters: [...parameters, ...names.map((name) => ({ name, type: 'any', required: true }))],
   };
 }

@@ -2,10 +2,12 @@ import { closestWord } from '../../kernel/closest-word.ts';
 import { type InputIssue, invalidInput, valueIssue } from '../../kernel/errors.ts';
 import { stepsOf } from '../tool-actions/result-path.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
+import { MAX_PARAMETERS } from '../tools/custom-action-schemas.ts';
 import { checkCustomActions } from '../tools/custom-actions.ts';
 import { entryNames, namesIn } from '../tools/placeholders.ts';
 import {
   chunkingOf,
+  inputNames,
   resultTemplates,
   rootOf,
   TOKENIZER,
@@ -25,6 +27,8 @@ type Report = (path: Path, why: string) => void;
 
 /** What a list of checks shares. */
 interface Checking {
+  /** Whether as many issues are reported as may be. */
+  isFull: () => boolean;
   report: Report;
   programs: number;
 }
@@ -43,16 +47,18 @@ export function transformIssues(
   let at = 0;
   const checking: Checking = {
     programs: 0,
+    isFull: () => issues.length === MAX_ISSUES,
     report: (place, why) => {
-      if (issues.length < MAX_ISSUES) issues.push(valueIssue([...path, at, ...place], why));
+      if (!checking.isFull()) issues.push(valueIssue([...path, at, ...place], why));
     },
   };
   for (const given of actions) {
+    if (checking.isFull()) break;
     const action = given as ToolAction;
     if (typeof action.url_template === 'string')
       checking.report(['url_template'], 'a data transform sends no request: leave it out');
     checkKind(action as unknown as TransformAction, checking);
-    checkNames(action, known(action), checking.report);
+    checkNames(action, known(action), checking);
     at += 1;
   }
   return issues;
@@ -133,12 +139,16 @@ function checkConditions({ filter_conditions: conditions = [] }: TransformAction
 const ownNames = (kind: unknown, path: readonly string[]): string[] =>
   path[0] === 'output_template' ? ['input', 'result'] : kind === 'map' ? ['input', 'item', 'index'] : ['input'];
 
-function checkNames(action: ToolAction, known: Iterable<string>, report: Report): void {
+function checkNames(action: ToolAction, known: Iterable<string>, { report, isFull }: Checking): void {
+  if (inputNames(action).size > MAX_PARAMETERS)
+    report(['name'], `the templates of the action name more than ${MAX_PARAMETERS} inputs`);
   const given = [...entryNames(withInputs(action).parameters), ...known];
   for (const [path, template] of resultTemplates(action)) {
     const names = new Set([...given, ...ownNames(action.transform_type, path)]);
-    for (const name of new Set(namesIn(template)))
+    for (const name of new Set(namesIn(template))) {
+      if (isFull()) return;
       if (!names.has(name) && !names.has(rootOf(name))) report([...path], strayMessage(name, names));
+    }
   }
 }
 

@@ -95,6 +95,11 @@ describe('chunks', () => {
     [{ strategy: 'tokens', chunk_size: 1 }, 'é👩', ['é', '👩']],
     [{ strategy: 'characters', chunk_size: 2 }, 'a👩b', ['a👩', 'b']],
     [{ strategy: 'sentences', chunk_size: 2, chunk_overlap: 1 }, 'One. Two! Three?', ['One. Two!', 'Two! Three?']],
+    [
+      { strategy: 'sentences', chunk_size: 1 },
+      'See e.g. that (of 3.5 m.) “Yes.” 本。日\n\nA title\n \nEnd',
+      ['See e.g. that (of 3.5 m.)', '“Yes.”', '本。', '日', 'A title', 'End'],
+    ],
     [{ strategy: 'paragraphs', chunk_size: 1 }, '\n a\nb \n \t\n\nc\n', ['a\nb', 'c']],
     [{ strategy: 'delimiter', delimiter: '--' }, 'a -- b----c', ['a', 'b', 'c']],
     [{ strategy: 'delimiter', delimiter: '|', chunk_size: 2 }, 'one two three|x', ['one two', ' three', 'x']],
@@ -229,6 +234,11 @@ describe('what makes nothing', () => {
   const deep = JSON.parse('['.repeat(60) + many.slice(0, 5_000).join() + ']'.repeat(60)) as unknown;
   test.each<[string, () => unknown, string]>([
     ['no list', () => aggregate('count', { a: 1 }), 'the input is no list'],
+    [
+      'a list that is too deep',
+      () => aggregate('unique', `${'['.repeat(120_000)}${']'.repeat(120_000)}`),
+      'the input is no list',
+    ],
     ['a text that is no list', () => kept({}, 'x' as never), 'the input is no list'],
     ['a text among numbers', () => aggregate('sum', [1, '2']), 'the element 1 of the list is no number'],
     ['an infinite sum', () => aggregate('sum', [1e308, 1e308]), 'the numbers are too large'],
@@ -273,6 +283,7 @@ test.each<[string, () => unknown]>([
   ['a word without an end', () => chunk('a'.repeat(250_000), { strategy: 'tokens', chunk_size: 1_000 })],
   ['white space without an end', () => chunk(' '.repeat(250_000), { strategy: 'tokens', chunk_size: 1_000 })],
   ['marks without an end', () => chunk('!?'.repeat(125_000), { strategy: 'tokens', chunk_size: 1_000 })],
+  ['a table of numbers', () => chunk('. 1 '.repeat(60_000), { strategy: 'sentences', chunk_size: 10 })],
   ['empty lines', () => chunk('\n \n'.repeat(80_000), { strategy: 'paragraphs', chunk_size: 10 })],
 ])('%s end', (_name, work) => {
   // an end is a result, or a refusal: without one, the test has no end

@@ -237,6 +237,10 @@ describe('a transform that cannot run', () => {
         ['chunking.delimiter', 'the strategy needs a delimiter'],
       ],
     ],
+    [
+      { transform_type: 'template', output_template: Array.from({ length: 51 }, (_, at) => `{{a${at}}}`).join('') },
+      [['name', 'the templates of the action name more than 50 inputs']],
+    ],
     [{ transform_type: 'map' }, [['field_mappings', 'a mapping needs a property']]],
     [{ transform_type: 'aggregate' }, [['aggregate_operation', 'an aggregation needs an operation']]],
     [{ transform_type: 'template' }, [['output_template', 'a template needs an output']]],
