@@ -13,8 +13,20 @@ export interface TextUnit {
  * How `cl100k_base` takes a text apart before it looks for tokens. The runs are bounded, because the cost of finding
  * tokens grows with the square of a run: in longer runs than this, tokens are counted part by part.
  */
-const PART =
-  /'(?:[sdmtSDMT]|[lL]{2}|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?\p{L}{1,128}|\p{N}{1,3}| ?[^\s\p{L}\p{N}]{1,128}[\r\n]{0,128}|\s{0,128}[\r\n]{1,128}|\s{1,128}(?!\S)|\s{1,128}/gu;
+const PART = new RegExp(
+  [
+    /'(?:[sdmtSDMT]|[lL]{2}|[vV][eE]|[rR][eE])/,
+    /[^\r\n\p{L}\p{N}]?\p{L}{1,128}/u,
+    /\p{N}{1,3}/u,
+    / ?[^\s\p{L}\p{N}]{1,128}[\r\n]{0,128}/u,
+    /\s{0,128}[\r\n]{1,128}/,
+    /\s{1,128}(?!\S)/,
+    /\s{1,128}/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+  'gu',
+);
 const MOST_KNOWN = 20_000;
 /** Words of a model that mean something to it, such as the end of a text: here they are texts like all others. */
 const ORDINARY = { disallowedSpecial: new Set<string>() };

@@ -245,7 +245,7 @@ describe('a transform that cannot run', () => {
     [{ transform_type: 'aggregate' }, [['aggregate_operation', 'an aggregation needs an operation']]],
     [{ transform_type: 'template' }, [['output_template', 'a template needs an output']]],
     [
-      { transform_type: 'map', field_mappings: { a: '{{name}}', b: '{{itm.name}}', c: '{{input.x}} {{index}}' } },
+      { transform_type: 'map', field_mappings: { a: '{{name}}', b: '{{itm.x}}', c: '{{input.x}} {{index}}' } },
       [
         [
           'field_mappings.a',
@@ -253,7 +253,7 @@ describe('a transform that cannot run', () => {
         ],
         [
           'field_mappings.b',
-          '{{itm.name}} names no input of the transform and no field of the configuration: did you mean {{item.itm.name}}?',
+          '{{itm.x}} names no input of the transform and no field of the configuration: did you mean {{item.itm.x}}?',
         ],
       ],
     ],
