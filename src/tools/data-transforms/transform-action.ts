@@ -1,6 +1,8 @@
-import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { MAX_PARAMETERS } from '../tools/custom-action-schemas.ts';
 import { entryNames, namesIn } from '../tools/placeholders.ts';
+
+/** An action as its schema describes it, of whatever kind. */
+type ToolAction = Readonly<Record<string, unknown>> & { name: string };
 
 /** What a transform does. */
 export type TransformKind = 'chunk' | 'extract' | 'filter' | 'map' | 'flatten' | 'aggregate' | 'template';
