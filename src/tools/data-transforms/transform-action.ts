@@ -2,7 +2,7 @@ import { MAX_PARAMETERS } from '../tools/custom-action-schemas.ts';
 import { entryNames, namesIn } from '../tools/placeholders.ts';
 
 /** An action as its schema describes it, of whatever kind. */
-type ToolAction = Readonly<Record<string, unknown>> & { name: string };
+type UntypedAction = Readonly<Record<string, unknown>> & { name: string };
 
 /** What a transform does. */
 export type TransformKind = 'chunk' | 'extract' | 'filter' | 'map' | 'flatten' | 'aggregate' | 'template';
@@ -65,7 +65,7 @@ export const chunkingOf = ({ chunking }: TransformAction): Chunking => ({
 });
 
 /** Whether an action works on data. A request has an address. */
-export const isTransform = (action: ToolAction): boolean =>
+export const isTransform = (action: UntypedAction): boolean =>
   typeof action.transform_type === 'string' && typeof action.url_template !== 'string';
 
 /** The word of a name before its first dot: `document` of `document.text`. */
@@ -78,14 +78,14 @@ const placed = (name: string, template: unknown): PlacedTemplate[] =>
   typeof template === 'string' && template !== '' ? [[[name], template]] : [];
 
 /** The template that the work begins with, beside the input. `null` if it begins with the input. */
-function ownTemplate(action: ToolAction): PlacedTemplate | null {
+function ownTemplate(action: UntypedAction): PlacedTemplate | null {
   const { transform_type: kind } = action;
   const name = kind === 'template' ? 'output_template' : kind === 'flatten' ? 'flatten_template' : null;
   return name === null ? null : (placed(name, action[name])[0] ?? null);
 }
 
 /** The templates of results, which may only use names that are known. */
-export function resultTemplates(action: ToolAction): PlacedTemplate[] {
+export function resultTemplates(action: UntypedAction): PlacedTemplate[] {
   const { transform_type: kind, field_mappings: mappings } = action;
   const entries = kind === 'map' && typeof mappings === 'object' && mappings !== null ? Object.entries(mappings) : [];
   return [
@@ -97,7 +97,7 @@ export function resultTemplates(action: ToolAction): PlacedTemplate[] {
 }
 
 /** Whether any template of an action asks for its input. */
-export function usesInput(action: ToolAction): boolean {
+export function usesInput(action: UntypedAction): boolean {
   const own = ownTemplate(action);
   return (
     !own || [own, ...resultTemplates(action)].some(([, text]) => namesIn(text).some((name) => rootOf(name) === 'input'))
@@ -105,7 +105,7 @@ export function usesInput(action: ToolAction): boolean {
 }
 
 /** The names that a transform takes from its caller: those in its templates that nothing else explains. */
-export function inputNames(action: ToolAction): Set<string> {
+export function inputNames(action: UntypedAction): Set<string> {
   const known = new Set(entryNames(action.parameters));
   const own = ownTemplate(action);
   const input = typeof action.input_template === 'string' ? action.input_template : '{{input}}';
@@ -121,11 +121,11 @@ export function inputNames(action: ToolAction): Set<string> {
  * An action whose parameters say all that it takes. The form of a transform has `{{input}}` without a parameter of this
  * name, so a transform takes any value for each name of its templates that it does not describe.
  */
-export function withInputs(action: ToolAction): ToolAction {
+export function withInputs(action: UntypedAction): UntypedAction {
   if (!isTransform(action)) return action;
   const names = [...inputNames(action)].slice(0, MAX_PARAMETERS);
   if (names.length === 0) return action;
-  const parameters = Array.isArray(action.parameters) ? (action.parameters as ToolAction[]) : [];
+  const parameters = Array.isArray(action.parameters) ? (action.parameters as UntypedAction[]) : [];
   return {
     ...action,
     parameters: [...parameters, ...names.map((name) => ({ name, type: 'any', required: true }))],

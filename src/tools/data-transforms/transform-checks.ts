@@ -23,13 +23,13 @@ const MAX_PROGRAMS = 200_000;
 const MAX_NEEDLE = 256;
 
 type Path = (string | number)[];
-type Report = (path: Path, why: string) => void;
+type TellIssue = (path: Path, why: string) => void;
 
 /** What a list of checks shares. */
 interface Checking {
   /** Whether as many issues are reported as may be. */
   isFull: () => boolean;
-  report: Report;
+  report: TellIssue;
   programs: number;
 }
 
@@ -89,7 +89,7 @@ function checkKind(action: TransformAction, checking: Checking): void {
   }
 }
 
-function checkChunking(action: TransformAction, report: Report): void {
+function checkChunking(action: TransformAction, report: TellIssue): void {
   const { strategy, chunk_size, chunk_overlap, delimiter, tokenizer_model } = chunkingOf(action);
   const at = (name: string) => ['chunking', name];
   if (tokenizer_model !== TOKENIZER) report(at('tokenizer_model'), `the only tokenizer is ${TOKENIZER}`);

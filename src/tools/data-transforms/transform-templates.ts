@@ -2,14 +2,14 @@ import { namesIn, replaced } from '../tools/placeholders.ts';
 import { rootOf } from './transform-action.ts';
 import { type TransformBudget, TransformFault } from './transform-budget.ts';
 
-type Values = Readonly<Record<string, unknown>>;
+type NamedValues = Readonly<Record<string, unknown>>;
 
 /** Where templates find values: what the work itself names first, then what was given. */
 export interface TransformValues {
   /** `input`, `item`, `index`, `result`, as far as there is one. */
-  own: Values;
+  own: NamedValues;
   /** The parameters of the call, then the configuration. */
-  given: readonly Values[];
+  given: readonly NamedValues[];
 }
 
 /** A template that is one placeholder stands for its value, others for a text. */
