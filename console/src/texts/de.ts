@@ -631,6 +631,8 @@ export const t: Texts = {
     claims: 'Was der Anbieter antwortete',
     domainState: { claimed: 'nicht nachgewiesen', proven: 'nachgewiesen' },
     noDomains: 'keine Domains',
+    metadataProblem: 'Metadaten nicht gelesen',
+    metadataRead: 'Zuletzt gelesen:',
     prove: 'Nachweisen',
     proveHint:
       'Tragen Sie dies im DNS der Domain ein, und prüfen Sie dann. Es kann eine Stunde dauern, bis es sichtbar ist.',
