@@ -86,6 +86,9 @@ function checkKind(action: TransformAction, checking: Checking): void {
       break;
     case 'template':
       if (!action.output_template) report(['output_template'], 'a template needs an output');
+      break;
+    case 'flatten': // has a depth without being told one
+      break;
   }
 }
 

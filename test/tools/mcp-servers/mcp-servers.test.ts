@@ -248,8 +248,8 @@ describe('a hostile server', () => {
 
   test('gives no more tools, pages and bytes than anybody reads', async () => {
     listing((cursor) => ({
-      tools: many(60).map((tool) => ({ ...tool, name: `${cursor}${tool.name}` })),
-      nextCursor: `${cursor}x`,
+      tools: many(60).map((tool) => ({ ...tool, name: `${String(cursor)}${tool.name}` })),
+      nextCursor: `${String(cursor)}x`,
     }));
     const shown = await preview(servers.sessions);
     expect(shown).toMatchObject({ total: 100, gaps: [{ place: '/tools', operation: null, kind: 'too_large' }] });
