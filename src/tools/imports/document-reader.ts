@@ -1,18 +1,24 @@
 import { createHash } from 'node:crypto';
+import os from 'node:os';
 import type { Budget } from '../../access/throttle.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { type ApiError, invalidInput, unavailable } from '../../kernel/errors.ts';
 import { withoutSecretParts } from '../../kernel/plain-secrets.ts';
-import { Slots } from '../../kernel/slots.ts';
 import { moduleOf } from '../../paths.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import { BoundedThread, ThreadError, type ThreadLimits } from '../../platform/threads/bounded-thread.ts';
 import { MAX_DOCUMENT_BYTES } from './document-text.ts';
+import { DocumentTurns, type Turn } from './document-turns.ts';
 import type { ReadDocument, ReadEnd, ReadTask } from './import-plan.ts';
 
-/** A document of 1 MiB in YAML takes about two seconds; a busy machine takes its time for it. */
-const LIMITS: ThreadLimits = { timeMs: 10_000, heapMiB: 512, mostPending: 32 };
+/** What a document may take where a processor is free: the largest in YAML takes about a second. */
+const READ_MS = 3_000;
+const MOST_READ_MS = 10_000;
+/** The same work takes longer on a machine that has more to do than it has processors. */
+const readMs = (): number =>
+  Math.min(MOST_READ_MS, READ_MS * Math.max(1, os.loadavg()[0]! / os.availableParallelism()));
+const LIMITS: ThreadLimits = { timeMs: readMs, heapMiB: 512, mostPending: 32 };
 const FETCH_TIMEOUT_MS = 15_000;
 
 /** Where a document comes from: one of these is given. */
@@ -36,8 +42,7 @@ export class DocumentReader {
   readonly #outbound: Outbound;
   readonly #byUser: Budget;
   readonly #thread: BoundedThread;
-  /** One document of each organization at a time: nobody's documents hold up those of all others. */
-  readonly #slots = new Slots({ total: 8, perOwner: 1, waitingPerOwner: 8, waiting: 16 }, unavailable);
+  readonly #turns = new DocumentTurns(unavailable);
 
   /** @param byUser how many documents a user may have read */
   constructor(outbound: Outbound, byUser: Budget, limits: Partial<ThreadLimits> = {}) {
@@ -61,19 +66,23 @@ export class DocumentReader {
     kept: string | null = null,
   ): Promise<{ found: FoundDocument; read: ReadDocument }> {
     const wanted = wantedOf(source, kept);
-    await this.#byUser.demand(caller.principal.userId);
+    const { userId } = caller.principal;
+    await this.#byUser.demand(userId);
     const signal = caller.request.left?.() ?? new AbortController().signal;
-    await this.#slots.take(orgId, signal);
-    try {
-      const text = 'text' in wanted ? wanted.text : await this.#fetched(caller, orgId, wanted.url, signal);
+    return this.#turns.run({ orgId, userId }, signal, async (turn) => {
+      const text = 'text' in wanted ? wanted.text : await this.#fetched(caller, orgId, wanted.url, signal, turn);
       const found = { url: 'url' in wanted ? wanted.url : null, digest: digestOf(text) };
-      return { found, read: await this.#read({ ...taskOf(found), text, documentUrl: found.url }) };
-    } finally {
-      this.#slots.release(orgId);
-    }
+      return { found, read: await this.#read({ ...taskOf(found), text, documentUrl: found.url }, turn) };
+    });
   }
 
-  async #fetched({ request }: Caller, owner: string, url: string, signal: AbortSignal): Promise<string> {
+  async #fetched(
+    { request }: Caller,
+    owner: string,
+    url: string,
+    signal: AbortSignal,
+    turn: Turn,
+  ): Promise<string> {
     const at = [INPUT, 'url'];
     try {
       const answer = await this.#outbound.request({
@@ -88,23 +97,25 @@ export class DocumentReader {
       if (!answer.isOk) throw invalidInput(at, `the address answers ${answer.status}`);
       return answer.text();
     } catch (error) {
-      if (error instanceof OutboundError) throw refusalOf(error, at);
-      throw error;
+      if (!(error instanceof OutboundError)) throw error;
+      if (error.code === 'timeout') turn.end = 'slow';
+      throw refusalOf(error, at);
     }
   }
 
-  async #read(task: ReadTask): Promise<ReadDocument> {
+  async #read(task: ReadTask, turn: Turn): Promise<ReadDocument> {
     const at = [INPUT, task.documentUrl === null ? 'document' : 'url'];
     try {
       const end = (await this.#thread.run(task)) as ReadEnd;
+      turn.end = 'read';
       if ('refusal' in end) throw invalidInput(at, end.refusal);
       return end.read;
     } catch (error) {
       if (!(error instanceof ThreadError)) throw error;
       if (error.reason === 'full' || error.reason === 'closed') throw unavailable();
-      if (error.reason === 'timeout') throw invalidInput(at, 'it takes too long to read');
-      if (error.reason === 'memory') throw invalidInput(at, 'it takes too much memory to read');
-      throw error;
+      if (error.reason !== 'timeout' && error.reason !== 'memory') throw error;
+      turn.end = 'slow';
+      throw invalidInput(at, `it takes too ${error.reason === 'timeout' ? 'long' : 'much memory'} to read`);
     }
   }
 
