@@ -564,7 +564,8 @@ test('tokens are of who made the exchange: whoever began the connection cannot s
   expect(begun.connection_id).toBe(id);
   expect(await steer('b')).toMatchObject(needsReveal);
   const done = await exchange<Connection>(ann, server.consent(begun.authorization_url), begun.state);
-  expect(done).toMatchObject({ status: 200, body: { connection_id: id, created_by: member.userId } });
+  expect(done).toMatchObject({ status: 200, body: { connection_id: id } });
+  expect((await rowOf(app, id)).createdBy).toBe(member.userId);
   const { pool } = app.database;
   await pool.query(`update oauth_states set expires_at = now() - interval '1 hour' where tool_instance_id = $1`, [
     instanceId,
