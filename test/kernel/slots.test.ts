@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Slots } from '../../src/kernel/slots.ts';
 
-test('the last slots are for owners of whom nothing runs, and whoever waits goes on when there are others', async () => {
+test('the last slots are for owners of whom nothing runs, and who waits goes on when there is room', async () => {
   const slots = new Slots({ total: 4, perOwner: 3, waitingPerOwner: 9, reserved: 2 }, () => new Error('busy'));
   const { signal } = new AbortController();
   const started: string[] = [];

@@ -44,7 +44,7 @@ const keyOf = (names: readonly string[]): string => JSON.stringify([...names].so
 const NONE: readonly SchemeSet[] = [];
 
 /**
- * The sets of schemes that operations accept. What all operations have in common is looked at once: otherwise a document
+ * The sets of schemes that operations accept. What operations have in common is looked at once: otherwise a document
  * decides how often.
  */
 class Alternatives {
@@ -71,7 +71,8 @@ function setsIn(given: readonly unknown[]): SchemeSet[] {
   return [...new Map(sets.map((names) => [keyOf(names), names]))].map(([key, names]) => ({ key, names }));
 }
 
-const isOpen = (sets: readonly SchemeSet[]): boolean => sets.length === 0 || sets.some(({ names }) => names.length === 0);
+const isOpen = (sets: readonly SchemeSet[]): boolean =>
+  sets.length === 0 || sets.some(({ names }) => names.length === 0);
 
 /** What a document says of credentials, for all of its operations. */
 export function securityOf(
@@ -146,12 +147,7 @@ interface SchemeContext {
   gap: (gap: Gap) => void;
 }
 
-function credentialOf(
-  name: string,
-  scheme: JsonPart,
-  place: string,
-  context: SchemeContext,
-): Record<string, unknown> {
+function credentialOf(name: string, scheme: JsonPart, place: string, context: SchemeContext): Record<string, unknown> {
   const key = (placement: object, more = '') => {
     const description = [cut(at(scheme, 'description'), 1_000), more].filter((text) => text).join(' ');
     return { name, type: 'secret', ...(description !== '' && { description }), placement };
@@ -209,8 +205,7 @@ function oauthOf(
 function scopesIn(given: unknown, place: string, gap: (gap: Gap) => void): string[] {
   const all = isJsonObject(given) ? Object.keys(given) : [];
   const usable = all.filter((scope) => scope.length <= MAX_SCOPE && SCOPE.test(scope));
-  if (usable.length < all.length)
-    gap(new Gap('invalid', place, 'Scopes that no request can ask for are left out.'));
+  if (usable.length < all.length) gap(new Gap('invalid', place, 'Scopes that no request can ask for are left out.'));
   if (usable.length > MAX_SCOPES) gap(new Gap('too_large', place, `Only the first ${MAX_SCOPES} scopes are taken.`));
   return usable.slice(0, MAX_SCOPES);
 }

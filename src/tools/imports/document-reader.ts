@@ -76,13 +76,7 @@ export class DocumentReader {
     });
   }
 
-  async #fetched(
-    { request }: Caller,
-    owner: string,
-    url: string,
-    signal: AbortSignal,
-    turn: Turn,
-  ): Promise<string> {
+  async #fetched({ request }: Caller, owner: string, url: string, signal: AbortSignal, turn: Turn): Promise<string> {
     const at = [INPUT, 'url'];
     try {
       const answer = await this.#outbound.request({

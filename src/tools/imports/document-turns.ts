@@ -43,7 +43,10 @@ export class DocumentTurns {
     this.#busy = busy;
   }
 
-  /** Does some work with a document when its owner has a turn. @throws the error of a busy owner; the signal's reason */
+  /**
+   * Does some work with a document when its owner has a turn.
+   * @throws the error of a busy owner; the reason of the signal
+   */
   async run<T>(owner: DocumentOwner, signal: AbortSignal, work: (turn: Turn) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     if (this.#hasRoom(owner)) this.#running.push(owner);
