@@ -9,7 +9,7 @@ import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import { BoundedThread, ThreadError, type ThreadLimits } from '../../platform/threads/bounded-thread.ts';
 import { MAX_DOCUMENT_BYTES } from './document-text.ts';
-import { DocumentTurns, type Turn } from './document-turns.ts';
+import { type DocumentTurn, DocumentTurns } from './document-turns.ts';
 import type { ReadDocument, ReadEnd, ReadTask } from './import-plan.ts';
 
 /** What a document may take where a processor is free: the largest in YAML takes about a second. */
@@ -76,7 +76,13 @@ export class DocumentReader {
     });
   }
 
-  async #fetched({ request }: Caller, owner: string, url: string, signal: AbortSignal, turn: Turn): Promise<string> {
+  async #fetched(
+    { request }: Caller,
+    owner: string,
+    url: string,
+    signal: AbortSignal,
+    turn: DocumentTurn,
+  ): Promise<string> {
     const at = [INPUT, 'url'];
     try {
       const answer = await this.#outbound.request({
@@ -97,7 +103,7 @@ export class DocumentReader {
     }
   }
 
-  async #read(task: ReadTask, turn: Turn): Promise<ReadDocument> {
+  async #read(task: ReadTask, turn: DocumentTurn): Promise<ReadDocument> {
     const at = [INPUT, task.documentUrl === null ? 'document' : 'url'];
     try {
       const end = (await this.#thread.run(task)) as ReadEnd;

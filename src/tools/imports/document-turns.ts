@@ -10,7 +10,7 @@ export interface DocumentOwner {
 type DocumentEnd = 'read' | 'slow';
 
 /** A turn that was given. */
-export interface Turn {
+export interface DocumentTurn {
   /** `null` if its end says nothing of the owner: what was wanted of the document was refused. */
   end: DocumentEnd | null;
 }
@@ -47,11 +47,11 @@ export class DocumentTurns {
    * Does some work with a document when its owner has a turn.
    * @throws the error of a busy owner; the reason of the signal
    */
-  async run<T>(owner: DocumentOwner, signal: AbortSignal, work: (turn: Turn) => Promise<T>): Promise<T> {
+  async run<T>(owner: DocumentOwner, signal: AbortSignal, work: (turn: DocumentTurn) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     if (this.#hasRoom(owner)) this.#running.push(owner);
     else await this.#wait(owner, signal);
-    const turn: Turn = { end: null };
+    const turn: DocumentTurn = { end: null };
     try {
       return await work(turn);
     } finally {

@@ -258,16 +258,11 @@ describe('a document', () => {
     const paths = Object.fromEntries(
       Array.from({ length: 3_000 }, (_, i) => [`/things/${i}`, { get: { operationId: 'same', ...ok } }]),
     );
-    const { has } = Set.prototype;
-    let asked = 0;
-    vi.spyOn(Set.prototype, 'has').mockImplementation(function (this: Set<unknown>, value: unknown) {
-      asked++;
-      return has.call(this, value);
-    });
-    onTestFinished(() => vi.restoreAllMocks());
+    const asked = vi.spyOn(Set.prototype, 'has');
+    onTestFinished(() => void vi.restoreAllMocks());
     const found = read(bare(paths), { keys: ['GET /things/2999'], most: 1 });
     expect(found.operations.map(({ action }) => action!.name)).toEqual(['same', 'same_3000']);
-    expect(asked).toBeLessThan(100_000);
+    expect(asked.mock.calls.length).toBeLessThan(100_000);
   });
 
   test('has an address with the defaults of its variables, or needs one', () => {
