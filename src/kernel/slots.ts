@@ -5,6 +5,8 @@ export interface SlotLimits {
   waitingPerOwner: number;
   /** Default: as many as all owners together may have waiting. */
   waiting?: number;
+  /** How many of all are kept for owners of whom nothing runs. Default: none. */
+  reserved?: number;
 }
 
 interface Waiter {
@@ -78,7 +80,9 @@ export class Slots {
   }
 
   #hasRoom(owner: string): boolean {
-    return this.#total < this.#limits.total && (this.#running.get(owner) ?? 0) < this.#limits.perOwner;
+    const { total, perOwner, reserved = 0 } = this.#limits;
+    const running = this.#running.get(owner) ?? 0;
+    return this.#total < (running === 0 ? total : total - reserved) && running < perOwner;
   }
 
   #start(owner: string): void {

@@ -7,6 +7,7 @@ import type { Context } from '../graphql/context.ts';
 import { ApiError } from '../kernel/errors.ts';
 import { lruOf } from '../kernel/lru.ts';
 import { principalId } from '../kernel/principal.ts';
+import { isReading } from '../kernel/reading-actions.ts';
 import { type ActionPart, actionSchema, shortText } from './action-schema.ts';
 import { shownError } from './tool-results.ts';
 
@@ -312,8 +313,6 @@ const searchedOf = (instance: Instance): Searched[] =>
   });
 
 const methodOf = ({ method }: ActionPart): string => (typeof method === 'string' ? method.toUpperCase() : 'GET');
-const isReading = (action: ActionPart): boolean =>
-  ['GET', 'HEAD'].includes(methodOf(action)) && action.is_destructive !== true;
 const asks = (action: ActionPart): boolean => action.requires_confirmation === true;
 const titleOf = ({ name }: Instance, action: ActionPart) => shortText(`${name}: ${String(action.name)}`, 80);
 

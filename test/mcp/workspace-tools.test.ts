@@ -91,6 +91,26 @@ describe('the tools of a workspace', () => {
     expect((await toolsOf({ path: '?read_only=1' })).map(({ name }) => actionOf(name))).toEqual(['get']);
   });
 
+  test('read only if neither their method nor the action says that something is changed', async () => {
+    const at = (name: string, more: Json) => ({ name, url_template: `{{base_url}}/${name}`, ...more });
+    await instanceWith([
+      at('count', { is_read_only: true }),
+      at('find', { method: 'POST', is_read_only: true }),
+      at('restart', { method: 'GET', is_read_only: false }),
+    ]);
+    const tools = await toolsOf();
+    expect(tools.map(({ name, annotations }) => [actionOf(name), annotations?.readOnlyHint])).toEqual([
+      ['count', true],
+      ['find', false],
+      ['restart', false],
+    ]);
+    const readOnly = { path: '?read_only=1' };
+    expect((await toolsOf(readOnly)).map(({ name }) => actionOf(name))).toEqual(['count']);
+    const { call } = await open(readOnly);
+    expect(await call(await named('restart'), {})).toMatchObject({ isError: true });
+    expect(target.requests).toEqual([]);
+  });
+
   test('are called with the rights of the caller, and answer data', async () => {
     const instance = await instanceWith([
       { ...GET, parameters: ID },

@@ -117,7 +117,7 @@ export class WebhookService {
           createdBy: caller.principal.userId,
         }),
       );
-      await this.#deps.credentials.put(tx, orgId, { webhookId: id }, keysOf(secret));
+      await this.#deps.credentials.put(tx, orgId, { webhookId: id }, keysOf(secret), { setBy: null });
       recordChange(tx, 'create', 'webhook', { id, orgId });
       return row;
     });
@@ -166,7 +166,7 @@ export class WebhookService {
       await tx.expectVersion({ table: 'webhooks', key: { id, orgId } });
       const { credentials } = this.#deps;
       const stored = await credentials.open(tx, orgId, { webhookId: id });
-      await credentials.put(tx, orgId, { webhookId: id }, rotatedKeys(stored, secret));
+      await credentials.put(tx, orgId, { webhookId: id }, rotatedKeys(stored, secret), { setBy: null });
       recordChange(tx, 'update', 'webhook', { id, orgId }, { fields: ['secret'] });
       return tx.change('webhooks', { id, orgId }, { secretRotatedAt: new Date() }, () => notFound('webhook', id));
     });

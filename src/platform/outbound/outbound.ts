@@ -29,6 +29,8 @@ export interface CallOrigin {
   owner?: string;
   /** Trace of the request that caused it, for the log. */
   traceId?: string;
+  /** In place of the host in the log and in traces: for an address whose host has something secret in it. */
+  shownHost?: string | undefined;
 }
 
 /** One outbound call. */
@@ -353,7 +355,7 @@ export class Outbound {
       trace_id: request.traceId,
       org_id: request.owner,
       method: request.method ?? 'GET',
-      origin: URL.canParse(request.url) ? new URL(request.url).origin : undefined,
+      origin: shownOrigin(request),
       outcome,
       reason,
       status: status ?? undefined,
@@ -364,8 +366,18 @@ export class Outbound {
   }
 }
 
+function shownOrigin({ url, shownHost }: CallOrigin & { url: string | URL }): string | undefined {
+  if (!URL.canParse(url)) return undefined;
+  const { origin, protocol } = new URL(url);
+  return shownHost === undefined ? origin : `${protocol}//${shownHost}`;
+}
+
 /** Path and query may be credentials themselves, so the trace has neither. */
-function spanOf({ method = 'GET', url }: { method?: string | undefined; url: string | URL }): TraceSpan | undefined {
+function spanOf({
+  method = 'GET',
+  url,
+  shownHost,
+}: CallOrigin & { method?: string | undefined; url: string | URL }): TraceSpan | undefined {
   const parent = activeSpan();
   if (!parent) return undefined;
   const verb = method.toUpperCase().slice(0, 16);
@@ -373,7 +385,7 @@ function spanOf({ method = 'GET', url }: { method?: string | undefined; url: str
   const port = Number(target?.port) || (target?.protocol === 'http:' ? 80 : 443);
   return parent.child(verb, {
     kind: 'client',
-    attributes: { 'http.request.method': verb, 'server.address': target?.hostname, 'server.port': port },
+    attributes: { 'http.request.method': verb, 'server.address': shownHost ?? target?.hostname, 'server.port': port },
   });
 }
 

@@ -3,8 +3,8 @@ import type { ThreadAnswer } from './thread-work.ts';
 
 /** What one thread may take. */
 export interface ThreadLimits {
-  /** Time of the clock for a task. */
-  timeMs: number;
+  /** Time of the clock for a task, or what it is when one begins. */
+  timeMs: number | (() => number);
   /** The heap of the thread. Its buffers are not counted. */
   heapMiB: number;
   /** Tasks that run or wait. */
@@ -87,7 +87,8 @@ export class BoundedThread {
     if (this.#isClosed) throw new ThreadError('closed');
     try {
       const worker = this.#worker ?? (await this.#start());
-      const answer = this.#next(worker, this.#limits.timeMs);
+      const { timeMs } = this.#limits;
+      const answer = this.#next(worker, typeof timeMs === 'number' ? timeMs : timeMs());
       worker.postMessage(task);
       const end = await answer;
       if (typeof end === 'object' && 'result' in end) return end.result;

@@ -196,7 +196,7 @@ export class ConnectionRefresh implements Owner {
     await this.#change(claim, async (tx, connection) => {
       const { id, orgId } = connection;
       const kept = tokensOf(granted, claim.tokens.refresh_token);
-      await credentials.put(tx, orgId, { connectionId: id }, kept);
+      await credentials.put(tx, orgId, { connectionId: id }, kept, { setBy: undefined });
       const refreshToken = granted.refreshToken ?? claim.tokens.refresh_token;
       const { accountLabel: label, ...set } = connected('oauth2', connection.scopes, { ...granted, refreshToken });
       const accountLabel = label ?? connection.accountLabel;

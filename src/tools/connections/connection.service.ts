@@ -172,7 +172,7 @@ export class ConnectionService {
     return changes.run(caller, async (tx) => {
       const { connection } = await lockPlace(tx, { orgId, workspaceId, namespaceId }, toolInstanceId);
       if (connection?.id !== connectionId) throw notFound('connection', connectionId);
-      await this.#store(tx, connection, tokensOf(granted));
+      await this.#store(tx, caller, connection, tokensOf(granted));
       tx.audit({ ...recordOf(connection), action: 'connect', metadata: { tool_instance_id: toolInstanceId } });
       emitChange(tx, 'updated', 'connection', connection);
       return tx.change('connections', { id: connectionId }, set, () => notFound('connection', connectionId));
@@ -202,11 +202,11 @@ export class ConnectionService {
       if (connection) {
         await this.#deps.credentials.prepare(tx);
         await this.#deps.removal.replaced(tx, connection);
-        await this.#store(tx, row, keyOf(apiKey));
+        await this.#store(tx, caller, row, keyOf(apiKey));
         return tx.change('connections', { id: row.id }, set, () => notFound('connection', row.id));
       }
       const made = tx.create('connections', { ...row, ...set });
-      await this.#store(tx, row, keyOf(apiKey));
+      await this.#store(tx, caller, row, keyOf(apiKey));
       return made;
     });
   }
@@ -247,8 +247,10 @@ export class ConnectionService {
     return target;
   }
 
-  async #store(tx: Tx, connection: PlacedConnection, value: StoredCredential): Promise<void> {
-    await this.#deps.credentials.put(tx, connection.orgId, { connectionId: connection.id }, value);
+  /** Stores what the caller gives, whose credential it is from then on. */
+  async #store(tx: Tx, caller: Caller, connection: PlacedConnection, value: StoredCredential): Promise<void> {
+    const { id, orgId } = connection;
+    await this.#deps.credentials.put(tx, orgId, { connectionId: id }, value, { setBy: caller.principal.userId });
     showInInstance(tx, connection, 'connected');
   }
 }

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
+import os from 'node:os';
 import type { Budget } from '../../access/throttle.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { type ApiError, invalidInput, unavailable } from '../../kernel/errors.ts';
 import { withoutSecretParts } from '../../kernel/plain-secrets.ts';
-import { Slots } from '../../kernel/slots.ts';
 import { moduleOf } from '../../paths.ts';
 import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
@@ -15,11 +15,17 @@ import type { PlacedCredential } from '../tool-instances/action-request.ts';
 import { BEARER } from '../tool-instances/sent-credential.ts';
 import { parsedUrl } from './base-address.ts';
 import { MAX_DOCUMENT_BYTES } from './document-text.ts';
+import { type DocumentTurn, DocumentTurns } from './document-turns.ts';
 import type { ImportKind, ReadDocument, ReadEnd, ReadTask } from './import-plan.ts';
 import type { ImportSource } from './import-source.ts';
 
-/** A document of 1 MiB in YAML takes about two seconds; a busy machine takes its time for it. */
-const LIMITS: ThreadLimits = { timeMs: 10_000, heapMiB: 512, mostPending: 32 };
+/** What a document may take where a processor is free: the largest in YAML takes about a second. */
+const READ_MS = 3_000;
+const MOST_READ_MS = 10_000;
+/** The same work takes longer on a machine that has more to do than it has processors. */
+const readMs = (): number =>
+  Math.min(MOST_READ_MS, READ_MS * Math.max(1, os.loadavg()[0]! / os.availableParallelism()));
+const LIMITS: ThreadLimits = { timeMs: readMs, heapMiB: 512, mostPending: 32 };
 const FETCH_TIMEOUT_MS = 15_000;
 
 /** Where a document comes from: its address or its text is given. */
@@ -52,8 +58,7 @@ export class DocumentReader {
   readonly #outbound: Outbound;
   readonly #byUser: Budget;
   readonly #thread: BoundedThread;
-  /** One document of each organization at a time: nobody's documents hold up those of all others. */
-  readonly #slots = new Slots({ total: 8, perOwner: 1, waitingPerOwner: 8, waiting: 16 }, unavailable);
+  readonly #turns = new DocumentTurns(unavailable);
 
   /** @param byUser how many documents a user may have read */
   constructor(outbound: Outbound, byUser: Budget, limits: Partial<ThreadLimits> = {}) {
@@ -77,22 +82,18 @@ export class DocumentReader {
     kept: KeptSource | null = null,
   ): Promise<{ found: FoundDocument; read: ReadDocument }> {
     const wanted = wantedOf(source, kept);
-    await this.#byUser.demand(caller.principal.userId);
+    const { userId } = caller.principal;
+    await this.#byUser.demand(userId);
     const signal = caller.request.left?.() ?? new AbortController().signal;
-    await this.#slots.take(orgId, signal);
-    try {
-      const text = 'text' in wanted ? wanted.text : await this.#fetched(caller, orgId, wanted, signal);
+    return this.#turns.run({ orgId, userId }, signal, async (turn) => {
+      const text = 'text' in wanted ? wanted.text : await this.#fetched(caller, orgId, wanted, signal, turn);
       const found = { kind: wanted.kind, url: 'url' in wanted ? wanted.url : null, digest: digestOf(text) };
       const { kind, credential } = wanted;
       // the credential itself stays here
       const placed = credential && { placement: credential.placement };
-      return {
-        found,
-        read: await this.#read({ ...taskOf(found), kind, credential: placed, text, documentUrl: found.url }),
-      };
-    } finally {
-      this.#slots.release(orgId);
-    }
+      const task = { ...taskOf(found), kind, credential: placed, text, documentUrl: found.url };
+      return { found, read: await this.#read(task, turn) };
+    });
   }
 
   async #fetched(
@@ -100,6 +101,7 @@ export class DocumentReader {
     owner: string,
     { kind, url, credential }: Address,
     signal: AbortSignal,
+    turn: DocumentTurn,
   ): Promise<string> {
     const at = [INPUT, 'url'];
     const common = { url, owner, traceId: caller.request.traceId, signal };
@@ -114,7 +116,10 @@ export class DocumentReader {
       if (!answer.isOk) throw invalidInput(at, `the address answers ${answer.status}`);
       return answer.text();
     } catch (error) {
-      if (error instanceof OutboundError) throw refusalOf(error, at);
+      if (error instanceof OutboundError) {
+        if (error.code === 'timeout') turn.end = 'slow';
+        throw refusalOf(error, at);
+      }
       if (error instanceof CredentialsWanted) throw invalidInput([INPUT, 'credential'], error.message);
       if (error instanceof McpFault) throw invalidInput(at, error.message);
       throw error;
@@ -131,18 +136,19 @@ export class DocumentReader {
     return JSON.stringify(await listedTools(send, credential ? headerOf(credential) : {}));
   }
 
-  async #read(task: ReadTask): Promise<ReadDocument> {
+  async #read(task: ReadTask, turn: DocumentTurn): Promise<ReadDocument> {
     const at = [INPUT, task.documentUrl === null ? 'document' : 'url'];
     try {
       const end = (await this.#thread.run(task)) as ReadEnd;
+      turn.end = 'read';
       if ('refusal' in end) throw invalidInput(at, end.refusal);
       return end.read;
     } catch (error) {
       if (!(error instanceof ThreadError)) throw error;
       if (error.reason === 'full' || error.reason === 'closed') throw unavailable();
-      if (error.reason === 'timeout') throw invalidInput(at, 'it takes too long to read');
-      if (error.reason === 'memory') throw invalidInput(at, 'it takes too much memory to read');
-      throw error;
+      if (error.reason !== 'timeout' && error.reason !== 'memory') throw error;
+      turn.end = 'slow';
+      throw invalidInput(at, `it takes too ${error.reason === 'timeout' ? 'long' : 'much memory'} to read`);
     }
   }
 

@@ -1,9 +1,9 @@
 import { isJsonObject } from '../../kernel/json-object.ts';
 import { parsedUrl } from './base-address.ts';
 import { boundedAction } from './bounded-action.ts';
-import { plainName, unique } from './credentials-of.ts';
 import { at, cut, type DocumentReferences, Gap, type JsonPart, type LocatedPart, within } from './references.ts';
 import { SchemaParts } from './schema-parts.ts';
+import { plainName, UniqueNames } from './unique-names.ts';
 
 const MAX_OUTPUT_BYTES = 2 * 1024;
 const MAX_PARAMETERS = 50;
@@ -45,7 +45,7 @@ interface Request {
   headers: [string, string][];
   query: [string, string][];
   body: string | null;
-  taken: Set<string>;
+  taken: UniqueNames;
 }
 
 /**
@@ -65,7 +65,7 @@ export function actionOf(
 
 function made(found: FoundOperation, name: string, base: string, context: ActionContext, depth: number) {
   const { value: operation, method, place } = found;
-  const taken = new Set(context.reserved);
+  const taken = new UniqueNames(context.reserved);
   const request: Request = { parameters: [], inPath: new Map(), headers: [], query: [], body: null, taken };
   const schemas = new SchemaParts(context.references, depth, (at, message) =>
     context.gap(new Gap('simplified', at, message)),
@@ -134,7 +134,7 @@ function addParameter(
     return;
   }
   if (sent.note) context.gap(new Gap('simplified', place, sent.note));
-  const plain = unique(request.taken.has(plainName(name)) ? `${name}_${String(where)}` : name, request.taken);
+  const plain = request.taken.take(request.taken.has(plainName(name)) ? `${name}_${String(where)}` : name);
   const description = cut(at(given, 'description'), 1_000);
   const { type = 'string', ...part } = sent.part;
   request.parameters.push({
@@ -220,7 +220,7 @@ function addJson(request: Request, [type, medium]: [string, unknown], place: str
   const { isRequired, schemas, description } = options;
   const schema = isJsonObject(medium) ? at(medium, 'schema') : undefined;
   const part = schemas.part(schema, within(place, 'content', type, 'schema'));
-  const name = unique('body', request.taken);
+  const name = request.taken.take('body');
   request.parameters.push({
     name,
     display_name: 'Body',
@@ -255,7 +255,7 @@ function addForm(
       context.gap(gap);
       continue;
     }
-    const name = unique(request.taken.has(plainName(field)) ? `${field}_body` : field, request.taken);
+    const name = request.taken.take(request.taken.has(plainName(field)) ? `${field}_body` : field);
     const label = name === field ? {} : { display_name: field };
     request.parameters.push({
       name,
@@ -280,7 +280,7 @@ function urlOf({ path, pathItem }: FoundOperation, base: string, request: Reques
   const template = path.replaceAll(/\{([^{}]*)\}/g, (_whole, name: string) => {
     const known = request.inPath.get(name);
     if (known !== undefined) return `{{${known}}}`;
-    const plain = unique(name, request.taken);
+    const plain = request.taken.take(name);
     request.inPath.set(name, plain);
     request.parameters.push({ name: plain, type: 'string', required: true });
     return `{{${plain}}}`;

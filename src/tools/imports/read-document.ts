@@ -1,12 +1,13 @@
 import { isJsonObject } from '../../kernel/json-object.ts';
 import { entryNames } from '../tools/placeholders.ts';
 import { addressOf, serversOf } from './base-address.ts';
-import { plainName, securityOf, unique } from './credentials-of.ts';
+import { securityOf } from './credentials-of.ts';
 import { DocumentFault, parsedDocument } from './document-text.ts';
 import { Gaps } from './gaps.ts';
 import type { ReadDocument, ReadOperation, ReadTask } from './import-plan.ts';
 import { type ActionContext, actionOf, type FoundOperation } from './operation-action.ts';
 import { at, cut, DocumentReferences, Gap, type JsonPart, type LocatedPart, within } from './references.ts';
+import { plainName, UniqueNames } from './unique-names.ts';
 
 const METHODS = ['get', 'put', 'post', 'delete', 'head', 'patch'];
 const OTHER_METHODS = ['options', 'trace', 'query'];
@@ -127,13 +128,13 @@ function resolvedItem(references: DocumentReferences, given: unknown, place: str
 
 /** The name of the action of each operation: the same, whatever is chosen. */
 function namesOf(found: readonly FoundOperation[]): Map<string, string> {
-  const taken = new Set<string>();
+  const taken = new UniqueNames();
   return new Map(
     found.map(({ key, method, path, value }) => {
       const id = at(value, 'operationId');
       const text =
         typeof id === 'string' && id.trim() !== '' ? id : `${method.toLowerCase()}${path.replaceAll(/[{}]/g, '')}`;
-      return [key, unique(plainName(text.slice(0, MAX_NAME)).replace(/_+$/, ''), taken)];
+      return [key, taken.take(plainName(text.slice(0, MAX_NAME)).replace(/_+$/, ''))];
     }),
   );
 }

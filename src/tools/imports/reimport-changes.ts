@@ -1,7 +1,7 @@
 import { conflict, InputError, invalidInput, valueIssue } from '../../kernel/errors.ts';
-import { plainName } from './credentials-of.ts';
 import type { ReadDocument, ReadOperation } from './import-plan.ts';
 import { actionDigest, type ImportedOperation, type ImportSource, operationsOf } from './import-source.ts';
+import { UniqueNames } from './unique-names.ts';
 
 type Action = Record<string, unknown>;
 
@@ -36,7 +36,7 @@ interface Imported {
 export function changesOf({ actions, source }: Imported, { operations }: ReadDocument): OperationChange[] {
   const known = operationsOf(source);
   const present = new Map(actions.map((action) => [action.name, action]));
-  const taken = new Set(present.keys());
+  const taken = new UniqueNames([...present.keys()].map(String));
   const changes = operations.flatMap((found) => changeOf(found, known.get(found.operation), present, taken));
   const found = new Set(operations.map(({ operation }) => operation));
   const lost = [...known.values()].flatMap((imported): OperationChange[] => {
@@ -54,12 +54,13 @@ function changeOf(
   { operation, action: made }: ReadOperation,
   imported: ImportedOperation | undefined,
   present: ReadonlyMap<unknown, Action>,
-  taken: Set<unknown>,
+  taken: UniqueNames,
 ): OperationChange[] {
   const before = imported ? present.get(imported.action) : undefined;
   if (!imported || !before) {
     if (!made) return [];
-    const action = imported && !taken.has(imported.action) ? imported.action : freeName(String(made.name), taken);
+    const isFree = imported !== undefined && !taken.has(imported.action);
+    const action = isFree ? imported.action : taken.take(String(made.name));
     taken.add(action);
     const after = { ...made, name: action };
     return [{ operation, action, change: 'added', isEdited: false, before: null, after }];
@@ -68,12 +69,6 @@ function changeOf(
   const after = made && { ...made, name: action };
   if (after && (actionDigest(after) === imported.digest || actionDigest(after) === actionDigest(before))) return [];
   return [{ operation, action, change: 'changed', isEdited: isEdited(before, imported), before, after }];
-}
-
-function freeName(name: string, taken: ReadonlySet<unknown>): string {
-  let found = plainName(name);
-  for (let count = 2; taken.has(found); count++) found = `${name}_${count}`;
-  return found;
 }
 
 /** What is applied of a document. */

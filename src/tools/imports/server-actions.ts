@@ -4,11 +4,11 @@ import { type ListedTools, MAX_TOOLS } from '../mcp-servers/tool-list.ts';
 import { entryNames } from '../tools/placeholders.ts';
 import type { KeyPlacement } from '../tools/tool-shapes.ts';
 import { boundedAction } from './bounded-action.ts';
-import { plainName, unique } from './credentials-of.ts';
 import { Gaps } from './gaps.ts';
 import type { ReadDocument, ReadOperation, ReadTask } from './import-plan.ts';
 import { at, cut, DocumentReferences, Gap, type JsonPart, within } from './references.ts';
 import { SchemaParts } from './schema-parts.ts';
+import { UniqueNames } from './unique-names.ts';
 
 const MAX_NAME = 128;
 const MAX_PROPERTY = 255;
@@ -35,8 +35,8 @@ export function readServer(task: ReadTask): ReadDocument {
   const found = toolsIn(tools, gaps);
   const credentialSchema = credentialOf(task);
   const reserved = [...task.reserved, ...entryNames(credentialSchema)];
-  const names = new Set<string>();
-  const named = found.map((tool) => ({ tool, name: unique(plainName(tool.key.slice(0, 100)), names) }));
+  const names = new UniqueNames();
+  const named = found.map((tool) => ({ tool, name: names.take(tool.key.slice(0, 100)) }));
   const word = search?.toLowerCase() ?? '';
   let matching = 0;
   const operations = named.flatMap(({ tool, name }): ReadOperation[] => {
@@ -183,13 +183,13 @@ function argumentsOf(
     throw new Gap('unsupported', place, 'An action takes named arguments.');
   if (whole.properties === undefined && isJsonObject(at(given, 'properties')))
     throw new Gap('too_large', place, `It has more than ${MAX_PARAMETERS} parameters.`);
-  const names = new Set(reserved);
+  const names = new UniqueNames(reserved);
   const parameters: Record<string, unknown>[] = [];
   const sent: string[] = [];
   for (const [property, part] of Object.entries(whole.properties ?? {}) as [string, Record<string, unknown>][]) {
     if (property.length > MAX_PROPERTY || !isPlain(property))
       throw new Gap('unsupported', place, 'It has a parameter whose name no template can have.');
-    const name = unique(property, names);
+    const name = names.take(property);
     const { type, ...described } = part;
     if (type === undefined)
       gap(new Gap('simplified', within(place, 'properties', property), 'It is of no one type: it takes a text.'));

@@ -7,6 +7,7 @@ import { statement } from '../../data/writes.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { conflict, invalidInput } from '../../kernel/errors.ts';
+import { isReadOnly } from '../../kernel/reading-actions.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { isDatabaseAway } from '../../platform/postgres/faults.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
@@ -16,7 +17,7 @@ import { isTransform, type TransformAction } from '../data-transforms/transform-
 import { runnableTransform } from '../data-transforms/transform-checks.ts';
 import type { ActionRequestParts } from '../tool-instances/action-request.ts';
 import { checkConfiguration, fieldsOf } from '../tool-instances/configuration.ts';
-import { isReadOnly, type ToolAction } from '../tool-instances/effective-actions.ts';
+import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { demandRunnable } from '../tool-instances/runnable.ts';
 import { placedSecrets, sentBy } from '../tool-instances/sent-credential.ts';
 import type { ToolInstanceService } from '../tool-instances/tool-instance.service.ts';

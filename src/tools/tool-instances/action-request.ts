@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { OutboundRequest } from '../../platform/outbound/outbound.ts';
-import { entryNames, filled, type LookUp, replaced, unresolvedIn } from '../tools/placeholders.ts';
+import { entryNames, filled, type LookUp, namesIn, replaced, unresolvedIn } from '../tools/placeholders.ts';
 import type { KeyPlacement } from '../tools/tool-shapes.ts';
 import type { ToolAction } from './effective-actions.ts';
 
@@ -46,6 +46,8 @@ export class UnusableAction extends Error {
   }
 }
 
+/** A secret that nobody has. */
+const OTHER = randomUUID();
 const WITHOUT_BODY = new Set(['GET', 'HEAD']);
 
 /**
@@ -85,7 +87,24 @@ export function requestFor(parts: ActionRequestParts): OutboundRequest {
   const body = hasBody ? bodyOf(template, lookUp, headers.get('content-type') ?? '') : undefined;
   if (body !== undefined && !headers.has('content-type') && isJson(template))
     headers.set('content-type', 'application/json');
-  return { method, url, headers: Object.fromEntries(headers), body };
+  const shownHost = shownHostOf(parts, url);
+  return { method, url, headers: Object.fromEntries(headers), body, ...(shownHost !== null && { shownHost }) };
+}
+
+/** The host of a template, as whoever wrote it has it. */
+export const hostIn = (template: string): string => template.replace(/^https?:\/\//i, '').split(/[/?#\\]/, 1)[0]!;
+
+/** What stands for a host that a secret is a part of: it is not what it would be with other secrets. */
+function shownHostOf(parts: ActionRequestParts, url: URL): string | null {
+  const { secrets } = parts;
+  const template = textOf(parts.action.url_template);
+  const names = new Set(namesIn(template));
+  if (!Object.keys(secrets).some((name) => names.has(name))) return null;
+  const others = Object.fromEntries(Object.keys(secrets).map((name) => [name, OTHER]));
+  const lookUp = lookUpIn({ ...parts, secrets: others });
+  const [path] = template.split('?', 1) as [string];
+  const text = replaced(path, (name, at) => (at === 0 ? plainText(lookUp(name)) : inPath(plainText(lookUp(name)))));
+  return URL.canParse(text) && new URL(text).host === url.host ? null : hostIn(template);
 }
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

@@ -87,9 +87,3 @@ function parametersOf({ name, parameters }: ToolAction, changes: ActionChanges):
     };
   });
 }
-
-/** Whether an action changes nothing: as it says, or else by its method. */
-export const isReadOnly = (action: ToolAction): boolean => {
-  if (action.is_destructive === true || action.is_read_only === false) return false;
-  return action.is_read_only === true || ['GET', 'HEAD'].includes((action.method as string | undefined) ?? 'GET');
-};

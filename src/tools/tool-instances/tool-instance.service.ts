@@ -21,7 +21,7 @@ import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
 import { ensureShown } from '../../vault/secrets/secret-to-send.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import type { ConnectionRemoval } from '../connections/connection-removal.ts';
-import { refusedBecause, revealRefusal } from '../tools/kept-credentials.ts';
+import { keepsOfOthers, refusedBecause, revealRefusal } from '../tools/kept-credentials.ts';
 import { checkActionChanges, type GivenChanges } from './action-changes.ts';
 import { type CheckedConfiguration, checkConfiguration, fieldsOf, type ToolFields } from './configuration.ts';
 import type { InstanceUsers } from './instance-removal.ts';
@@ -159,7 +159,10 @@ export class ToolInstanceService {
         schemaVersion: tool.currentSchemaVersion,
         createdBy: caller.principal.userId,
       });
-      if (hasSecrets) await this.#deps.credentials.put(tx, orgId, { toolInstanceId: id }, checked.secrets);
+      if (hasSecrets)
+        await this.#deps.credentials.put(tx, orgId, { toolInstanceId: id }, checked.secrets, {
+          setBy: caller.principal.userId,
+        });
       recordChange(tx, 'create', 'tool_instance', row, { tool_id: tool.id });
     });
     return this.reads.get(noCache, place, id);
@@ -204,7 +207,7 @@ export class ToolInstanceService {
         const found = await this.#deps.vault.ensureReference(tx, orgId, reference, CLIENT_SECRET);
         if (tool.orgId !== null && reference !== before.clientSecretVaultId) ensureShown(found, shown);
       }
-      const credentialRefs = changesSecrets ? await this.#putSecrets(tx, before, checked) : undefined;
+      const credentialRefs = changesSecrets ? await this.#putSecrets(tx, caller, before, checked) : undefined;
       const set: Columns<'tool_instances'> = {
         name: input.name ?? undefined,
         description: input.description,
@@ -301,7 +304,7 @@ export class ToolInstanceService {
         await demandOwnCredentials(tx, caller, before, after.secrets, refusal);
       if (touchesSecrets(after, before)) {
         await this.#deps.credentials.prepare(tx);
-        tx.update('tool_instances', { id }, { credentialRefs: await this.#putSecrets(tx, before, after) });
+        tx.update('tool_instances', { id }, { credentialRefs: await this.#putSecrets(tx, caller, before, after) });
       }
       tx.update(
         'tool_instances',
@@ -348,18 +351,27 @@ export class ToolInstanceService {
     return revealRefusal(() => this.#deps.access.requireWorkspace(caller, orgId, workspaceId, 'secret:reveal'));
   }
 
-  /** Seals the secrets of an instance anew. @returns its references */
+  /**
+   * Seals the secrets of an instance anew. They are the caller's, unless some of others stay among them, or nothing is
+   * given.
+   * @returns its references
+   */
   async #putSecrets(
     tx: Tx,
+    { principal: { userId } }: Caller,
     { id, orgId }: StoredInstance,
     { secrets, cleared }: Pick<CheckedConfiguration, 'secrets' | 'cleared'>,
   ): Promise<Record<string, string>> {
     const { credentials } = this.#deps;
     const owner = { toolInstanceId: id };
-    const kept: Record<string, unknown> = { ...(await credentials.open(tx, orgId, owner)), ...secrets };
+    const kept: Record<string, unknown> = { ...(await credentials.open(tx, orgId, owner)) };
     for (const name of cleared) delete kept[name];
+    const stays = Object.keys(kept).some((name) => !Object.hasOwn(secrets, name));
+    const setBy = !stays || (await credentials.setterOf(tx, orgId, owner)) === userId ? userId : null;
+    const isLess = Object.keys(secrets).length === 0;
+    Object.assign(kept, secrets);
     const names = Object.keys(kept);
-    if (names.length > 0) await credentials.put(tx, orgId, owner, kept);
+    if (names.length > 0) await credentials.put(tx, orgId, owner, kept, { setBy: isLess ? undefined : setBy });
     else await credentials.remove(tx, orgId, owner);
     return refsOf(id, names);
   }
@@ -391,18 +403,12 @@ async function lockInstance(tx: Tx, id: string): Promise<StoredInstance> {
 async function demandOwnCredentials(
   tx: Tx,
   { principal: { userId } }: Caller,
-  { id, createdBy, credentialRefs }: StoredInstance,
+  { id, credentialRefs }: StoredInstance,
   given: Readonly<Record<string, unknown>>,
   refusal: ApiError,
 ): Promise<void> {
-  const keeps = createdBy !== userId && Object.keys(credentialRefs).some((name) => !Object.hasOwn(given, name));
-  const [connection] = keeps
-    ? []
-    : await tx.query(
-        statement`select 1 from connections
-          where tool_instance_id = ${id} and created_by is distinct from ${userId} limit 1`,
-      );
-  if (keeps || connection)
+  const isKept = Object.keys(credentialRefs).some((name) => !Object.hasOwn(given, name));
+  if (await keepsOfOthers(tx, { id, isKept, userId }))
     throw refusedBecause(
       refusal,
       'The instance has credentials of other users, which this change could send elsewhere.',

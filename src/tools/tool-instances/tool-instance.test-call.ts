@@ -7,6 +7,7 @@ import { statement } from '../../data/writes.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
+import { isReadOnly } from '../../kernel/reading-actions.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
@@ -16,7 +17,7 @@ import type { ServerRequest } from '../mcp-servers/server-calls.ts';
 import { calledTool, isOfServer, refusalOf } from '../mcp-servers/tool-call.ts';
 import { type ActionRequestParts, requestFor, UnusableAction } from './action-request.ts';
 import { checkConfiguration, faultOf, fieldsOf } from './configuration.ts';
-import { isReadOnly, type ToolAction } from './effective-actions.ts';
+import type { ToolAction } from './effective-actions.ts';
 import { SafePatterns } from './safe-pattern.ts';
 import {
   asPlaceholder,
@@ -136,7 +137,7 @@ export class ToolInstanceTest {
     if (typeof action.url_template !== 'string') return nothingToCall(details);
     const send = ({ credentials, secrets: more }: SentCredential) => {
       const request = requestFor({ ...parts, credentials, secrets: { ...parts.secrets, ...more } });
-      const { host } = new URL(request.url);
+      const host = request.shownHost ?? new URL(request.url).host;
       Object.assign(details, { method: request.method, host });
       return { request, host };
     };

@@ -3,7 +3,7 @@ import { type OutboundCode, OutboundError } from '../../platform/outbound/outbou
 import { ConnectionUnusable } from '../connections/connection-credentials.ts';
 import { UnusableAction } from '../tool-instances/action-request.ts';
 
-/** How a call is answered of which nothing was sent yet. @param upstream the host that was called */
+/** How a call is answered of which nothing was sent yet. @param upstream the host that was called, as it is shown */
 export function failureOf(error: unknown, instanceId: string, upstream: string): unknown {
   if (error instanceof ConnectionUnusable) {
     const reason = error.code === 'expired' ? 'token_expired' : error.code;

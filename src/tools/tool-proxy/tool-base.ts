@@ -1,4 +1,4 @@
-import { addressIn } from '../tool-instances/action-request.ts';
+import { addressIn, hostIn } from '../tool-instances/action-request.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { entryNames, filled, type LookUp, namesIn, unresolvedIn } from '../tools/placeholders.ts';
 import { keyFieldsOf } from '../tools/tool-shapes.ts';
@@ -8,6 +8,8 @@ import type { ProxiedInstance } from './proxied-instance.ts';
 export interface ToolBase {
   /** Its path ends with a slash. */
   url: URL;
+  /** Its host for people and programs: as the template has it, if a secret is a part of it. */
+  shownHost: string;
   /** The actions that go there. */
   actions: ToolAction[];
 }
@@ -34,9 +36,11 @@ export function basesOf(instance: Valued): ToolBase[] {
   const lookUp = lookUpIn(instance);
   const bases = new Map<string, ToolBase>();
   for (const action of instance.actions) {
-    const url = typeof action.url_template === 'string' ? baseIn(action.url_template, action, instance, lookUp) : null;
+    const template = typeof action.url_template === 'string' ? action.url_template : '';
+    const url = baseIn(template, action, instance, lookUp);
     if (!url) continue;
-    const known = bases.get(url.href) ?? { url, actions: [] };
+    const shownHost = hasSecretHost(template, instance) ? hostIn(template) : url.host;
+    const known = bases.get(url.href) ?? { url, shownHost, actions: [] };
     known.actions.push(action);
     bases.set(url.href, known);
   }
@@ -61,6 +65,13 @@ function baseIn(template: string, action: ToolAction, { secrets }: Valued, lookU
   const last = segments.findLastIndex((segment) => namesIn(segment).some(isSecret));
   const folder = filled(segments.slice(0, last + 1).join('/'), known, (value) => encodeURIComponent(plainText(value)));
   return folder === null ? null : folderAt(`${url.origin}/${folder}`);
+}
+
+/** Whether a secret is a part of the host of a base. No parameter is: such a template has no base. */
+function hasSecretHost(template: string, { configuration, secrets }: Valued): boolean {
+  const [, authority = ''] = BEGINNING.exec(template) ?? [];
+  const isPlain = (name: string) => Object.hasOwn(configuration, name) && configuration[name] !== null;
+  return namesIn(authority).some((name) => Object.hasOwn(secrets, name) && !isPlain(name));
 }
 
 /** An address as what others are below; `null` if it is none. */

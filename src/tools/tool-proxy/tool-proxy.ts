@@ -50,7 +50,9 @@ export interface ProxiedAnswer {
 }
 
 /** Calls take as long as what they carry: they have room of their own, so that they hold up nothing else. */
-const OF_ORGANIZATION: SlotLimits = { total: 320, perOwner: 16, waitingPerOwner: 32 };
+const OF_ORGANIZATION: SlotLimits = { total: 320, perOwner: 16, waitingPerOwner: 32, reserved: 64 };
+/** In all organizations: somebody may have many of them. */
+const OF_USER: SlotLimits = { total: Number.POSITIVE_INFINITY, perOwner: 32, waitingPerOwner: 48 };
 /** Whoever takes one has one of the organization: their total is never reached first. */
 const OF_INSTANCE: SlotLimits = { total: OF_ORGANIZATION.total, perOwner: 8, waitingPerOwner: 32 };
 const LONGEST_WAIT_MS = 10_000;
@@ -83,7 +85,6 @@ interface Prepared {
   instance: ProxiedInstance;
   base: ToolBase;
   request: ProxiedRequest;
-  upstream: string;
   /** What was sent last of a connection. */
   sent: UsableCredential | null;
 }
@@ -94,6 +95,7 @@ interface Prepared {
  */
 export class ToolProxy {
   readonly #deps: ToolProxyDeps;
+  readonly #users = new Slots(OF_USER, tooMany);
   readonly #organizations = new Slots(OF_ORGANIZATION, tooMany);
   readonly #instances = new Slots(OF_INSTANCE, tooMany);
   readonly #outcomes = new Map<ProxyOutcome, number>();
@@ -131,16 +133,17 @@ export class ToolProxy {
   async call(caller: Caller, place: CallPlace, id: string, request: ProxiedRequest): Promise<ProxiedAnswer> {
     const { limits } = this.#deps;
     const instance = await this.#deps.instances.get(place, id);
-    const base = baseOf(instance, request.headers[HOST_HEADER]);
-    const prepared: Prepared = { caller, instance, base, request, upstream: base.url.host, sent: null };
-    const group = { instance, action: groupOf(base) };
+    // before anything is said of the instance: the hosts of its tool are not for everybody
     await this.#demandUse(caller, instance);
     demandRunnable(instance, instance.tool);
+    const base = baseOf(instance, request.headers[HOST_HEADER]);
+    const prepared: Prepared = { caller, instance, base, request, sent: null };
+    const group = { instance, action: groupOf(base) };
     demandSize(request, this.#limits.maxBytes);
     await limits.demand(group);
-    const leave = await this.#enter(instance, request.signal);
+    const leave = await this.#enter(caller, instance, request.signal);
     const failed = (error: unknown) =>
-      isTooLong(error, request) ? tooLarge(this.#limits.maxBytes) : failureOf(error, instance.id, prepared.upstream);
+      isTooLong(error, request) ? tooLarge(this.#limits.maxBytes) : failureOf(error, instance.id, base.shownHost);
     let answer: StreamedAnswer | undefined;
     try {
       answer = await this.#answer(prepared);
@@ -183,26 +186,34 @@ export class ToolProxy {
   }
 
   /**
-   * Waits until there is room: for the organization first, so that nobody who waits holds what others need.
+   * Waits until there is room: for the user first, then for the organization, so that nobody who waits holds what
+   * others need.
    * @returns gives it back, once
    */
-  async #enter({ id, orgId }: ProxiedInstance, gone: AbortSignal): Promise<() => void> {
+  async #enter(
+    { principal: { userId } }: Caller,
+    { id, orgId }: ProxiedInstance,
+    gone: AbortSignal,
+  ): Promise<() => void> {
     const waiting = AbortSignal.any([gone, AbortSignal.timeout(LONGEST_WAIT_MS)]);
+    const taken: (() => void)[] = [];
+    const leave = () => {
+      for (const release of taken.splice(0).reverse()) release();
+    };
     try {
-      await this.#organizations.take(orgId, waiting);
-      try {
-        await this.#instances.take(id, waiting);
-      } catch (error) {
-        this.#organizations.release(orgId);
-        throw error;
+      for (const [slots, owner] of [
+        [this.#users, userId],
+        [this.#organizations, orgId],
+        [this.#instances, id],
+      ] as const) {
+        await slots.take(owner, waiting);
+        taken.push(() => slots.release(owner));
       }
+      return leave;
     } catch (error) {
+      leave();
       throw error instanceof ApiError ? error : tooMany();
     }
-    return () => {
-      this.#instances.release(id);
-      this.#organizations.release(orgId);
-    };
   }
 
   async #answer(prepared: Prepared): Promise<StreamedAnswer> {
@@ -258,6 +269,7 @@ export class ToolProxy {
       limits: this.#limits,
       owner: orgId,
       traceId,
+      ...(base.shownHost !== base.url.host && { shownHost: base.shownHost }),
     });
   }
 
@@ -307,7 +319,7 @@ export const entryOf = (
   } as const;
 };
 
-const tooMany = () => rateLimited(1, 'Too many calls of this tool instance or organization are running.');
+const tooMany = () => rateLimited(1, 'Too many calls of this tool instance, organization or user are running.');
 const tooLarge = (limit: number) => new ApiError('PAYLOAD_TOO_LARGE', { limit_bytes: limit });
 
 const badAddress = (fault: AddressFault) =>
@@ -348,9 +360,9 @@ function baseOf(instance: ProxiedInstance, named: string | string[] | undefined)
       'No action of the tool instance has an address of its own, so there is nothing to call.',
     );
   if (named === undefined) return first;
-  const found = bases.find(({ url }) => url.host === named);
+  const found = bases.find(({ url, shownHost }) => url.host === named || shownHost === named);
   if (found) return found;
-  const hosts = [...new Set(bases.map(({ url }) => url.host))];
+  const hosts = [...new Set(bases.map(({ shownHost }) => shownHost))];
   throw new ApiError('INVALID_REQUEST', { reason: 'tool_host', hosts }, 'The tool has no action at this host.');
 }
 

@@ -58,6 +58,26 @@ export const refusedBecause = (refusal: ApiError, message: string): ApiError =>
   refusal instanceof FreshFactorNeeded ? refusal : forbidden('secret:reveal', message);
 
 /**
+ * Whether an instance keeps credentials of others than a user. Whose a credential is, is who gave it last: not who made
+ * the instance or the connection that has it. So is one that somebody is about to bring from a provider; an exchange
+ * may end shortly after its state has expired.
+ * @param instance `isKept` says whether something stays of what the instance keeps itself
+ */
+export async function keepsOfOthers(
+  tx: Tx,
+  { id, isKept, userId }: { id: string; isKept: boolean; userId: string },
+): Promise<boolean> {
+  const [kept] = await tx.query(statement`
+    select 1 where (${isKept}::boolean and exists (select 1 from credentials k
+        where k.tool_instance_id = ${id} and k.set_by is distinct from ${userId}))
+      or exists (select 1 from connections c join credentials k on k.connection_id = c.id
+        where c.tool_instance_id = ${id} and k.set_by is distinct from ${userId})
+      or exists (select 1 from oauth_states s where s.tool_instance_id = ${id} and s.user_id <> ${userId}
+        and s.expires_at > clock_timestamp() - interval '1 minute')`);
+  return kept !== undefined;
+}
+
+/**
  * The tool decides where the credentials of all its instances go. Whoever changes that could have those of others sent
  * to a host of their own, and client secrets, whoever named them.
  * @param refusal why the caller may not see secrets
@@ -73,9 +93,12 @@ export async function demandNoCredentials(
   const [kept] = await tx.query(statement`
     select 1 from tool_instances i where i.org_id = ${orgId} and i.tool_id = ${id} and (
       (${clients}::boolean and i.client_secret_vault_id is not null)
-      or (i.created_by is distinct from ${userId} and i.credential_refs <> '{}'::jsonb)
-      or exists (select 1 from connections c
-        where c.tool_instance_id = i.id and c.created_by is distinct from ${userId}))
+      or exists (select 1 from credentials k
+        where k.tool_instance_id = i.id and k.set_by is distinct from ${userId})
+      or exists (select 1 from connections c join credentials k on k.connection_id = c.id
+        where c.tool_instance_id = i.id and k.set_by is distinct from ${userId})
+      or exists (select 1 from oauth_states s where s.tool_instance_id = i.id and s.user_id <> ${userId}
+        and s.expires_at > clock_timestamp() - interval '1 minute'))
     limit 1`);
   if (kept)
     throw refusedBecause(

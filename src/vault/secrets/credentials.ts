@@ -10,6 +10,12 @@ import { lockRootKey } from './root-key-lock.ts';
 /** What a credential belongs to, and goes with. */
 export type CredentialOwner = { toolInstanceId: string } | { connectionId: string } | { webhookId: string };
 
+/**
+ * Who gives a value: a user, or `null` for nobody in particular. `undefined` if it is a renewed value, which a provider
+ * gave for the one that there was: it stays whose it was.
+ */
+type GivenBy = string | null | undefined;
+
 /** A row of `credentials`, as far as it is opened. */
 export type SealedCredential = Pick<Credential, 'id' | 'orgId' | 'rootKeyId' | 'wrappedKey' | 'version' | 'ciphertext'>;
 
@@ -32,9 +38,16 @@ export class Credentials {
   /**
    * Stores the object of an owner in place of the earlier one. The caller has locked the owner's row, or inserts it in
    * the same transaction.
+   * @param setBy must be said: who may send a value elsewhere depends on it
    * @returns the id of the credential, which stays the same
    */
-  async put(tx: Tx, orgId: string, owner: CredentialOwner, value: SecretValue): Promise<string> {
+  async put(
+    tx: Tx,
+    orgId: string,
+    owner: CredentialOwner,
+    value: SecretValue,
+    { setBy }: { setBy: GivenBy },
+  ): Promise<string> {
     const root = await lockRootKey(tx, this.#rootKeys);
     const stored = await tx.lock('credentials', { orgId, ...owner }, 'no key update');
     const identity = { orgId, id: stored?.id ?? newId('credential') };
@@ -45,6 +58,7 @@ export class Credentials {
       wrappedKey: wrapKey(root, identity, dataKey),
       version,
       ciphertext: sealValue(dataKey, identity, version, value),
+      setBy,
     };
     if (stored) tx.update('credentials', { id: stored.id }, sealed);
     else tx.insert('credentials', { ...identity, ...owner, ...sealed });
@@ -74,6 +88,11 @@ export class Credentials {
         return value && row.connectionId ? [[row.connectionId, value]] : [];
       }),
     );
+  }
+
+  /** The user whose value the object of an owner is; `null` if nobody knows, or if there is none. */
+  async setterOf(db: QueryRunner, orgId: string, owner: CredentialOwner): Promise<string | null> {
+    return (await findRow(db, 'credentials', { orgId, ...owner }))?.setBy ?? null;
   }
 
   /** Removes the object of an owner that stays, if it has one. */

@@ -610,6 +610,7 @@ describe('the log', () => {
     await outbound.request({ url, headers, method: 'POST', body: 'secret-body', traceId: 'trace-1', owner: 'org_1' });
     await codeOf(outbound.request({ url: 'https://secret-user:secret-word@api.test/secret-path', traceId: 'trace-2' }));
     await codeOf(outbound.request({ url: 'secret-text' }));
+    await codeOf(outbound.request({ url: 'https://a@secret-host.test/secret-path', shownHost: '{{host}}.test' }));
     await server.close();
     await codeOf(outbound.request({ url }));
     expect(lines.map((line) => ({ ...(JSON.parse(line) as object), time: '', duration_ms: 0 }))).toEqual([
@@ -639,6 +640,15 @@ describe('the log', () => {
         level: 'warn',
         time: '',
         method: 'GET',
+        outcome: 'invalid_url',
+        duration_ms: 0,
+        msg: 'an outbound call failed',
+      },
+      {
+        level: 'warn',
+        time: '',
+        method: 'GET',
+        origin: 'https://{{host}}.test',
         outcome: 'invalid_url',
         duration_ms: 0,
         msg: 'an outbound call failed',

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { TestApp } from '../../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
 import { changesOf, colleague, eventsOf, register } from '../../support/person.ts';
-import { makeInstance, makeTool } from '../../support/tool-instance.ts';
+import { makeClient, makeInstance, makeTool } from '../../support/tool-instance.ts';
 import { waitFor } from '../../support/wait.ts';
 import {
   type Connection,
@@ -542,4 +542,39 @@ test('a stranger learns nothing', async () => {
   expect((await bob.call('GET', ofNamespace)).status).toBe(403);
   expect((await bob.call('POST', ofNamespace, { tool_instance_id: instanceId, api_key: 'k' })).status).toBe(403);
   expect((await ann.call('POST', ofNamespace, { tool_instance_id: instanceId, api_key: 'k' })).status).toBe(201);
+});
+
+test('tokens are of who made the exchange: whoever began the connection cannot send them elsewhere', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const member = await colleague(app, ann, 'member');
+  const toolId = await makeTool(ann, server.service);
+  const instanceId = await makeInstance({ ...member, home: ann.home, orgId: ann.orgId }, { toolId });
+  await app.database.prisma.toolInstance.update({
+    where: { id: instanceId },
+    data: { clientId: server.clientId, clientSecretVaultId: (await makeClient(ann, server)).client_secret_vault_id },
+  });
+  const base = `${ann.home}/connections`;
+  const steer = (prefix: string) =>
+    member.call('PUT', `${ann.home}/tool-instances/${instanceId}`, { auth_config: { prefix } });
+  const needsReveal = { status: 403, body: { details: { required_permission: 'secret:reveal' } } };
+  const { connection_id: id } = await initiate(member, base, instanceId);
+  expect((await steer('a')).status).toBe(200);
+  // from the moment on when somebody else is at the provider
+  const begun = await initiate(ann, base, instanceId);
+  expect(begun.connection_id).toBe(id);
+  expect(await steer('b')).toMatchObject(needsReveal);
+  const done = await exchange<Connection>(ann, server.consent(begun.authorization_url), begun.state);
+  expect(done).toMatchObject({ status: 200, body: { connection_id: id } });
+  expect((await rowOf(app, id)).createdBy).toBe(member.userId);
+  const { pool } = app.database;
+  await pool.query(`update oauth_states set expires_at = now() - interval '1 hour' where tool_instance_id = $1`, [
+    instanceId,
+  ]);
+  expect(await steer('c')).toMatchObject(needsReveal);
+  // a refresh makes them nobody else's
+  await app.database.prisma.connection.update({ where: { id }, data: { refreshAt: new Date() } });
+  await app.services.connectionRefresh.refreshDue({ signal: new AbortController().signal });
+  expect((await rowOf(app, id)).lastRefreshedAt).not.toBeNull();
+  expect(await steer('d')).toMatchObject(needsReveal);
+  expect((await ann.call('PUT', `${ann.home}/tool-instances/${instanceId}`, { auth_config: {} })).status).toBe(200);
 });

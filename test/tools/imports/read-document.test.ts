@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { parsedDocument } from '../../../src/tools/imports/document-text.ts';
 import type { ReadTask } from '../../../src/tools/imports/import-plan.ts';
 import { readDocument } from '../../../src/tools/imports/read-document.ts';
@@ -256,6 +256,17 @@ describe('a document', () => {
     expect(() => read(bare(more))).toThrow(/more than 20000 operations/);
   });
 
+  test('whose operations all have one name is read like any other', () => {
+    const paths = Object.fromEntries(
+      Array.from({ length: 3_000 }, (_, i) => [`/things/${i}`, { get: { operationId: 'same', ...ok } }]),
+    );
+    const asked = vi.spyOn(Set.prototype, 'has');
+    onTestFinished(() => void vi.restoreAllMocks());
+    const found = read(bare(paths), { keys: ['GET /things/2999'], most: 1 });
+    expect(found.operations.map(({ action }) => action!.name)).toEqual(['same', 'same_3000']);
+    expect(asked.mock.calls.length).toBeLessThan(100_000);
+  });
+
   test('has an address with the defaults of its variables, or needs one', () => {
     const at = (servers: unknown, task: Partial<ReadTask> = {}) => {
       const { baseUrl, gaps } = read(bare({ '/x': { get: ok } }, { servers }), task);
@@ -283,6 +294,39 @@ describe('a document', () => {
       'javascript:alert(1)',
     ])
       expect(at([{ url }])).toEqual([null, ['invalid', 'invalid']]);
+  });
+
+  test('has credentials in the form of those that people write, or says why not', () => {
+    const oauth = (scopes: Json) => ({
+      type: 'oauth2',
+      flows: {
+        authorizationCode: {
+          authorizationUrl: 'https://id.example.com/a',
+          tokenUrl: 'https://id.example.com/t',
+          scopes,
+        },
+      },
+    });
+    const key = (name: string) => ({ type: 'apiKey', in: 'header', name });
+    const credentials = (scheme: Json) => {
+      const more = { components: { securitySchemes: { it: scheme } }, security: [{ it: [] }] };
+      const { credentialSchema, gaps } = read(bare({ '/x': { get: ok } }, more));
+      return [credentialSchema.map(({ scopes, placement }) => scopes ?? placement), gaps.map(({ place }) => place)];
+    };
+    const at = '/components/securitySchemes/it';
+    for (const scope of ['a\u0000b', 'a\ud800b', 'a\nb', 'a b', 'a"b', '', 'x'.repeat(256)])
+      expect(credentials(oauth({ read: '', [scope]: '' }))).toEqual([
+        [['read']],
+        [`${at}/flows/authorizationCode/scopes`],
+      ]);
+    const many = Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`s${i}`, '']));
+    const [[scopes], places] = credentials(oauth(many)) as [string[][], string[]];
+    expect([scopes!.length, places]).toEqual([100, [`${at}/flows/authorizationCode/scopes`]]);
+    expect(credentials(key('X-Key'))).toEqual([[{ in: 'header', name: 'X-Key' }], []]);
+    for (const name of ['a:b(c', 'a b', '', 'x'.repeat(256)]) expect(credentials(key(name))[0]).toEqual([]);
+    expect(credentials(key('a:b(c'))[1]).toContain(at);
+    const tab = { authorizationCode: { authorizationUrl: 'https://id.example.com/a', tokenUrl: 'https://' } };
+    expect(credentials({ type: 'oauth2', flows: tab })[0]).toEqual([]);
   });
 
   test('gives the credentials that most operations accept', () => {

@@ -244,6 +244,25 @@ describe('an import', () => {
     expect((await ann.call('GET', `/v1/orgs/${ann.orgId}/tools/slug/pets`)).status).toBe(404);
   });
 
+  test('takes no scope that cannot be stored or asked for, and says so', async () => {
+    const document = pets() as { components: { securitySchemes: Json }; security: Json[] };
+    const flow = {
+      authorizationUrl: 'https://pets.example.com/authorize',
+      tokenUrl: 'https://pets.example.com/token',
+      scopes: { read: '', 'a\u0000b': '', 'a\ud800b': '', 'a\nb': '' },
+    };
+    document.components.securitySchemes = { signIn: { type: 'oauth2', flows: { authorizationCode: flow } } };
+    document.security = [{ signIn: [] }];
+    const given = { url: undefined, document: JSON.stringify(document) };
+    expect((await preview(given)).gaps).toContainEqual({
+      place: '/components/securitySchemes/signIn/flows/authorizationCode/scopes',
+      operation: null,
+      kind: 'invalid',
+      message: expect.stringMatching(/left out/),
+    });
+    expect((await imported(given)).credential_schema).toMatchObject([{ type: 'oauth2', scopes: ['read'] }]);
+  });
+
   test('calls another address if one is given in place of the servers', async () => {
     const tool = await imported({ base_url: `http://127.0.0.1:${target.port}/test/` });
     expect(tool.action_schemas[0]).toMatchObject({

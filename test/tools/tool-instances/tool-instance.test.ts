@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { letFactorsAge, withTotp } from '../../support/factors.ts';
@@ -12,6 +13,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const urlOf = (person: Person, { instance_id }: Instance) => `${instancesOf(person)}/${instance_id}`;
+const needsReveal = { status: 403, body: { details: { required_permission: 'secret:reveal' } } };
 /** What the vault has for an instance. */
 const sealedOf = (person: Person, { instance_id }: Instance) =>
   app.services.credentials.open(app.services.sql, person.orgId, { toolInstanceId: instance_id });
@@ -465,17 +467,100 @@ test('nobody sends credentials of others to a place of their own choice', async 
   });
   const put = (person: Person, payload: Json) => person.call<Instance>('PUT', urlOf(ann, made), payload);
   for (const payload of [{ configuration: elsewhere }, { auth_config: { prefix: 'x' } }, { custom_actions: [] }])
-    expect(await put(editor, payload)).toMatchObject({
-      status: 403,
-      body: { details: { required_permission: 'secret:reveal' } },
-    });
+    expect(await put(editor, payload)).toMatchObject(needsReveal);
   expect((await ann.call<Instance>('GET', urlOf(ann, made))).body).toEqual(made);
   expect(await put(editor, { name: 'renamed', configuration: made.configuration })).toMatchObject({ status: 200 });
   expect(await put(admin, { configuration: elsewhere })).toMatchObject({ status: 200 });
   const own = { ...elsewhere, base_url: 'https://own.test', token: 'of the editor', api_key: null };
   expect(await put(editor, { configuration: own })).toMatchObject({ status: 200 });
   expect(await sealedOf(ann, made)).toEqual({ token: 'of the editor' });
-  expect(await put(member, { configuration: { base_url: 'https://tickets.test' } })).toMatchObject({ status: 200 });
+  // it is the editor's now, whoever made the instance
+  expect(await put(member, { configuration: { base_url: 'https://tickets.test' } })).toMatchObject(needsReveal);
+  expect(await put(editor, { configuration: { base_url: 'https://tickets.test' } })).toMatchObject({ status: 200 });
+});
+
+describe('whose a credential is', () => {
+  const elsewhere = { configuration: { base_url: 'https://elsewhere.test' } };
+  const [at, moved] = [{ base_url: 'https://tickets.test' }, { base_url: 'https://moved.test' }];
+  /** A member with an instance of their own, and an administrator. */
+  async function lab(tool: Json = {}, configuration: Json = {}) {
+    const ann = await register(app, { name: 'ann' });
+    const { orgId, workspaceId } = ann;
+    const join = async (role: 'admin' | 'member') =>
+      caller(app, { ...(await colleague(app, ann, role)), orgId, workspaceId });
+    const [admin, member] = [await join('admin'), await join('member')];
+    const toolId = await newTool(ann, tool);
+    const made = await newInstance(member, toolId, { configuration: { ...at, ...configuration } });
+    const put = async (person: Person, given: Json) => person.call<Instance>('PUT', urlOf(ann, made), given);
+    return { ann, admin, member, made, put };
+  }
+
+  test('is who filled it in last, not who made the instance', async () => {
+    const { ann, admin, member, made, put } = await lab();
+    expect((await put(member, { configuration: moved })).status).toBe(200);
+    expect((await put(admin, { configuration: { ...at, token: 'of the admin' } })).status).toBe(200);
+    for (const change of [elsewhere, { auth_config: { prefix: 'x' } }, { custom_actions: [] }])
+      expect(await put(member, change)).toMatchObject(needsReveal);
+    // a secret beside it does not make it theirs
+    expect((await put(member, { configuration: { ...at, api_key: 'of the member' } })).status).toBe(200);
+    expect(await put(member, elsewhere)).toMatchObject(needsReveal);
+    expect(await sealedOf(ann, made)).toEqual({ token: 'of the admin', api_key: 'of the member' });
+    const all = { token: 'of the member', api_key: 'of the member' };
+    expect((await put(member, { configuration: { ...moved, ...all } })).status).toBe(200);
+    expect((await put(member, elsewhere)).status).toBe(200);
+  });
+
+  test('stays as it is when somebody else takes a secret away', async () => {
+    const { admin, member, put } = await lab({}, { token: 'of the member', api_key: 'of the member' });
+    expect((await put(admin, { configuration: { ...at, api_key: null } })).status).toBe(200);
+    expect((await put(member, elsewhere)).status).toBe(200);
+  });
+
+  test('is who connected last, not who made the connection', async () => {
+    const { ann, admin, member, made, put } = await lab({ supports_connection: true });
+    const connectBy = async (person: Person, api_key: string) => {
+      const given = { tool_instance_id: made.instance_id, api_key };
+      const { status, body } = await person.call<Json>('POST', `${ann.home}/connections/api-key`, given);
+      expect(status, JSON.stringify(body)).toBe(201);
+      return body.connection_id;
+    };
+    const first = await connectBy(member, 'junk');
+    expect((await put(member, { configuration: moved })).status).toBe(200);
+    expect(await connectBy(admin, 'the real key')).toBe(first);
+    expect(await put(member, elsewhere)).toMatchObject(needsReveal);
+    await connectBy(member, 'junk again');
+    expect((await put(member, elsewhere)).status).toBe(200);
+  });
+
+  test('was nobody’s before that was known, unless it was there from the beginning', async () => {
+    const { ann, admin, member, made, put } = await lab({ supports_connection: true }, { token: 'of the member' });
+    const replaced = await newInstance(member, made.tool_id as string, { configuration: { ...at, token: 'old' } });
+    const late = await newInstance(member, made.tool_id as string, { configuration: at });
+    for (const one of [replaced, late])
+      await admin.call('PUT', urlOf(ann, one), { configuration: { ...at, token: 'of the admin' } });
+    const key = { tool_instance_id: made.instance_id, api_key: 'of the member' };
+    const { body } = await member.call<Json>('POST', `${ann.home}/connections/api-key`, key);
+    const { pool } = app.database;
+    await pool.query('update credentials set set_by = null where org_id = $1', [ann.orgId]);
+    const statements = readFileSync('prisma/migrations/20261126205000_who_set_credentials/migration.sql', 'utf8')
+      .split(/;\s*(?:\n|$)/)
+      .map((text) => text.replaceAll(/^--.*\n/gm, '').trim())
+      .filter((text) => text.startsWith('UPDATE'));
+    expect(statements).toHaveLength(2);
+    for (const text of statements) await pool.query(text);
+    const { rows } = await pool.query<{ owner: string; by: string | null }>(
+      'select coalesce(tool_instance_id, connection_id) as owner, set_by as by from credentials where org_id = $1',
+      [ann.orgId],
+    );
+    expect(Object.fromEntries(rows.map(({ owner, by }) => [owner, by]))).toEqual({
+      [made.instance_id]: member.userId,
+      [body.connection_id as string]: member.userId,
+      [replaced.instance_id]: null,
+      [late.instance_id]: null,
+    });
+    expect((await put(member, elsewhere)).status).toBe(200);
+    expect(await member.call('PUT', urlOf(ann, late), elsewhere)).toMatchObject(needsReveal);
+  });
 });
 
 test('an instance names only secrets that its maker may see', async () => {

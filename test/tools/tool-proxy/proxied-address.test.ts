@@ -172,6 +172,24 @@ describe('the bases of an instance', () => {
   });
 });
 
+test('the host of a base is shown as the template has it if a secret is a part of it', () => {
+  const secrets = { tenant: 'of-theirs', whole: 'https://of-theirs.test/x', port: 8443, token: 'of-theirs' };
+  const shown = (url_template: string, configuration: object = {}) => {
+    const action = { name: 'run', url_template };
+    const [base] = basesOf({ actions: [action], configuration: { ...configuration }, secrets });
+    const parts = { action, parameters: {}, configuration: { ...configuration }, secrets, credentials: [] };
+    const sent = requestFor(parts);
+    expect(sent.shownHost ?? new URL(sent.url).host).toBe(base!.shownHost);
+    return base!.shownHost;
+  };
+  expect(shown('https://{{tenant}}.hooks.test/a?b={{c}}')).toBe('{{tenant}}.hooks.test');
+  expect(shown('{{whole}}/y')).toBe('{{whole}}');
+  expect(shown('https://hooks.test:{{port}}/y')).toBe('hooks.test:{{port}}');
+  expect(shown('https://hooks.test/bot{{token}}/y')).toBe('hooks.test');
+  expect(shown('https://{{tenant}}.hooks.test/a', { tenant: 'of-all' })).toBe('of-all.hooks.test');
+  expect(shown('{{base}}/y', { base: 'https://gate.test/x' })).toBe('gate.test');
+});
+
 describe('headers', () => {
   test('of a request go on without what is about the connection, the platform or the way', () => {
     const given = {

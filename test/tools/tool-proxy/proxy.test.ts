@@ -377,6 +377,36 @@ describe('who may', () => {
     expect(target.requests[0]!.headers).toMatchObject({ 'x-app': 'of-the-workspace', 'x-api-key': 'of-theirs' });
   });
 
+  test('a host that a secret is a part of is told to nobody, and none before the permission', async () => {
+    const instance = await instanceAt(
+      target.port,
+      {
+        credential_schema: [{ name: 'tenant', type: 'secret' }],
+        action_schemas: [{ name: 'run', url_template: 'https://{{tenant}}.hooks.invalid/a' }],
+      },
+      { api_key: undefined, tenant: 'secret-of-the-workspace' },
+    );
+    const { body: namespace } = await ann.call<{ namespace_id: string }>('POST', `${ann.home}/namespaces`, {
+      name: 'Other',
+      slug: 'other',
+    });
+    const { headers } = await issueToken(app, ann, {
+      permissions: ['connection:use'],
+      namespace_ids: [namespace.namespace_id],
+    });
+    const inside = pathOf(instance).replace('/tool-instances', `/namespaces/${namespace.namespace_id}/tool-instances`);
+    for (const host of [{}, { 'x-tool-host': 'nope' }, { 'x-tool-host': 'secret-of-the-workspace.hooks.invalid' }])
+      expect(errorOf(await ask(inside, { headers: { ...headers, ...host } }))).toMatchObject({
+        status: 403,
+        error: 'FORBIDDEN',
+      });
+    const by = async (host: Json) => errorOf(await ask(pathOf(instance), { headers: { ...ann.headers, ...host } }));
+    const hosts = ['{{tenant}}.hooks.invalid'];
+    expect(await by({ 'x-tool-host': 'nope' })).toMatchObject({ status: 400, details: { reason: 'tool_host', hosts } });
+    for (const host of [{}, { 'x-tool-host': hosts[0] }])
+      expect(await by(host)).toMatchObject({ status: 502, details: { upstream: hosts[0] } });
+  });
+
   test('an instance must run, have an address and a credential', async () => {
     const instance = await instanceAt();
     await ann.call('POST', `${instancesOf(ann)}/${instance.instance_id}/toggle?is_active=false`);

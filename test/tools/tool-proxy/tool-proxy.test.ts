@@ -45,9 +45,10 @@ function proxyWith(open: (url: URL) => Promise<StreamedAnswer>, more: object = {
   } as unknown as Deps);
   const { signal } = new AbortController();
   const request = { method: 'GET', query: '', headers: {}, body: null, contentLength: null, signal };
-  const call = (id: string, path = 'x') =>
+  /** By a user of the organization, unless another is said. */
+  const call = (id: string, path = 'x', userId = `user-of-${id.split('.')[0]!}`) =>
     proxy.call(
-      { request: { traceId: 't' } } as Parameters<ToolProxy['call']>[0],
+      { principal: { userId }, request: { traceId: 't' } } as Parameters<ToolProxy['call']>[0],
       { orgId: 'o', workspaceId: 'w' } as Parameters<ToolProxy['call']>[1],
       id,
       { ...request, path },
@@ -68,6 +69,37 @@ test('organizations whose providers hang hold up nobody else', async () => {
   await waitUntil(() => hanging === 8 * 16);
   expect(proxy.running).toBe(hanging);
   expect((await call('another.instance', 'good')).status).toBe(200);
+});
+
+/** A proxy whose calls hang until they are ended. */
+function hangingProxy() {
+  const ends: (() => void)[] = [];
+  const open = (): Promise<StreamedAnswer> => new Promise((resolve) => ends.push(() => resolve(answered())));
+  return { ...proxyWith(open), ends };
+}
+
+test('nobody fills it with many organizations', async () => {
+  const { proxy, call, ends } = hangingProxy();
+  for (let org = 0; org < 20; org++)
+    for (let at = 0; at < 16; at++) void call(`org${org}.instance${at % 2}`, 'x', 'eve').catch(() => undefined);
+  await waitUntil(() => ends.length === 32);
+  const others = call('org19.instance', 'x', 'ann');
+  await waitUntil(() => ends.length === 33);
+  expect(proxy.running).toBe(33);
+  ends.pop()!();
+  expect((await others).status).toBe(200);
+});
+
+test('the last places are for organizations of which nothing runs', async () => {
+  const { call, ends } = hangingProxy();
+  const fill = (org: string, calls: number) => {
+    for (let at = 0; at < calls; at++) void call(`${org}.instance${at % 2}`).catch(() => undefined);
+  };
+  for (let org = 0; org < 16; org++) fill(`org${org}`, 16);
+  await waitUntil(() => ends.length === 256);
+  fill('another', 2);
+  fill('a-third', 2);
+  await waitUntil(() => ends.length === 258);
 });
 
 test('a connection that was replaced while the call waited is not used: nobody allowed that', async () => {

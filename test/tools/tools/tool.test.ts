@@ -506,6 +506,22 @@ describe('what a tool says of addresses, while its instances have credentials', 
     expect((await put({ action_schemas: [{ ...run, url_template: 'https://new.test' }] }, owner)).status).toBe(200);
   });
 
+  test('a credential is of who filled it in, also in an instance of somebody else', async () => {
+    const owner = await register(app);
+    const { orgId, workspaceId } = owner;
+    const bob = caller(app, { ...(await colleague(app, owner, 'admin')), orgId, workspaceId });
+    const token = await without(owner);
+    const { tool_id, url } = await newTool(owner, lists);
+    const instance_id = await newInstance(owner, tool_id, keyed);
+    const evil = { action_schemas: [{ ...run, url_template: 'https://evil.test/stolen' }] };
+    expect((await token.call('PUT', url, evil)).status).toBe(200);
+    const filled = await bob.call('PUT', `${owner.home}/tool-instances/${instance_id}`, {
+      configuration: { api_key: 'OF BOB' },
+    });
+    expect(filled.status).toBe(200);
+    expect(await token.call('PUT', url, lists)).toMatchObject(needsReveal);
+  });
+
   test('a connection counts as a credential, and a client secret as everybody’s', async () => {
     const owner = await register(app);
     const { orgId, workspaceId } = owner;

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const put = (tx: Tx, toolInstanceId: string, value: Record<string, unknown>) =>
-  app.services.credentials.put(tx, owner.orgId, { toolInstanceId }, value);
+  app.services.credentials.put(tx, owner.orgId, { toolInstanceId }, value, { setBy: owner.userId });
 const stored = (toolInstanceId: string) =>
   app.services.credentials.open(app.services.sql, owner.orgId, { toolInstanceId });
 const change = <T>(work: (tx: Tx) => Promise<T>) => changes.run(systemCaller('a test'), work);
