@@ -70,7 +70,7 @@ import { recipeSchema } from './pipelines/recipes/recipe-schema.ts';
 import { workspaceSchema } from './pipelines/workspace-documents/workspace-document.schema.ts';
 import { wereChecked } from './platform/build-checks.ts';
 import { every } from './platform/every.ts';
-import { Jobs } from './platform/jobs/jobs.ts';
+import { Jobs, type JobsOptions } from './platform/jobs/jobs.ts';
 import { appSecret } from './platform/keys/keys.ts';
 import { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
@@ -110,6 +110,8 @@ export interface AppDeps {
   outbound?: Pick<OutboundOptions, 'ca' | 'names'>;
   /** How passwords are hashed: a test need not wait for what makes guessing expensive. */
   passwords?: Passwords;
+  /** How often the process looks for work: a test need not wait for what comes once in some seconds. */
+  jobs?: Pick<JobsOptions, 'pollMs' | 'periodOf'>;
 }
 
 export interface App {
@@ -256,6 +258,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     logger,
     onFault: logFault,
     tracing,
+    ...deps.jobs,
   });
   services.jobQueue.onAdded(() => apart(() => jobs.wake()));
   addMetrics(server, {

@@ -4,7 +4,7 @@ import { timesSpent } from './times.ts';
 
 declare module 'vitest' {
   interface TaskMeta {
-    /** Milliseconds that the file spent on databases and apps. */
+    /** Milliseconds that the file spent on databases and apps, and of the processor. */
     times?: ReturnType<typeof timesSpent>;
   }
 }

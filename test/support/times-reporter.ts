@@ -14,6 +14,8 @@ export interface FileTimes {
   database: number;
   app: number;
   tests: number;
+  /** What the process of the file used of a processor, all of the above together: the rest waited, or was done elsewhere. */
+  processor: number;
 }
 
 const SLOWEST = 25;
@@ -24,13 +26,14 @@ export default class TimesReporter implements Reporter {
     const files = modules.map(timesOf).toSorted((a, b) => total(b) - total(a));
     mkdirSync(path.dirname(timesFile), { recursive: true });
     writeFileSync(timesFile, JSON.stringify(files, null, 1));
-    const sum = (kind: 'load' | 'database' | 'app' | 'tests') => files.reduce((all, file) => all + file[kind], 0);
+    const sum = (kind: Exclude<keyof FileTimes, 'file'>) => files.reduce((all, file) => all + file[kind], 0);
     const whole: FileTimes = {
       file: `all ${files.length} files`,
       load: sum('load'),
       database: sum('database'),
       app: sum('app'),
       tests: sum('tests'),
+      processor: sum('processor'),
     };
     console.log(`\nThe ${SLOWEST} slowest test files, in seconds:`);
     console.log([HEAD, ...[...files.slice(0, SLOWEST), whole].map(line)].join('\n'));
@@ -39,20 +42,21 @@ export default class TimesReporter implements Reporter {
 
 function timesOf(module: TestModule): FileTimes {
   const { environmentSetupDuration, prepareDuration, collectDuration, setupDuration, duration } = module.diagnostic();
-  const { database = 0, app = 0 } = module.meta().times ?? {};
+  const { database = 0, app = 0, processor = 0 } = module.meta().times ?? {};
   return {
     file: path.relative(projectRoot, module.moduleId),
     load: environmentSetupDuration + prepareDuration + collectDuration + setupDuration,
     database,
     app,
     tests: Math.max(0, duration - database - app),
+    processor,
   };
 }
 
 const total = ({ load, database, app, tests }: FileTimes): number => load + database + app + tests;
 
 const cells = (...texts: string[]): string => texts.map((text) => text.padStart(9)).join('');
-const HEAD = `${cells('total', 'load', 'database', 'app', 'tests')}`;
+const HEAD = `${cells('total', 'load', 'database', 'app', 'tests', 'cpu')}`;
 const seconds = (ms: number): string => (ms / 1_000).toFixed(1);
 const line = (times: FileTimes): string =>
-  `${cells(...[total(times), times.load, times.database, times.app, times.tests].map(seconds))}  ${times.file}`;
+  `${cells(...[total(times), times.load, times.database, times.app, times.tests, times.processor].map(seconds))}  ${times.file}`;

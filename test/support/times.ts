@@ -14,9 +14,13 @@ export async function timed<T>(kind: TimeKind, work: () => Promise<T>): Promise<
   }
 }
 
-/** Milliseconds since the last call. */
-export function timesSpent(): Record<TimeKind, number> {
-  const times = { ...spent };
+let used = process.cpuUsage();
+
+/** Milliseconds since the last call; `processor` is what this process used of it, its threads included. */
+export function timesSpent(): Record<TimeKind | 'processor', number> {
+  const { user, system } = process.cpuUsage(used);
+  used = process.cpuUsage();
+  const times = { ...spent, processor: (user + system) / 1_000 };
   Object.assign(spent, { database: 0, app: 0 });
   return times;
 }

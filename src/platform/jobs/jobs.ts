@@ -1,7 +1,7 @@
 import type { Job, JobHelpers, TaskList } from 'graphile-worker';
 import type pg from 'pg';
 import { apart, spanned, type TraceSpan } from '../../kernel/spans.ts';
-import { GiveUp, type Task, TRACE } from '../../kernel/tasks.ts';
+import { GiveUp, type Schedule, type Task, TRACE } from '../../kernel/tasks.ts';
 import { every } from '../every.ts';
 import type { Logger } from '../logger.ts';
 import { traceParentOf } from '../tracing/trace-parent.ts';
@@ -84,6 +84,8 @@ export interface JobsOptions {
   leaseSeconds?: number;
   /** Pause between two polls; new jobs of this process do not wait for it. Default: one second. */
   pollMs?: number;
+  /** The seconds between two runs of a scheduled task. Default: what its schedule says. */
+  periodOf?: (schedule: Schedule) => number;
 }
 
 /**
@@ -111,7 +113,7 @@ export class Jobs {
     this.#leaseSeconds = options.leaseSeconds ?? LEASE_SECONDS;
     this.#givenUp = new Map(options.tasks.map(({ name }) => [name, 0]));
     this.givenUp = this.#givenUp;
-    this.#schedule = new Scheduler(options.pool, options.tasks, this.#leaseSeconds);
+    this.#schedule = new Scheduler(options.pool, options.tasks, this.#leaseSeconds, options.periodOf);
   }
 
   /** Starts polling for jobs. */

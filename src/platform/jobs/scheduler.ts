@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Task } from '../../kernel/tasks.ts';
+import type { Schedule, Task } from '../../kernel/tasks.ts';
 
 /** The result of polling the jobs. */
 export interface Look {
@@ -19,10 +19,18 @@ export class Scheduler {
   readonly #tasks: readonly (Task & Required<Pick<Task, 'schedule'>>)[];
   readonly #look: string;
 
-  /** @param leaseSeconds how long a lock on a job lasts without renewal */
-  constructor(pool: pg.Pool, tasks: readonly Task[], leaseSeconds: number) {
+  /**
+   * @param leaseSeconds how long a lock on a job lasts without renewal
+   * @param periodOf the seconds of a period, of a process in a hurry. Default: what the schedule says
+   */
+  constructor(pool: pg.Pool, tasks: readonly Task[], leaseSeconds: number, periodOf?: (schedule: Schedule) => number) {
     this.#pool = pool;
-    this.#tasks = tasks.flatMap((task) => (task.schedule ? [{ ...task, schedule: task.schedule }] : []));
+    this.#tasks = tasks.flatMap((task) => {
+      const { schedule } = task;
+      return schedule
+        ? [{ ...task, schedule: { ...schedule, everySeconds: periodOf?.(schedule) ?? schedule.everySeconds } }]
+        : [];
+    });
     this.#look = lookText(this.#tasks, leaseSeconds);
   }
 

@@ -277,6 +277,39 @@ test('a provider that says when to come back is asked no earlier', async () => {
   });
 });
 
+test('a version whose provider fails late does not take the place of the one after it', async () => {
+  const { ann, car, model } = await embedded();
+  let release: () => void = () => undefined;
+  provider.held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const sent = (text: string) => provider.texts().filter((one) => one.includes(text)).length;
+  await putArtifact(ann, car.artifact_id, { content: 'The second car.' });
+  await waitFor(() => expect(sent('second')).toBe(1));
+  await putArtifact(ann, car.artifact_id, { content: 'The third car.' });
+  const job = async () => {
+    const { rows } = await app.database.pool.query<{ version: string }>(
+      `select payload ->> 'version' as version from jobs._private_jobs where key = $1 and locked_at is null`,
+      [`embed ${car.artifact_id}`],
+    );
+    return rows.map(({ version }) => version);
+  };
+  // it has begun as well, and waits for the first
+  await waitFor(async () => expect(await job()).toEqual(['3']));
+  provider.refuse = (response) => response.writeHead(503).end();
+  provider.held = null;
+  release();
+  const running = `select 1 from jobs._private_jobs where locked_at is not null and payload ->> 'artifactId' = $1`;
+  await waitFor(async () => expect((await app.database.pool.query(running, [car.artifact_id])).rows).toEqual([]));
+  provider.refuse = null;
+  await app.database.pool.query(`update model_targets set last_failure = now() - interval '1 hour'`);
+  await waitFor(async () => {
+    await makeDue();
+    expect((await getArtifact(ann, car.artifact_id)).body.embedding_model_id).toBe(model);
+  });
+  expect(sent('third')).toBeGreaterThan(0);
+});
+
 test('a model that is chosen while a text is indexed embeds it as well', async () => {
   const ann = await register(app, { name: 'ann' });
   const { model } = await embedding(ann);

@@ -1,6 +1,7 @@
 import type { Changes } from '../../../data/changes.ts';
 import { runsBeside } from '../../../data/running-jobs.ts';
 import type { Sql } from '../../../data/sql.ts';
+import type { Row } from '../../../data/tables.ts';
 import type { Tx } from '../../../data/tx.ts';
 import { statement } from '../../../data/writes.ts';
 import type { WorkspacePlace } from '../../../kernel/checked-place.ts';
@@ -156,7 +157,7 @@ export class ArtifactEmbedder implements Owner {
       const workspace = await tx.lock('workspaces', { id: workspaceId }, 'share');
       if (workspace?.embeddingModelId !== modelId) return false;
       const artifact = await tx.lock('artifacts', { id: artifactId }, 'no key update');
-      if (!artifact || artifact.version !== version || !artifact.isLatest || artifact.deletedAt) return false;
+      if (!isHead(artifact, version)) return false;
       const positions = chunks.map(({ position }) => position);
       const digests = chunks.map(({ digest }) => digest);
       tx.write(statement`insert into artifact_chunk_vectors
@@ -182,13 +183,24 @@ export class ArtifactEmbedder implements Owner {
     await this.#later({ ...job, waits: waits + 1 }, head, Math.max(doubled, retryAfterSeconds ?? 0));
   }
 
-  async #later(job: EmbedJob, { orgId }: Head, seconds: number): Promise<void> {
-    const runAt = new Date(Date.now() + seconds * 1_000);
-    await this.#deps.changes.run(systemCaller(NAME), async (tx) =>
-      tx.enqueue(this.#task, job, { key: keyOf(job.artifactId), runAt, turnOf: orgId }),
-    );
+  /**
+   * Another try, unless a newer version came meanwhile: its job has the key of this one, and would be replaced. A text
+   * that was indexed meanwhile does not wait for that any longer.
+   */
+  async #later(job: EmbedJob, { orgId, isIndexed }: Head, seconds: number): Promise<void> {
+    await this.#deps.changes.run(systemCaller(NAME), async (tx) => {
+      const artifact = await tx.lock('artifacts', { id: job.artifactId }, 'no key update');
+      if (!isHead(artifact, job.version)) return;
+      const wait = !isIndexed && artifact.isIndexed ? 0 : seconds;
+      const runAt = new Date(Date.now() + wait * 1_000);
+      tx.enqueue(this.#task, job, { key: keyOf(job.artifactId), runAt, turnOf: orgId });
+    });
   }
 }
+
+/** Whether a row, read under its lock, still is that version and the latest one. */
+const isHead = (row: Row<'artifacts'> | null, version: number): row is Row<'artifacts'> =>
+  row !== null && row.version === version && row.isLatest && row.deletedAt === null;
 
 const keyOf = (artifactId: string): string => `embed ${artifactId}`;
 
