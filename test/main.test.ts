@@ -12,7 +12,6 @@ import { isRunning } from './support/is-running.ts';
 import { PASSWORD } from './support/person.ts';
 import { type Service, type ServiceOptions, startService } from './support/service.ts';
 import { openAcknowledged, openEvents } from './support/sockets.ts';
-import { startTarget } from './support/target-server.ts';
 import { waitFor, waitUntil } from './support/wait.ts';
 
 // processes start here, with databases of their own
@@ -341,35 +340,22 @@ describe('the process', () => {
     const database = await createTestDatabase();
     const blocker = new pg.Client({ connectionString: database.url });
     await blocker.connect();
-    const held: (() => void)[] = [];
-    let isOpen = false;
-    const store = await startTarget((request, response) => {
-      const answer = () => response.writeHead(request.method === 'PUT' ? 200 : 404).end();
-      if (isOpen) answer();
-      else held.push(answer);
-    });
     try {
-      // the tools of the service cannot be written while the store does not answer
-      await blocker.query('begin; lock table tools in access exclusive mode');
-      const service = start({
-        DATABASE_URL: database.url,
-        LOG_LEVEL: 'error',
-        S3_ENDPOINT: `http://127.0.0.1:${store.port}`,
-        S3_BUCKET: 'files',
-        S3_ACCESS_KEY_ID: 'key',
-        S3_SECRET_ACCESS_KEY: 'key',
-        NODE_NO_WARNINGS: '1', // the client of S3 has one about older versions of Node
-      });
-      await waitUntil(async () => held.length > 0 && (await waitingForLocks(blocker)) === 1);
-      await blocker.query('select pg_cancel_backend(pid) from pg_locks where not granted');
-      await waitUntil(async () => (await waitingForLocks(blocker)) === 0);
-      isOpen = true;
-      for (const answer of held) answer();
+      // neither can the tools be written, nor can the check of the store see whether there are files
+      await blocker.query('begin; lock table tools, files in access exclusive mode');
+      const service = start({ DATABASE_URL: database.url, LOG_LEVEL: 'error' });
+      await waitUntil(async () => (await waitingForLocks(blocker)) === 2);
+      await blocker.query(
+        `select pg_cancel_backend(pid) from pg_locks where not granted and relation = 'tools'::regclass`,
+      );
+      await waitUntil(async () => (await waitingForLocks(blocker)) === 1);
+      // a start that did not wait for the check would close its connections now
+      await blocker.query('select pg_sleep(0.5)');
+      await blocker.query('rollback');
       expect(await service.exited()).toBe(1);
       expect(service.output()).toMatch(/^The service could not start\. [^\n]+\n$/);
     } finally {
       await blocker.end();
-      await store.close();
       await database.drop();
     }
   });
