@@ -95,7 +95,8 @@ export class AuditStreamService {
 
   /**
    * @throws InputError for a URL that is not called, fields of another target, words that do not come and a secret that
-   * is not there; FORBIDDEN `activity:read`, `secret:reveal` or `granted_application`; RESOURCE_CONFLICT `limit_reached`
+   * is not there; FORBIDDEN `activity:read`, `secret:reveal` or `granted_application`; RESOURCE_CONFLICT
+   * `limit_reached`
    */
   async create(caller: Caller, { orgId }: Checked<OrganizationPlace>, input: NewAuditStream): Promise<AuditStream> {
     refuseApplications(caller, 'audit_stream:create');

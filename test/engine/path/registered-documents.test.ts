@@ -341,7 +341,8 @@ test('of two texts that are registered under one id at once, one is refused', as
     const registering = Promise.all([register(ME), register(RENAME)]);
     await waitUntil(async () => {
       const { rows } = await other.query<{ n: number }>(
-        `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        `select count(*)::int as n from pg_stat_activity
+          where wait_event_type = 'Lock' and datname = current_database()`,
       );
       return rows[0]!.n === 2;
     });
