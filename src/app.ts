@@ -297,7 +297,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await services.storage.close();
     services.auth.recordFailures();
     services.ssoRefusals.recordCounted();
-    await services.activity.flush();
+    await services.activity.end();
     await services.tokenUses.flush();
     await redis?.close();
   };

@@ -1386,7 +1386,7 @@ export type ApplyRecipeMutationVariables = Exact<{
 
 export type ApplyRecipeMutation = { readonly applyRecipe: { readonly appId: string | null, readonly message: string, readonly missing: ReadonlyArray<{ readonly kind: MissingPartKind, readonly name: string | null, readonly usedBy: ReadonlyArray<string> }> } };
 
-export type ProviderRowFragment = { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> };
+export type ProviderRowFragment = { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly samlMetadata: { readonly error: string | null, readonly fetchedAt: string | null } | null, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> };
 
 export type IdentityProvidersQueryVariables = Exact<{
   orgId: string;
@@ -1394,7 +1394,7 @@ export type IdentityProvidersQueryVariables = Exact<{
 }>;
 
 
-export type IdentityProvidersQuery = { readonly identityProviders: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type IdentityProvidersQuery = { readonly identityProviders: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly samlMetadata: { readonly error: string | null, readonly fetchedAt: string | null } | null, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type SignInPolicyQueryVariables = Exact<{
   orgId: string;
@@ -1436,7 +1436,7 @@ export type ToggleProviderMutationVariables = Exact<{
 }>;
 
 
-export type ToggleProviderMutation = { readonly updateIdentityProvider: { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> } };
+export type ToggleProviderMutation = { readonly updateIdentityProvider: { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly samlMetadata: { readonly error: string | null, readonly fetchedAt: string | null } | null, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> } };
 
 export type TestProviderMutationVariables = Exact<{
   orgId: string;
@@ -2397,6 +2397,10 @@ export const ProviderRowFragmentDoc = new TypedDocumentString(`
   isActive
   suspendsTokens
   resourceVersion
+  samlMetadata {
+    error
+    fetchedAt
+  }
   domains {
     domain
     state
@@ -3102,6 +3106,10 @@ export const IdentityProvidersDocument = new TypedDocumentString(`
   isActive
   suspendsTokens
   resourceVersion
+  samlMetadata {
+    error
+    fetchedAt
+  }
   domains {
     domain
     state
@@ -3193,6 +3201,10 @@ export const ToggleProviderDocument = new TypedDocumentString(`
   isActive
   suspendsTokens
   resourceVersion
+  samlMetadata {
+    error
+    fetchedAt
+  }
   domains {
     domain
     state

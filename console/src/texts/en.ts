@@ -528,6 +528,8 @@ export const t = {
     claims: 'What the provider answered',
     domainState: { claimed: 'not proven', proven: 'proven' },
     noDomains: 'no domains',
+    metadataProblem: 'metadata not read',
+    metadataRead: 'Last read:',
     prove: 'Prove',
     proveHint: 'Add this record to the DNS of the domain, then check. It may take an hour until it is seen.',
     recordName: 'TXT record',

@@ -391,7 +391,8 @@ describe('the catalogue', () => {
       expect(slugs(await list(owner, `?search=${text}`)), text).toContain(tool.slug);
     const client = await app.database.pool.connect();
     try {
-      await client.query('set enable_seqscan = off');
+      await client.query('begin'); // a pooler would give the session to others
+      await client.query('set local enable_seqscan = off');
       const text = 'tool_search_text(name, slug, short_description, description, tags)';
       const { rows } = await client.query<{ 'QUERY PLAN': string }>(
         `explain select 1 from tools where ${text} like '%quil%' or 'quilon' <% ${text}`,
