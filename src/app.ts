@@ -57,6 +57,7 @@ import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
 import { addToolProxy, proxiedPaths } from './http/tool-proxy-routes.ts';
 import { addUnsubscribePage } from './http/unsubscribe-page.ts';
+import { allDone } from './kernel/all-done.ts';
 import { Expectation } from './kernel/expectation.ts';
 import type { Owner } from './kernel/owner.ts';
 import { apart } from './kernel/spans.ts';
@@ -279,7 +280,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     siblings: deps.siblings,
   });
   closeInQuiet(server);
-  await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
+  await allDone([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
   services.webhookEngine.start();
   services.auditEngine.start();

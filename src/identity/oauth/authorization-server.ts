@@ -7,6 +7,7 @@ import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { forbidden } from '../../kernel/errors.ts';
+import { loadedOnce } from '../../kernel/loaded-once.ts';
 import type { UserPrincipal } from '../../kernel/principal.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
@@ -134,7 +135,7 @@ export class AuthorizationServer {
   readonly #withWrongCode = new WeakSet<IncomingMessage>();
   /** Who is signed in to the pages of this origin, by request. */
   readonly #signedIn = new WeakMap<IncomingMessage, SessionCaller>();
-  #made: { publicUrl: string; provider: Promise<Provider> } | null = null;
+  #made: { publicUrl: string; provider: () => Promise<Provider> } | null = null;
 
   constructor(deps: AuthorizationServerDeps) {
     this.#deps = deps;
@@ -160,8 +161,9 @@ export class AuthorizationServer {
   /** Made when it is first needed: only then is the address of the service known. */
   get #provider(): Promise<Provider> {
     const { publicUrl } = this;
-    if (this.#made?.publicUrl !== publicUrl) this.#made = { publicUrl, provider: this.#newProvider(publicUrl) };
-    return this.#made.provider;
+    if (this.#made?.publicUrl !== publicUrl)
+      this.#made = { publicUrl, provider: loadedOnce(() => this.#newProvider(publicUrl)) };
+    return this.#made.provider();
   }
 
   async #newProvider(publicUrl: string): Promise<Provider> {

@@ -5698,7 +5698,7 @@ export interface components {
             next_attempt_at: string | null;
             /** @description What is sent. `null` for callers who may not read what the event is about. */
             body: string | null;
-            /** @description The last ten attempts, the oldest first. */
+            /** @description The last ten attempts, the oldest first. Without an `answer` for callers who may not read what the event is about. */
             attempts: {
                 /**
                  * Format: date-time
@@ -5917,7 +5917,7 @@ export interface components {
              * @description When it is tried next. `null` if it is over, or waits for another one.
              */
             next_attempt_at: string | null;
-            /** @description The last ten attempts, the oldest first. */
+            /** @description The last ten attempts, the oldest first. Without an `answer` for callers who may not read all activity. */
             attempts: {
                 /**
                  * Format: date-time
