@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import axe from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -111,15 +110,6 @@ export async function open(page: Page, url: string): Promise<void> {
   await page.goto(url);
   await page.getByRole('heading', { level: 1 }).waitFor();
   await waitFor(async () => expect(await page.locator('.loading').count()).toBe(0));
-}
-
-/** What axe finds serious in a page. */
-export async function barriersOf(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  const found = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as axe.AxeResults;
-  return found.violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
 }
 
 /** A part of a page that has a heading of its own. */

@@ -6,12 +6,13 @@ import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import { newIdpKey } from '../identity/sso/saml-idp.ts';
 import type { TestApp } from '../support/app.ts';
 import { makeGrant } from '../support/application-grant.ts';
+import { barriersOf } from '../support/barriers.ts';
 import { letFactorsAge, withTotp } from '../support/factors.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
 import { receive } from '../support/receivers.ts';
 import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
-import { barriersOf, ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
+import { ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
 
 describeInBrowser('what the console changes', () => {
   const shown = new ConsoleInBrowser();

@@ -1,8 +1,9 @@
 import { beforeAll, expect, it } from 'vitest';
+import { barriersOf } from '../support/barriers.ts';
 import type { Person } from '../support/person.ts';
 import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
-import { barriersOf, ConsoleInBrowser, cookieOf, describeInBrowser, open, part } from './console-browser.ts';
+import { ConsoleInBrowser, cookieOf, describeInBrowser, open, part } from './console-browser.ts';
 
 describeInBrowser('pictures in the console', () => {
   const shown = new ConsoleInBrowser();

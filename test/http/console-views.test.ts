@@ -1,9 +1,10 @@
 import { beforeAll, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
+import { barriersOf } from '../support/barriers.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
 import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
-import { barriersOf, ConsoleInBrowser, describeInBrowser, open } from './console-browser.ts';
+import { ConsoleInBrowser, describeInBrowser, open } from './console-browser.ts';
 import type { Story } from './console-story.ts';
 
 describeInBrowser('the console in a browser', () => {

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import * as client from 'openid-client';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { barriersOf } from '../../support/barriers.ts';
 import { type Person, register } from '../../support/person.ts';
 import { PATIENCE_MS } from '../../support/slowness.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
@@ -36,7 +37,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
   });
   afterAll(() => browser.close());
 
-  const newPage = async (options: { javaScriptEnabled?: boolean } = {}): Promise<Page> => {
+  const newPage = async (options: BrowserContextOptions = {}): Promise<Page> => {
     const context = await browser.newContext(options);
     const page = await context.newPage();
     page.on('console', (message) => problems.push(message.text()));
@@ -86,4 +87,69 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.waitForSelector('text=You are signed out', { timeout: PATIENCE_MS });
     expect(await page.context().cookies()).not.toContainEqual(expect.objectContaining({ name: 'session' }));
   });
+
+  /** Goes to an element as somebody without a mouse does. */
+  const tabTo = async (page: Page, selector: string): Promise<void> => {
+    const isThere = () => page.locator(selector).evaluate((element) => element === element.ownerDocument.activeElement);
+    for (let steps = 0; steps < 12 && !(await isThere()); steps += 1) await page.keyboard.press('Tab');
+    expect(await isThere(), `${selector} is reached by the keyboard`).toBe(true);
+  };
+  const signIn = async (page: Page, to: string): Promise<void> => {
+    await page.goto(`${app.url}/account/sign-in?return_to=${encodeURIComponent(to)}`);
+    await page.fill('#email', ann.email);
+    await page.keyboard.press('Enter');
+    await page.fill('#password', ann.password);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${app.url}${to}`, { timeout: PATIENCE_MS });
+  };
+
+  test('connects a device by the keyboard alone', async () => {
+    const device = await peerOf(app, await newApplication(ann, { name: 'Shell', redirect_uris: [] }));
+    const begun = await client.initiateDeviceAuthorization(device, { scope: 'workspace:read' });
+    const page = await newPage();
+    await signIn(page, '/oauth/device');
+    expect(await barriersOf(page)).toEqual([]);
+    await tabTo(page, '#user_code');
+    await page.keyboard.type(begun.user_code);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('button[name="confirm"]', { timeout: PATIENCE_MS });
+    expect(await barriersOf(page)).toEqual([]);
+    await tabTo(page, 'button[name="confirm"]');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('button[value="allow"]', { timeout: PATIENCE_MS });
+    expect(await barriersOf(page)).toEqual([]);
+    await tabTo(page, 'button[value="allow"]');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('text=The device is connected', { timeout: PATIENCE_MS });
+    const tokens = await client.genericGrantRequest(device, 'urn:ietf:params:oauth:grant-type:device_code', {
+      device_code: begun.device_code,
+    });
+    expect((await callWith(app, tokens.access_token, 'GET', ann.home)).status).toBe(200);
+  });
+
+  test.each(['light', 'dark'] as const)(
+    'its pages have no barriers for people who hear them, %s',
+    async (colorScheme) => {
+      const page = await newPage({ colorScheme });
+      const barriers: Record<string, string[]> = {};
+      const visit = async (path: string) => {
+        await page.goto(`${app.url}${path}`);
+        barriers[path] = await barriersOf(page);
+      };
+      const strangers = [
+        'sign-in',
+        'register',
+        'forgot-password',
+        'reset-password',
+        'verify-email',
+        'accept-invitation',
+      ];
+      for (const name of strangers) await visit(`/account/${name}`);
+      await visit('/');
+      await signIn(page, '/account');
+      for (const path of ['/account', '/account/factors', '/oauth/device']) await visit(path);
+      expect(Object.fromEntries(Object.entries(barriers).filter(([, found]) => found.length > 0))).toEqual({});
+      expect(Object.keys(barriers)).toHaveLength(10);
+    },
+  );
 });
