@@ -1,5 +1,6 @@
 // Writes the types of GraphQL documents: of the façade's operations and the tests', of the sample front end, of the
-// console, which gets the table of permissions too, and of the TypeScript client, which gets the types of the REST API.
+// console, which gets the table of permissions too, and of the TypeScript client, which gets the types of the REST API,
+// its lists and its errors.
 // With --check it writes nothing and fails when a file is stale.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -28,6 +29,7 @@ import {
 import { facadeSchema } from './rest/directives.ts';
 import { Facade } from './rest/facade.ts';
 import { completedDocument } from './rest/whole.ts';
+import { type Documented, errorTables, listTypes } from './scripts/client-tables.ts';
 import { filesBelow } from './scripts/stamp.mjs';
 import { writeOrCheck } from './scripts/write-or-check.ts';
 import { permissionTable } from './src/access/permissions.ts';
@@ -77,7 +79,11 @@ writeOrCheck(path.join(projectRoot, 'console/src/generated/event-types.ts'), web
 const persisted = persistedDocuments('console/src');
 writeOrCheck(path.join(projectRoot, 'console/src/generated/documents.json'), persisted.texts);
 writeOrCheck(path.join(projectRoot, 'console/src/generated/document-ids.ts'), persisted.ids);
-writeOrCheck(path.join(projectRoot, 'clients/typescript/src/generated/rest.ts'), await restTypes());
+const info = { title: 'Platform management API', version: '1', description: '' };
+const openApi = new Facade(productSchema, path.join(projectRoot, 'rest', 'operations')).openApi({ info });
+writeOrCheck(path.join(projectRoot, 'clients/typescript/src/generated/rest.ts'), await restTypes(openApi));
+writeOrCheck(path.join(projectRoot, 'clients/typescript/src/generated/lists.ts'), listTypes(openApi as Documented));
+writeOrCheck(path.join(projectRoot, 'clients/typescript/src/generated/errors.ts'), errorTables());
 
 /** Who may do what, so that the console shows nobody a button that the service would refuse. */
 function leastRoles(): string {
@@ -158,9 +164,7 @@ interface TypesGenerator {
 }
 
 /** The types of the REST API, from its OpenAPI document. */
-async function restTypes(): Promise<string> {
-  const info = { title: 'Platform management API', version: '1', description: '' };
-  const document = new Facade(productSchema, path.join(projectRoot, 'rest', 'operations')).openApi({ info });
+async function restTypes(document: object): Promise<string> {
   // the package needs a TypeScript older than ours: it has a workspace of its own
   const from = createRequire(path.join(projectRoot, 'test', 'generators', 'typescript', 'package.json'));
   const { astToString, default: typesOf } = (await import(

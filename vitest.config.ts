@@ -7,13 +7,16 @@ const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts'))
   .map((name) => `test/${name}`);
 
-/** Files whose first lines have a word: `// own process: <reason>` or `// from sources: <reason>`. */
+/** Files whose first lines have a word: `// own process: <reason>`, or another that the support's README has. */
 const marked = (word: string): string[] =>
   files.filter((file) => new RegExp(`^// ${word}: \\S`, 'm').test(readFileSync(file, 'utf8').slice(0, 1_000)));
 
 const fromSources = marked('from sources');
-const ownProcess = marked('own process').filter((file) => !fromSources.includes(file));
-const shared = files.filter((file) => !fromSources.includes(file) && !ownProcess.includes(file));
+/** What sets up a session, which a pooler would give to somebody else. */
+const direct = process.env.TEST_POOLER ? marked('direct connection') : [];
+const elsewhere = new Set([...fromSources, ...direct]);
+const ownProcess = marked('own process').filter((file) => !elsewhere.has(file));
+const shared = files.filter((file) => !elsewhere.has(file) && !ownProcess.includes(file));
 
 // Vite would take graphql's `.mjs`, packages in node_modules take its CommonJS: two copies, "another realm" errors.
 const oneGraphQL = { find: /^graphql$/, replacement: 'graphql/index.js' };
@@ -45,7 +48,11 @@ const common = {
 const project = (
   name: string,
   include: string[],
-  { isBuilt = true, isolate = true } = {},
+  {
+    isBuilt = true,
+    isolate = true,
+    env = {},
+  }: { isBuilt?: boolean; isolate?: boolean; env?: Record<string, string> } = {},
 ): TestProjectInlineConfiguration => ({
   resolve: { alias: isBuilt && !process.env.TEST_SOURCES ? [oneGraphQL, built] : [oneGraphQL] },
   test: {
@@ -56,6 +63,7 @@ const project = (
     name,
     include,
     isolate,
+    env,
   },
 });
 
@@ -69,6 +77,7 @@ export default defineConfig({
       // loading the service takes seconds: files that leave nothing behind share a process, its app and its database
       project('shared', shared, { isolate: false }),
       project('own process', ownProcess),
+      ...(direct.length > 0 ? [project('direct connection', direct, { env: { TEST_DIRECT: '1' } })] : []),
       // what replaces modules of packages by mocks
       project('from sources', fromSources, { isBuilt: false }),
     ],

@@ -7,7 +7,9 @@
 // of REST, in sizes of BENCH_IDLE, BENCH_STALLABLE and BENCH_EVENTS, of it the BENCH_PARTS `idle,stalled,writes`;
 // `tool-calls`: only what calls providers of tools; `webhooks`: only what is sent to receivers; `search`: only queries;
 // `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `nodes`: only a
-// node of 1, 2 and 4 processes; `reads`: without growth, hostile documents and streams.
+// node of 1, 2 and 4 processes; `pairs`: only BENCH_PAIRS writes, each with a read of it, beside a late replica;
+// `activity-growth`: only what activity costs with BENCH_SMALL and with BENCH_RECORDS records; `reads`: without growth,
+// hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -33,6 +35,7 @@ import { instances } from './cases/instances.ts';
 import { live } from './cases/live.ts';
 import { models } from './cases/models.ts';
 import { nodes } from './cases/nodes.ts';
+import { pairs } from './cases/pairs.ts';
 import { search } from './cases/search.ts';
 import { secrets } from './cases/secrets.ts';
 import { type StreamServers, streams } from './cases/streams.ts';
@@ -59,9 +62,12 @@ const YOGA = [...TSX, 'bench/servers/yoga.mjs'];
 const only = process.env.BENCH_ONLY ?? process.argv[2];
 const large = Number(process.env.BENCH_ROWS ?? 1_000_000);
 const records = Number(process.env.BENCH_RECORDS ?? 10_000_000);
+const fewer = Number(process.env.BENCH_SMALL ?? 100_000);
 
 async function throughput(env: Record<string, string>): Promise<void> {
   if (only === 'nodes') return nodes(PRODUCT, env, env.DATABASE_URL!, rounds);
+  if (only === 'pairs') return pairs(PRODUCT, env, Number(process.env.BENCH_PAIRS ?? 10_000));
+  if (only === 'activity-growth') return grownActivity(env);
   const running: ServerProcess[] = [];
   const started = async (name: string, args: string[]) => {
     const server = await ServerProcess.start(name, args, env);
@@ -199,7 +205,9 @@ async function grownActivity(env: Record<string, string>): Promise<void> {
         rmSync(dir, { recursive: true, force: true });
       }
     });
-  await withRecords((small) => withRecords((grown) => activityGrowth(small, grown, records, rounds)));
+  await withRecords((small) =>
+    withRecords((grown) => activityGrowth(small, grown, { few: fewer, many: records }, rounds)),
+  );
 }
 
 /** Memory of large uploads to services that have done nothing before: with a folder, and with S3. */

@@ -23,6 +23,7 @@ const FORBIDDEN = [
  */
 const ALLOWED = {
   'test/support/wait.ts': 'waits for conditions',
+  'test/support/times.ts': 'what a file used of the processor is told, and nothing depends on it',
   'test/support/late-writers.ts': 'transactions of random length, which commit in another order than they began',
   'test/suites/outbox-resume.test.ts': 'readers are away for a random time',
   'test/insight/activity/sums.test.ts': 'transactions of random length, which commit in another order than they began',

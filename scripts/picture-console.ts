@@ -49,8 +49,10 @@ const views: Record<string, string> = {
   webhooks: `${home}/webhooks`,
   tools: `${home}/tools`,
   artifacts: `${home}/artifacts`,
+  graph: `${home}/graph`,
   apps: `${home}/apps`,
   app: `${home}/apps/${story.appId}`,
+  run: `${home}/apps/${story.appId}?run=run-2`,
   analytics: `${home}/analytics?compare=yes`,
   notifications: '/console/notifications',
 };

@@ -13,6 +13,7 @@ import { parseSync } from '@swc/core';
 const FOR_ALL = {
   'src/data/named-resources.': 'a record names the resource of any group only while it exists',
   'src/data/activity.': 'the same for the places of a record',
+  'src/data/failed-sign-ins.': 'the same for who may know of one',
   'src/data/locks.': 'the order in which the tables of all groups are locked',
 };
 

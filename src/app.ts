@@ -3,9 +3,10 @@ import websocket from '@fastify/websocket';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { handleProtocols } from 'graphql-ws';
 import { type FaultHandling, registerErrorShapes } from '../rest/errors.ts';
-import type { Facade } from '../rest/facade.ts';
+import { Facade } from '../rest/facade.ts';
 import { acceptFields } from '../rest/form-fields.ts';
 import { fastifyOptions, type OperationFacts, type RestOptions, restPlugin } from '../rest/plugin.ts';
+import { toolInputOf } from '../rest/tool-input.ts';
 import { Admission } from './access/admission.ts';
 import { CallerLimit } from './access/caller-limit.ts';
 import { pathPrefixOf } from './access/oauth-tokens.ts';
@@ -56,6 +57,7 @@ import { addSsoRoutes, refusedSignIns } from './http/sso-routes.ts';
 import { addStartPage } from './http/start-page.ts';
 import { addToolProxy, proxiedPaths } from './http/tool-proxy-routes.ts';
 import { addUnsubscribePage } from './http/unsubscribe-page.ts';
+import { allDone } from './kernel/all-done.ts';
 import { Expectation } from './kernel/expectation.ts';
 import type { Owner } from './kernel/owner.ts';
 import { apart } from './kernel/spans.ts';
@@ -223,8 +225,13 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   });
   addGraphQL(server, { ...config, endpoint, read: plainReader(documents, persisted), socket });
   const runner = new OwnDocuments(endpoint, documents);
+  const facade = deps.facade ?? new Facade(schema, operationsDir, (digest) => wereChecked('operations', digest));
+  const operationsByName = new Map(facade.operations.map((operation) => [operation.name, operation]));
   addMcp(server, {
     schema,
+    access: services.access,
+    operations: facade.operations,
+    inputOf: (name) => toolInputOf(schema, operationsByName.get(name)!),
     endpoint,
     persisted,
     documents: runner,
@@ -245,7 +252,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     written: async (caller) => replicaReads?.committed(caller),
   });
   const hooksOf = ({ isReplayed }: OperationFacts) => (isReplayed ? hooks : {});
-  await server.register(restPlugin, { ...restOptions(deps, open, runner), hooksOf });
+  await server.register(restPlugin, { ...restOptions({ ...deps, facade }, open, runner), hooksOf });
   const byName: Record<string, object & Owner> = { ...services, storedAnswers };
   const owners = Object.values(byName);
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
@@ -273,7 +280,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     siblings: deps.siblings,
   });
   closeInQuiet(server);
-  await Promise.all([toolsWritten, services.storage.load(), storeCheck.check()]);
+  await allDone([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
   services.webhookEngine.start();
   services.auditEngine.start();
@@ -296,7 +303,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await services.storage.close();
     services.auth.recordFailures();
     services.ssoRefusals.recordCounted();
-    await services.activity.flush();
+    await services.activity.end();
     await services.tokenUses.flush();
     await redis?.close();
   };

@@ -336,6 +336,30 @@ describe('the process', () => {
     await database.drop();
   });
 
+  it('ends what runs beside a start that fails, and says one sentence', async () => {
+    const database = await createTestDatabase();
+    const blocker = new pg.Client({ connectionString: database.url });
+    await blocker.connect();
+    try {
+      // neither can the tools be written, nor can the check of the store see whether there are files
+      await blocker.query('begin; lock table tools, files in access exclusive mode');
+      const service = start({ DATABASE_URL: database.url, LOG_LEVEL: 'error' });
+      await waitUntil(async () => (await waitingForLocks(blocker)) === 2);
+      await blocker.query(
+        `select pg_cancel_backend(pid) from pg_locks where not granted and relation = 'tools'::regclass`,
+      );
+      await waitUntil(async () => (await waitingForLocks(blocker)) === 1);
+      // a start that did not wait for the check would close its connections now
+      await blocker.query('select pg_sleep(0.5)');
+      await blocker.query('rollback');
+      expect(await service.exited()).toBe(1);
+      expect(service.output()).toMatch(/^The service could not start\. [^\n]+\n$/);
+    } finally {
+      await blocker.end();
+      await database.drop();
+    }
+  });
+
   it('says what a role lacks that may not create anything', async () => {
     const database = await createTestDatabase({ template: 'template0' });
     const admin = new pg.Client({ connectionString: database.url });

@@ -6,7 +6,7 @@ import { compare, load, median, type Rounds } from '../load.ts';
 import { print } from '../report.ts';
 import type { ServerProcess } from '../server-process.ts';
 
-/** Records of the smaller database. */
+/** Records beside hand-written statements. */
 const SMALL = 100_000;
 const DAYS = 100;
 /** One record in so many is of the organization that is measured, the others of as many organizations. */
@@ -30,16 +30,16 @@ export async function activity(
   for (const [title, path] of Object.entries(places)) print(title, await compare(servers, path, token, rounds));
 }
 
-/** What the same requests cost in a database with 100,000 records, and in one with many. */
+/** What the same requests cost in a database with few records, and in one with many. */
 export async function activityGrowth(
   small: { product: ServerProcess; url: string },
   large: { product: ServerProcess; url: string },
-  count: number,
+  { few, many }: { few: number; many: number },
   rounds: Rounds,
 ): Promise<void> {
   const accounts = [await register(small.product), await register(large.product)] as const;
-  await seedActivity(small.url, accounts[0], SMALL);
-  await seedActivity(large.url, accounts[1], count);
+  await seedActivity(small.url, accounts[0], few);
+  await seedActivity(large.url, accounts[1], many);
   const middles = [await middleOf(small.product, accounts[0]), await middleOf(large.product, accounts[1])] as const;
   const cases: Record<string, (account: Account, middle: string) => string> = {
     'first page, with the total': ({ orgId }) => `/v1/orgs/${orgId}/activity`,
@@ -50,7 +50,7 @@ export async function activityGrowth(
     'summary of 24 hours of a workspace': ({ orgId, workspaceId }) =>
       `/v1/orgs/${orgId}/workspaces/${workspaceId}/activity/summary`,
   };
-  console.log(`\ngrowth: activity at ${SMALL} and at ${count} records in ${TENANTS} tenants and ${DAYS} days`);
+  console.log(`\ngrowth: activity at ${few} and at ${many} records in ${TENANTS} tenants and ${DAYS} days`);
   for (const [name, pathOf] of Object.entries(cases)) {
     const ratios: number[] = [];
     for (let round = 0; round <= rounds.count; round++) {

@@ -8,7 +8,7 @@ import {
 import { consolePath } from './ground/address';
 import { Empty, Problem } from './ground/problem';
 import { Shell } from './shell';
-import { t } from './texts/en';
+import { t } from './texts';
 import { WorkspaceFrame } from './workspace-frame';
 
 const root = createRootRoute({
@@ -112,13 +112,19 @@ const routeTree = root.addChildren([
     }),
     createRoute({
       getParentRoute: () => workspace,
+      path: '/graph',
+      validateSearch: (search: Record<string, unknown>) => filters(search, ['app', 'namespace', 'entity']),
+      component: lazyRouteComponent(() => import('./views/graph'), 'Graph'),
+    }),
+    createRoute({
+      getParentRoute: () => workspace,
       path: '/apps',
       component: lazyRouteComponent(() => import('./views/apps'), 'Apps'),
     }),
     createRoute({
       getParentRoute: () => workspace,
       path: '/apps/$app',
-      validateSearch: (search: Record<string, unknown>) => filters(search, ['status']),
+      validateSearch: (search: Record<string, unknown>) => filters(search, ['status', 'run']),
       component: lazyRouteComponent(() => import('./views/app'), 'AppView'),
     }),
     createRoute({

@@ -8,7 +8,7 @@ import { Loading, Problem } from './ground/problem';
 import { useStreamState } from './ground/stream-state';
 import { applyTheme, nextTheme, theme } from './ground/theme';
 import { setTimeZone } from './ground/time';
-import { t } from './texts/en';
+import { chooseLanguage, type Language, language, languages, t } from './texts';
 
 const Palette = lazy(() => import('./views/palette').then(({ Palette: component }) => ({ default: component })));
 
@@ -113,6 +113,13 @@ function Account({ me, unread }: { me: ShellQuery['me']; unread: number }) {
           <button type="button" onClick={change}>
             {t.account.theme(t.account.themes[chosen])}
           </button>
+          {(Object.keys(languages) as Language[])
+            .filter((name) => name !== language)
+            .map((name) => (
+              <button key={name} type="button" lang={name} onClick={() => chooseLanguage(name)}>
+                {languages[name]}
+              </button>
+            ))}
           <button type="button" onClick={() => void leave()}>
             {t.account.signOut}
           </button>

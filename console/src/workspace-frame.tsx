@@ -2,7 +2,7 @@ import { Link, Outlet } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { LiveProvider } from './ground/live';
 import { PlaceProvider, usePlace } from './ground/place';
-import { t } from './texts/en';
+import { t } from './texts';
 
 /** The views of a workspace, beside each other. */
 export function WorkspaceFrame(): ReactNode {
@@ -29,6 +29,7 @@ const sections = [
   ['/o/$org/w/$ws/apps', 'apps'],
   ['/o/$org/w/$ws/tools', 'tools'],
   ['/o/$org/w/$ws/artifacts', 'artifacts'],
+  ['/o/$org/w/$ws/graph', 'graph'],
   ['/o/$org/w/$ws/models', 'models'],
   ['/o/$org/w/$ws/people', 'people'],
   ['/o/$org/w/$ws/tokens', 'tokens'],

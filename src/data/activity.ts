@@ -7,7 +7,9 @@ import type { ResourceWord } from '../kernel/resources.ts';
 import { shownAddress } from '../kernel/shown-address.ts';
 import { TASK_METHOD } from '../kernel/system-caller.ts';
 import { isDatabaseAway } from '../platform/postgres/faults.ts';
+import { type ActivityRow, columns } from './activity-columns.ts';
 import { bulkInsert } from './bulk-insert.ts';
+import { FailedSignIns } from './failed-sign-ins.ts';
 import { RESOURCE_IS_THERE } from './named-resources.ts';
 import type { Sql } from './sql.ts';
 import type { Write } from './writes.ts';
@@ -54,40 +56,6 @@ export function outcomeOf(error: unknown): ActivityOutcome {
   const errorCode = codeOf(error);
   return { statusCode: errorCatalogue[errorCode].status, errorCode };
 }
-
-/** Columns of `activity` that are written, in the order of the insert. */
-const columns = {
-  id: 'text',
-  timestamp: 'timestamptz',
-  trace_id: 'text',
-  org_id: 'text',
-  user_id: 'text',
-  workspace_id: 'text',
-  namespace_id: 'text',
-  environment_id: 'text',
-  app_id: 'text',
-  principal_type: 'text',
-  principal_id: 'text',
-  token_id: 'text',
-  token_type: 'text',
-  method: 'text',
-  path: 'text',
-  resource_type: 'text',
-  resource_id: 'text',
-  action: 'text',
-  status_code: 'int',
-  success: 'boolean',
-  error_code: 'text',
-  duration_ms: 'int',
-  execution_id: 'text',
-  augmentation_id: 'text',
-  stages_completed: 'int',
-  total_stages: 'int',
-  token_usage: 'jsonb',
-  metadata: 'jsonb',
-} as const;
-
-export type ActivityRow = Record<keyof typeof columns, unknown>;
 
 /** The record of an operation (spec, Activity record). Bodies are never stored. */
 export function activityRow(caller: AnyCaller, entry: ActivityEntry, outcome?: ActivityOutcome): ActivityRow {
@@ -188,23 +156,6 @@ export const namedColumns: readonly string[] = keptColumns;
 const DEFAULT_NAMESPACE_ID = `(select n.id from namespaces n
   where n.org_id = u.org_id and n.workspace_id = u.workspace_id and n.slug = '${DEFAULT_NAMESPACE}')`;
 
-/**
- * The organizations that may know of failed sign-ins to an account: those that made it, and those that its user is a
- * member of and has been in. Who was only added to one, perhaps by a stranger, is not watched by it.
- */
-const KNOWING = `select m.org_id from organization_members m
-  join organizations o on o.id = m.org_id and o.deleted_at is null join users a on a.id = m.user_id
-  where u.org_id is null and u.principal_type = 'anonymous' and m.user_id = u.user_id
-    and (a.home_org_id = m.org_id or m.used_at is not null)
-  order by m.id limit 50`;
-
-/** Each of them has a record of its own. The same identifiers each time: a repeated insert adds none. */
-const OF_KNOWING: Partial<Record<keyof ActivityRow, string>> = {
-  org_id: 'coalesce(u.org_id, w.org_id)',
-  id: `case when w.org_id is null then u.id
-    else left(u.id, length(u.id) - 16) || upper(left(md5(u.id || w.org_id), 16)) end`,
-};
-
 /** Requests name a namespace by a word, and an entitlement by its model: records have the identifiers of both. */
 const identified: Partial<Record<keyof ActivityRow, string>> = {
   namespace_id: `case u.namespace_id when '${DEFAULT_NAMESPACE}' then ${DEFAULT_NAMESPACE_ID}
@@ -227,9 +178,8 @@ const INSERT_ANSWERED = `insert into activity (${names.join(', ')}, named)
     case when k.org_id is not null then nullif(jsonb_strip_nulls(jsonb_build_object(${keptColumns
       .map((name) => `'${name}', case when not k.${name} then r.${name} end`)
       .join(', ')})), '{}') end
-  from (select ${names.map((name) => `${OF_KNOWING[name] ?? identified[name] ?? `u.${name}`} as ${name}`).join(', ')}
-    from unnest(${names.map((name, index) => `$${index + 1}::${columns[name]}[]`).join(', ')}) u(${names.join(', ')})
-    left join lateral (${KNOWING}) w on true) r
+  from (select ${names.map((name) => `${identified[name] ?? `u.${name}`} as ${name}`).join(', ')}
+    from unnest(${names.map((name, index) => `$${index + 1}::${columns[name]}[]`).join(', ')}) u(${names.join(', ')})) r
   left join lateral (select ${keptColumns.map((name) => `${kept[name]} as ${name}`).join(', ')}
     from (select r.success or exists (select from organization_members m
       where m.org_id = r.org_id and m.user_id = r.user_id) as may_be_listed) m
@@ -275,7 +225,7 @@ export class ActivityRecorder {
   #lost = 0;
   #reported = 0;
   readonly #failedSignIns = new Map<string, number>();
-
+  readonly #strangers: FailedSignIns;
   readonly #maxKept: number;
 
   /** @param maxKept maximum number of records that wait while the database is unreachable */
@@ -283,6 +233,7 @@ export class ActivityRecorder {
     this.#sql = sql;
     this.#onFault = onFault;
     this.#maxKept = maxKept;
+    this.#strangers = new FailedSignIns(sql, (row) => this.#keep(row));
   }
 
   /** Sign-ins that failed since the start, by the code of the error. */
@@ -302,11 +253,15 @@ export class ActivityRecorder {
 
   record(caller: AnyCaller, entry: ActivityEntry, outcome: ActivityOutcome): void {
     if (entry.action === 'login' && outcome.statusCode >= 400) this.#countSignIn(entry, outcome);
+    this.#keep(activityRow(caller, entry, outcome));
+  }
+
+  #keep(row: ActivityRow): void {
     if (this.#pending.length >= this.#maxKept) {
       this.#lost += 1;
       return;
     }
-    this.#pending.push(activityRow(caller, entry, outcome));
+    this.#pending.push(row);
     // while the database is unreachable, only the timer retries, not each record
     if (this.#pending.length >= MAX_BATCH && !this.#isAway) void this.flush();
     else this.#timer ??= setTimeout(() => void this.flush(), this.#isAway ? RETRY_MS : FLUSH_MS);
@@ -334,7 +289,14 @@ export class ActivityRecorder {
     return this.#recorded.has(result as object);
   }
 
-  /** Writes everything that was recorded before the call. A clean stop awaits it, so that no record is lost. */
+  /** Writes everything, also what is only counted so far: a clean stop awaits it, so that no record is lost. */
+  async end(): Promise<void> {
+    await this.flush();
+    this.#strangers.flush();
+    await this.flush();
+  }
+
+  /** Writes everything that was recorded before the call. */
   flush(): Promise<void> {
     clearTimeout(this.#timer ?? undefined);
     this.#timer = null;
@@ -345,9 +307,10 @@ export class ActivityRecorder {
 
   async #writeAll(): Promise<void> {
     while (this.#pending.length > 0) {
-      const batch = this.#pending.splice(0, MAX_BATCH);
+      let batch = this.#pending.splice(0, MAX_BATCH);
       try {
-        await this.#sql.change(INSERT_ANSWERED, insert.parameters(batch));
+        batch = await this.#strangers.within(batch);
+        if (batch.length > 0) await this.#sql.change(INSERT_ANSWERED, insert.parameters(batch));
         this.#isAway = false;
       } catch (error) {
         if (!isDatabaseAway(error)) {

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import type { MarkedRows, ReadStatement, RunRead } from '../platform/postgres/plain-read.ts';
 import { preparedRead } from '../platform/postgres/prepared-read.ts';
-import type { Query } from '../platform/postgres/transaction.ts';
+import { type Query, Transaction } from '../platform/postgres/transaction.ts';
 
 /**
  * Maximum number of prepared statements on each connection. Texts come from code, but callers choose which columns an
@@ -26,6 +26,8 @@ function nameOf(text: string): string | undefined {
   }
   return name;
 }
+
+const TURN = 'select pg_advisory_xact_lock(hashtextextended($1, 0))';
 
 const TIMESTAMPTZ = 1184;
 const parseTimestamptz = pg.types.getTypeParser(TIMESTAMPTZ) as (text: string) => Date;
@@ -146,6 +148,20 @@ export class Sql implements ReadRunner {
   /** The rows that one statement changed, in its own transaction, which has committed when this resolves. */
   async change<Row extends object>(text: string, values: unknown[]): Promise<Row[]> {
     return (await this.#pool.query<Row>(this.#query(text, values))).rows;
+  }
+
+  /**
+   * The same, one at a time of those that name the same turn, on all nodes: it sees what the one before has committed.
+   * A lock within the statement would not do: what a statement sees is decided before it waits.
+   */
+  async changeInTurn<Row extends object>(turn: string, text: string, values: unknown[]): Promise<Row[]> {
+    const transaction = new Transaction(this.#pool);
+    try {
+      const [, changed] = await transaction.commit([this.#query(TURN, [turn]), this.#query(text, values)]);
+      return changed!.rows as Row[];
+    } finally {
+      await transaction.end();
+    }
   }
 
   /** One statement that writes, in its own transaction, with the number of rows it touched. */

@@ -22,6 +22,9 @@ const MAX_PARAMETERS = 4_096;
 const CONSENT = 'consent';
 const PREFIX = '/oauth';
 const DEVICE = '/oauth/device';
+const AUTHORIZATION = '/oauth/auth';
+/** What a program must not tell a browser: as a part of an address it would be in histories and logs. */
+const NOT_FOR_BROWSERS = ['client_secret', 'client_assertion', 'code_verifier'];
 /** Where the token of a form is an access token: ours are signed, and kept under another name. */
 const ABOUT_TOKENS = new Set(['/oauth/token/introspection', '/oauth/token/revocation']);
 
@@ -30,8 +33,7 @@ const PASSED: readonly { method: 'GET' | 'POST'; url: string; isKept?: boolean }
   { method: 'GET', url: '/oauth/.well-known/oauth-authorization-server' },
   { method: 'GET', url: '/oauth/.well-known/openid-configuration' },
   { method: 'GET', url: '/oauth/jwks' },
-  { method: 'GET', url: '/oauth/auth', isKept: true },
-  { method: 'POST', url: '/oauth/auth', isKept: true },
+  { method: 'GET', url: AUTHORIZATION, isKept: true },
   { method: 'GET', url: '/oauth/auth/:uid' },
   { method: 'GET', url: '/oauth/device/:uid' },
   { method: 'POST', url: '/oauth/device/auth', isKept: true },
@@ -72,6 +74,7 @@ export function addOAuthRoutes(app: FastifyInstance, options: OAuthRouteOptions)
         bodyLimit: ABOUT_TOKENS.has(url) ? MAX_FORM : MAX_PARAMETERS,
         handler: (request, reply) => routes.answer(request, reply, isKept),
       });
+    scope.post(AUTHORIZATION, { bodyLimit: MAX_PARAMETERS }, (request, reply) => routes.askByForm(request, reply));
     scope.get(DEVICE, { exposeHeadRoute: false }, (request, reply) => routes.showDevice(request, reply));
     scope.post(DEVICE, { bodyLimit: MAX_PARAMETERS }, (request, reply) => routes.enterCode(request, reply));
   });
@@ -116,6 +119,22 @@ class OAuthRoutes {
     if (isKept) await this.#server.demandRequest(request.caller);
     const caller = await this.#sessions.callerOf(request);
     return this.pass(request, reply, request.url.slice(PREFIX.length), caller);
+  }
+
+  /**
+   * A request that a form sends (OpenID Connect Core, 3.1.2.1): it goes on as a link to the same would. No cookie comes
+   * with forms of other sites, but with the link that follows; so a form can do nothing that a link cannot.
+   */
+  async askByForm(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    if (!isSpelledAs(request)) return reply.callNotFound();
+    const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+    if (request.url !== AUTHORIZATION || form.size === 0)
+      return this.#invalid(reply, 'The parameters of a request by POST are the fields of a form, and in no address.');
+    const shown = NOT_FOR_BROWSERS.find((name) => form.has(name));
+    if (shown) return this.#invalid(reply, `A program sends ${shown} by itself, and never by a browser.`);
+    const query = form.toString();
+    if (query.length > MAX_PARAMETERS) return this.#tooLong(reply);
+    return this.#go(reply.header('cache-control', 'no-store'), `${AUTHORIZATION}?${query}`);
   }
 
   /** The page for the code of a device. A link never fills in the code: whoever was sent one looks at their device. */
@@ -228,7 +247,10 @@ class OAuthRoutes {
   }
 
   #tooLong(reply: FastifyReply): FastifyReply {
-    const description = `The parameters of a request have at most ${MAX_PARAMETERS} bytes.`;
+    return this.#invalid(reply, `The parameters of a request have at most ${MAX_PARAMETERS} bytes.`);
+  }
+
+  #invalid(reply: FastifyReply, description: string): FastifyReply {
     const text = oauthPages.error({ error: 'invalid_request', description });
     return reply.code(400).headers(pageHeadersFor()).send(text);
   }

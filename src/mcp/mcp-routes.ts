@@ -1,6 +1,7 @@
 import type { ClientCapabilities, Server, ServerContext } from '@modelcontextprotocol/server';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { GraphQLSchema } from 'graphql';
+import type { Access } from '../access/access.ts';
 import type { CallerLimit } from '../access/caller-limit.ts';
 import type { Sql } from '../data/sql.ts';
 import type { PersistedDocuments } from '../engine/path/persisted-documents.ts';
@@ -12,14 +13,17 @@ import type { Caller } from '../kernel/caller.ts';
 import { ApiError, unauthenticated } from '../kernel/errors.ts';
 import { isJsonObject } from '../kernel/json-object.ts';
 import { overloadOf } from '../kernel/json-shape.ts';
+import { loadedOnce } from '../kernel/loaded-once.ts';
 import type { Seal } from '../platform/keys/seal.ts';
 import { McpConfirmations } from './confirmations.ts';
 import { EventPages } from './event-pages.ts';
-import { loadedOnce } from './loaded-once.ts';
 import { PlatformTools } from './platform-tools.ts';
 import { SchemaSearch } from './schema-search.ts';
+import { type RestOperation, SetOperations } from './set-operations.ts';
+import { SetTools } from './set-tools.ts';
 import type { McpCall, McpLibrary, McpRequest, ToolFace } from './tool.ts';
 import { errorResult, internalError, type ShownError } from './tool-results.ts';
+import { operationsOfSets, refused, type SetOptions } from './tool-sets.ts';
 import { TurnLimits } from './turn-limits.ts';
 import { WorkspaceActions } from './workspace-actions.ts';
 import { addWorkspaceTools, WorkspaceTools } from './workspace-tools.ts';
@@ -31,6 +35,11 @@ interface McpOptions {
   documents: OwnDocuments;
   contextOf: (request: FastifyRequest) => Context;
   sql: Sql;
+  access: Access;
+  /** Those of the REST API. */
+  operations: readonly RestOperation[];
+  /** The inputs of one of them, as JSON Schemas by their names. */
+  inputOf: (name: string) => Record<string, Record<string, unknown>>;
   seal: Seal;
   limit: Pick<CallerLimit, 'demandRest'>;
   version: string;
@@ -72,6 +81,7 @@ class McpRoutes {
   readonly #options: McpOptions;
   readonly #platform: PlatformTools;
   readonly #actions: WorkspaceActions;
+  readonly #sets: SetOperations;
   readonly #turns = new TurnLimits();
   /** What each request of the protocol is about, by the request that the library gets. */
   readonly #requests = new WeakMap<object, { face: ToolFace; asked: McpRequest }>();
@@ -90,6 +100,7 @@ class McpRoutes {
     this.#options = options;
     const { schema, documents, seal, sql, limit } = options;
     addWorkspaceTools(documents);
+    this.#sets = new SetOperations(schema, options.operations, options.inputOf);
     this.#actions = new WorkspaceActions(documents, limit);
     this.#platform = new PlatformTools({
       ...options,
@@ -110,7 +121,7 @@ class McpRoutes {
       return reply.code(404).send(rpcError(METHOD_NOT_FOUND, 'There are no subscriptions.', body.message.id));
     const handler = await this.#loaded();
     const passed = new Request('http://localhost/mcp', { method: 'POST', headers: headersOf(request) });
-    this.#requests.set(passed, { face: this.#faceOf(request), asked });
+    this.#requests.set(passed, { face: this.#faceOf(request, asked), asked });
     const answer = await handler.fetch(passed, { parsedBody: body.message });
     const text = await answer.text();
     const type = answer.headers.get('content-type');
@@ -127,7 +138,9 @@ class McpRoutes {
       throw new ApiError('FORBIDDEN', { reason: 'origin' }, 'Pages of this origin may not call the service.');
   }
 
-  #faceOf({ params: { workspace } }: ForWorkspace): ToolFace {
+  #faceOf({ params: { workspace } }: ForWorkspace, { sets }: McpRequest): ToolFace {
+    const { access } = this.#options;
+    if (sets) return new SetTools({ ...sets, made: this.#sets, platform: this.#platform, access });
     if (workspace === undefined) return this.#platform;
     return new WorkspaceTools({
       ...this.#options,
@@ -222,14 +235,25 @@ const READ_ONLY = new Map<unknown, boolean>([
  * @throws AUTHENTICATION_FAILED without a token for programs; INVALID_REQUEST for an option that there is not: who asks
  * for less must not get more
  */
-function askedBy(request: FastifyRequest): McpRequest {
+function askedBy(request: ForWorkspace): McpRequest {
   const { caller, query } = request;
   if (!caller.principal?.token) throw unauthenticated();
-  const { read_only: given, ...others } = query as Record<string, unknown>;
+  const { read_only: given, tools, workspace, ...others } = query as Record<string, unknown>;
   const isReadOnly = READ_ONLY.get(given);
   if (isReadOnly === undefined || Object.keys(others).length > 0)
-    throw new ApiError('INVALID_REQUEST', { reason: 'query' }, 'The only option of the address is read_only=1.');
-  return { request, caller: caller as Caller, isReadOnly };
+    throw refused('The options of the address are read_only=1, and at /mcp also tools=… and workspace=….');
+  const sets = request.params.workspace === undefined ? setsOf(tools, workspace) : null;
+  if (!sets && (tools !== undefined || workspace !== undefined))
+    throw refused('Sets of tools are at /mcp, and workspace=… is an option of them.');
+  return { request, caller: caller as Caller, isReadOnly, sets };
+}
+
+function setsOf(tools: unknown, workspace: unknown): SetOptions | null {
+  if (tools === undefined) return null;
+  const isWorkspace = typeof workspace === 'string' && /^[\w-]{1,64}$/.test(workspace);
+  if (typeof tools !== 'string' || (workspace !== undefined && !isWorkspace))
+    throw refused('tools=… and workspace=… are given once, such as tools=secrets,members.');
+  return { operations: operationsOfSets(tools), workspaceId: isWorkspace ? workspace : null };
 }
 
 type RpcMessage = Record<string, unknown>;

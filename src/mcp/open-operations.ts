@@ -138,8 +138,8 @@ export function withheldIn(schema: GraphQLSchema, document: DocumentNode): strin
   return found;
 }
 
-/** What cannot be told is a secret. */
-function isSecretLeaf(types: TypeInfo, parent: string, name: string): boolean {
+/** Whether a field is a value that no model gets. What cannot be told is a secret. */
+export function isSecretLeaf(types: TypeInfo, parent: string, name: string): boolean {
   const type = types.getType();
   if (type && !isLeafType(getNamedType(type))) return false;
   return looksSecret(parent, name);

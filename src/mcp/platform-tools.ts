@@ -136,9 +136,9 @@ export class PlatformTools implements ToolFace {
   async call(name: string, args: unknown, call: McpCall): Promise<ToolAnswer | null> {
     if (name === 'search') return this.#with(Search, args, call, (given) => this.#search(given, call));
     if (name === 'describe') return this.#with(Describe, args, call, (given) => this.#describe(given, call));
-    if (name === 'read') return this.#with(Read, args, call, (given) => this.#read(given, call));
+    if (name === 'read') return this.#with(Read, args, call, (given) => this.readDocument(given, call));
     if (name === 'change' && !call.isReadOnly)
-      return this.#with(Change, args, call, (given) => this.#change(given, call));
+      return this.#with(Change, args, call, (given) => this.changeDocument(given, call));
     if (name === 'events') return this.#with(Events, args, call, (given) => this.#events(given, call));
     return null;
   }
@@ -171,13 +171,15 @@ export class PlatformTools implements ToolFace {
     return errorResult({ code: 'RESOURCE_NOT_FOUND', message: `Nothing here has this name.${hint}` }, request.id);
   }
 
-  async #read({ query, variables: given }: z.infer<typeof Read>, call: McpCall): Promise<ToolAnswer> {
+  /** Runs a query, as far as models may. */
+  async readDocument({ query, variables: given }: z.infer<typeof Read>, call: McpCall): Promise<ToolAnswer> {
     const ready = await this.#prepared(query, given, call, 'query');
     if ('refusal' in ready) return ready.refusal;
     return this.#shown(await ready.run(), call);
   }
 
-  async #change(given: z.infer<typeof Change>, call: McpCall): Promise<ToolAnswer> {
+  /** Runs a mutation, as far as models may, once somebody has agreed to it. */
+  async changeDocument(given: z.infer<typeof Change>, call: McpCall): Promise<ToolAnswer> {
     const ready = await this.#prepared(given.mutation, given.variables, call, 'mutation');
     if ('refusal' in ready) return ready.refusal;
     const { field } = ready;

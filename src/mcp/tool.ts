@@ -2,6 +2,7 @@ import type { CallToolResult, InputRequiredResult, ServerContext, Tool } from '@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Caller } from '../kernel/caller.ts';
+import type { SetOptions } from './tool-sets.ts';
 
 export type McpLibrary = typeof import('@modelcontextprotocol/server');
 export type ToolAnswer = CallToolResult | InputRequiredResult;
@@ -12,6 +13,8 @@ export interface McpRequest {
   caller: Caller;
   /** Whether it may change nothing, whatever its token may. */
   isReadOnly: boolean;
+  /** The sets of tools that its address names; `null` for the tools over the whole schema. */
+  sets: SetOptions | null;
 }
 
 /** A call of a tool. */

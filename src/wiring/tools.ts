@@ -10,6 +10,7 @@ import { ConnectionTokens } from '../tools/connections/connection-tokens.ts';
 import { OAuthProvider } from '../tools/connections/oauth-provider.ts';
 import { OAuthStates } from '../tools/connections/oauth-states.ts';
 import { Revocations } from '../tools/connections/revocations.ts';
+import { DataTransforms } from '../tools/data-transforms/data-transforms.ts';
 import { DocumentReader } from '../tools/imports/document-reader.ts';
 import { ToolImports } from '../tools/imports/tool-imports.ts';
 import { ActionCalls } from '../tools/tool-actions/action-calls.ts';
@@ -57,6 +58,7 @@ export function createTools(
   });
   const tools = new ToolService(deps);
   const toolDocuments = new DocumentReader(outbound, deps.budgets.of('tool_documents', DOCUMENTS_PER_MINUTE, 60));
+  const dataTransforms = new DataTransforms();
   const calls = new ActionCalls({ outbound, connections, limits });
   return {
     open: {
@@ -72,6 +74,7 @@ export function createTools(
         limits,
         calls,
         pagedCalls: new PagedCalls(calls, limits),
+        transforms: dataTransforms,
         activity,
         logger,
         onFault,
@@ -91,6 +94,7 @@ export function createTools(
     },
     closed: {
       toolDocuments,
+      dataTransforms,
       oauthStates: states,
       toolConfirmations: confirmations,
       connectionCredentials: connections,

@@ -231,6 +231,24 @@ esac
     ]);
   });
 
+  test('an entry that is no sign-in is damaged, and nothing of it is shown', async () => {
+    const home = homeOf('damaged');
+    const program = path.join(home, 'secret-tool');
+    for (const entry of ['pat_a-token-that-somebody-pasted', '"pat_a-token-that-somebody-pasted"', 'null']) {
+      writeFileSync(program, `#!/bin/sh\nprintf '%s' '${entry}'\n`);
+      chmodSync(program, 0o755);
+      mkdirSync(path.dirname(fileOf(home)), { recursive: true });
+      writeFileSync(
+        fileOf(home),
+        JSON.stringify({ current: 'default', profiles: { default: { url, keyring: true, org: ann.orgId } } }),
+      );
+      const who = await commandLine(['whoami', '--json'], { env: { PATH: `${home}:/usr/bin:/bin`, HOME: home } });
+      const message = 'The entry in the keyring is damaged. Sign in again: platform login';
+      expect([who.code, JSON.parse(who.err)]).toMatchObject([3, { error: 'KEYRING', message }]);
+      expect(who.err).not.toContain('pat_');
+    }
+  });
+
   test('a system without one that is known has none', () => {
     expect(() => new Keyring({}, 'win32').get('7')).toThrow(KeyringError);
   });

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { inspect } from 'node:util';
 import {
   ApiError,
   bearer,
@@ -198,6 +199,13 @@ test('what nobody knows to be done is not sent again: mutations, and changes of 
   } finally {
     other.close();
   }
+});
+
+test('what a program prints of its client and its session has no token', () => {
+  const tokens = { access_token: 'the-access-token', refresh_token: 'the-refresh-token', expires_in: 1_800 };
+  const session = new Session({ url, tokens });
+  const printed = [session, new Client({ url, credentials: session }), new Client({ url, credentials: 'the-token' })];
+  expect(inspect(printed, { depth: 9, showHidden: true }) + JSON.stringify(printed)).not.toMatch(/the-\w*-?token/);
 });
 
 test('below a path of a proxy, everything is asked there, and a proxy that cannot answer is unavailable', async () => {

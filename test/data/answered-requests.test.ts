@@ -273,6 +273,7 @@ describe('the record of a failed sign-in', () => {
     // the first answer is lost: the records are written once more
     const lossy = new ActivityRecorder(
       Object.assign(Object.create(database.sql) as typeof database.sql, {
+        read: (text: string, values: unknown[]) => database.sql.read(text, values),
         change: async (text: string, values: unknown[]) => {
           const rows = await database.sql.change(text, values);
           if (!isFirst) return rows;

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { beforeAll, expect, it } from 'vitest';
 import { startOpenIdServer } from '../identity/sso/openid-server.ts';
+import { newIdpKey } from '../identity/sso/saml-idp.ts';
 import type { TestApp } from '../support/app.ts';
 import { makeGrant } from '../support/application-grant.ts';
 import { letFactorsAge, withTotp } from '../support/factors.ts';
@@ -150,6 +151,31 @@ describeInBrowser('what the console changes', () => {
       .getByText('no', { exact: true })
       .waitFor();
     await openId.close();
+  });
+
+  it('shows why the metadata of a provider was not read, and when it last was', async () => {
+    const eve = await registerProven(app, { name: 'eve' });
+    const saml_config = {
+      entity_id: 'https://idp.test/entity',
+      sso_url: 'https://idp.test/sso',
+      certificate: newIdpKey().certificate,
+    };
+    const fields = { name: 'Broken', protocol: 'saml', saml_config };
+    expect((await eve.call('POST', `/v1/orgs/${eve.orgId}/identity-providers`, fields)).status).toBe(201);
+    await app.database.pool.query(
+      `update identity_providers set saml_metadata_url = 'https://idp.test/metadata', saml_metadata_failures = 1,
+        saml_metadata_error = 'the address answered with status 503',
+        saml_metadata_fetched_at = now() - interval '2 days', saml_metadata_refresh_at = now() + interval '1 hour'
+        where org_id = $1`,
+      [eve.orgId],
+    );
+    const page = await pageOf(eve);
+    await open(page, `${homeOf(eve)}/sign-in`);
+    const row = page.getByRole('row', { name: 'Broken' });
+    await row.getByText('metadata not read').waitFor();
+    await row.getByText('the address answered with status 503').waitFor();
+    await row.locator('time').waitFor();
+    expect(await barriersOf(page)).toEqual([]);
   });
 
   it('demands a second factor, says who lacks one, and what takes a fresh one', async () => {

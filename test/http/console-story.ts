@@ -9,6 +9,7 @@ interface Places {
 /** What the views of the console show: a workspace in which something has happened. */
 export interface Story {
   appId: string;
+  augmentationId: string;
   staging: string;
   production: string;
 }
@@ -96,7 +97,7 @@ export async function tellStory(call: CallService, { orgId, workspaceId }: Place
   const plan = { name: 'Plan', artifact_type: 'markdown', content: '# Plan\n\nBuy milk.\nCall Ann.' };
   const artifactId = idIn(await post(files, plan), 'artifact_id');
   await call('PUT', `${files}/${artifactId}`, { content: '# Plan\n\nBuy tea.\nCall Ann.' });
-  return { appId, staging, production };
+  return { appId, augmentationId, staging, production };
 }
 
 const idOrSelf = (body: unknown, name: string): unknown => (body as Record<string, unknown>)[name] ?? body;

@@ -84,6 +84,7 @@ describeInBrowser('the console in a browser', () => {
       ['/secrets', 'No secrets yet'],
       ['/environments', 'No environments yet'],
       ['/apps', 'No apps yet'],
+      ['/graph', 'There is nothing to draw yet'],
       ['/tools', 'No tools are in use yet'],
       ['/models', 'No models yet'],
       ['/tokens', 'No API tokens yet'],

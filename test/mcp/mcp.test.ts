@@ -518,7 +518,7 @@ describe('a message', () => {
       415,
     );
     expect((await send(`"${'x'.repeat(1_100_000)}"`)).statusCode).toBe(413);
-    for (const url of ['/mcp?tools=secrets', '/mcp?read_only=yes', '/mcp?read_only=1&read_only=0'])
+    for (const url of ['/mcp?sets=secrets', '/mcp?read_only=yes', '/mcp?read_only=1&read_only=0'])
       expect([url, (await send(rpc('tools/list'), { url })).statusCode]).toEqual([url, 400]);
     for (const method of ['GET', 'DELETE'] as const)
       expect((await app.server.inject({ method, url: '/mcp' })).statusCode).toBe(405);

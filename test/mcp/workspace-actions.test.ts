@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { ApiError } from '../../src/kernel/errors.ts';
-import { loadedOnce } from '../../src/mcp/loaded-once.ts';
 import { nameOf, WorkspaceActions } from '../../src/mcp/workspace-actions.ts';
 
 const WORKSPACE = { orgId: 'org_1', workspaceId: 'ws_1' };
@@ -80,15 +79,4 @@ test('a list ends where it is too long to show, and a search looks through it on
   expect(await many.actions.search(context, WORKSPACE, { words: [], limit: 1, isReadOnly: true })).toMatchObject({
     isComplete: false,
   });
-});
-
-test('what could not be loaded is loaded again by the next', async () => {
-  let tries = 0;
-  const load = loadedOnce(async () => {
-    tries++;
-    if (tries === 1) throw new Error('not yet');
-    return Promise.resolve(tries);
-  });
-  await expect(load()).rejects.toThrow('not yet');
-  expect([await load(), await load()]).toEqual([2, 2]);
 });

@@ -64,7 +64,7 @@ const CHEAP = { memoryCost: 1_024, timeCost: 1 };
 
 const SELDOM_SECONDS = 60;
 
-/** What comes once in some seconds comes ten times as often: tests wait for it. It costs little where nothing is due. */
+/** What comes once in some seconds comes ten times as often: tests wait for it. It is cheap where nothing is due. */
 const HURRIED: AppDeps['jobs'] = {
   pollMs: 100,
   periodOf: ({ everySeconds }) => (everySeconds < SELDOM_SECONDS ? everySeconds / 10 : everySeconds),
@@ -207,9 +207,9 @@ const holdSeldomTasks = ({ services }: App, database: Database) =>
     ),
   );
 
-/** Past the pooler, where the run has one, go jobs and what tests themselves ask. */
+/** Past the pooler, where the run has one, go jobs, and files that say `// direct connection: <reason>`. */
 function placeOf(url: string): Pick<DatabaseOptions, 'url' | 'pooled'> {
-  const pooler = inject('poolerUrl');
+  const pooler = process.env.TEST_DIRECT ? null : inject('poolerUrl');
   const socketOf = (one: string) => new URL(one).searchParams.get('host');
   if (!pooler || socketOf(url) !== socketOf(inject('serverUrl'))) return { url };
   return { url: onServer(pooler, new URL(url).pathname.slice(1)), pooled: { directUrl: url } };

@@ -7,6 +7,8 @@ import { waitUntil } from './wait.ts';
 export interface Follower {
   /** The ids of the updates of the workspace that somebody made, as they came. */
   readonly seen: readonly string[];
+  /** How often it was told that it missed events which are no longer there. */
+  readonly resyncs: number;
   /** How often it was cut off. */
   readonly cuts: number;
   /** Why it could not come back, each time. */
@@ -67,6 +69,9 @@ async function follow(connect: Connect): Promise<Follower> {
     get seen() {
       return events().flatMap(({ event }) => (isUpdate(event) ? event.id : []));
     },
+    get resyncs() {
+      return events().filter(({ event }) => event.type === 'resync').length;
+    },
     get cuts() {
       return connections.length - 1;
     },
@@ -117,7 +122,7 @@ export const followSocket = ({ url, orgId, workspaceId, headers }: Place): Promi
           const { data } = message.payload as { data: { workspaceEvents: Noted & { cursor: string } } };
           events.push({ event: data.workspaceEvents, cursor: data.workspaceEvents.cursor });
           resolve(); // with `connected`: from now on it misses nothing
-        }
+        } else if (message.type === 'complete') socket.terminate(); // it comes back as after any other end
       });
     });
     return { events: () => events, ended, close: () => socket.terminate() };

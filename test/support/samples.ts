@@ -161,6 +161,19 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ImportToolInput.url': () => absent,
   'PreviewToolReimportInput.url': () => absent,
   'ReimportToolInput.url': () => absent,
+  'PreviewToolImportInput.kind': () => 'openapi',
+  'ImportToolInput.kind': () => 'openapi',
+  'PreviewToolReimportInput.kind': () => 'openapi',
+  'ReimportToolInput.kind': () => 'openapi',
+  // of an MCP server
+  'PreviewToolImportInput.credential': () => absent,
+  'PreviewToolImportInput.credentialHeader': () => absent,
+  'ImportToolInput.credential': () => absent,
+  'ImportToolInput.credentialHeader': () => absent,
+  'PreviewToolReimportInput.credential': () => absent,
+  'PreviewToolReimportInput.credentialHeader': () => absent,
+  'ReimportToolInput.credential': () => absent,
+  'ReimportToolInput.credentialHeader': () => absent,
   // of a document that was looked at before
   '*.documentDigest': () => absent,
   // where this service may call

@@ -14,7 +14,7 @@ export interface FileTimes {
   database: number;
   app: number;
   tests: number;
-  /** What the process of the file used of a processor, all of the above together: the rest waited, or was done elsewhere. */
+  /** What the process used of a processor for all of the above: the rest was waited for, or done elsewhere. */
   processor: number;
 }
 
@@ -56,7 +56,9 @@ function timesOf(module: TestModule): FileTimes {
 const total = ({ load, database, app, tests }: FileTimes): number => load + database + app + tests;
 
 const cells = (...texts: string[]): string => texts.map((text) => text.padStart(9)).join('');
-const HEAD = `${cells('total', 'load', 'database', 'app', 'tests', 'cpu')}`;
+const HEAD = cells('total', 'load', 'database', 'app', 'tests', 'cpu');
 const seconds = (ms: number): string => (ms / 1_000).toFixed(1);
-const line = (times: FileTimes): string =>
-  `${cells(...[total(times), times.load, times.database, times.app, times.tests, times.processor].map(seconds))}  ${times.file}`;
+const line = (times: FileTimes): string => {
+  const { load, database, app, tests, processor, file } = times;
+  return `${cells(...[total(times), load, database, app, tests, processor].map(seconds))}  ${file}`;
+};

@@ -44,6 +44,17 @@ const signInOf = ({ token, session, grant }: SignIn): SignIn => ({
   ...(grant && { grant }),
 });
 
+/** What an entry of the keyring holds. @throws KeyringError, whose message shows nothing of it: it holds tokens */
+function entryIn(text: string): Profile {
+  try {
+    const entry: unknown = JSON.parse(text);
+    if (typeof entry === 'object' && entry !== null) return entry as Profile;
+  } catch {
+    // the message of the parser shows the beginning of the text
+  }
+  throw new KeyringError('The entry in the keyring is damaged. Sign in again: platform login');
+}
+
 const withoutSignIn = ({ token: _token, session: _session, grant: _grant, ...place }: Profile): Profile => place;
 
 /** The profiles: in a file that only its owner may read, with the sign-ins in the keyring where there is one. */
@@ -75,7 +86,7 @@ export class Profiles {
     if (!profile?.keyring) return profile ? signInOf(profile) : {};
     const text = this.#readKeyring(name);
     if (text === null) return {};
-    const entry = JSON.parse(text) as Profile;
+    const entry = entryIn(text);
     // tokens never go to another service, whatever the file says now
     return entry.url === profile.url ? signInOf(entry) : {};
   }

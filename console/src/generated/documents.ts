@@ -127,6 +127,30 @@ export type CreateApplicationInput = {
   readonly redirectUris: ReadonlyArray<string>;
 };
 
+/** A new entity. */
+export type CreateEntityInput = {
+  /** Other names. */
+  readonly aliases?: ReadonlyArray<string> | null | undefined;
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** Default `other`. */
+  readonly entityType?: string | null | undefined;
+  /** How important it is, 0 to 1. Default 0.5. */
+  readonly importance?: number | null | undefined;
+  /** When it was last mentioned. Default: now if `mentionCount` is given. */
+  readonly lastReferencedAt?: string | null | undefined;
+  /** How often it was mentioned. Default 0. */
+  readonly mentionCount?: number | null | undefined;
+  /** Free-form data. */
+  readonly metadata?: Record<string, unknown> | null | undefined;
+  /** Unique among the entities of its type, ignoring case, unless `metadata.external_id` differs. */
+  readonly name: string;
+  /** The memories that are about it. */
+  readonly sourceMemoryIds?: ReadonlyArray<string> | null | undefined;
+  /** Labels. */
+  readonly tags?: ReadonlyArray<string> | null | undefined;
+};
+
 /** A new environment. */
 export type CreateEnvironmentInput = {
   /** Free text. */
@@ -389,6 +413,20 @@ export type EnvironmentStatus =
   | 'archived'
   /** Only callers who may update it can deploy and undeploy. */
   | 'locked';
+
+/** The action to run, and its parameters. */
+export type ExecuteToolActionInput = {
+  /** The name of an action of the instance. */
+  readonly action: string;
+  /** The `confirmation` of the first answer, for an action that needs one. */
+  readonly confirmation?: string | null | undefined;
+  /** Shows the request and sends nothing. Default false. */
+  readonly dryRun?: boolean | null | undefined;
+  /** Reads a list page by page, as the `pagination` of the action says: at most so many pages, and no more than its own `max_pages`. The result is the list of all items. Without it, one request is sent. */
+  readonly maxPages?: number | null | undefined;
+  /** Values of its parameters. Other names are refused. */
+  readonly parameters?: Record<string, unknown> | null | undefined;
+};
 
 /** How the steps of a stage run. */
 export type ExecutionMode =
@@ -709,6 +747,31 @@ export type RecipeCategoryName =
   /** For a first app. */
   | 'starter';
 
+/** A relation between two entities of the app and namespace. */
+export type RelateEntitiesInput = {
+  /** Free-form data. */
+  readonly metadata?: Record<string, unknown> | null | undefined;
+  /** What the source is to the target: `works_at`. */
+  readonly relationType: string;
+  /** The source of the relation. */
+  readonly sourceEntityId: string;
+  /** The target of the relation. It must differ from the source. */
+  readonly targetEntityId: string;
+  /** Start of the relation's validity. `null` for no bound, which is the default of a new relation. */
+  readonly validFrom?: string | null | undefined;
+  /** End of the relation's validity, exclusive, later than `validFrom`. Default of a new relation: no bound. */
+  readonly validTo?: string | null | undefined;
+  /** How strong it is. Default 1. */
+  readonly weight?: number | null | undefined;
+};
+
+/** How an entity sees a relation. */
+export type RelationDirection =
+  /** The entity is its target. */
+  | 'incoming'
+  /** The entity is its source. */
+  | 'outgoing';
+
 /** A role in an organization or a workspace. */
 export type Role =
   /** Manages members and settings. */
@@ -981,6 +1044,17 @@ export type TextLanguage =
   /** Chinese */
   | 'zh';
 
+/** How the result of an action is written. */
+export type ToolResultFormat =
+  /** A text in base64: of an answer that is no text. */
+  | 'base64'
+  /** Any JSON. */
+  | 'json'
+  /** There is no result. */
+  | 'none'
+  /** A text: of an answer that is no JSON, or the beginning of JSON that is too large. */
+  | 'text';
+
 /** Status of a tool. */
 export type ToolStatus =
   /** It is in use. */
@@ -991,6 +1065,44 @@ export type ToolStatus =
   | 'deprecated'
   /** It has no new instances. */
   | 'disabled';
+
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
+export type UpdateEntityInput = {
+  /** Replaces the other names. */
+  readonly aliases?: ReadonlyArray<string> | null | undefined;
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** What it is. */
+  readonly entityType?: string | null | undefined;
+  /** How important it is, 0 to 1. */
+  readonly importance?: number | null | undefined;
+  /** When it was last mentioned. */
+  readonly lastReferencedAt?: string | null | undefined;
+  /** How often it was mentioned. A greater number than before also sets the time of the last mention to now. */
+  readonly mentionCount?: number | null | undefined;
+  /** Replaces the free-form data. */
+  readonly metadata?: Record<string, unknown> | null | undefined;
+  /** Unique among the entities of its type, ignoring case, unless `metadata.external_id` differs. */
+  readonly name?: string | null | undefined;
+  /** Replaces the memories that are about it. */
+  readonly sourceMemoryIds?: ReadonlyArray<string> | null | undefined;
+  /** Replaces the labels. */
+  readonly tags?: ReadonlyArray<string> | null | undefined;
+};
+
+/** The fields of a relation to change. Omitted fields stay as they are. */
+export type UpdateEntityRelationInput = {
+  /** Replaces the free-form data. */
+  readonly metadata?: Record<string, unknown> | null | undefined;
+  /** What the source is to the target. There is one relation of a type between two entities. */
+  readonly relationType?: string | null | undefined;
+  /** Start of the relation's validity; `null` for no bound. */
+  readonly validFrom?: string | null | undefined;
+  /** End of the relation's validity, exclusive, later than `validFrom`; `null` for no bound. */
+  readonly validTo?: string | null | undefined;
+  /** How strong it is. */
+  readonly weight?: number | null | undefined;
+};
 
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateEnvironmentInput = {
@@ -1034,6 +1146,42 @@ export type UpdateSignInPolicyInput = {
   readonly ssoRequiredDomains?: ReadonlyArray<string> | null | undefined;
   /** What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. Replaces all. */
   readonly stepUp?: ReadonlyArray<StepUp> | null | undefined;
+};
+
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
+export type UpdateToolInstanceInput = {
+  /** By the name of an action: values of its parameters, which then need not be given. */
+  readonly actionDefaults?: Record<string, unknown> | null | undefined;
+  /** Free-form settings of the authentication, without secrets. */
+  readonly authConfig?: Record<string, unknown> | null | undefined;
+  /** `vault`, `oauth2`, `api_key`, `none` or another word. */
+  readonly authMode?: string | null | undefined;
+  /** Replaces the configuration. Values by the names of the fields in the config and credential schemas of the tool. Sensitive values go to the vault and are never shown again; an omitted value stays there, and `null` removes it. Defaults are filled in. A key that the tool does not know is refused, unless it has no config schema. */
+  readonly configuration?: Record<string, unknown> | null | undefined;
+  /** Replaces the client that connections sign in with. `null` removes it. */
+  readonly connectionCredentials?: ConnectionCredentialsInput | null | undefined;
+  /** By the name of an action: a list of additional parameters. A parameter replaces one of the same name. */
+  readonly customActionParameters?: Record<string, unknown> | null | undefined;
+  /** Actions of the instance itself, as the custom-action schemas describe them. An action replaces an action of the tool with the same name. */
+  readonly customActions?: ReadonlyArray<Record<string, unknown>> | null | undefined;
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** Whether it may be used. */
+  readonly isActive?: boolean | null | undefined;
+  /** Descriptions of actions for models, by the name of the action. */
+  readonly mcpActionDescriptions?: Record<string, string> | null | undefined;
+  /** Names of the only actions of the instance; empty for all. */
+  readonly mcpActionFilter?: ReadonlyArray<string> | null | undefined;
+  /** Description for models. */
+  readonly mcpDescriptionOverride?: string | null | undefined;
+  /** The most calls in one turn of a model. `null` is no limit. */
+  readonly mcpMaxCallsPerTurn?: number | null | undefined;
+  /** By the name of an action, then by the name of a parameter: properties that replace properties of the parameter. */
+  readonly mcpParameterOverrides?: Record<string, unknown> | null | undefined;
+  /** Whether every action needs confirmation. Destructive actions always do. */
+  readonly mcpRequiresConfirmation?: boolean | null | undefined;
+  /** Display name. It need not be unique. */
+  readonly name?: string | null | undefined;
 };
 
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. Who sets the URL, the types or the headers, or enables it, is whom it acts for from then on. */
@@ -1201,6 +1349,120 @@ export type RestoreVersionMutationVariables = Exact<{
 
 
 export type RestoreVersionMutation = { readonly restoreArtifactVersion: { readonly id: string, readonly version: number } };
+
+export type EntityNodeFragment = { readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number };
+
+export type GraphPlacesQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+}>;
+
+
+export type GraphPlacesQuery = { readonly apps: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly namespaces: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> } };
+
+export type GraphEntitiesQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type GraphEntitiesQuery = { readonly entities: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number, readonly newestRelations: ReadonlyArray<{ readonly relationId: string, readonly relationType: string, readonly direction: RelationDirection, readonly targetEntityId: string }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type EntityDetailQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  id: string;
+}>;
+
+
+export type EntityDetailQuery = { readonly entity: { readonly description: string | null, readonly aliases: ReadonlyArray<string>, readonly tags: ReadonlyArray<string>, readonly mentionCount: number, readonly resourceVersion: number, readonly updatedAt: string, readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number, readonly relations: { readonly nodes: ReadonlyArray<{ readonly relationId: string, readonly relationType: string, readonly direction: RelationDirection, readonly weight: number, readonly resourceVersion: number, readonly targetEntityId: string, readonly target: { readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number } }>, readonly pageInfo: { readonly hasNextPage: boolean } } } };
+
+export type FindEntitiesQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  query: string;
+}>;
+
+
+export type FindEntitiesQuery = { readonly searchEntities: { readonly results: ReadonlyArray<{ readonly entity: { readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number } }> } };
+
+export type CreateEntityMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  input: CreateEntityInput;
+}>;
+
+
+export type CreateEntityMutation = { readonly createEntity: { readonly id: string } };
+
+export type UpdateEntityMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  id: string;
+  input: UpdateEntityInput;
+  expectedVersion: number;
+}>;
+
+
+export type UpdateEntityMutation = { readonly updateEntity: { readonly description: string | null, readonly aliases: ReadonlyArray<string>, readonly tags: ReadonlyArray<string>, readonly resourceVersion: number, readonly updatedAt: string, readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number } };
+
+export type DeleteEntityMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  id: string;
+}>;
+
+
+export type DeleteEntityMutation = { readonly deleteEntity: { readonly id: string } };
+
+export type RelateEntitiesMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  input: RelateEntitiesInput;
+}>;
+
+
+export type RelateEntitiesMutation = { readonly relateEntities: { readonly relationId: string } };
+
+export type UpdateEntityRelationMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  relationId: string;
+  input: UpdateEntityRelationInput;
+  expectedVersion: number;
+}>;
+
+
+export type UpdateEntityRelationMutation = { readonly updateEntityRelation: { readonly relationId: string, readonly resourceVersion: number } };
+
+export type UnrelateEntitiesMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  appId: string;
+  namespaceId: string;
+  relationId: string;
+  expectedVersion: number;
+}>;
+
+
+export type UnrelateEntitiesMutation = { readonly unrelateEntities: { readonly id: string } };
 
 export type ModelsQueryVariables = Exact<{
   orgId: string;
@@ -1386,7 +1648,16 @@ export type ApplyRecipeMutationVariables = Exact<{
 
 export type ApplyRecipeMutation = { readonly applyRecipe: { readonly appId: string | null, readonly message: string, readonly missing: ReadonlyArray<{ readonly kind: MissingPartKind, readonly name: string | null, readonly usedBy: ReadonlyArray<string> }> } };
 
-export type ProviderRowFragment = { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> };
+export type RunQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  executionId: string;
+}>;
+
+
+export type RunQuery = { readonly execution: { readonly id: string, readonly executionId: string, readonly status: ExecutionStatus, readonly error: string | null, readonly isTimedOut: boolean, readonly startedAt: string, readonly endedAt: string | null, readonly updatedAt: string, readonly stagesCompleted: number, readonly totalStages: number, readonly tokenUsage: { readonly input: number, readonly output: number, readonly total: number }, readonly createdByUser: { readonly id: string, readonly username: string } | null, readonly augmentation: { readonly id: string, readonly name: string, readonly stages: ReadonlyArray<{ readonly stageId: string, readonly name: string, readonly executionMode: ExecutionMode, readonly steps: ReadonlyArray<{ readonly stepId: string, readonly name: string, readonly stepType: string }> }> } | null, readonly activity: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly timestamp: string, readonly stagesCompleted: number | null, readonly traceId: string | null }> } } };
+
+export type ProviderRowFragment = { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly samlMetadata: { readonly error: string | null, readonly fetchedAt: string | null } | null, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> };
 
 export type IdentityProvidersQueryVariables = Exact<{
   orgId: string;
@@ -1394,7 +1665,7 @@ export type IdentityProvidersQueryVariables = Exact<{
 }>;
 
 
-export type IdentityProvidersQuery = { readonly identityProviders: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type IdentityProvidersQuery = { readonly identityProviders: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly samlMetadata: { readonly error: string | null, readonly fetchedAt: string | null } | null, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type SignInPolicyQueryVariables = Exact<{
   orgId: string;
@@ -1436,7 +1707,7 @@ export type ToggleProviderMutationVariables = Exact<{
 }>;
 
 
-export type ToggleProviderMutation = { readonly updateIdentityProvider: { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> } };
+export type ToggleProviderMutation = { readonly updateIdentityProvider: { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly samlMetadata: { readonly error: string | null, readonly fetchedAt: string | null } | null, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> } };
 
 export type TestProviderMutationVariables = Exact<{
   orgId: string;
@@ -1569,6 +1840,45 @@ export type RevokeApplicationGrantMutationVariables = Exact<{
 
 
 export type RevokeApplicationGrantMutation = { readonly revokeApplicationGrant: { readonly id: string } };
+
+export type ToolInstanceFormQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+}>;
+
+
+export type ToolInstanceFormQuery = { readonly toolInstance: { readonly id: string, readonly name: string, readonly description: string | null, readonly configuration: Record<string, unknown>, readonly credentialFields: ReadonlyArray<string>, readonly resourceVersion: number, readonly effectiveActionSchemas: ReadonlyArray<Record<string, unknown>>, readonly tool: { readonly id: string, readonly name: string, readonly configSchema: ReadonlyArray<Record<string, unknown>>, readonly credentialSchema: ReadonlyArray<Record<string, unknown>> } } };
+
+export type ToolInstanceCallsQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+}>;
+
+
+export type ToolInstanceCallsQuery = { readonly toolInstance: { readonly id: string, readonly activity: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly timestamp: string, readonly success: boolean, readonly durationMs: number, readonly errorCode: string | null, readonly metadata: Record<string, unknown> }> } } };
+
+export type UpdateToolInstanceMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+  input: UpdateToolInstanceInput;
+  expectedVersion: number;
+}>;
+
+
+export type UpdateToolInstanceMutation = { readonly updateToolInstance: { readonly id: string, readonly name: string, readonly description: string | null, readonly configuration: Record<string, unknown>, readonly credentialFields: ReadonlyArray<string>, readonly resourceVersion: number } };
+
+export type ExecuteToolActionMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+  input: ExecuteToolActionInput;
+}>;
+
+
+export type ExecuteToolActionMutation = { readonly executeToolAction: { readonly success: boolean, readonly code: string, readonly message: string, readonly confirmation: string | null, readonly status: number | null, readonly format: ToolResultFormat, readonly result: unknown, readonly truncated: boolean, readonly excerpt: string | null, readonly attempts: number, readonly durationMs: number, readonly request: { readonly method: string, readonly url: string, readonly headers: Record<string, string>, readonly body: string | null } | null } };
 
 export type ActivityRowFragment = { readonly id: string, readonly action: string, readonly resourceType: string | null, readonly resourceId: string | null, readonly timestamp: string, readonly success: boolean, readonly statusCode: number, readonly errorCode: string | null, readonly durationMs: number, readonly method: string | null, readonly path: string | null, readonly principalType: PrincipalType, readonly traceId: string | null, readonly metadata: Record<string, unknown>, readonly user: { readonly id: string, readonly username: string } | null, readonly resource:
     | { readonly id: string }
@@ -2069,7 +2379,7 @@ export type ToolsQueryVariables = Exact<{
 }>;
 
 
-export type ToolsQuery = { readonly tools: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly slug: string, readonly category: string, readonly description: string, readonly shortDescription: string | null, readonly status: ToolStatus, readonly configSchema: ReadonlyArray<Record<string, unknown>>, readonly supportsConnection: boolean }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type ToolsQuery = { readonly tools: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly slug: string, readonly category: string, readonly description: string, readonly shortDescription: string | null, readonly status: ToolStatus, readonly configSchema: ReadonlyArray<Record<string, unknown>>, readonly credentialSchema: ReadonlyArray<Record<string, unknown>>, readonly supportsConnection: boolean }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type ConnectionsQueryVariables = Exact<{
   orgId: string;
@@ -2376,6 +2686,14 @@ export class TypedDocumentString<TResult, TVariables>
     return this.value;
   }
 }
+export const EntityNodeFragmentDoc = new TypedDocumentString(`
+    fragment EntityNode on Entity {
+  id
+  name
+  entityType
+  importance
+}
+    `, {"fragmentName":"EntityNode"}) as unknown as TypedDocumentString<EntityNodeFragment, unknown>;
 export const ProviderAccountRowFragmentDoc = new TypedDocumentString(`
     fragment ProviderAccountRow on ProviderAccount {
   id
@@ -2397,6 +2715,10 @@ export const ProviderRowFragmentDoc = new TypedDocumentString(`
   isActive
   suspendsTokens
   resourceVersion
+  samlMetadata {
+    error
+    fetchedAt
+  }
   domains {
     domain
     state
@@ -2726,6 +3048,210 @@ export const RestoreVersionDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<RestoreVersionMutation, RestoreVersionMutationVariables>;
+export const GraphPlacesDocument = new TypedDocumentString(`
+    query GraphPlaces($orgId: ID!, $workspaceId: ID!) {
+  apps(orgId: $orgId, workspaceId: $workspaceId, first: 200) {
+    nodes {
+      id
+      name
+    }
+  }
+  namespaces(orgId: $orgId, workspaceId: $workspaceId, first: 200) {
+    nodes {
+      id
+      name
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<GraphPlacesQuery, GraphPlacesQueryVariables>;
+export const GraphEntitiesDocument = new TypedDocumentString(`
+    query GraphEntities($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $after: String) {
+  entities(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    first: 100
+    after: $after
+  ) {
+    nodes {
+      ...EntityNode
+      newestRelations(first: 20) {
+        relationId
+        relationType
+        direction
+        targetEntityId
+      }
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    fragment EntityNode on Entity {
+  id
+  name
+  entityType
+  importance
+}`) as unknown as TypedDocumentString<GraphEntitiesQuery, GraphEntitiesQueryVariables>;
+export const EntityDetailDocument = new TypedDocumentString(`
+    query EntityDetail($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $id: ID!) {
+  entity(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    id: $id
+  ) {
+    ...EntityNode
+    description
+    aliases
+    tags
+    mentionCount
+    resourceVersion
+    updatedAt
+    relations(first: 100) {
+      nodes {
+        relationId
+        relationType
+        direction
+        weight
+        resourceVersion
+        targetEntityId
+        target {
+          ...EntityNode
+        }
+      }
+      pageInfo {
+        hasNextPage
+      }
+    }
+  }
+}
+    fragment EntityNode on Entity {
+  id
+  name
+  entityType
+  importance
+}`) as unknown as TypedDocumentString<EntityDetailQuery, EntityDetailQueryVariables>;
+export const FindEntitiesDocument = new TypedDocumentString(`
+    query FindEntities($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $query: String!) {
+  searchEntities(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    query: $query
+    first: 20
+  ) {
+    results {
+      entity {
+        ...EntityNode
+      }
+    }
+  }
+}
+    fragment EntityNode on Entity {
+  id
+  name
+  entityType
+  importance
+}`) as unknown as TypedDocumentString<FindEntitiesQuery, FindEntitiesQueryVariables>;
+export const CreateEntityDocument = new TypedDocumentString(`
+    mutation CreateEntity($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $input: CreateEntityInput!) {
+  createEntity(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    input: $input
+  ) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<CreateEntityMutation, CreateEntityMutationVariables>;
+export const UpdateEntityDocument = new TypedDocumentString(`
+    mutation UpdateEntity($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $id: ID!, $input: UpdateEntityInput!, $expectedVersion: Int!) {
+  updateEntity(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    id: $id
+    input: $input
+    expectedVersion: $expectedVersion
+  ) {
+    ...EntityNode
+    description
+    aliases
+    tags
+    resourceVersion
+    updatedAt
+  }
+}
+    fragment EntityNode on Entity {
+  id
+  name
+  entityType
+  importance
+}`) as unknown as TypedDocumentString<UpdateEntityMutation, UpdateEntityMutationVariables>;
+export const DeleteEntityDocument = new TypedDocumentString(`
+    mutation DeleteEntity($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $id: ID!) {
+  deleteEntity(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    id: $id
+  ) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<DeleteEntityMutation, DeleteEntityMutationVariables>;
+export const RelateEntitiesDocument = new TypedDocumentString(`
+    mutation RelateEntities($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $input: RelateEntitiesInput!) {
+  relateEntities(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    input: $input
+  ) {
+    relationId
+  }
+}
+    `) as unknown as TypedDocumentString<RelateEntitiesMutation, RelateEntitiesMutationVariables>;
+export const UpdateEntityRelationDocument = new TypedDocumentString(`
+    mutation UpdateEntityRelation($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $relationId: ID!, $input: UpdateEntityRelationInput!, $expectedVersion: Int!) {
+  updateEntityRelation(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    relationId: $relationId
+    input: $input
+    expectedVersion: $expectedVersion
+  ) {
+    relationId
+    resourceVersion
+  }
+}
+    `) as unknown as TypedDocumentString<UpdateEntityRelationMutation, UpdateEntityRelationMutationVariables>;
+export const UnrelateEntitiesDocument = new TypedDocumentString(`
+    mutation UnrelateEntities($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $relationId: ID!, $expectedVersion: Int!) {
+  unrelateEntities(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    namespaceId: $namespaceId
+    relationId: $relationId
+    expectedVersion: $expectedVersion
+  ) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<UnrelateEntitiesMutation, UnrelateEntitiesMutationVariables>;
 export const ModelsDocument = new TypedDocumentString(`
     query Models($orgId: ID!, $withAccounts: Boolean!, $after: String) {
   logicalModels(orgId: $orgId, first: 100, after: $after) {
@@ -3083,6 +3609,53 @@ export const ApplyRecipeDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<ApplyRecipeMutation, ApplyRecipeMutationVariables>;
+export const RunDocument = new TypedDocumentString(`
+    query Run($orgId: ID!, $workspaceId: ID!, $executionId: ID!) {
+  execution(orgId: $orgId, workspaceId: $workspaceId, executionId: $executionId) {
+    id
+    executionId
+    status
+    error
+    isTimedOut
+    startedAt
+    endedAt
+    updatedAt
+    stagesCompleted
+    totalStages
+    tokenUsage {
+      input
+      output
+      total
+    }
+    createdByUser {
+      id
+      username
+    }
+    augmentation {
+      id
+      name
+      stages {
+        stageId
+        name
+        executionMode
+        steps {
+          stepId
+          name
+          stepType
+        }
+      }
+    }
+    activity(first: 200, action: "execute") {
+      nodes {
+        id
+        timestamp
+        stagesCompleted
+        traceId
+      }
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<RunQuery, RunQueryVariables>;
 export const IdentityProvidersDocument = new TypedDocumentString(`
     query IdentityProviders($orgId: ID!, $after: String) {
   identityProviders(orgId: $orgId, first: 50, after: $after) {
@@ -3102,6 +3675,10 @@ export const IdentityProvidersDocument = new TypedDocumentString(`
   isActive
   suspendsTokens
   resourceVersion
+  samlMetadata {
+    error
+    fetchedAt
+  }
   domains {
     domain
     state
@@ -3193,6 +3770,10 @@ export const ToggleProviderDocument = new TypedDocumentString(`
   isActive
   suspendsTokens
   resourceVersion
+  samlMetadata {
+    error
+    fetchedAt
+  }
   domains {
     domain
     state
@@ -3436,6 +4017,88 @@ export const RevokeApplicationGrantDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<RevokeApplicationGrantMutation, RevokeApplicationGrantMutationVariables>;
+export const ToolInstanceFormDocument = new TypedDocumentString(`
+    query ToolInstanceForm($orgId: ID!, $workspaceId: ID!, $id: ID!) {
+  toolInstance(orgId: $orgId, workspaceId: $workspaceId, id: $id) {
+    id
+    name
+    description
+    configuration
+    credentialFields
+    resourceVersion
+    effectiveActionSchemas
+    tool {
+      id
+      name
+      configSchema
+      credentialSchema
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ToolInstanceFormQuery, ToolInstanceFormQueryVariables>;
+export const ToolInstanceCallsDocument = new TypedDocumentString(`
+    query ToolInstanceCalls($orgId: ID!, $workspaceId: ID!, $id: ID!) {
+  toolInstance(orgId: $orgId, workspaceId: $workspaceId, id: $id) {
+    id
+    activity(first: 60, action: "execute") {
+      nodes {
+        id
+        timestamp
+        success
+        durationMs
+        errorCode
+        metadata
+      }
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ToolInstanceCallsQuery, ToolInstanceCallsQueryVariables>;
+export const UpdateToolInstanceDocument = new TypedDocumentString(`
+    mutation UpdateToolInstance($orgId: ID!, $workspaceId: ID!, $id: ID!, $input: UpdateToolInstanceInput!, $expectedVersion: Int!) {
+  updateToolInstance(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    id: $id
+    input: $input
+    expectedVersion: $expectedVersion
+  ) {
+    id
+    name
+    description
+    configuration
+    credentialFields
+    resourceVersion
+  }
+}
+    `) as unknown as TypedDocumentString<UpdateToolInstanceMutation, UpdateToolInstanceMutationVariables>;
+export const ExecuteToolActionDocument = new TypedDocumentString(`
+    mutation ExecuteToolAction($orgId: ID!, $workspaceId: ID!, $id: ID!, $input: ExecuteToolActionInput!) {
+  executeToolAction(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    id: $id
+    input: $input
+  ) {
+    success
+    code
+    message
+    confirmation
+    status
+    format
+    result
+    truncated
+    excerpt
+    attempts
+    durationMs
+    request {
+      method
+      url
+      headers
+      body
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ExecuteToolActionMutation, ExecuteToolActionMutationVariables>;
 export const HomeDocument = new TypedDocumentString(`
     query Home($orgId: ID!, $workspaceId: ID!) {
   resourceCounts(orgId: $orgId, workspaceId: $workspaceId) {
@@ -4351,6 +5014,7 @@ export const ToolsDocument = new TypedDocumentString(`
       shortDescription
       status
       configSchema
+      credentialSchema
       supportsConnection
     }
     pageInfo {

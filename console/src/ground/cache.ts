@@ -17,7 +17,8 @@ const values = `
   IssuedWebhook WebhookAttempt IssuedApiToken IssuedApplication IssuedScimToken IdentityProviderDomain DomainProof
   SignInPolicy StartedIdentityProviderTest ModelTarget ModelRoute RouteExclusion RouteLimit RouteRefusal RouteTarget
   WorkspaceLimits RecipeCatalogue RecipeContent AppliedRecipe MissingPart ArtifactVersions NotificationPreferences
-  NotificationMute MemberWithoutFactor
+  NotificationMute MemberWithoutFactor EntityRelation EntitySearchResult FoundEntity
+  ToolActionResult ToolActionRequest
 `
   .trim()
   .split(/\s+/);
@@ -35,12 +36,13 @@ const kinds: Readonly<Record<string, { type: string; lists: readonly string[] }>
   release: { type: 'Release', lists: ['releases'] },
   app: { type: 'App', lists: ['apps'] },
   augmentation: { type: 'Augmentation', lists: ['augmentations'] },
-  execution: { type: 'Execution', lists: ['executions', 'executionMetrics'] },
+  execution: { type: 'Execution', lists: ['executions', 'execution', 'executionMetrics'] },
   tool: { type: 'Tool', lists: ['tools'] },
   tool_instance: { type: 'ToolInstance', lists: ['toolInstances'] },
   connection: { type: 'ToolAuthorization', lists: ['connections', 'toolInstances'] },
   artifact: { type: 'Artifact', lists: ['artifacts', 'artifactVersions'] },
   namespace: { type: 'Namespace', lists: ['namespaces'] },
+  entity: { type: 'Entity', lists: ['entities', 'entity'] },
   webhook: { type: 'Webhook', lists: ['webhooks'] },
   api_token: { type: 'ApiToken', lists: ['apiTokens', 'allApiTokens'] },
   app_token: { type: 'ApiToken', lists: ['allApiTokens'] },
@@ -106,6 +108,11 @@ const listsOfMutations: Readonly<Record<string, readonly string[]>> = {
   deleteToolInstance: ['toolInstances', 'connections'],
   deleteWorkspaceConnection: ['connections', 'toolInstances'],
   finishUpload: ['artifacts'],
+  createEntity: ['entities'],
+  deleteEntity: ['entities'],
+  relateEntities: ['entities', 'entity'],
+  updateEntityRelation: ['entities', 'entity'],
+  unrelateEntities: ['entities', 'entity'],
   createRelease: ['releases'],
   createApp: ['apps'],
   applyRecipe: ['apps', 'namespaces'],

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import type { CombinedError } from 'urql';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { Problem } from './problem';
 
 /** A dialog of the browser: it keeps the focus, ends with Escape, and gives the focus back. */

@@ -1,6 +1,6 @@
 import { type ReactNode, useId, useState } from 'react';
 import type { CombinedError } from 'urql';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { Dialog } from './dialog';
 import { type Fault, faultOf, Problem } from './problem';
 
@@ -13,6 +13,9 @@ export interface FieldSpec {
   isSecret?: boolean;
   choices?: readonly { value: string; label: string }[];
   hint?: string | undefined;
+  placeholder?: string | undefined;
+  /** Of a number: `any` for one with a fraction. */
+  step?: 'any';
   value?: string;
 }
 
@@ -29,7 +32,7 @@ export const linesOf = (text = ''): string[] =>
 const FEW = 12;
 
 /** A field of which several choices may be taken. Its value has a line for each. */
-function Choices({
+export function Choices({
   spec: { label, choices = [], hint },
   value,
   fault,
@@ -129,6 +132,8 @@ export function Field({
         <input
           {...common}
           type={kind === 'text' || kind === 'choices' ? 'text' : types[kind]}
+          step={spec.step}
+          placeholder={spec.placeholder}
           autoComplete={kind === 'password' ? 'new-password' : 'off'}
           value={value}
           onChange={(e) => onChange(e.target.value)}

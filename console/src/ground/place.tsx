@@ -1,7 +1,7 @@
 import { createContext, type ReactNode, use, useEffect, useRef, useState } from 'react';
 import { MyRoleDocument, PlaceDocument, type PlaceQuery } from '../generated/documents';
 import type { Role } from '../generated/permissions';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { useAnswer } from './answers';
 import { askPastCache } from './client';
 import { useNames } from './filters';

@@ -1,9 +1,9 @@
 import { type ReactNode, useState } from 'react';
 import type { CombinedError } from 'urql';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { serviceUrl } from './address';
 
-interface Issue {
+export interface Issue {
   path: readonly (string | number)[];
   msg: string;
 }
@@ -14,6 +14,8 @@ export interface Fault {
   message: string;
   /** The texts by the name of the field. */
   fields: Readonly<Record<string, string>>;
+  /** What is refused, each with its place in the arguments. */
+  issues: readonly Issue[];
   traceId: string | null;
   /** Which of several refusals with the same code it is. */
   reason?: string | undefined;
@@ -21,7 +23,7 @@ export interface Fault {
 
 export function faultOf(error: CombinedError): Fault {
   const [first] = error.graphQLErrors;
-  if (!first) return { code: 'NETWORK', message: t.problem.network, fields: {}, traceId: null };
+  if (!first) return { code: 'NETWORK', message: t.problem.network, fields: {}, issues: [], traceId: null };
   const { code, details, traceId } = first.extensions as {
     code?: string;
     details?: { issues?: Issue[]; reason?: string };
@@ -31,7 +33,14 @@ export function faultOf(error: CombinedError): Fault {
   const fields = Object.fromEntries(
     issues.map(({ path, msg }) => [path.find((part) => typeof part === 'string' && part !== 'input') ?? '', msg]),
   );
-  return { code: code ?? '', message: first.message, fields, traceId: traceId ?? null, reason: details?.reason };
+  return {
+    code: code ?? '',
+    message: first.message,
+    fields,
+    issues,
+    traceId: traceId ?? null,
+    reason: details?.reason,
+  };
 }
 
 /** What takes a second factor says where it is proven, or added. */

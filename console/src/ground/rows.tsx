@@ -1,6 +1,6 @@
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { type CSSProperties, type ReactNode, useEffect, useRef } from 'react';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import type { Pages } from './pages';
 import { Loading, Problem } from './problem';
 

@@ -1,4 +1,4 @@
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { Dialog } from './dialog';
 import { CopyButton } from './problem';
 

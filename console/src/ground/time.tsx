@@ -1,3 +1,5 @@
+import { locale } from '../texts';
+
 let zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** The time zone of the reader's account, else that of the browser. */
@@ -12,7 +14,7 @@ export function setTimeZone(name: string | null | undefined): void {
 export const timeZone = (): string => zone;
 
 export const formatted = (at: string | number, options: Intl.DateTimeFormatOptions = {}): string =>
-  new Intl.DateTimeFormat(navigator.language, {
+  new Intl.DateTimeFormat(locale, {
     ...(Object.keys(options).length > 0 ? options : { dateStyle: 'medium', timeStyle: 'short' }),
     timeZone: zone,
   }).format(new Date(at));
@@ -29,12 +31,12 @@ export function Time({ at }: { at: string }) {
   );
 }
 
-const numbers = new Intl.NumberFormat(navigator.language);
+const numbers = new Intl.NumberFormat(locale);
 export const count = (value: number): string => numbers.format(value);
 
 export function bytes(value: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   const power = Math.min(units.length - 1, value > 0 ? Math.floor(Math.log2(value) / 10) : 0);
-  const number = new Intl.NumberFormat(navigator.language, { maximumFractionDigits: 1 });
+  const number = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
   return `${number.format(value / 1024 ** power)} ${units[power]}`;
 }

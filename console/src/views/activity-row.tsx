@@ -1,5 +1,5 @@
 import type { ActivityRowFragment } from '../generated/documents';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Named = {
   app?: { name: string } | null;

@@ -9,7 +9,7 @@ import { usePlace } from '../ground/place';
 import { CopyButton, Empty } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { actorOf, Outcome, subjectOf } from './activity-row';
 
 type Filter = 'action' | 'resource' | 'result' | 'from' | 'to';

@@ -7,7 +7,7 @@ import { usePlace } from '../ground/place';
 import { type Line, Plot } from '../ground/plot';
 import { Loading, Problem } from '../ground/problem';
 import { bytes, count, formatted, Time, timeZone } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Filter = 'span' | 'app' | 'compare';
 

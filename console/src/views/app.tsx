@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router';
-import { type ReactNode, useState } from 'react';
+import { lazy, type ReactNode, Suspense, useState } from 'react';
 import {
   AppDetailDocument,
   type AppDetailQuery,
@@ -15,7 +15,9 @@ import { usePlace } from '../ground/place';
 import { Empty, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { count, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
+
+const Run = lazy(() => import('./run').then(({ Run: one }) => ({ default: one })));
 
 type Pipeline = AppDetailQuery['augmentations']['nodes'][number];
 type Execution = ExecutionsQuery['executions']['nodes'][number];
@@ -114,7 +116,7 @@ function Picture({ pipeline: { name, description, status, stages } }: { pipeline
 
 function Executions({ appId }: { appId: string }) {
   const { orgId, workspaceId } = usePlace();
-  const [{ status: asked }, change] = useFilters<'status'>();
+  const [{ status: asked, run }, change] = useFilters<'status' | 'run'>();
   const status = statuses.find((word) => word === asked);
   const variables = { orgId, workspaceId, appId, ...(status && { status }) };
   const list = usePages(ExecutionsDocument, variables, ({ executions }) => executions);
@@ -139,13 +141,29 @@ function Executions({ appId }: { appId: string }) {
         idOf={({ id }) => id}
         empty={<Empty title={t.apps.noRuns} />}
         columns={[
-          { label: t.when, cell: ({ startedAt }) => <Time at={startedAt} /> },
+          {
+            label: t.when,
+            cell: ({ startedAt, executionId }) => (
+              <Link
+                to="/o/$org/w/$ws/apps/$app"
+                params={{ org: orgId, ws: workspaceId, app: appId }}
+                search={{ ...(status && { status }), run: executionId }}
+              >
+                <Time at={startedAt} /> <span className="unseen">{t.runs.one(executionId)}</span>
+              </Link>
+            ),
+          },
           { label: t.apps.pipeline, cell: ({ augmentation }) => augmentation?.name },
           { label: t.status, cell: (execution) => <Status execution={execution} /> },
           { label: t.apps.progress, cell: (execution) => <Progress execution={execution} /> },
           { label: t.apps.tokens, isExtra: true, cell: ({ tokenUsage }) => count(tokenUsage.total) },
         ]}
       />
+      {run && (
+        <Suspense>
+          <Run executionId={run} onClose={() => change({ run: '' })} />
+        </Suspense>
+      )}
     </section>
   );
 }

@@ -17,7 +17,7 @@ import { Empty } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { ShownOnce } from '../ground/shown-once';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Application = ApplicationsQuery['applications']['nodes'][number];
 type Grant = ApplicationGrantsQuery['applicationGrants']['nodes'][number];

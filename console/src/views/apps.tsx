@@ -6,7 +6,7 @@ import { usePlace } from '../ground/place';
 import { Empty } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 const Recipes = lazy(() => import('./recipes').then(({ Recipes: component }) => ({ default: component })));
 

@@ -11,7 +11,7 @@ import { difference, type Line } from '../ground/difference';
 import { usePlace } from '../ground/place';
 import { faultOf, Loading, Problem } from '../ground/problem';
 import { bytes, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Version = ArtifactVersionsQuery['artifactVersions']['versions']['nodes'][number];
 interface Which {

@@ -18,7 +18,7 @@ import { usePlace } from '../ground/place';
 import { Empty, faultOf, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { bytes, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 const Versions = lazy(() => import('./artifact-versions').then(({ Versions: one }) => ({ default: one })));
 

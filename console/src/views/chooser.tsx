@@ -5,7 +5,7 @@ import { useAnswer, useChange } from '../ground/answers';
 import { FormDialog } from '../ground/form';
 import { atLeast } from '../ground/permissions';
 import { Empty, Loading, Problem } from '../ground/problem';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Organization = ShellQuery['me']['organizations']['nodes'][number];
 

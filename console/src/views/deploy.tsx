@@ -11,7 +11,7 @@ import { ConfirmDialog, Dialog } from '../ground/dialog';
 import { usePlace } from '../ground/place';
 import { Empty, Loading, Problem } from '../ground/problem';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import type { Environment } from './environments';
 
 /** Changes what runs of an app in an environment: a release, that of another environment, the one before, or none. */

@@ -15,7 +15,7 @@ import { usePlace } from '../ground/place';
 import { faultOf, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { count, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Entitlement = EntitlementsQuery['modelEntitlements']['nodes'][number];
 

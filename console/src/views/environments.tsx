@@ -19,7 +19,7 @@ import { usePlace } from '../ground/place';
 import { Empty, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { DeployDialog } from './deploy';
 
 export type Environment = EnvironmentsQuery['environments']['nodes'][number];

@@ -12,7 +12,7 @@ import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { Rows } from '../ground/rows';
 import { count, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Policy = SignInPolicyQuery['signInPolicy'];
 type Lacking = MembersWithoutFactorQuery['membersWithoutFactor']['nodes'][number];

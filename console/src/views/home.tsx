@@ -16,7 +16,7 @@ import { useAfterEvents } from '../ground/live';
 import { usePlace } from '../ground/place';
 import { Loading, Problem } from '../ground/problem';
 import { count, Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { actorOf, Outcome, subjectOf } from './activity-row';
 
 const READS = new Set(['read', 'list', 'search']);
@@ -147,9 +147,13 @@ function Needs({ data }: { data: HomeQuery }) {
             <span className="tag bad">{t.tools.status[status]}</span> {lastError && <small>{lastError}</small>}
           </li>
         ))}
-        {runs.map(({ id, app, augmentation, error, startedAt }) => (
+        {runs.map(({ id, executionId, app, augmentation, error, startedAt }) => (
           <li key={id}>
-            <Link to="/o/$org/w/$ws/apps/$app" params={{ ...params, app: app.id }} search={{ status: 'failed' }}>
+            <Link
+              to="/o/$org/w/$ws/apps/$app"
+              params={{ ...params, app: app.id }}
+              search={{ status: 'failed', run: executionId }}
+            >
               {augmentation?.name ?? app.name}
             </Link>{' '}
             <span className="tag bad">{t.apps.status.failed}</span> <Time at={startedAt} />

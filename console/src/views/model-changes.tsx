@@ -11,7 +11,7 @@ import { ConfirmDialog, Dialog } from '../ground/dialog';
 import { type FieldSpec, FormDialog, type Values } from '../ground/form';
 import { usePlace } from '../ground/place';
 import { faultOf, Loading, Problem } from '../ground/problem';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Model = ModelsQuery['logicalModels']['nodes'][number];
 type Target = Model['targets'][number];

@@ -7,7 +7,7 @@ import { usePlace } from '../ground/place';
 import { Empty, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { Entitlements } from './entitlements';
 import { DeleteModel, NewModel, NewTarget, RemoveTarget } from './model-changes';
 import { ProviderAccounts } from './provider-accounts';

@@ -9,7 +9,7 @@ import {
 import { useAnswer, useChange } from '../ground/answers';
 import { Dialog } from '../ground/dialog';
 import { faultOf, Loading, Problem } from '../ground/problem';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Preferences = NotificationSettingsQuery['notificationPreferences'];
 type Mute = Preferences['mutes'][number];

@@ -11,7 +11,7 @@ import { useFilters } from '../ground/filters';
 import { usePages } from '../ground/pages';
 import { Empty, Loading, Problem } from '../ground/problem';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 const Settings = lazy(() => import('./notification-settings').then(({ Settings: one }) => ({ default: one })));
 

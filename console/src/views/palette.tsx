@@ -4,7 +4,7 @@ import { PaletteSearchDocument, type PaletteSearchQuery, type ShellQuery } from 
 import { askPastCache } from '../ground/client';
 import { Dialog } from '../ground/dialog';
 import { useNames } from '../ground/filters';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 interface Entry {
   key: string;
@@ -21,6 +21,7 @@ const places = [
   'apps',
   'tools',
   'artifacts',
+  'graph',
   'models',
   'people',
   'tokens',

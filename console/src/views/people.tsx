@@ -20,7 +20,7 @@ import { usePlace } from '../ground/place';
 import { Empty, faultOf, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Member = MembersQuery['organizationMembers']['nodes'][number];
 type Invitation = InvitationsQuery['invitations']['nodes'][number];

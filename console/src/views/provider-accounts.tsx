@@ -13,7 +13,7 @@ import { type Pages, usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { faultOf, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 /** Those that the service knows by name. Another word is taken as well, over the API. */
 const providers = [

@@ -13,7 +13,7 @@ import { askPastCache } from '../ground/client';
 import { Dialog } from '../ground/dialog';
 import { usePlace } from '../ground/place';
 import { CopyButton, faultOf, Problem } from '../ground/problem';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Result = ProviderTestQuery['identityProviderTest'];
 type Proof = StartDomainProofMutation['startDomainProof']['proof'];

@@ -15,7 +15,7 @@ import { Dialog } from '../ground/dialog';
 import { Field, type FieldSpec, type Values } from '../ground/form';
 import { usePlace } from '../ground/place';
 import { faultOf, Loading, Problem } from '../ground/problem';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Applied = ApplyRecipeMutation['applyRecipe'];
 type Missing = Applied['missing'][number];

@@ -13,7 +13,7 @@ import { usePlace } from '../ground/place';
 import { Rows } from '../ground/rows';
 import { ShownOnce } from '../ground/shown-once';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Token = ScimTokensQuery['scimTokens']['nodes'][number];
 type Issued = { name: string; token: string; url: string };

@@ -17,7 +17,7 @@ import { FormDialog } from '../ground/form';
 import { usePlace } from '../ground/place';
 import { CopyButton, Loading, Problem } from '../ground/problem';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { actorOf } from './activity-row';
 import { asValue } from './secret-values';
 

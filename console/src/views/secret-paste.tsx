@@ -4,7 +4,7 @@ import { useChange } from '../ground/answers';
 import { Dialog } from '../ground/dialog';
 import { usePlace } from '../ground/place';
 import { faultOf } from '../ground/problem';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { type Column, placeOf } from './secret-values';
 
 interface Pair {

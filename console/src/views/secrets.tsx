@@ -12,7 +12,7 @@ import { FormDialog } from '../ground/form';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { Empty, Loading, Problem } from '../ground/problem';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { SecretPanel } from './secret-panel';
 import { PasteDialog } from './secret-paste';
 import { asValue, type Column, placeOf } from './secret-values';

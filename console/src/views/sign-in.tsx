@@ -13,8 +13,8 @@ import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { Empty, faultOf, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
-import { count } from '../ground/time';
-import { t } from '../texts/en';
+import { count, Time } from '../ground/time';
+import { t } from '../texts';
 import { FactorRules } from './factor-rules';
 import { ProveDomain, TestProvider } from './provider-dialogs';
 import { ScimTokens } from './scim-tokens';
@@ -78,8 +78,11 @@ function Providers() {
           },
           {
             label: t.status,
-            cell: ({ isActive }) => (
-              <span className={isActive ? 'tag ok' : 'tag'}>{isActive ? t.signIn.on : t.signIn.off}</span>
+            cell: ({ isActive, samlMetadata }) => (
+              <>
+                <span className={isActive ? 'tag ok' : 'tag'}>{isActive ? t.signIn.on : t.signIn.off}</span>
+                {samlMetadata?.error && <MetadataProblem {...samlMetadata} />}
+              </>
             ),
           },
           {
@@ -112,6 +115,16 @@ function Providers() {
       {open?.kind === 'off' && <TurnOff provider={open.provider} onClose={close} />}
       {open?.kind === 'prove' && <ProveDomain provider={open.provider} domain={open.domain} onClose={close} />}
     </section>
+  );
+}
+
+/** Why the metadata of a provider was not read the last time; what was read before goes on. */
+function MetadataProblem({ error, fetchedAt }: NonNullable<Provider['samlMetadata']>) {
+  return (
+    <div>
+      <span className="tag warn">{t.signIn.metadataProblem}</span> {error} {t.signIn.metadataRead}{' '}
+      {fetchedAt ? <Time at={fetchedAt} /> : t.none}
+    </div>
   );
 }
 

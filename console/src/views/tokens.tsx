@@ -18,7 +18,7 @@ import { Empty } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { ShownOnce } from '../ground/shown-once';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 import { Applications, Grants } from './applications';
 
 interface Issued {

@@ -1,12 +1,9 @@
-import { type ReactNode, useState } from 'react';
+import { lazy, type ReactNode, Suspense, useState } from 'react';
 import {
   ConnectionsDocument,
-  CreateToolInstanceDocument,
   DeleteConnectionDocument,
   DeleteToolInstanceDocument,
   InitiateConnectionDocument,
-  TestToolInstanceDocument,
-  type TestToolInstanceMutation,
   ToggleToolInstanceDocument,
   ToolInstancesDocument,
   type ToolInstancesQuery,
@@ -15,17 +12,21 @@ import {
 } from '../generated/documents';
 import { useChange } from '../ground/answers';
 import { ConfirmDialog, Dialog } from '../ground/dialog';
-import { type FieldSpec, FormDialog, jsonOf, type Values } from '../ground/form';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { Empty, faultOf, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
+
+const forms = () => import('./tool-forms');
+const NewInstance = lazy(() => forms().then((module) => ({ default: module.NewInstance })));
+const EditInstance = lazy(() => forms().then((module) => ({ default: module.EditInstance })));
+const TestInstance = lazy(() => forms().then((module) => ({ default: module.TestInstance })));
 
 type Instance = ToolInstancesQuery['toolInstances']['nodes'][number];
 type Tool = ToolsQuery['tools']['nodes'][number];
-type Step = { kind: 'catalogue' } | { kind: 'test' | 'delete'; instance: Instance };
+type Step = { kind: 'catalogue' } | { kind: 'edit' | 'test' | 'delete'; instance: Instance };
 
 const tagOf = (status: string) =>
   status === 'connected' ? 'tag ok' : status === 'not_connected' || status === 'pending' ? 'tag' : 'tag bad';
@@ -116,6 +117,16 @@ export function Tools(): ReactNode {
                   <button
                     type="button"
                     className="small"
+                    aria-label={t.tools.configureOne(instance.name)}
+                    onClick={() => setStep({ kind: 'edit', instance })}
+                  >
+                    {t.edit}
+                  </button>
+                )}
+                {may('tool_instance:update', isOwn(instance)) && (
+                  <button
+                    type="button"
+                    className="small"
                     aria-label={instance.isActive ? t.tools.stopOne(instance.name) : t.tools.startOne(instance.name)}
                     onClick={() => void change(instance)}
                   >
@@ -139,7 +150,10 @@ export function Tools(): ReactNode {
       />
       <Connections />
       {step?.kind === 'catalogue' && <Catalogue onClose={close} />}
-      {step?.kind === 'test' && <TestDialog instance={step.instance} onClose={close} />}
+      <Suspense>
+        {step?.kind === 'edit' && <EditInstance id={step.instance.id} name={step.instance.name} onClose={close} />}
+        {step?.kind === 'test' && <TestInstance id={step.instance.id} name={step.instance.name} onClose={close} />}
+      </Suspense>
       {step?.kind === 'delete' && <DeleteInstance instance={step.instance} onClose={close} />}
     </>
   );
@@ -209,7 +223,12 @@ function Catalogue({ onClose }: { onClose: () => void }) {
   const [chosen, setChosen] = useState<Tool | null>(null);
   const variables = { orgId, workspaceId, ...(search && { search }) };
   const list = usePages(ToolsDocument, variables, ({ tools }) => tools);
-  if (chosen) return <NewInstance tool={chosen} onClose={onClose} />;
+  if (chosen)
+    return (
+      <Suspense>
+        <NewInstance tool={chosen} onClose={onClose} />
+      </Suspense>
+    );
   return (
     <Dialog title={t.tools.add} onClose={onClose} isWide>
       <label className="field">
@@ -233,142 +252,6 @@ function Catalogue({ onClose }: { onClose: () => void }) {
           {t.more}
         </button>
       )}
-    </Dialog>
-  );
-}
-
-/** What is used of a field of a tool's schema. */
-interface ConfigField {
-  name: string;
-  type?: string;
-  display_name?: string;
-  description?: string;
-  required?: boolean;
-  default?: unknown;
-  options?: readonly { value: string; label?: string }[];
-}
-
-const CONFIG = 'configuration.';
-
-function specOf({
-  name,
-  type,
-  display_name: label,
-  description,
-  required,
-  default: first,
-  options,
-}: ConfigField): FieldSpec {
-  const kinds: Readonly<Record<string, FieldSpec['kind']>> = {
-    boolean: 'check',
-    integer: 'number',
-    number: 'number',
-    object: 'json',
-    array: 'json',
-    select: 'choice',
-  };
-  const kind = options?.length ? 'choice' : (kinds[type ?? ''] ?? 'text');
-  return {
-    name: `${CONFIG}${name}`,
-    label: label ?? name,
-    kind,
-    isRequired: required === true && kind !== 'check',
-    hint: description,
-    value: first === undefined || first === null ? '' : typeof first === 'string' ? first : JSON.stringify(first),
-    ...(options?.length && { choices: options.map(({ value, label: text }) => ({ value, label: text ?? value })) }),
-  };
-}
-
-function configurationOf(fields: readonly ConfigField[], values: Values): Record<string, unknown> {
-  const given = fields.flatMap(({ name, type = '' }): [string, unknown][] => {
-    const text = values[`${CONFIG}${name}`] ?? '';
-    if (type === 'boolean') return [[name, text === 'true']];
-    if (text === '') return [];
-    if (type === 'integer' || type === 'number') return [[name, Number(text)]];
-    return [[name, type === 'object' ? (jsonOf(text) ?? text) : text]];
-  });
-  return Object.fromEntries(given);
-}
-
-function NewInstance({ tool, onClose }: { tool: Tool; onClose: () => void }) {
-  const { orgId, workspaceId } = usePlace();
-  const create = useChange(CreateToolInstanceDocument);
-  const fields = tool.configSchema as unknown as readonly ConfigField[];
-  return (
-    <FormDialog
-      title={t.tools.addOne(tool.name)}
-      action={t.tools.add}
-      onClose={onClose}
-      fields={[{ name: 'name', label: t.name, isRequired: true, value: tool.name }, ...fields.map(specOf)]}
-      onSave={(values) =>
-        create({
-          orgId,
-          workspaceId,
-          input: { toolId: tool.id, name: values.name ?? '', configuration: configurationOf(fields, values) },
-        })
-      }
-    />
-  );
-}
-
-function TestDialog({ instance, onClose }: { instance: Instance; onClose: () => void }) {
-  const { orgId, workspaceId } = usePlace();
-  const test = useChange(TestToolInstanceDocument);
-  const [result, setResult] = useState<TestToolInstanceMutation['testToolInstance'] | null>(null);
-  const [problem, setProblem] = useState('');
-  const [isBusy, setBusy] = useState(false);
-  const [action, setAction] = useState('');
-  const [parameters, setParameters] = useState('{}');
-  const run = async (dryRun: boolean) => {
-    const given = jsonOf(parameters);
-    if (!given) return setProblem(t.tools.badJson);
-    setBusy(true);
-    const input = { dryRun, ...(action && { action, parameters: given }) };
-    const { data, error } = await test({ orgId, workspaceId, id: instance.id, input });
-    setBusy(false);
-    setResult(data?.testToolInstance ?? null);
-    setProblem(error ? faultOf(error).message : '');
-  };
-  return (
-    <Dialog title={t.tools.testOne(instance.name)} onClose={onClose} isWide>
-      <label className="field">
-        <span>{t.tools.action}</span>
-        <select value={action} onChange={(event) => setAction(event.target.value)}>
-          <option value="">{t.tools.justConnect}</option>
-          {instance.tool.supportedActions.map((name) => (
-            <option key={name} value={name}>
-              {name}
-            </option>
-          ))}
-        </select>
-      </label>
-      {action && (
-        <label className="field">
-          <span>{t.tools.parameters}</span>
-          <textarea rows={4} spellCheck={false} value={parameters} onChange={(e) => setParameters(e.target.value)} />
-        </label>
-      )}
-      <Problem message={problem} />
-      {result && (
-        <section aria-live="polite">
-          <p>
-            <span className={result.success ? 'tag ok' : 'tag bad'}>
-              {result.success ? t.tools.works : t.tools.fails}
-            </span>{' '}
-            {result.message} <span className="quiet">{result.latencyMs} ms</span>
-          </p>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keyboard */}
-          <pre tabIndex={0}>{JSON.stringify(result.details, null, 2)}</pre>
-        </section>
-      )}
-      <footer>
-        <button type="button" disabled={isBusy} onClick={() => void run(true)}>
-          {t.tools.dryRun}
-        </button>
-        <button type="button" className="primary" disabled={isBusy} onClick={() => void run(false)}>
-          {t.tools.run}
-        </button>
-      </footer>
     </Dialog>
   );
 }

@@ -23,7 +23,7 @@ import { Empty, faultOf, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { ShownOnce } from '../ground/shown-once';
 import { Time } from '../ground/time';
-import { t } from '../texts/en';
+import { t } from '../texts';
 
 type Delivery = WebhookDeliveriesQuery['webhookDeliveries']['nodes'][number];
 type Open = { kind: 'create' } | { kind: 'edit' | 'rotate' | 'deliveries' | 'delete'; webhook: Webhook };

@@ -57,7 +57,7 @@ export class RegisteredDocuments {
 
   /** Registers texts by their ids. @returns the ids that are new, or those that stand for another text: then none is */
   async register(texts: ReadonlyMap<string, string>): Promise<{ added: string[]; taken: string[] }> {
-    const rows = await this.#sql.change<{ id: string; isNew: boolean }>(REGISTER, [
+    const rows = await this.#sql.changeInTurn<{ id: string; isNew: boolean }>('registered documents', REGISTER, [
       [...texts.keys()],
       [...texts.values()],
     ]);

@@ -4,7 +4,7 @@ import SchemaBuilder, {
   type PothosOutputFieldType,
   type SchemaTypes,
 } from '@pothos/core';
-import type { GraphQLFieldResolver } from 'graphql';
+import type { GraphQLField, GraphQLFieldResolver } from 'graphql';
 import { type StepUp, stepUpOf } from '../../access/step-up.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { PlacePart } from '../../kernel/checked-place.ts';
@@ -55,6 +55,10 @@ export function permissionOf(requirement: Requirement | undefined): Permission |
       ? requirement.workspace
       : null;
 }
+
+/** The same of a field of the schema. */
+export const permissionOfField = ({ extensions }: GraphQLField<unknown, unknown>): Permission | null =>
+  permissionOf((extensions.pothosOptions as { authorize?: Requirement } | undefined)?.authorize);
 
 declare global {
   export namespace PothosSchemaTypes {

@@ -6,7 +6,7 @@ interface Window {
 }
 
 const WINDOW_MS = 60_000;
-/** Kinds of attempts at once. Others are refused, but not recorded. */
+/** Kinds of attempts at once. Each of others is recorded, within what an organization gets in a minute. */
 const MOST_KINDS = 10_000;
 
 /**
@@ -25,9 +25,8 @@ export class CountedAttempts {
       open.record = record;
       return;
     }
-    if (this.#windows.size >= MOST_KINDS) return;
     record(1);
-    this.#open(kind, record);
+    if (this.#windows.size < MOST_KINDS) this.#open(kind, record);
   }
 
   /** Records what is counted so far. */

@@ -34,7 +34,7 @@ import {
   providers,
 } from './identity-provider.source.ts';
 import { columnsOfConfig, domainKeysOf, type OidcConfig, type ProviderConfig } from './provider-config.ts';
-import { columnsOfSource, overwritten, readInput } from './saml-metadata.ts';
+import { columnsOfSource, demandRoom, overwritten, readInput } from './saml-metadata.ts';
 import { lockUsersOf, suspendTokens } from './token-suspension.ts';
 
 type Optional<Row> = { [Key in keyof Row]?: Row[Key] | null | undefined };
@@ -116,7 +116,8 @@ export class IdentityProviderService {
    * Adds a provider.
    * @throws InputError for a configuration that cannot be right, FORBIDDEN for a role above the caller's own, or
    * `secret:reveal` for the client secret, RESOURCE_ALREADY_EXISTS for a domain of another provider; UPSTREAM_ERROR,
-   * UPSTREAM_TIMEOUT if metadata cannot be read; RATE_LIMIT_EXCEEDED if it was read often
+   * UPSTREAM_TIMEOUT if metadata cannot be read; RATE_LIMIT_EXCEEDED if it was read often, RESOURCE_CONFLICT
+   * `limit_reached` if it is read of many
    */
   async create(
     caller: Caller,
@@ -132,6 +133,7 @@ export class IdentityProviderService {
     const sent = { before: null, shown: await this.#demandSecret(caller, orgId, null, config) };
     await this.#unique({ id, orgId }, domains, () =>
       this.#deps.changes.run(caller, async (tx) => {
+        if (read) await demandRoom(tx, orgId);
         const { groupMappings = [], ...set } = await this.#columnsOf(tx, orgId, input, config, sent);
         const defaultRoleId = set.defaultRoleId ?? 'member';
         const own = await ownRole(tx, caller, orgId);
@@ -186,6 +188,7 @@ export class IdentityProviderService {
         const protocol = before.protocol as Protocol;
         if (input.protocol && input.protocol !== protocol)
           throw invalidInput(['input', 'protocol'], 'it cannot change: create another identity provider instead');
+        if (read && before.samlMetadataUrl === null) await demandRoom(tx, orgId);
         const config = { ...columnsOfConfig(protocol, input), ...columnsOfSource(input, read, before) };
         const issues = overwritten(input, before);
         if (issues.length > 0) throw new InputError(issues);

@@ -18,6 +18,8 @@ import { columnsOfMetadata, fingerprintsOf } from './saml-metadata.ts';
 
 /** How many are read at once. */
 const AT_ONCE = 4;
+/** Nobody waits for what is read on its own, but the providers of others do. */
+const TIMEOUT_MS = 4_000;
 const NAME = 'saml_metadata';
 
 interface Due {
@@ -35,10 +37,12 @@ interface Refreshed {
   isBusy?: boolean;
 }
 
-const DUE = `select p.id, p.org_id as "orgId", p.saml_metadata_url as url, p.saml_metadata_certificate as signers
-  from identity_providers p where p.saml_metadata_refresh_at <= now() and p.is_active
-    and ${isLiveOrganization('p.org_id')}
-  order by p.saml_metadata_refresh_at limit ${AT_ONCE}`;
+// organizations take turns: one with many addresses that are slow keeps no other waiting for all of them
+const DUE = `select o.id, o.org_id as "orgId", o.saml_metadata_url as url, o.saml_metadata_certificate as signers
+  from (select distinct on (p.org_id) p.* from identity_providers p
+    where p.saml_metadata_refresh_at <= now() and p.is_active and ${isLiveOrganization('p.org_id')}
+    order by p.org_id, p.saml_metadata_refresh_at) o
+  order by o.saml_metadata_refresh_at limit ${AT_ONCE}`;
 
 /** What metadata decides, without the name of the provider, which it never changes. */
 const DECIDED = { samlSsoUrl: 'ssoUrl', samlSloUrl: 'sloUrl', samlCertificate: 'certificate' } as const;
@@ -62,7 +66,7 @@ export class MetadataRefresh {
   }
 
   /**
-   * Reads some that are due.
+   * Reads some that are due, of an organization one at most.
    * @returns how many: those for which there was no room stay due
    * @throws the first fault of the service, after all were looked at
    */
@@ -95,7 +99,7 @@ export class MetadataRefresh {
   /** @returns `null` while the service has no room for it */
   async #lookAt(due: Due): Promise<MetadataLook | null> {
     try {
-      return { read: await this.#deps.source.read(due) };
+      return { read: await this.#deps.source.read({ ...due, timeoutMs: TIMEOUT_MS }) };
     } catch (error) {
       if (error instanceof ApiError && error.code === 'SERVICE_UNAVAILABLE') return null;
       if (error instanceof SsoRefusal || error instanceof OutboundError) return { error: error.message };

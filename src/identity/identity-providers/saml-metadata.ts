@@ -1,6 +1,8 @@
 import type { Columns } from '../../data/tables.ts';
+import type { Tx } from '../../data/tx.ts';
+import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
-import { ApiError, type InputIssue, invalidInput, valueIssue } from '../../kernel/errors.ts';
+import { ApiError, conflict, type InputIssue, invalidInput, valueIssue } from '../../kernel/errors.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { SamlMetadata } from '../sso/saml/metadata-check.ts';
 import type { MetadataSource } from '../sso/saml/metadata-source.ts';
@@ -13,6 +15,9 @@ import { addressFault } from './secure-address.ts';
 type ProviderColumns = Columns<'identity_providers'>;
 
 const AT = ['input', 'samlMetadata'];
+
+/** Providers of an organization whose metadata is read: each costs calls for ever. */
+const MOST = 20;
 
 /** What a configuration is while none is read. */
 const NO_METADATA = {
@@ -61,6 +66,21 @@ export async function readInput(
   } catch (error) {
     throw answerTo(error);
   }
+}
+
+/**
+ * Demands room for one more provider whose metadata is read. Those of an organization are added one after the other.
+ * @throws RESOURCE_CONFLICT `limit_reached`
+ */
+export async function demandRoom(tx: Tx, orgId: string): Promise<void> {
+  await tx.query(statement`select pg_advisory_xact_lock(hashtextextended(${`metadata of ${orgId}`}, 0))`);
+  const [found] = await tx.query<{ count: number }>(
+    statement`select count(*)::int as count from identity_providers
+      where org_id = ${orgId} and saml_metadata_url is not null`,
+  );
+  if (found!.count < MOST) return;
+  const message = `The metadata of at most ${MOST} providers is read in an organization.`;
+  throw conflict('organization', orgId, 'limit_reached', message, { limit: MOST });
 }
 
 function answerTo(error: unknown): unknown {

@@ -7,11 +7,12 @@ import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { forbidden } from '../../kernel/errors.ts';
+import { loadedOnce } from '../../kernel/loaded-once.ts';
 import type { UserPrincipal } from '../../kernel/principal.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import type { ApplicationGrants, ForeignClient } from './application-grants.ts';
-import { clientHostOf, type idTokenAlgorithms, shownName } from './client-document.ts';
+import { clientHostOf, DEVICE_GRANT, type idTokenAlgorithms, shownName } from './client-document.ts';
 import { ClientDocuments, isOfMachine } from './client-documents.ts';
 import { grantableScopes, identityScopes, isAlwaysAsked } from './granted-scopes.ts';
 import { type ChoiceFacts, type ConsentFacts, type OrganizationChoice, oauthPages } from './oauth-pages.ts';
@@ -134,14 +135,15 @@ export class AuthorizationServer {
   readonly #withWrongCode = new WeakSet<IncomingMessage>();
   /** Who is signed in to the pages of this origin, by request. */
   readonly #signedIn = new WeakMap<IncomingMessage, SessionCaller>();
-  #made: { publicUrl: string; provider: Promise<Provider> } | null = null;
+  #made: { publicUrl: string; provider: () => Promise<Provider> } | null = null;
 
   constructor(deps: AuthorizationServerDeps) {
     this.#deps = deps;
     this.#wrongCodes = deps.budgets.of('wrong_device_codes', WRONG_CODES, WRONG_CODES_SECONDS);
     this.#keptRequests = deps.budgets.of('oauth_requests', KEPT_REQUESTS, 60);
     this.#newClients = deps.budgets.of('new_oauth_clients', NEW_CLIENTS, DAY);
-    const keyOf = (clientId: string) => deps.seal.fingerprint(`client document ${clientId}`);
+    // a node of before knows no keys: it must not read a document that has them as one without
+    const keyOf = (clientId: string) => deps.seal.fingerprint(`client document with keys ${clientId}`);
     const isKept = (clientId: string) => deps.grants.isKept(clientId);
     this.#documents = new ClientDocuments({
       ...deps,
@@ -159,8 +161,9 @@ export class AuthorizationServer {
   /** Made when it is first needed: only then is the address of the service known. */
   get #provider(): Promise<Provider> {
     const { publicUrl } = this;
-    if (this.#made?.publicUrl !== publicUrl) this.#made = { publicUrl, provider: this.#newProvider(publicUrl) };
-    return this.#made.provider;
+    if (this.#made?.publicUrl !== publicUrl)
+      this.#made = { publicUrl, provider: loadedOnce(() => this.#newProvider(publicUrl)) };
+    return this.#made.provider();
   }
 
   async #newProvider(publicUrl: string): Promise<Provider> {
@@ -509,7 +512,7 @@ export class AuthorizationServer {
       // programs of the user's own machine listen at any port (RFC 8252)
       application_type: row.redirectUris.some(isOfMachine) ? 'native' : 'web',
       redirect_uris: row.redirectUris,
-      grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+      grant_types: ['authorization_code', 'refresh_token', DEVICE_GRANT],
       response_types: row.redirectUris.length > 0 ? ['code'] : [],
       id_token_signed_response_alg: row.idTokenSignedResponseAlg,
       org_id: row.orgId,

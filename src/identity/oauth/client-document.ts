@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import { redirectProblem } from '../applications/redirect-uris.ts';
+import { ClientDocumentError } from './client-document-error.ts';
+import { assertionAlgorithms, type ClientKey, readClientKeys } from './client-keys.ts';
 
 /** What the document of somebody else's program says, as far as it counts here. */
 export interface ClientDocument {
@@ -8,19 +10,28 @@ export interface ClientDocument {
   redirectUris: string[];
   idTokenSignedResponseAlg: string;
   mayRefresh: boolean;
+  /** Whether it is begun in a browser, which the answer goes back to. */
+  hasCode: boolean;
+  /** Whether it may be let in by a code of a device. */
+  hasDevices: boolean;
+  /** How it proves who it is with its own key; `null` for a program without one. */
+  signing: ClientSigning | null;
+}
+
+/** The keys of a program, or where they are, and the algorithm, if it signs with one alone. */
+export interface ClientSigning {
+  keys: readonly ClientKey[] | { url: string };
+  algorithm: string | null;
 }
 
 /** With the name, it fits where names of applications are shown. */
 const MAX_ADDRESS = 190;
 const MAX_NAME = 60;
 const MAX_URIS = 20;
+/** The device grant (RFC 8628). */
+export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 /** The algorithms of ID tokens that a client may ask for. */
 export const idTokenAlgorithms = ['ES256', 'RS256'] as const;
-
-/** Why a document describes no client. Fit for the log: it quotes nothing of the document. */
-export class ClientDocumentError extends Error {
-  override readonly name = 'ClientDocumentError';
-}
 
 /**
  * The host of a `client_id` that is the address of a document; `null` for any other text. One document has one
@@ -46,18 +57,47 @@ export function readClientDocument(clientId: string, text: string): ClientDocume
   if (document.client_id !== clientId) throw new ClientDocumentError('its client_id is not its address');
   if ('client_secret' in document || 'client_secret_expires_at' in document)
     throw new ClientDocumentError('it has a secret, which everybody can read');
-  if ((document.token_endpoint_auth_method ?? 'none') !== 'none')
-    throw new ClientDocumentError('its token_endpoint_auth_method is not none');
   const grantTypes = textsOf(document.grant_types ?? ['authorization_code', 'refresh_token'], 'grant_types');
-  if (!grantTypes.includes('authorization_code')) throw new ClientDocumentError('its grant_types have no code');
-  if (!textsOf(document.response_types ?? ['code'], 'response_types').includes('code'))
+  const signing = signingOf(clientId, document);
+  const hasCode = grantTypes.includes('authorization_code');
+  // anybody could begin in the name of a program without a key, and have somebody else type the code
+  const hasDevices = signing !== null && grantTypes.includes(DEVICE_GRANT);
+  if (!hasCode && !hasDevices) throw new ClientDocumentError('its grant_types have no code');
+  if (hasCode && !textsOf(document.response_types ?? ['code'], 'response_types').includes('code'))
     throw new ClientDocumentError('its response_types have no code');
   return {
     name: nameOf(document.client_name),
-    redirectUris: redirectUrisOf(document.redirect_uris),
+    redirectUris: hasCode ? redirectUrisOf(document.redirect_uris) : [],
     idTokenSignedResponseAlg: algorithmOf(document.id_token_signed_response_alg),
     mayRefresh: grantTypes.includes('refresh_token'),
+    hasCode,
+    hasDevices,
+    signing,
   };
+}
+
+/** The keys that an address answers with. @throws ClientDocumentError */
+export const readKeySet = (text: string): ClientKey[] => readClientKeys(objectOf(text));
+
+/** Keys of a program without `private_key_jwt` are for other servers. */
+function signingOf(clientId: string, document: Record<string, unknown>): ClientSigning | null {
+  const { token_endpoint_auth_method: method = 'none', token_endpoint_auth_signing_alg: wanted = null } = document;
+  if (method === 'none') return null;
+  if (method !== 'private_key_jwt')
+    throw new ClientDocumentError('its token_endpoint_auth_method is neither none nor private_key_jwt');
+  const algorithm = assertionAlgorithms.find((known) => known === wanted) ?? null;
+  if (algorithm === null && wanted !== null)
+    throw new ClientDocumentError('its token_endpoint_auth_signing_alg is not offered');
+  if ('jwks' in document === 'jwks_uri' in document)
+    throw new ClientDocumentError('it has not one of jwks and jwks_uri');
+  if ('jwks' in document) return { keys: readClientKeys(document.jwks), algorithm };
+  return { keys: { url: keyAddressOf(clientId, document.jwks_uri) }, algorithm };
+}
+
+/** People are shown the host of the document: whoever has the keys is that host, and no other one is called. */
+function keyAddressOf(clientId: string, value: unknown): string {
+  if (typeof value === 'string' && value !== clientId && clientHostOf(value) === clientHostOf(clientId)) return value;
+  throw new ClientDocumentError('its jwks_uri is not at its own host');
 }
 
 function objectOf(text: string): Record<string, unknown> {

@@ -5,7 +5,8 @@ import type { Config } from '../../config.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
-import { type ClientDocument, ClientDocumentError, clientHostOf, readClientDocument } from './client-document.ts';
+import { type ClientDocument, clientHostOf, DEVICE_GRANT, readClientDocument, readKeySet } from './client-document.ts';
+import { ClientDocumentError } from './client-document-error.ts';
 import type { SealedRecords } from './oauth-records.ts';
 
 interface ClientDocumentsDeps {
@@ -32,6 +33,8 @@ interface Kept {
 
 /** Documents are small: 5 KB is what the draft names. */
 const MAX_BYTES = 5 * 1024;
+/** Ten keys of RSA, with their certificates. */
+const MAX_KEY_BYTES = 32 * 1024;
 const TIMEOUT_MS = 2_500;
 const MIN_SECONDS = 60;
 const DEFAULT_SECONDS = 600;
@@ -40,6 +43,9 @@ export const MAX_SECONDS = 86_400;
 const PROBLEM_SECONDS = 60;
 /** How long a document goes on while its host does not answer: its users would be signed out otherwise. */
 const SILENT_SECONDS = 86_400;
+/** How long keys are kept at most, and go on while their host does not answer: one that was stolen is taken back. */
+const KEY_SECONDS = 600;
+const SILENT_KEY_SECONDS = 3_600;
 /** How long the document of a program is kept at most that no organization has: a stranger may have named it. */
 const STRANGER_SECONDS = 600;
 /** Fetches of a minute from one host, so that strangers cannot use the service against it. */
@@ -124,11 +130,10 @@ export class ClientDocuments {
 
   async #fetched(clientId: string, former: Kept | null, isKept: boolean): Promise<Kept> {
     try {
-      const answer = await this.#get(clientId);
-      const seconds = lifetimeOf(answer.headers);
+      const { document, seconds } = await this.#read(clientId);
       const freshUntil = now() + (isKept ? seconds : Math.min(seconds, STRANGER_SECONDS));
-      const document = readClientDocument(clientId, answer.text());
-      return { document, problem: null, freshUntil, usableUntil: freshUntil + (isKept ? SILENT_SECONDS : 0) };
+      const silent = document.signing ? SILENT_KEY_SECONDS : SILENT_SECONDS;
+      return { document, problem: null, freshUntil, usableUntil: freshUntil + (isKept ? silent : 0) };
     } catch (error) {
       const freshUntil = now() + PROBLEM_SECONDS;
       if (former && isSilence(error)) return goingOn(former, PROBLEM_SECONDS);
@@ -140,16 +145,32 @@ export class ClientDocuments {
     }
   }
 
-  async #get(clientId: string): Promise<OutboundResponse> {
+  /** The document with its keys, and how long it may be used. */
+  async #read(clientId: string): Promise<{ document: ClientDocument; seconds: number }> {
+    const answer = await this.#get(clientId);
+    const document = readClientDocument(clientId, answer.text());
+    const seconds = lifetimeOf(answer.headers);
+    const { signing } = document;
+    if (!signing) return { document, seconds };
+    if (!('url' in signing.keys)) return { document, seconds: Math.min(seconds, KEY_SECONDS) };
+    const found = await this.#get(signing.keys.url, MAX_KEY_BYTES);
+    const keys = readKeySet(found.text());
+    return {
+      document: { ...document, signing: { ...signing, keys } },
+      seconds: Math.min(seconds, lifetimeOf(found.headers), KEY_SECONDS),
+    };
+  }
+
+  async #get(url: string, maxBytes = MAX_BYTES): Promise<OutboundResponse> {
     const answer = await this.#deps.outbound.request({
-      url: clientId,
+      url,
       headers: { accept: 'application/json' },
       redirect: 'manual',
       timeoutMs: TIMEOUT_MS,
-      maxBytes: MAX_BYTES,
+      maxBytes,
       owner: OWNER,
       // a stranger names the target: what the operator opens for organizations is not opened for them
-      isPublicOnly: !this.#deps.config.oauthClientHosts.includes(clientHostOf(clientId) ?? ''),
+      isPublicOnly: !this.#deps.config.oauthClientHosts.includes(clientHostOf(url) ?? ''),
     });
     if (saysNothing(answer.status)) throw new OutboundError('network');
     if (answer.status !== 200) throw new ClientDocumentError('its host did not answer 200');
@@ -193,15 +214,21 @@ export function isOfMachine(uri: string): boolean {
 }
 
 function answerOf(clientId: string, document: ClientDocument, seconds: number): Response {
+  const { signing } = document;
   const metadata = {
     client_id: clientId,
     client_name: document.name,
-    token_endpoint_auth_method: 'none',
+    token_endpoint_auth_method: signing ? 'private_key_jwt' : 'none',
+    ...(signing && { jwks: { keys: signing.keys } }),
+    ...(signing?.algorithm && { token_endpoint_auth_signing_alg: signing.algorithm }),
     application_type: document.redirectUris.some(isOfMachine) ? 'native' : 'web',
     redirect_uris: document.redirectUris,
-    // no device: whoever types a code there sees nothing of the host
-    grant_types: ['authorization_code', ...(document.mayRefresh ? ['refresh_token'] : [])],
-    response_types: ['code'],
+    grant_types: [
+      ...(document.hasCode ? ['authorization_code'] : []),
+      ...(document.hasDevices ? [DEVICE_GRANT] : []),
+      ...(document.mayRefresh ? ['refresh_token'] : []),
+    ],
+    response_types: document.hasCode ? ['code'] : [],
     id_token_signed_response_alg: document.idTokenSignedResponseAlg,
   };
   return Response.json(metadata, { headers: { 'cache-control': `max-age=${Math.max(1, seconds)}` } });

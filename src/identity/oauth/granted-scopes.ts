@@ -5,7 +5,7 @@ import type { Permission } from '../../kernel/resources.ts';
 const words: Readonly<Record<string, string>> = {
   read: 'Read what you may read',
   write: 'Read, create and change what you may, except what is sensitive',
-  admin: 'Do everything that you may do, except creating tokens and applications',
+  admin: 'Do everything that you may do, except creating tokens, applications, webhooks and audit streams',
 };
 
 /** Scopes that say who the user is. */
@@ -16,14 +16,18 @@ export const identityScopes: Readonly<Record<string, string>> = {
   offline_access: 'Go on when you have signed out',
 };
 
+/** What would go on sending after the grant: see `src/live/sending/refuse-applications.ts`. */
+const SENDS_ON: ReadonlySet<string> = new Set<Permission>(['webhook:create', 'audit_stream:create']);
+
 /**
  * What an application may ask for: names of permissions, and the words. What creates tokens is never granted, nor
- * what creates or changes applications: such tokens would outlive what was granted.
+ * what creates or changes applications: such tokens would outlive what was granted. Nor is what creates webhooks and
+ * audit streams.
  */
 export const grantableScopes: readonly string[] = [
   ...Object.keys(words).filter(isWord),
   ...Object.entries(permissionTable)
-    .filter(([, { weight }]) => weight !== 'minting')
+    .filter(([name, { weight }]) => weight !== 'minting' && !SENDS_ON.has(name))
     .map(([name]) => name),
 ];
 

@@ -29,10 +29,13 @@ export const oauthPages: OAuthPages = {
       </form>`,
       { root: ROOT },
     ),
-  deviceConfirm: ({ action, xsrf, code, client, from }) =>
+  deviceConfirm: ({ action, xsrf, code, client, clientHost, from }) =>
     page(
       'Connect this device?',
-      html`<p><strong>${client}</strong> asks from the address <strong>${from.ip}</strong>
+      html`<p>${
+        clientHost &&
+        html`A program of <strong>${clientHost}</strong>, which does not belong to this service and calls itself `
+      }<strong>${client}</strong> asks from the address <strong>${from.ip}</strong>
         (${from.userAgent || 'it does not say what it is'}).</p>
       <p>Does your device show the code <strong>${code}</strong>? If somebody sent it to you, refuse.</p>
       <form method="post" action="${action}">

@@ -4,8 +4,9 @@ import type { OAuthKey } from '../../access/oauth-keys.ts';
 import { issuerOf, pathPrefixOf, resourcesOf } from '../../access/oauth-tokens.ts';
 import { isSameSecret, successorOf, tokenHash } from '../../access/random-token.ts';
 import type { Config } from '../../config.ts';
-import { idTokenAlgorithms } from './client-document.ts';
+import { clientHostOf, idTokenAlgorithms } from './client-document.ts';
 import { type ClientDocuments, MAX_SECONDS } from './client-documents.ts';
+import { assertionAlgorithms } from './client-keys.ts';
 import { grantableScopes } from './granted-scopes.ts';
 import { OAuthRecords, type RecordDeps } from './oauth-records.ts';
 
@@ -15,14 +16,28 @@ const CODE_SECONDS = 60;
 const DEVICE_SECONDS = 600;
 const INTERACTION_SECONDS = 900;
 const MAX_TOKEN_SECONDS = 3_600;
+/** An assertion is made for one request: as long as it could be sent again, it is kept in mind. */
+const MAX_ASSERTION_SECONDS = 600;
+const MAX_CLIENT_BYTES = 65_536;
 
 /** What the provider shows to people. */
 export interface OAuthPages {
   error(details: { error: string; description: string | undefined }): string;
   deviceCode(facts: { action: string; xsrf: string; problem: string | null }): string;
-  deviceConfirm(facts: { action: string; xsrf: string; code: string; client: string; from: Device }): string;
+  deviceConfirm(facts: DeviceFacts): string;
   deviceDone(): string;
   headers: Readonly<Record<string, string>>;
+}
+
+/** What the page shows that asks whether a device is the user's. */
+export interface DeviceFacts {
+  action: string;
+  xsrf: string;
+  code: string;
+  client: string;
+  /** The host of the document of somebody else's program; `null` for an application of an organization. */
+  clientHost: string | null;
+  from: Device;
 }
 
 /** Where a device asked from. */
@@ -37,7 +52,7 @@ export interface OAuthProviderDeps {
   keys: readonly OAuthKey[];
   secret: Buffer;
   cookieKey: string;
-  records: Omit<RecordDeps, 'usedUp'>;
+  records: Omit<RecordDeps, 'usedUp' | 'replayed'>;
   documents: ClientDocuments;
   pages: OAuthPages;
   /** The claims of an active user; `null` for anybody else. */
@@ -80,7 +95,11 @@ function configurationOf(deps: OAuthProviderDeps, library: Library): Configurati
   const lifetime = Math.min(config.accessTokenTtlSeconds, MAX_TOKEN_SECONDS);
   return {
     adapter: (kind: string) =>
-      new OAuthRecords(kind, { ...records, usedUp: () => new errors.InvalidGrant('used by two requests at once') }),
+      new OAuthRecords(kind, {
+        ...records,
+        usedUp: () => new errors.InvalidGrant('used by two requests at once'),
+        replayed: () => new errors.InvalidClientAuth('an assertion works once'),
+      }),
     findAccount: async (_context, sub) => {
       const claims = await account(sub);
       return claims ? { accountId: sub, claims: () => claims } : undefined;
@@ -91,9 +110,20 @@ function configurationOf(deps: OAuthProviderDeps, library: Library): Configurati
     allowOmittingSingleRegisteredRedirectUri: false,
     responseTypes: ['code'],
     subjectTypes: ['public'],
-    clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post'],
+    clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'],
     clientDefaults: { id_token_signed_response_alg: 'ES256' },
-    enabledJWA: { idTokenSigningAlgValues: [...idTokenAlgorithms, 'EdDSA'] },
+    enabledJWA: {
+      idTokenSigningAlgValues: [...idTokenAlgorithms, 'EdDSA'],
+      clientAuthSigningAlgValues: [...assertionAlgorithms],
+    },
+    assertJwtClientAuthClaimsAndHeader: ({ oidc }, claims) => {
+      // one for the address of an endpoint may be one that another server has asked for (RFC 7523bis)
+      if (claims.aud !== oidc.issuer) throw new errors.InvalidClientAuth('aud must be the issuer, and nothing else');
+      if (Number(claims.exp) > Date.now() / 1_000 + MAX_ASSERTION_SECONDS)
+        throw new errors.InvalidClientAuth('exp must be within ten minutes');
+    },
+    // a client is what `documents` has made of its document, with its keys
+    fetchResponseBodyLimits: { 'client_id metadata document': MAX_CLIENT_BYTES },
     extraClientMetadata: { properties: ['org_id', 'is_first_party'] },
     pkce: { required: () => true },
     jwks: { keys: [...keys] as NonNullable<Configuration['jwks']>['keys'] },
@@ -228,8 +258,9 @@ function featuresOf(
       userCodeConfirmSource: (context, _form, client, info, code) => {
         if (!isSignedIn(context)) throw new errors.AccessDenied('Sign in first.');
         const from = info as unknown as Device;
-        const name = client.clientName ?? client.clientId;
-        show(context, pages, pages.deviceConfirm({ ...formOf(context), code, client: name, from }));
+        const clientHost = clientHostOf(client.clientId);
+        const name = client.clientName || (clientHost ?? client.clientId);
+        show(context, pages, pages.deviceConfirm({ ...formOf(context), code, client: name, clientHost, from }));
       },
       successSource: (context) => show(context, pages, pages.deviceDone()),
     },

@@ -27,7 +27,19 @@ const UPSERT = `insert into oauth_records as r
     user_code_hash = excluded.user_code_hash, payload = excluded.payload, expires_at = excluded.expires_at
   where r.kind <> 'RefreshToken'`;
 /** What strangers can have kept: each of these takes along some that have expired. */
-const OF_STRANGERS = new Set(['ClientDocument', 'DeviceCode', 'Interaction', 'PushedAuthorizationRequest', 'Session']);
+const OF_STRANGERS = new Set([
+  'ClientDocument',
+  'DeviceCode',
+  'Interaction',
+  'PushedAuthorizationRequest',
+  'ReplayDetection',
+  'Session',
+]);
+/** What is there once: whoever comes second at the same moment finds it. */
+const INSERT_ONCE = `insert into oauth_records as r (kind, id_hash, payload, expires_at)
+  values ($1, $2, $3, now() + make_interval(secs => $4))
+  on conflict (kind, id_hash) do update set payload = excluded.payload, expires_at = excluded.expires_at
+  where r.expires_at <= now()`;
 const SWEEP = `delete from oauth_records where (kind, id_hash) in (
   select kind, id_hash from oauth_records where expires_at < now() order by expires_at limit 10
   for update skip locked)`;
@@ -50,6 +62,8 @@ export interface RecordDeps {
   onRevoked: (grantId: string) => Promise<void>;
   /** The error for who comes second. */
   usedUp: () => Error;
+  /** The error for an assertion that was sent before. */
+  replayed: () => Error;
   /** The metadata of an application. */
   client: (id: string) => Promise<AdapterPayload | undefined>;
 }
@@ -74,6 +88,15 @@ export class SealedRecords {
     const values = [this.#kind, hash, grantId, uid, userCode ? tokenHash(userCode) : null, sealed, expiresIn];
     await this.#deps.sql.write(UPSERT, values);
     if (OF_STRANGERS.has(this.#kind)) await this.#deps.sql.write(SWEEP, []);
+  }
+
+  /** @returns whether nobody has it yet */
+  async insertOnce(id: string, payload: AdapterPayload, expiresIn: number): Promise<boolean> {
+    const hash = tokenHash(id);
+    const sealed = this.#deps.seal.seal(JSON.stringify(payload), `${this.#kind} ${hash}`);
+    const isFirst = (await this.#deps.sql.write(INSERT_ONCE, [this.#kind, hash, sealed, expiresIn])) > 0;
+    await this.#deps.sql.write(SWEEP, []);
+    return isFirst;
   }
 
   find(id: string): Promise<AdapterPayload | undefined> {
@@ -106,8 +129,10 @@ export class OAuthRecords implements Adapter {
     this.#kept = new SealedRecords(kind, deps);
   }
 
-  upsert(id: string, payload: AdapterPayload, expiresIn: number): Promise<void> {
-    return this.#kept.upsert(id, payload, expiresIn);
+  /** @throws `invalid_client` for an assertion that another request has just used */
+  async upsert(id: string, payload: AdapterPayload, expiresIn: number): Promise<void> {
+    if (this.#kind !== 'ReplayDetection') return this.#kept.upsert(id, payload, expiresIn);
+    if (!(await this.#kept.insertOnce(id, payload, expiresIn))) throw this.#deps.replayed();
   }
 
   async find(id: string): Promise<AdapterPayload | undefined> {

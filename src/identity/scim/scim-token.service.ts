@@ -1,6 +1,7 @@
 import { rolesWith } from '../../access/permissions.ts';
 import { randomToken, tokenHash } from '../../access/random-token.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
+import { isBehindBrokenGlass, ssoRequired } from '../../access/sso-admission.ts';
 import type { BucketState, RateLine } from '../../access/throttle.ts';
 import type { CallerBuckets } from '../../access/token-buckets.ts';
 import type { Config } from '../../config.ts';
@@ -81,7 +82,10 @@ export class ScimTokens implements ContentOwner {
     this.reads = new Reads(deps, tokens);
   }
 
-  /** @throws InputError without an expiry where one is needed; RESOURCE_CONFLICT `limit_reached` */
+  /**
+   * @throws InputError without an expiry where one is needed; RESOURCE_CONFLICT `limit_reached`; FORBIDDEN
+   * `sso_required` for an owner who has opened the organization for an hour, which the token would outlive
+   */
   async create(
     caller: Caller,
     place: Checked<OrganizationPlace>,
@@ -91,6 +95,7 @@ export class ScimTokens implements ContentOwner {
     if (days === null && !this.#deps.config.allowNonExpiringTokens)
       throw invalidInput(['input', 'expiresInDays'], 'this service requires an expiry');
     const { orgId } = place;
+    if (isBehindBrokenGlass(caller.principal, orgId)) throw ssoRequired();
     const plaintextToken = `scim_${randomToken()}`;
     const row = {
       id: newId('scim_token'),

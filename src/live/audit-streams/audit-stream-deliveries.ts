@@ -9,7 +9,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { ApiError, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import type { StoredAttempt } from '../sending/attempts.ts';
+import { type StoredAttempt, withoutAnswers } from '../sending/attempts.ts';
 import { demandAllActivity } from './audit-caller.ts';
 import { LOG_DAYS, MAX_TESTS } from './audit-stream.words.ts';
 import { excerptOfLine } from './excerpt.ts';
@@ -64,10 +64,6 @@ const LAG = `select count(*)::int as records,
     and (cardinality(h.resource_types) = 0 or b.resource_type = any(h.resource_types))
     and (h.success is null or b.success = h.success)`;
 
-/** Attempts of a delivery, the oldest first. */
-export const attemptsOf = ({ attempts }: AuditStreamDelivery): StoredAttempt[] =>
-  attempts as unknown as StoredAttempt[];
-
 /** The log of what was sent, tests, and what is still to be sent. */
 export class AuditStreamDeliveries {
   readonly retention = [
@@ -85,11 +81,21 @@ export class AuditStreamDeliveries {
 
   /** The beginning of what was sent, for callers who may read all records. */
   async excerpt(caller: Caller, { orgId, excerpt }: AuditStreamDelivery): Promise<string | null> {
+    return (await this.#mayReadAll(caller, orgId)) ? excerpt : null;
+  }
+
+  /** The attempts, the oldest first. What was answered is for callers who may read what was sent. */
+  async attempts(caller: Caller, { orgId, attempts }: AuditStreamDelivery): Promise<StoredAttempt[]> {
+    const made = attempts as unknown as StoredAttempt[];
+    return made.length === 0 || (await this.#mayReadAll(caller, orgId)) ? made : withoutAnswers(made);
+  }
+
+  async #mayReadAll(caller: Caller, orgId: string): Promise<boolean> {
     try {
       await demandAllActivity(this.#deps.access, caller, orgId);
-      return excerpt;
+      return true;
     } catch (error) {
-      if (error instanceof ApiError && error.code === 'FORBIDDEN') return null;
+      if (error instanceof ApiError && error.code === 'FORBIDDEN') return false;
       throw error;
     }
   }

@@ -8,10 +8,9 @@ import { wordEnum } from '../../graphql/word-enum.ts';
 import { SendAttempt } from '../sending/send-attempt.graph.ts';
 import { AuditStream } from './audit-stream.graph.ts';
 import { auditDeliveryStatuses } from './audit-stream.words.ts';
-import {
-  type AuditStreamLag as AuditStreamLagRow,
-  attemptsOf,
-  type AuditStreamDelivery as DeliveryRow,
+import type {
+  AuditStreamLag as AuditStreamLagRow,
+  AuditStreamDelivery as DeliveryRow,
 } from './audit-stream-deliveries.ts';
 
 const DeliveryStatus = wordEnum(
@@ -54,8 +53,9 @@ const AuditStreamDelivery = builder.objectRef<DeliveryRow>('AuditStreamDelivery'
     attempts: t.field({
       type: [SendAttempt],
       authorize: 'inherited',
-      description: 'The last ten attempts, the oldest first.',
-      resolve: attemptsOf,
+      description:
+        'The last ten attempts, the oldest first. Without an `answer` for callers who may not read all activity.',
+      resolve: (delivery, _args, { caller, services }) => services.auditStreamDeliveries.attempts(caller, delivery),
     }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made of the records.' }),
     finishedAt: t.expose('finishedAt', optionalTime('When it was delivered, replaced, or given up.')),

@@ -23,6 +23,7 @@ import { newId } from '../../kernel/ids.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
 import type { Resolution, Vault } from '../../vault/secrets/vault.ts';
+import { refuseApplications } from '../sending/refuse-applications.ts';
 import { demandAllActivity } from './audit-caller.ts';
 import { actionProblem, KEPT_SINCE, MAX_STREAMS, resourceProblem, type TargetType } from './audit-stream.words.ts';
 import { putBack } from './put-back.ts';
@@ -94,9 +95,11 @@ export class AuditStreamService {
 
   /**
    * @throws InputError for a URL that is not called, fields of another target, words that do not come and a secret that
-   * is not there; FORBIDDEN `activity:read` or `secret:reveal`; RESOURCE_CONFLICT `limit_reached`
+   * is not there; FORBIDDEN `activity:read`, `secret:reveal` or `granted_application`; RESOURCE_CONFLICT
+   * `limit_reached`
    */
   async create(caller: Caller, { orgId }: Checked<OrganizationPlace>, input: NewAuditStream): Promise<AuditStream> {
+    refuseApplications(caller, 'audit_stream:create');
     const { targetType } = input;
     const destination = after({ ...NOWHERE, targetType }, input);
     this.#demandInput(destination, input);
@@ -140,9 +143,10 @@ export class AuditStreamService {
     input: ChangedAuditStream,
   ): Promise<AuditStream> {
     const { orgId } = place;
+    const isSteered = STEERS.some((field) => input[field] !== undefined) || input.isEnabled === true;
+    if (isSteered) refuseApplications(caller, 'audit_stream:update');
     const before = await this.reads.get(noCache, place, id);
     this.#demandInput(after(before, input), input);
-    const isSteered = STEERS.some((field) => input[field] !== undefined) || input.isEnabled === true;
     const shown = isSteered ? await this.#demandRights(caller, orgId, after(before, input).credentialsRef) : null;
     const stream = await this.#deps.changes.run(caller, async (tx) => {
       const held = await tx.lock('audit_streams', { id, orgId }, 'no key update', () => notFound('audit_stream', id));

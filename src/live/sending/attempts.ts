@@ -24,6 +24,10 @@ export interface StoredAttempt {
   answer: string | null;
 }
 
+/** Attempts for callers who may not read what was sent: a receiver may send it back. */
+export const withoutAnswers = (attempts: readonly StoredAttempt[]): StoredAttempt[] =>
+  attempts.map((attempt) => ({ ...attempt, answer: null }));
+
 /** How an attempt ended. */
 export interface AttemptResult {
   attempt: StoredAttempt;

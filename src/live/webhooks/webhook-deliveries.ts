@@ -12,7 +12,7 @@ import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { isResourceWord } from '../../kernel/resources.ts';
-import type { StoredAttempt } from '../sending/attempts.ts';
+import { type StoredAttempt, withoutAnswers } from '../sending/attempts.ts';
 import { LOG_DAYS, MAX_REDELIVERED, TEST_TYPE } from './webhook.words.ts';
 import { bodyOf } from './webhook-body.ts';
 
@@ -42,9 +42,6 @@ const deliveries = {
   below: ['orgId', 'webhookId'],
   filters: ({ status }: DeliveryArgs) => ({ 't.status = ?': status }),
 } as const;
-
-/** Attempts of a delivery, the oldest first. */
-export const attemptsOf = ({ attempts }: WebhookDelivery): StoredAttempt[] => attempts as unknown as StoredAttempt[];
 
 // at the end of the queue: its order is that of what is sent from now on
 const AGAIN = `update webhook_deliveries d set status = 'pending', tries = 0, due_at = null, finished_at = null,
@@ -91,6 +88,12 @@ export class WebhookDeliveries {
     if (!isResourceWord(resourceType)) return null;
     const { workspace_id: workspaceId } = JSON.parse(body) as { workspace_id: string | null };
     return (await this.#deps.access.maySee(caller, resourceType, { orgId, workspaceId })) ? body : null;
+  }
+
+  /** The attempts, the oldest first. What was answered is for callers who may read what was sent. */
+  async attempts(caller: Caller, delivery: WebhookDelivery): Promise<StoredAttempt[]> {
+    const made = delivery.attempts as unknown as StoredAttempt[];
+    return made.length === 0 || (await this.body(caller, delivery)) !== null ? made : withoutAnswers(made);
   }
 
   /**

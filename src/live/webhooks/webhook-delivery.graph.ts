@@ -9,7 +9,7 @@ import { wordEnum } from '../../graphql/word-enum.ts';
 import { SendAttempt } from '../sending/send-attempt.graph.ts';
 import { Webhook } from './webhook.graph.ts';
 import { deliveryStatuses } from './webhook.words.ts';
-import { attemptsOf, type WebhookDelivery as DeliveryRow } from './webhook-deliveries.ts';
+import type { WebhookDelivery as DeliveryRow } from './webhook-deliveries.ts';
 
 const DeliveryStatus = wordEnum(
   'WebhookDeliveryStatus',
@@ -44,8 +44,10 @@ const WebhookDelivery = builder.objectRef<DeliveryRow>('WebhookDelivery').implem
     attempts: t.field({
       type: [SendAttempt],
       authorize: 'inherited',
-      description: 'The last ten attempts, the oldest first.',
-      resolve: attemptsOf,
+      description:
+        'The last ten attempts, the oldest first. Without an `answer` for callers who may not read what the event is ' +
+        'about.',
+      resolve: (delivery, _args, { caller, services }) => services.webhookDeliveries.attempts(caller, delivery),
     }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When it was made of the event.' }),
     finishedAt: t.expose('finishedAt', optionalTime('When it was delivered, or given up.')),

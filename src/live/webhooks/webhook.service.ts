@@ -18,6 +18,7 @@ import { isLiveWorkspace } from '../../tenancy/views.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
 import type { Resolution, Vault } from '../../vault/secrets/vault.ts';
+import { refuseApplications } from '../sending/refuse-applications.ts';
 import { MAX_WEBHOOKS, typeProblem, wordsOf } from './webhook.words.ts';
 import { FIRST_OF_EACH } from './webhook-deliveries.ts';
 import { keysOf, newSecret, rotatedKeys } from './webhook-signing.ts';
@@ -88,10 +89,11 @@ export class WebhookService {
 
   /**
    * @throws InputError for a URL that is not called, types that do not come and a secret that is not there;
-   * FORBIDDEN with the permission to read what the types are about, or `secret:reveal`; RESOURCE_NOT_FOUND `workspace`;
-   * RESOURCE_CONFLICT `limit_reached`
+   * FORBIDDEN with the permission to read what the types are about, `secret:reveal`, or `granted_application`;
+   * RESOURCE_NOT_FOUND `workspace`; RESOURCE_CONFLICT `limit_reached`
    */
   async create(caller: Caller, { orgId }: Checked<OrganizationPlace>, input: NewWebhook): Promise<IssuedWebhook> {
+    refuseApplications(caller, 'webhook:create');
     const { url, eventTypes, workspaceId = null, headersRef = null } = input;
     const destination = { workspaceId, eventTypes: [...eventTypes], headersRef };
     if (workspaceId !== null) await this.#deps.access.requireWorkspace(caller, orgId, workspaceId, 'sync:subscribe');
@@ -132,9 +134,10 @@ export class WebhookService {
    */
   async update(caller: Caller, place: Checked<OrganizationPlace>, id: string, input: ChangedWebhook): Promise<Webhook> {
     const { orgId } = place;
+    const isSteered = STEERS.some((field) => input[field] !== undefined) || input.isEnabled === true;
+    if (isSteered) refuseApplications(caller, 'webhook:update');
     const before = await this.reads.get(noCache, place, id);
     this.#demandInput(before.workspaceId, input);
-    const isSteered = STEERS.some((field) => input[field] !== undefined) || input.isEnabled === true;
     const shown = isSteered ? await this.#demandRights(caller, orgId, await this.#whatFollows(before, input)) : null;
     const webhook = await this.#deps.changes.run(caller, async (tx) => {
       const held = await tx.lock('webhooks', { id, orgId }, 'no key update', () => notFound('webhook', id));
@@ -157,9 +160,10 @@ export class WebhookService {
 
   /**
    * Gives a webhook a new secret. The old one signs as well for a day.
-   * @throws RESOURCE_NOT_FOUND
+   * @throws RESOURCE_NOT_FOUND; FORBIDDEN `granted_application`: who knows the secret can sign as the service
    */
   async rotateSecret(caller: Caller, { orgId }: Checked<OrganizationPlace>, id: string): Promise<IssuedWebhook> {
+    refuseApplications(caller, 'webhook:update');
     const secret = newSecret();
     const webhook = await this.#deps.changes.run(caller, async (tx) => {
       await tx.lock('webhooks', { id, orgId }, 'no key update', () => notFound('webhook', id));

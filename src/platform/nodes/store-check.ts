@@ -42,6 +42,8 @@ export class StoreCheck {
   readonly #deps: StoreCheckDeps;
   #problem: string | null = null;
   #checkedAt = 0;
+  /** The last look that somebody asked for: it may go on when it was answered without. */
+  #asked: Promise<void> = Promise.resolve();
 
   constructor(deps: StoreCheckDeps) {
     this.#deps = deps;
@@ -56,7 +58,8 @@ export class StoreCheck {
   async current(): Promise<string | null> {
     if (Date.now() - this.#checkedAt >= FRESH_MS) {
       this.#checkedAt = Date.now();
-      await Promise.race([this.check(), delay(ANSWER_MS, undefined, { ref: false })]);
+      this.#asked = this.check();
+      await Promise.race([this.#asked, delay(ANSWER_MS, undefined, { ref: false })]);
     }
     return this.#problem;
   }
@@ -72,9 +75,13 @@ export class StoreCheck {
     this.#deps.onChange(problem);
   }
 
-  /** Looks again and again: a folder may be mounted late, or be lost. @returns a function that ends it */
+  /**
+   * Looks again and again: a folder may be mounted late, or be lost.
+   * @returns a function that ends it; resolves when no look is under way, which would ask a database that is closed
+   */
   follow(): () => Promise<void> {
-    return every(CHECK_MS, () => this.check(), this.#deps.onFault);
+    const end = every(CHECK_MS, () => this.check(), this.#deps.onFault);
+    return async () => void (await Promise.all([end(), this.#asked]));
   }
 
   /** `undefined` when it is not known: what cannot be reached says so by itself at each file. */

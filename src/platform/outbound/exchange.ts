@@ -27,7 +27,11 @@ export interface Exchange extends ConnectionOfCall {
   body?: string | Uint8Array | undefined;
   /** Limit of the body, as sent and after decompression. */
   maxBytes: number;
+  reader?: BodyReader | undefined;
 }
+
+/** Gives for the head of an answer what takes the pieces of its body, until it has enough; `null` for all of it. */
+export type BodyReader = (head: Omit<RawResponse, 'body'>) => ((piece: Buffer) => boolean) | null;
 
 /** The answer to one request. */
 export interface RawResponse {
@@ -48,7 +52,7 @@ let httpClient: Promise<typeof import('undici')> | undefined;
  * @throws OutboundError for what a limit cut off; errors of the socket, of TLS and of the parser
  */
 export async function exchange(options: Exchange): Promise<RawResponse> {
-  const { url, method, headers, body, signal, maxBytes } = options;
+  const { url, method, headers, body, signal, maxBytes, reader } = options;
   const client = await clientOf(options);
   try {
     const answer = await client.request({
@@ -60,7 +64,8 @@ export async function exchange(options: Exchange): Promise<RawResponse> {
       reset: true,
     });
     const received = headersOf(answer.headers);
-    const bytes = await readBody(answer.body, maxBytes);
+    const isEnough = reader?.({ status: answer.statusCode, headers: received }) ?? null;
+    const bytes = await readBody(answer.body, maxBytes, isEnough);
     return { status: answer.statusCode, headers: received, body: await decompressed(bytes, received, maxBytes) };
   } finally {
     await client.destroy();
@@ -114,13 +119,18 @@ function headersOf(received: Dispatcher.ResponseData['headers']): Headers {
   return headers;
 }
 
-async function readBody(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
+async function readBody(
+  body: AsyncIterable<Buffer>,
+  maxBytes: number,
+  isEnough: ((piece: Buffer) => boolean) | null,
+): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
     if (size > maxBytes) throw new OutboundError('too_large');
     chunks.push(chunk);
+    if (isEnough?.(chunk)) break;
   }
   return Buffer.concat(chunks);
 }

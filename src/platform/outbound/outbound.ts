@@ -4,7 +4,7 @@ import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import { activeSpan, type TraceSpan, within } from '../../kernel/spans.ts';
 import type { Logger } from '../logger.ts';
 import type { AllowedTarget } from './allowed-targets.ts';
-import { type ConnectionOfCall, exchange, loadHttpClient } from './exchange.ts';
+import { type BodyReader, type ConnectionOfCall, exchange, loadHttpClient } from './exchange.ts';
 import { failureOf, reasonOf } from './failures.ts';
 import { type FetchInit, requestOf } from './fetch-request.ts';
 import { DnsNames, type Names } from './names.ts';
@@ -53,6 +53,11 @@ export interface OutboundRequest extends CallOrigin {
   redirect?: 'follow' | 'manual' | 'error' | undefined;
   /** Whether `OUTBOUND_ALLOW` opens nothing for it: for targets that strangers name. */
   isPublicOnly?: boolean;
+  /**
+   * Reads an answer while it arrives: what it makes of the head gets each piece of the body as it was sent, and says
+   * whether that is enough. Then the body ends there, and what would follow is not waited for.
+   */
+  reader?: BodyReader | undefined;
 }
 
 /** One outbound call whose bodies pass through. Redirects are not followed. */
@@ -298,14 +303,15 @@ export class Outbound {
 
   /** One request and its answer, with everything checked anew. */
   async #send(
-    { maxBytes = MAX_BODY_BYTES, isPublicOnly = false }: OutboundRequest,
+    { maxBytes = MAX_BODY_BYTES, isPublicOnly = false, reader }: OutboundRequest,
     sent: Sent,
     call: AbortController,
   ): Promise<OutboundResponse> {
     return this.#connected(
       sent,
       call,
-      async (to) => new OutboundResponse({ ...(await exchange({ ...sent, ...to, maxBytes })), url: sent.url.href }),
+      async (to) =>
+        new OutboundResponse({ ...(await exchange({ ...sent, ...to, maxBytes, reader })), url: sent.url.href }),
       isPublicOnly,
     );
   }

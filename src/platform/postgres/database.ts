@@ -7,7 +7,8 @@ import { Replicas } from './replicas.ts';
 import { SET_LIMITS } from './session-limits.ts';
 import { recordStatements } from './statement-span.ts';
 import { Transaction } from './transaction.ts';
-import { CONNECT_TIMEOUT_MS } from './wait-for-database.ts';
+import { refuseUnreplicated } from './unreplicated-commits.ts';
+import { CONNECT_TIMEOUT_MS, IS_REPLICA } from './wait-for-database.ts';
 
 /** Access to the database: Prisma, and for hand-written SQL the connections below it. */
 export interface Database {
@@ -72,7 +73,8 @@ export function openDatabase({
           urls: readUrls,
           primaryUrl: url,
           logger,
-          openPool: (at, ownsSessions) => openPool({ url: at, size: poolSize, ownsSessions, logger, applicationName }),
+          openPool: (at, ownsSessions) =>
+            openPool({ url: at, size: poolSize, ownsSessions, isReplica: true, logger, applicationName }),
         });
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
   return {
@@ -109,11 +111,13 @@ interface PoolOptions {
   size: number;
   /** Whether a session is ours as long as its connection, so that it can be set up when it opens. */
   ownsSessions: boolean;
+  /** Whether the server may be one that follows another. Default: it must take changes. */
+  isReplica?: boolean;
   logger: Logger;
   applicationName: string;
 }
 
-function openPool({ url, size, ownsSessions, logger, applicationName }: PoolOptions): pg.Pool {
+function openPool({ url, size, ownsSessions, isReplica = false, logger, applicationName }: PoolOptions): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max: size,
@@ -123,7 +127,8 @@ function openPool({ url, size, ownsSessions, logger, applicationName }: PoolOpti
     // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not know
     onConnect: async (client) => {
       client.on('error', ignoreConnectionError);
-      if (ownsSessions) await client.query(SET_LIMITS);
+      refuseUnreplicated(client);
+      if (ownsSessions) await setUp(client, isReplica);
       else rememberStatements(client);
     },
     keepAlive: true,
@@ -139,6 +144,15 @@ function openPool({ url, size, ownsSessions, logger, applicationName }: PoolOpti
   });
   recordStatements(pool);
   return pool;
+}
+
+/**
+ * During a failover an address may lead to a server that still follows another: what it has may be old, and it takes no
+ * changes.
+ */
+async function setUp(client: pg.ClientBase, mayBeReplica: boolean): Promise<void> {
+  const { rows } = await client.query<{ isReplica: boolean }>(SET_LIMITS);
+  if (!mayBeReplica && rows[0]!.isReplica) throw Object.assign(new Error(IS_REPLICA), { code: '57P03' });
 }
 
 /**

@@ -1,14 +1,15 @@
 import { ApiError, unavailable } from '../../kernel/errors.ts';
 
-// PostgreSQL's codes for no connection (class 08, shutdown, start-up) and for no resources (class 53: no slot, memory
-// or disk left; a disk failure), the codes of sockets, and those of Prisma
-const AWAY_CODES = '57P0[123]|08...|53...|58030|P1001|P1002|P1008|P1017|P2024|P2028';
+// PostgreSQL's codes for no connection (class 08, shutdown, start-up), for a server that takes no changes as long as it
+// follows another, and for no resources (class 53: no slot, memory or disk left; a disk failure), the codes of sockets,
+// and those of Prisma
+const AWAY_CODES = '57P0[123]|25006|08...|53...|58030|P1001|P1002|P1008|P1017|P2024|P2028';
 const SOCKET_CODES = 'ECONNREFUSED|ECONNRESET|ENOENT|EPIPE|ETIMEDOUT';
 const AWAY = new RegExp(`^(${AWAY_CODES}|${SOCKET_CODES})$`);
 // messages, because some layers do not keep the code
 const AWAY_WORDS = new RegExp(
   [
-    'Code: `(57P0[123]|08...|53...|58030)`',
+    'Code: `(57P0[123]|25006|08...|53...|58030)`',
     'terminating connection',
     'Connection terminated',
     'the database system is ',

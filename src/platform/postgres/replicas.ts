@@ -22,6 +22,8 @@ export class Replica {
   readonly probe: Probe;
   pool: pg.Pool | null = null;
   position = 0n;
+  /** When it had that position, at the latest (`performance.now()`). */
+  seenAt = Number.POSITIVE_INFINITY;
   /** The last moment of which it surely has everything (`performance.now()`). */
   freshAt = Number.NEGATIVE_INFINITY;
   fault: 'away' | 'no replica' | null = 'away';
@@ -197,6 +199,15 @@ export class Replicas {
     return this.#options.openPool(url, !hasPooler);
   }
 
+  /**
+   * Whether the primary has come as far as the replica was: after a failover that lost commits, a replica that has them
+   * may be ahead of the new primary, and follows nobody.
+   */
+  #hasReached({ position, seenAt }: Replica): boolean {
+    const last = this.#samples.at(-1);
+    return last !== undefined && last.at >= seenAt && last.position >= position;
+  }
+
   async #look(replica: Replica): Promise<void> {
     const before = replica.fault;
     try {
@@ -204,9 +215,11 @@ export class Replicas {
       if (!isReplica) return replica.leaveOut('no replica');
       if (!replica.pool && performance.now() < replica.fitAgainAt) return;
       replica.pool ??= await this.#openPool(replica);
+      const isFollowing = this.#hasReached(replica);
       replica.position = position;
+      replica.seenAt = performance.now();
       const had = this.#samples.findLast((sample) => sample.position <= position);
-      if (had) replica.freshAt = had.at;
+      if (had && isFollowing) replica.freshAt = had.at;
       replica.fault = null;
       replica.toldFault = null;
     } catch (error) {

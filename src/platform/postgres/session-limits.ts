@@ -23,8 +23,8 @@ const WANTED = Object.entries(SESSION_LIMITS)
 const KNOWN = `from (values ${WANTED}) wanted(name, value)
   where (name like '%.%' or name in (select s.name from pg_settings s))`;
 
-/** Sets them for a session that nobody else gets. */
-export const SET_LIMITS = `select set_config(name, value, false) ${KNOWN}`;
+/** Sets them for a session that nobody else gets, and asks whether its server follows another. */
+export const SET_LIMITS = `select set_config(name, value, false), pg_is_in_recovery() as "isReplica" ${KNOWN}`;
 
 /** The names of those that a session lacks. */
 export const LACKING_LIMITS = `select name ${KNOWN} and current_setting(name, true) is distinct from value`;

@@ -5,6 +5,8 @@ import type { Logger } from '../logger.ts';
 /** How long a connection may take to open. */
 export const CONNECT_TIMEOUT_MS = 5_000;
 
+export const IS_REPLICA = 'It follows another server, and takes no changes.';
+
 /** The database is starting or shutting down: a retry makes sense. */
 const AWAY = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', '57P01', '57P02', '57P03']);
 
@@ -28,7 +30,9 @@ async function tryConnection(url: string): Promise<{ code: string; reason: strin
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
   try {
     await client.connect();
-    return undefined;
+    const { rows } = await client.query<{ isReplica: boolean }>('select pg_is_in_recovery() as "isReplica"');
+    // in the middle of a failover
+    return rows[0]!.isReplica ? { code: '57P03', reason: IS_REPLICA } : undefined;
   } catch (error) {
     // `localhost` resolves to two addresses: the error is then an aggregate without a message
     const cause: unknown = error instanceof AggregateError ? error.errors[0] : error;

@@ -5,12 +5,19 @@ import type { Caller } from '../../kernel/caller.ts';
 import { type ApiError, invalidInput, unavailable } from '../../kernel/errors.ts';
 import { withoutSecretParts } from '../../kernel/plain-secrets.ts';
 import { moduleOf } from '../../paths.ts';
-import type { Outbound } from '../../platform/outbound/outbound.ts';
+import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import { BoundedThread, ThreadError, type ThreadLimits } from '../../platform/threads/bounded-thread.ts';
+import { McpFault } from '../mcp-servers/protocol.ts';
+import type { McpSend } from '../mcp-servers/server-calls.ts';
+import { CredentialsWanted, listedTools } from '../mcp-servers/tool-list.ts';
+import type { PlacedCredential } from '../tool-instances/action-request.ts';
+import { BEARER } from '../tool-instances/sent-credential.ts';
+import { parsedUrl } from './base-address.ts';
 import { MAX_DOCUMENT_BYTES } from './document-text.ts';
 import { type DocumentTurn, DocumentTurns } from './document-turns.ts';
-import type { ReadDocument, ReadEnd, ReadTask } from './import-plan.ts';
+import type { ImportKind, ReadDocument, ReadEnd, ReadTask } from './import-plan.ts';
+import type { ImportSource } from './import-source.ts';
 
 /** What a document may take where a processor is free: the largest in YAML takes about a second. */
 const READ_MS = 3_000;
@@ -21,14 +28,23 @@ const readMs = (): number =>
 const LIMITS: ThreadLimits = { timeMs: readMs, heapMiB: 512, mostPending: 32 };
 const FETCH_TIMEOUT_MS = 15_000;
 
-/** Where a document comes from: one of these is given. */
+/** Where a document comes from: its address or its text is given. */
 export interface DocumentSource {
+  kind?: ImportKind | null;
   url?: string | null;
   document?: string | null;
+  /** What an MCP server is asked with. It is kept nowhere. */
+  credential?: string | null;
+  /** The header for it, in place of `Authorization`. */
+  credentialHeader?: string | null;
 }
+
+/** Where the document of an import was before. */
+export type KeptSource = Pick<ImportSource, 'kind' | 'url'>;
 
 /** A document as it was found. */
 export interface FoundDocument {
+  kind: ImportKind;
   /** Where it was fetched from; `null` if it was given as a text. */
   url: string | null;
   /** The SHA-256 of its text. */
@@ -62,45 +78,62 @@ export class DocumentReader {
     caller: Caller,
     orgId: string,
     source: DocumentSource,
-    taskOf: (found: FoundDocument) => Omit<ReadTask, 'text' | 'documentUrl'>,
-    kept: string | null = null,
+    taskOf: (found: FoundDocument) => TaskOfCaller,
+    kept: KeptSource | null = null,
   ): Promise<{ found: FoundDocument; read: ReadDocument }> {
     const wanted = wantedOf(source, kept);
     const { userId } = caller.principal;
     await this.#byUser.demand(userId);
     const signal = caller.request.left?.() ?? new AbortController().signal;
     return this.#turns.run({ orgId, userId }, signal, async (turn) => {
-      const text = 'text' in wanted ? wanted.text : await this.#fetched(caller, orgId, wanted.url, signal, turn);
-      const found = { url: 'url' in wanted ? wanted.url : null, digest: digestOf(text) };
-      return { found, read: await this.#read({ ...taskOf(found), text, documentUrl: found.url }, turn) };
+      const text = 'text' in wanted ? wanted.text : await this.#fetched(caller, orgId, wanted, signal, turn);
+      const found = { kind: wanted.kind, url: 'url' in wanted ? wanted.url : null, digest: digestOf(text) };
+      const { kind, credential } = wanted;
+      // the credential itself stays here
+      const placed = credential && { placement: credential.placement };
+      const task = { ...taskOf(found), kind, credential: placed, text, documentUrl: found.url };
+      return { found, read: await this.#read(task, turn) };
     });
   }
 
   async #fetched(
-    { request }: Caller,
+    caller: Caller,
     owner: string,
-    url: string,
+    { kind, url, credential }: Address,
     signal: AbortSignal,
     turn: DocumentTurn,
   ): Promise<string> {
     const at = [INPUT, 'url'];
+    const common = { url, owner, traceId: caller.request.traceId, signal };
     try {
+      if (kind === 'mcp') return await this.#listed(common, credential);
       const answer = await this.#outbound.request({
-        url,
+        ...common,
         headers: { accept: 'application/json, application/yaml, text/yaml, */*;q=0.5' },
-        owner,
-        traceId: request.traceId,
         timeoutMs: FETCH_TIMEOUT_MS,
         maxBytes: MAX_DOCUMENT_BYTES,
-        signal,
       });
       if (!answer.isOk) throw invalidInput(at, `the address answers ${answer.status}`);
       return answer.text();
     } catch (error) {
-      if (!(error instanceof OutboundError)) throw error;
-      if (error.code === 'timeout') turn.end = 'slow';
-      throw refusalOf(error, at);
+      if (error instanceof OutboundError) {
+        if (error.code === 'timeout') turn.end = 'slow';
+        throw refusalOf(error, at);
+      }
+      if (error instanceof CredentialsWanted) throw invalidInput([INPUT, 'credential'], error.message);
+      if (error instanceof McpFault) throw invalidInput(at, error.message);
+      throw error;
     }
+  }
+
+  /** The tools of an MCP server as a text. All of its requests together have the time of one document. */
+  async #listed(common: Omit<OutboundRequest, 'headers'>, credential: PlacedCredential | null): Promise<string> {
+    const endsAt = performance.now() + FETCH_TIMEOUT_MS;
+    const send: McpSend = async (request) => {
+      const timeoutMs = Math.max(1, endsAt - performance.now());
+      return this.#outbound.request({ ...common, ...request, timeoutMs });
+    };
+    return JSON.stringify(await listedTools(send, credential ? headerOf(credential) : {}));
   }
 
   async #read(task: ReadTask, turn: DocumentTurn): Promise<ReadDocument> {
@@ -124,15 +157,55 @@ export class DocumentReader {
   }
 }
 
+/** What the caller of a reader says of a task. */
+type TaskOfCaller = Omit<ReadTask, 'kind' | 'text' | 'documentUrl' | 'credential'>;
+
+interface WantedSource {
+  kind: ImportKind;
+  credential: PlacedCredential | null;
+}
+type Address = WantedSource & { url: string };
+
 /** @throws InputError unless there is one source, without a credential in its address */
-function wantedOf({ url, document }: DocumentSource, kept: string | null): { text: string } | { url: string } {
+function wantedOf(source: DocumentSource, kept: KeptSource | null): Address | (WantedSource & { text: string }) {
+  const { url, document } = source;
+  const kind = source.kind ?? kept?.kind ?? 'openapi';
+  const credential = credentialOf(kind, source);
+  if (document && kind === 'mcp') throw invalidInput([INPUT, 'document'], 'give the address of the MCP server: `url`');
   if (url && document) throw invalidInput([INPUT, 'url'], 'give the address or the text of the document, not both');
-  if (document) return { text: document };
-  const address = url ?? kept;
+  if (document) return { kind, credential, text: document };
+  const address = url ?? (kept?.kind === kind ? kept.url : null);
+  if (!address && kind === 'mcp') throw invalidInput([INPUT, 'url'], 'give the address of the MCP server');
   if (!address) throw invalidInput([INPUT, 'document'], 'give the address or the text of the document');
   refuseSecrets(address, [INPUT, 'url']);
-  return { url: address };
+  return { kind, credential, url: kind === 'mcp' ? serverAddress(address) : address };
 }
+
+/** The address of a server, as it stands in its actions: no part of it is a placeholder. @throws InputError */
+function serverAddress(address: string): string {
+  const url = parsedUrl(address, null);
+  if (url?.hash !== '' || url.username !== '' || url.password !== '' || url.href.includes('{{'))
+    throw invalidInput([INPUT, 'url'], 'it must be an address without user name, fragment and braces');
+  return url.href;
+}
+
+const OF_PROTOCOL = /^(?:accept|accept-encoding|content-type|mcp-.*)$/i;
+
+/** @throws InputError for a credential that nothing would be asked with */
+function credentialOf(kind: ImportKind, { credential, credentialHeader }: DocumentSource): PlacedCredential | null {
+  if (kind !== 'mcp' && credential) throw invalidInput([INPUT, 'credential'], 'only an MCP server is asked with it');
+  if (credentialHeader && !credential)
+    throw invalidInput([INPUT, 'credentialHeader'], 'there is no credential that goes into it');
+  if (credentialHeader && OF_PROTOCOL.test(credentialHeader))
+    throw invalidInput([INPUT, 'credentialHeader'], 'the protocol decides this header');
+  if (!credential) return null;
+  const placement = credentialHeader ? { in: 'header' as const, name: credentialHeader } : BEARER;
+  return { placement, value: credential };
+}
+
+const headerOf = ({ placement: { name, prefix }, value }: PlacedCredential): Record<string, string> => ({
+  [name.toLowerCase()]: `${prefix ?? ''}${value}`,
+});
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 

@@ -1,6 +1,18 @@
+import type { PlacedCredential } from '../tool-instances/action-request.ts';
+
 /*
- * What is read of an OpenAPI document: plain data, which the thread that reads it hands over.
+ * What is read of an OpenAPI document, or of the tools of an MCP server: plain data, which the thread that reads it
+ * hands over.
  */
+
+/** What a tool can be imported from. */
+export const importKinds = {
+  openapi: 'An OpenAPI document.',
+  mcp: 'A remote MCP server. Its operations are its tools, by their names.',
+} as const;
+
+/** A word of {@link importKinds}. */
+export type ImportKind = keyof typeof importKinds;
 
 /** What kind of a gap it is, with what it means. */
 export const gapKinds = {
@@ -11,7 +23,7 @@ export const gapKinds = {
   other_host: 'The operation has a server of its own on another host, which would get the credentials of the tool.',
   other_credentials: 'The operation needs other credentials than the tool has.',
   too_large: 'It is larger than an action may be.',
-  invalid: 'It is not what OpenAPI says.',
+  invalid: 'It is not what OpenAPI or MCP says.',
   simplified: 'The action has it, but less exactly.',
 } as const;
 
@@ -30,6 +42,7 @@ export interface ImportGap {
 
 /** What to read of a document. */
 export interface ReadTask {
+  kind: ImportKind;
   text: string;
   /** Where it was found: addresses of servers may be relative to it. */
   documentUrl: string | null;
@@ -43,11 +56,13 @@ export interface ReadTask {
   search: string | null;
   /** How many others are read at most. */
   most: number;
+  /** Where the credential goes that an MCP server was asked with; `null` if it was asked without. */
+  credential: Pick<PlacedCredential, 'placement'> | null;
 }
 
 /** An operation of a document, with the action that it would become. */
 export interface ReadOperation {
-  /** `GET /pets/{id}` */
+  /** `GET /pets/{id}`, or the name of a tool. */
   operation: string;
   place: string;
   operationId: string | null;
@@ -59,7 +74,7 @@ export interface ReadOperation {
 
 /** What was read. */
 export interface ReadDocument {
-  /** Of OpenAPI: `3.1.0`. */
+  /** Of OpenAPI, or of MCP: `3.1.0`, `2025-11-25`. */
   format: string;
   title: string;
   description: string | null;

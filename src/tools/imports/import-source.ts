@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../kernel/json-object.ts';
+import type { ImportKind } from './import-plan.ts';
 
 /** An operation of the document that an action of the tool was made of. */
 export interface ImportedOperation {
-  /** `GET /pets/{id}` */
+  /** `GET /pets/{id}`, or the name of a tool. */
   operation: string;
   /** The name of its action. */
   action: string;
@@ -13,7 +14,7 @@ export interface ImportedOperation {
 
 /** Where the actions of a tool came from, kept with it. */
 export interface ImportSource {
-  kind: 'openapi';
+  kind: ImportKind;
   /** `null` if the document was given as a text. */
   url: string | null;
   /** The digest of the document and of the addresses that it was read with. */

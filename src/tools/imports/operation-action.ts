@@ -1,14 +1,10 @@
-import { checkConstraints } from '../../kernel/constraints.ts';
 import { isJsonObject } from '../../kernel/json-object.ts';
-import { entriesOf, entryShapes } from '../tools/tool-shapes.ts';
 import { parsedUrl } from './base-address.ts';
+import { boundedAction } from './bounded-action.ts';
 import { at, cut, type DocumentReferences, Gap, type JsonPart, type LocatedPart, within } from './references.ts';
 import { SchemaParts } from './schema-parts.ts';
 import { plainName, UniqueNames } from './unique-names.ts';
 
-/** The largest action that is made of an operation. What is larger is described less deeply. */
-const MAX_BYTES = 8 * 1024;
-const DEPTHS = [5, 2, 1, 0];
 const MAX_OUTPUT_BYTES = 2 * 1024;
 const MAX_PARAMETERS = 50;
 const TIMEOUT_SECONDS = 30;
@@ -64,26 +60,7 @@ export function actionOf(
   base: string,
   context: ActionContext,
 ): Record<string, unknown> {
-  let action: Record<string, unknown> = {};
-  for (const depth of DEPTHS) {
-    const gaps: Gap[] = [];
-    action = made(found, name, base, { ...context, gap: (gap) => gaps.push(gap) }, depth);
-    if (Buffer.byteLength(JSON.stringify(action)) > MAX_BYTES && depth > 0) continue;
-    if (depth < DEPTHS[0]!)
-      gaps.push(new Gap('simplified', found.place, 'The action is large: what is nested deeply is not described.'));
-    gaps.forEach(context.gap);
-    break;
-  }
-  const [issue] = checkConstraints(action, { ...entriesOf(entryShapes.actionSchemas).item, maxBytes: MAX_BYTES });
-  if (issue) {
-    const kind = issue.type === 'too_long' && issue.path.length === 0 ? 'too_large' : 'invalid';
-    throw new Gap(
-      kind,
-      found.place,
-      `It makes no action: ${issue.path.join('.').slice(0, 200)} ${issue.msg.slice(0, 200)}`,
-    );
-  }
-  return action;
+  return boundedAction(found.place, context.gap, (depth, gap) => made(found, name, base, { ...context, gap }, depth));
 }
 
 function made(found: FoundOperation, name: string, base: string, context: ActionContext, depth: number) {

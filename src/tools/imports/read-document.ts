@@ -3,7 +3,8 @@ import { entryNames } from '../tools/placeholders.ts';
 import { addressOf, serversOf } from './base-address.ts';
 import { securityOf } from './credentials-of.ts';
 import { DocumentFault, parsedDocument } from './document-text.ts';
-import type { ImportGap, ReadDocument, ReadOperation, ReadTask } from './import-plan.ts';
+import { Gaps } from './gaps.ts';
+import type { ReadDocument, ReadOperation, ReadTask } from './import-plan.ts';
 import { type ActionContext, actionOf, type FoundOperation } from './operation-action.ts';
 import { at, cut, DocumentReferences, Gap, type JsonPart, type LocatedPart, within } from './references.ts';
 import { plainName, UniqueNames } from './unique-names.ts';
@@ -11,27 +12,8 @@ import { plainName, UniqueNames } from './unique-names.ts';
 const METHODS = ['get', 'put', 'post', 'delete', 'head', 'patch'];
 const OTHER_METHODS = ['options', 'trace', 'query'];
 const MAX_OPERATIONS = 20_000;
-const MAX_GAPS = 500;
 const MAX_KEY = 500;
 const MAX_NAME = 100;
-
-/** The gaps of a document, as many as are listed. */
-class Gaps {
-  readonly listed: ImportGap[] = [];
-  readonly #seen = new Set<string>();
-
-  get count(): number {
-    return this.#seen.size;
-  }
-
-  add(gap: Gap, operation: string | null): void {
-    const place = gap.place.slice(0, 500).toWellFormed().replaceAll('\u0000', '');
-    const key = JSON.stringify([operation, place, gap.kind]);
-    if (this.#seen.has(key)) return;
-    this.#seen.add(key);
-    if (this.listed.length < MAX_GAPS) this.listed.push({ place, operation, kind: gap.kind, message: gap.message });
-  }
-}
 
 /** Reads an OpenAPI document. Its size, its references and its schemas are bounded. @throws DocumentFault */
 export function readDocument(task: ReadTask): ReadDocument {

@@ -8,7 +8,7 @@ import type { Constraints } from '../../kernel/constraints.ts';
 import { Tool } from '../tools/tool.graph.ts';
 import { SLUG } from '../tools/tool.words.ts';
 import { MAX_ENTRIES } from '../tools/tool-shapes.ts';
-import { gapKinds, type ImportGap, type ReadOperation } from './import-plan.ts';
+import { gapKinds, type ImportGap, importKinds, type ReadOperation } from './import-plan.ts';
 import type { ImportedOperation, ImportSource } from './import-source.ts';
 import { changeKinds, type OperationChange } from './reimport-changes.ts';
 import type { ToolImportPreview as PreviewRow, ToolReimportPreview as ReimportRow } from './tool-imports.ts';
@@ -18,14 +18,27 @@ const address = { maxLength: 1_000, format: 'uri' } as const satisfies Constrain
 const document = { minLength: 1, maxBytes: 900_000 } as const satisfies Constraints;
 const operations = { maxItems: MAX_ENTRIES, item: { minLength: 1, maxLength: 500 } } as const satisfies Constraints;
 const OPERATION = '`GET /pets/{id}`';
+
+const ToolImportKind = wordEnum('ToolImportKind', 'What a tool is imported from.', importKinds);
+
 const SHOWN_DIGEST = 'Of its text, its `url` and the base address that was given: another of these has another digest.';
 
-const sourceFields = (t: InputFields, more: string) => ({
+/** The name of a header; the protocol and the connection decide the others. */
+const header = { pattern: '[A-Za-z0-9-]{1,128}' } as const satisfies Constraints;
+const credential = {
+  minLength: 1,
+  maxLength: 8_192,
+  pattern: '[!-~]+(?: [!-~]+)*',
+  sensitive: true,
+} as const satisfies Constraints;
+
+const sourceFields = (t: InputFields, more: string, initially: string) => ({
+  kind: t.field({ type: ToolImportKind, description: `What it is. Default: ${initially}.` }),
   url: t.string({
     constraints: address,
     description:
-      `The address of the OpenAPI document. Either this or \`document\`${more}. It is kept with the tool, so one ` +
-      'that has a credential is refused.',
+      `The address of the OpenAPI document or of the MCP server. Either this or \`document\`${more}. It is kept with ` +
+      'the tool, so one that has a credential is refused.',
   }),
   document: t.string({
     constraints: document,
@@ -34,6 +47,15 @@ const sourceFields = (t: InputFields, more: string) => ({
   baseUrl: t.string({
     constraints: address,
     description: 'Where the operations are, in place of the servers of the document.',
+  }),
+  credential: t.string({
+    constraints: credential,
+    description:
+      'What an MCP server is asked with, as `Authorization: Bearer`. It is not kept: each instance has its own.',
+  }),
+  credentialHeader: t.string({
+    constraints: header,
+    description: 'The header that `credential` is sent in, in place of `Authorization`.',
   }),
 });
 const searchField = (t: InputFields) =>
@@ -51,13 +73,13 @@ const digestField = (t: InputFields) =>
 
 const PreviewToolImportInput = builder.inputType('PreviewToolImportInput', {
   description: 'The document to look at.',
-  fields: (t) => ({ ...sourceFields(t, ' is given'), search: searchField(t) }),
+  fields: (t) => ({ ...sourceFields(t, ' is given', 'OpenAPI'), search: searchField(t) }),
 });
 
 const ImportToolInput = builder.inputType('ImportToolInput', {
   description: 'The document, the operations that are wanted of it, and the new tool.',
   fields: (t) => ({
-    ...sourceFields(t, ' is given'),
+    ...sourceFields(t, ' is given', 'OpenAPI'),
     documentDigest: digestField(t),
     operations: t.stringList({
       required: true,
@@ -80,13 +102,16 @@ const ImportToolInput = builder.inputType('ImportToolInput', {
 
 const PreviewToolReimportInput = builder.inputType('PreviewToolReimportInput', {
   description: 'The document to compare with the tool.',
-  fields: (t) => ({ ...sourceFields(t, ', or the address that was given before'), search: searchField(t) }),
+  fields: (t) => ({
+    ...sourceFields(t, ', or the address that was given before', 'what it was'),
+    search: searchField(t),
+  }),
 });
 
 const ReimportToolInput = builder.inputType('ReimportToolInput', {
   description: 'The document, and the changes that are wanted of it.',
   fields: (t) => ({
-    ...sourceFields(t, ', or the address that was given before'),
+    ...sourceFields(t, ', or the address that was given before', 'what it was'),
     documentDigest: digestField(t),
     operations: t.stringList({
       required: true,
@@ -103,16 +128,15 @@ const ReimportToolInput = builder.inputType('ReimportToolInput', {
   }),
 });
 
-const ToolImportKind = wordEnum('ToolImportKind', 'What a tool was imported from.', {
-  openapi: 'An OpenAPI document.',
-});
 const ToolImportGapKind = wordEnum('ToolImportGapKind', 'Why something of a document was not taken.', gapKinds);
 const ToolImportChangeKind = wordEnum('ToolImportChangeKind', 'What became of an operation.', changeKinds);
 
 const ImportedToolOperation = builder.objectRef<ImportedOperation>('ImportedToolOperation').implement({
   description: 'An operation that an action of the tool was made of.',
   fields: (t) => ({
-    operation: t.exposeString('operation', { description: `Its method and path: ${OPERATION}.` }),
+    operation: t.exposeString('operation', {
+      description: `Its method and path, ${OPERATION}, or the name of the tool of a server.`,
+    }),
     action: t.exposeString('action', { description: 'The name of the action.' }),
   }),
 });
@@ -169,7 +193,9 @@ const ToolImportGap = builder.objectRef<ImportGap>('ToolImportGap').implement({
 const ToolImportOperation = builder.objectRef<ReadOperation>('ToolImportOperation').implement({
   description: 'An operation of a document, with the action that it would become.',
   fields: (t) => ({
-    operation: t.exposeString('operation', { description: `Its method and path: ${OPERATION}.` }),
+    operation: t.exposeString('operation', {
+      description: `Its method and path, ${OPERATION}, or the name of the tool of a server.`,
+    }),
     place: t.exposeString('place', { description: 'Where in the document, as a JSON pointer.' }),
     operationId: t.exposeString('operationId', { nullable: true, description: 'Its id in the document.' }),
     summary: t.exposeString('summary', { nullable: true, description: 'What the document says of it.' }),
@@ -187,9 +213,10 @@ const ToolImportOperation = builder.objectRef<ReadOperation>('ToolImportOperatio
 const ToolImportPreview = builder.objectRef<PreviewRow>('ToolImportPreview').implement({
   description: 'What an import of a document would take.',
   fields: (t) => ({
-    url: t.exposeString('url', { nullable: true, description: 'The address of the document.' }),
+    kind: t.expose('kind', { type: ToolImportKind, description: 'What it is.' }),
+    url: t.exposeString('url', { nullable: true, description: 'The address of the document or the server.' }),
     documentDigest: t.exposeString('documentDigest', { description: SHOWN_DIGEST }),
-    format: t.exposeString('format', { description: 'Its version of OpenAPI.' }),
+    format: t.exposeString('format', { description: 'Its version of OpenAPI, or its revision of MCP.' }),
     title: t.exposeString('title', { description: 'Its title.' }),
     description: t.exposeString('description', {
       nullable: true,
@@ -223,7 +250,9 @@ const ToolImportPreview = builder.objectRef<PreviewRow>('ToolImportPreview').imp
 const ToolImportChange = builder.objectRef<OperationChange>('ToolImportChange').implement({
   description: 'How a document differs from a tool in one operation.',
   fields: (t) => ({
-    operation: t.exposeString('operation', { description: `Its method and path: ${OPERATION}.` }),
+    operation: t.exposeString('operation', {
+      description: `Its method and path, ${OPERATION}, or the name of the tool of a server.`,
+    }),
     action: t.exposeString('action', { description: 'The name of the action.' }),
     change: t.expose('change', { type: ToolImportChangeKind, description: 'What became of it.' }),
     isEdited: t.exposeBoolean('isEdited', {
@@ -244,9 +273,10 @@ const ToolReimportPreview = builder.objectRef<ReimportRow>('ToolReimportPreview'
   description: 'How a document differs from a tool.',
   fields: (t) => ({
     toolId: t.exposeID('toolId', { description: 'The tool.' }),
-    url: t.exposeString('url', { nullable: true, description: 'The address of the document.' }),
+    kind: t.expose('kind', { type: ToolImportKind, description: 'What it is.' }),
+    url: t.exposeString('url', { nullable: true, description: 'The address of the document or the server.' }),
     documentDigest: t.exposeString('documentDigest', { description: SHOWN_DIGEST }),
-    format: t.exposeString('format', { description: 'Its version of OpenAPI.' }),
+    format: t.exposeString('format', { description: 'Its version of OpenAPI, or its revision of MCP.' }),
     title: t.exposeString('title', { description: 'Its title.' }),
     version: t.exposeString('version', { nullable: true, description: 'Its own version.' }),
     baseUrl: t.exposeString('baseUrl', { nullable: true, description: 'Where its operations are.' }),
@@ -279,7 +309,8 @@ builder.mutationFields((t) => ({
   previewToolImport: t.field({
     type: ToolImportPreview,
     description:
-      'Shows what an import of an OpenAPI document would take, and what it could not take. It changes nothing. ' +
+      'Shows what an import of an OpenAPI document or of the tools of an MCP server would take, and what it could ' +
+      'not take. It changes nothing. ' +
       FETCHED,
     authorize: { organization: 'tool:create' },
     activity: { action: 'view', resourceType: 'tool' },
@@ -289,7 +320,9 @@ builder.mutationFields((t) => ({
   }),
   importTool: t.field({
     type: Tool,
-    description: 'Makes a tool of chosen operations of an OpenAPI document: each becomes an action.',
+    description:
+      'Makes a tool of chosen operations of an OpenAPI document, or of chosen tools of a remote MCP server: each ' +
+      'becomes an action.',
     authorize: { organization: 'tool:create' },
     emits: ['tool.created'],
     args: { ...organizationArgs(), ...inputArg(ImportToolInput, 'The document and the tool.') },
@@ -299,7 +332,8 @@ builder.mutationFields((t) => ({
   previewToolReimport: t.field({
     type: ToolReimportPreview,
     description:
-      'Shows how an OpenAPI document differs from a tool: added, changed and removed operations. It changes nothing. ' +
+      'Shows how an OpenAPI document or an MCP server differs from a tool: added, changed and removed operations. It ' +
+      'changes nothing. ' +
       FETCHED,
     authorize: { organization: 'tool:update' },
     activity: { action: 'view', resourceType: 'tool' },
@@ -310,8 +344,9 @@ builder.mutationFields((t) => ({
   reimportTool: t.field({
     type: Tool,
     description:
-      'Takes chosen operations of an OpenAPI document into a tool. Actions that were changed in the tool are ' +
-      'replaced only if `overwrite` names them: otherwise it fails with `RESOURCE_CONFLICT`, `locally_changed`. A ' +
+      'Takes chosen operations of an OpenAPI document or an MCP server into a tool. Actions that were changed in the ' +
+      'tool are replaced only if `overwrite` names them: otherwise it ' +
+      'fails with `RESOURCE_CONFLICT`, `locally_changed`. A ' +
       'built-in tool cannot be changed.',
     authorize: { organization: 'tool:update' },
     emits: ['tool.updated'],

@@ -12,7 +12,7 @@ import type { Tool } from '../tools/tool.source.ts';
 import { MAX_ENTRIES, oauthServiceOf } from '../tools/tool-shapes.ts';
 import { addressOf } from './base-address.ts';
 import type { DocumentReader, DocumentSource, FoundDocument } from './document-reader.ts';
-import type { ImportGap, ReadDocument } from './import-plan.ts';
+import type { ImportGap, ImportKind, ReadDocument } from './import-plan.ts';
 import { type ImportedOperation, type ImportSource, operationsOf } from './import-source.ts';
 import { applied, changesOf, chosenActions, type OperationChange } from './reimport-changes.ts';
 
@@ -50,6 +50,7 @@ export interface ReimportInput extends ChosenInput {
 
 /** A document as an import would take it. */
 export interface ToolImportPreview extends ReadDocument {
+  kind: ImportKind;
   url: string | null;
   documentDigest: string;
 }
@@ -72,8 +73,8 @@ interface ImportDeps {
 }
 
 /**
- * Tools from OpenAPI documents, and what became of their documents since (docs/decisions/0081). What is imported passes
- * the checks of any other tool.
+ * Tools from OpenAPI documents and MCP servers, and what became of these since (docs/decisions/0081, 0086). What is
+ * imported passes the checks of any other tool.
  */
 export class ToolImports {
   readonly #deps: ImportDeps;
@@ -115,6 +116,7 @@ export class ToolImports {
       connectionServiceName: oauth && read.title,
       credentialSchema,
       actionSchemas: actions,
+      customActionType: found.kind === 'mcp' ? ('mcp' as const) : null,
       supportsConnection: credentialSchema.length > 0,
     };
     const source = sourceOf(read, bound(found, baseUrl), baseUrl, imported);
@@ -134,7 +136,7 @@ export class ToolImports {
     const baseUrl = baseUrlOf(input, source);
     const known = [...operationsOf(source).keys()];
     const task = { baseUrl, keys: known, reserved: namesOf(tool), search: input.search ?? null, most: MOST_SHOWN };
-    const { found, read } = await this.#deps.documents.read(caller, orgId, input, () => task, source?.url);
+    const { found, read } = await this.#deps.documents.read(caller, orgId, input, () => task, source);
     const changes = changesOf({ actions: tool.actionSchemas, source }, read);
     const changed = new Set(changes.map(({ operation }) => operation));
     const present = new Set(read.operations.map(({ operation }) => operation));
@@ -144,7 +146,8 @@ export class ToolImports {
       toolId: id,
       changes,
       unchanged: known.filter((operation) => present.has(operation) && !changed.has(operation)).length,
-      otherCredentials: placesOf(read.credentialSchema) !== placesOf(tool.credentialSchema),
+      // an MCP server does not say which it wants
+      otherCredentials: found.kind !== 'mcp' && placesOf(read.credentialSchema) !== placesOf(tool.credentialSchema),
     };
   }
 
@@ -164,7 +167,7 @@ export class ToolImports {
       demandSame(bound(document, baseUrl), input, id);
       return taskOf(baseUrl, input.operations, namesOf(tool));
     };
-    const { found, read } = await this.#deps.documents.read(caller, orgId, input, taken, source?.url);
+    const { found, read } = await this.#deps.documents.read(caller, orgId, input, taken, source);
     this.#demandCallable(read, input, found);
     return this.#deps.tools
       .reimport(caller, place, id, (before) => {
@@ -176,12 +179,19 @@ export class ToolImports {
       .catch(inOperations);
   }
 
-  #shown(read: ReadDocument, { url, digest }: FoundDocument): ToolImportPreview {
+  #shown(read: ReadDocument, { kind, url, digest }: FoundDocument): ToolImportPreview {
     const refused = this.#refusedAddress(read);
     const gap: ImportGap[] = refused
       ? [{ place: '/servers', operation: null, kind: 'unsafe_address', message: `${read.baseUrl}: ${refused}` }]
       : [];
-    return { ...read, gaps: [...gap, ...read.gaps], gapCount: gap.length + read.gapCount, url, documentDigest: digest };
+    return {
+      ...read,
+      gaps: [...gap, ...read.gaps],
+      gapCount: gap.length + read.gapCount,
+      kind,
+      url,
+      documentDigest: digest,
+    };
   }
 
   #refusedAddress({ baseUrl }: ReadDocument): string | null {
@@ -217,18 +227,18 @@ const namesOf = ({ configSchema, credentialSchema }: Tool): string[] => [
 ];
 
 /** The digest of a document with the addresses that decide where its actions go. */
-function bound({ url, digest }: FoundDocument, baseUrl: string | null): FoundDocument {
+function bound({ kind, url, digest }: FoundDocument, baseUrl: string | null): FoundDocument {
   const text = JSON.stringify([digest, url, baseUrl]);
-  return { url, digest: createHash('sha256').update(text).digest('hex') };
+  return { kind, url, digest: createHash('sha256').update(text).digest('hex') };
 }
 
 const sourceOf = (
   { title, version }: ReadDocument,
-  { url, digest }: FoundDocument,
+  { kind, url, digest }: FoundDocument,
   baseUrl: string | null,
   operations: ImportedOperation[],
 ): ImportSource => ({
-  kind: 'openapi',
+  kind,
   url,
   digest,
   title,
@@ -239,7 +249,11 @@ const sourceOf = (
 });
 
 /** The address in place of the servers of the document. @throws InputError */
-function baseUrlOf({ baseUrl }: Sourced, source: ImportSource | null): string | null {
+function baseUrlOf({ baseUrl, kind }: Sourced, source: ImportSource | null): string | null {
+  if ((kind ?? source?.kind) === 'mcp') {
+    if (baseUrl) throw invalidInput(['input', 'baseUrl'], 'an MCP server is where its address says');
+    return null;
+  }
   if (!baseUrl) return source?.base_url ?? null;
   const address = addressOf(baseUrl, null);
   if (address === null)

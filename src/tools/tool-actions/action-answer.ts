@@ -111,13 +111,16 @@ function jsonResult(action: ToolAction, json: unknown, path: string, redactor: R
   const found = valueAt(json, path);
   if (found === undefined) return { ...nothing, fault: `it has nothing at '${path}'` };
   const difference = action.output_schema === undefined ? null : differenceFrom(action.output_schema, found);
-  const result = redactor.cleanJson(found);
+  return { ...shownJson(found, redactor), fault: difference === null ? null : redactor.clean(difference) };
+}
+
+/** A value as the result of an action. */
+export function shownJson(value: unknown, redactor: Redactor): Omit<ResultPart, 'fault'> {
+  const result = redactor.cleanJson(value);
   const written = JSON.stringify(result);
-  const shown: ResultPart =
-    Buffer.byteLength(written) > MAX_SHOWN_BYTES
-      ? { format: 'text', result: cut(written), truncated: true, fault: null }
-      : { format: 'json', result, truncated: false, fault: null };
-  return { ...shown, fault: difference === null ? null : redactor.clean(difference) };
+  return Buffer.byteLength(written) > MAX_SHOWN_BYTES
+    ? { format: 'text', result: cut(written), truncated: true }
+    : { format: 'json', result, truncated: false };
 }
 
 /** A page of a list. */

@@ -6,6 +6,7 @@ import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
+import { calledTool, isOfServer, type McpRefusal, mayRepeat, refusalOf } from '../mcp-servers/tool-call.ts';
 import { type ActionRequestParts, requestFor, UnusableAction } from '../tool-instances/action-request.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { demandCredentials, meaningOf, type SentCredential, sentBy } from '../tool-instances/sent-credential.ts';
@@ -92,7 +93,8 @@ export class ActionCalls {
     const timed = () => ({ attempts: trace.attempts, durationMs: Math.round(performance.now() - startedAt) });
     try {
       const answer = await this.answer(caller, called, trace);
-      return end({ ...timed(), ...outcomeOf(tool, shownAnswer(action, answer, redactorOf(called, trace))) });
+      const shown = shownAnswer(action, answer, redactorOf(called, trace));
+      return end({ ...timed(), ...outcomeOf(tool, shown, refusalOf(answer)) });
     } catch (error) {
       return end({ success: false, ...failureOf(error), ...timed() });
     }
@@ -126,11 +128,14 @@ export class ActionCalls {
     const ask = async ({ credentials, secrets }: SentCredential): Promise<OutboundResponse> => {
       const request = requestFor({ ...parts, credentials, secrets: { ...parts.secrets, ...secrets } });
       trace.url = String(request.url);
+      const common = { ...request, owner: orgId, traceId: caller.request.traceId };
+      const isMcp = isOfServer(action);
       const call = async (timeoutMs: number) => {
         trace.attempts++;
-        return this.#request({ ...request, owner: orgId, traceId: caller.request.traceId, timeoutMs });
+        return isMcp ? this.#callServer(common, timeoutMs) : this.#request({ ...common, timeoutMs });
       };
-      return withRetries({ method: request.method ?? 'GET', limits, endsAt, ask: call });
+      const method = request.method ?? 'GET';
+      return withRetries({ method, ...(isMcp && { isRepeatable: mayRepeat(action) }), limits, endsAt, ask: call });
     };
     if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
     const connected = connections.call({ orgId, toolInstanceId, namespaceId }, (credential) => {
@@ -141,6 +146,15 @@ export class ActionCalls {
     if (answer) return answer;
     demandKept(called);
     return ask({ credentials: [] });
+  }
+
+  /** Calls a tool of an MCP server. All of its requests together have the time of one try. */
+  async #callServer(request: OutboundRequest & { owner: string }, timeoutMs: number): Promise<OutboundResponse> {
+    const endsAt = performance.now() + timeoutMs;
+    return calledTool(request, async (step) => {
+      const { url, owner, traceId } = request;
+      return this.#request({ url, owner, traceId, ...step, timeoutMs: Math.max(1, endsAt - performance.now()) });
+    });
   }
 
   /** Makes a request once there is room for it; its time includes the wait. */
@@ -175,8 +189,9 @@ export const end = (given: Pick<CallEnd, 'success' | 'code' | 'message'> & Parti
 });
 
 /** What an answer comes to. */
-export function outcomeOf({ name }: ToolRow, { fault, ...shown }: ShownAnswer) {
+export function outcomeOf({ name }: ToolRow, { fault, ...shown }: ShownAnswer, refusal: McpRefusal | null = null) {
   const { status } = shown;
+  if (refusal) return { ...shown, success: false, code: refusal.code, message: `${name} answered ${refusal.says}.` };
   if (status < 200 || status > 299)
     return {
       ...shown,

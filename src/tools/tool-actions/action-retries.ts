@@ -39,6 +39,8 @@ export function limitsOf({ timeout_seconds: seconds, retry_count: count }: ToolA
 /** A call that may be made again. */
 export interface Retried {
   method: string;
+  /** Whether it may be repeated, if that is not said by its method. */
+  isRepeatable?: boolean;
   limits: CallLimits;
   /** When it must be over, in the time of `performance`. */
   endsAt: number;
@@ -51,18 +53,23 @@ export interface Retried {
  * obeyed; an answer that asks for a longer wait than there is time is the answer.
  * @returns the last answer
  */
-export async function withRetries({ method, limits, endsAt, ask }: Retried): Promise<OutboundResponse> {
-  const isIdempotent = IDEMPOTENT.has(method);
+export async function withRetries({
+  method,
+  isRepeatable = IDEMPOTENT.has(method),
+  limits,
+  endsAt,
+  ask,
+}: Retried): Promise<OutboundResponse> {
   for (let tries = 1; ; tries++) {
     const left = Math.max(1, endsAt - performance.now());
     const isLast = tries > limits.retries;
     try {
       const answer = await ask(Math.min(limits.tryMs, left));
-      const mayHelp = PASSING.has(answer.status) && (isIdempotent || answer.status === 429);
+      const mayHelp = PASSING.has(answer.status) && (isRepeatable || answer.status === 429);
       if (isLast || !mayHelp || !(await waits(tries, endsAt, retryAfterOf(answer)))) return answer;
     } catch (error) {
       const fault = OutboundError.in(error);
-      const mayHelp = fault !== null && isIdempotent && PASSING_FAULTS.has(fault.code);
+      const mayHelp = fault !== null && isRepeatable && PASSING_FAULTS.has(fault.code);
       if (isLast || !mayHelp || !(await waits(tries, endsAt, null))) throw error;
     }
   }

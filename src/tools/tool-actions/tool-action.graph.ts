@@ -87,7 +87,8 @@ const ToolActionResult = builder.objectRef<ResultRow>('ToolActionResult').implem
       description:
         'For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, ' +
         '`schema_mismatch`, `next_page_elsewhere`, `needs_reauth`, `expired`, `timeout`, `network`, ' +
-        '`blocked_address`, ….',
+        '`blocked_address`, …; of tools of MCP servers also `tool_error`, `rpc_error`, `input_required`, ' +
+        '`protocol_error`.',
     }),
     message: t.exposeString('message', { description: 'A sentence for people.' }),
     request: t.field({

@@ -12,6 +12,9 @@ import type { Logger } from '../../platform/logger.ts';
 import { isDatabaseAway } from '../../platform/postgres/faults.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { type CallPlace, namespaceOf } from '../connections/call-place.ts';
+import type { DataTransforms } from '../data-transforms/data-transforms.ts';
+import { isTransform, type TransformAction } from '../data-transforms/transform-action.ts';
+import { runnableTransform } from '../data-transforms/transform-checks.ts';
 import type { ActionRequestParts } from '../tool-instances/action-request.ts';
 import { checkConfiguration, fieldsOf } from '../tool-instances/configuration.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
@@ -19,10 +22,20 @@ import { demandRunnable } from '../tool-instances/runnable.ts';
 import { placedSecrets, sentBy } from '../tool-instances/sent-credential.ts';
 import type { ToolInstanceService } from '../tool-instances/tool-instance.service.ts';
 import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
+import { toolNames } from '../tools/tool-shapes.ts';
+import { shownJson } from './action-answer.ts';
 import { checkedArguments, PARAMETERS } from './action-arguments.ts';
-import { type ActionCalls, type CallEnd, type CalledAction, demandKept, mendable } from './action-calls.ts';
+import {
+  type ActionCalls,
+  type CallEnd,
+  type CalledAction,
+  demandKept,
+  end as endOf,
+  mendable,
+} from './action-calls.ts';
 import type { ActionLimits } from './action-limits.ts';
 import { type Confirmations, type IssuedConfirmation, unconfirmed } from './confirmations.ts';
+import { differenceFrom } from './output-check.ts';
 import type { PagedAction, PagedCalls } from './paged-calls.ts';
 import { paginationOf, partsOfPage } from './pagination.ts';
 import { MASK, Redactor, textsIn } from './redactor.ts';
@@ -57,6 +70,7 @@ interface ToolActionDeps extends ServiceDeps {
   confirmations: Confirmations;
   calls: ActionCalls;
   pagedCalls: PagedCalls;
+  transforms: DataTransforms;
   limits: ActionLimits;
   activity: ActivityRecorder;
   logger: Logger;
@@ -68,6 +82,8 @@ interface Prepared extends CalledAction {
   caller: Caller;
   /** How its pages are read; `null` for one call. */
   paged: Pick<PagedAction, 'pagination' | 'most'> | null;
+  /** What it does with data; `null` if it sends a request. */
+  transform: TransformAction | null;
 }
 
 /**
@@ -96,15 +112,17 @@ export class ToolActions {
       await this.#begin(prepared, { token: input.confirmation, call: call.digested });
     } else await this.#begin(prepared, null);
     const { calls, pagedCalls, logger } = this.#deps;
-    const { instance, action, paged } = prepared;
+    const { instance, action, paged, transform } = prepared;
     // what the end of the process cuts off is seen by this line alone
     logger.info(
       { trace_id: caller.request.traceId, org_id: instance.orgId, tool_instance_id: id, action: action.name },
       'an action begins',
     );
-    const end = await mendable(instance, () =>
-      paged ? pagedCalls.make(caller, { ...prepared, ...paged }) : calls.make(caller, prepared),
-    );
+    const end = transform
+      ? await this.#transformed(prepared, transform)
+      : await mendable(instance, () =>
+          paged ? pagedCalls.make(caller, { ...prepared, ...paged }) : calls.make(caller, prepared),
+        );
     await this.#record(prepared, end);
     return { ...this.#about(prepared), ...end };
   }
@@ -131,9 +149,12 @@ export class ToolActions {
       secrets,
       credentials: placedSecrets(tool, secrets),
     };
-    const paged = pagedBy(action, input);
+    const transform = isTransform(action)
+      ? runnableTransform(action, [...toolNames(tool), ...Object.keys(instance.configuration)])
+      : null;
+    const paged = pagedBy(transform ? { name: action.name } : action, input);
     const parts = paged ? partsOfPage(whole, paged.pagination.first, true) : whole;
-    return { caller, instance, tool, action, namespaceId, parts, paged };
+    return { caller, instance, tool, action, namespaceId, parts, paged, transform };
   }
 
   /**
@@ -151,10 +172,35 @@ export class ToolActions {
     if (!isConfirmed) throw unconfirmed();
   }
 
+  /** What a transform makes of its arguments. @throws InputError for arguments of which it makes nothing */
+  async #transformed(
+    { caller, instance, tool, action, parts }: Prepared,
+    transform: TransformAction,
+  ): Promise<CallEnd> {
+    const { parameters, configuration } = parts;
+    const startedAt = performance.now();
+    const task = { action: transform, parameters, configuration };
+    const result = await this.#deps.transforms.run(caller, instance.orgId, task, PARAMETERS);
+    const redactor = new Redactor(textsIn([parts.secrets, hiddenValues(parts)]));
+    const difference = action.output_schema === undefined ? null : differenceFrom(action.output_schema, result);
+    const fault = difference === null ? null : redactor.clean(difference);
+    return endOf({
+      ...shownJson(result, redactor),
+      success: fault === null,
+      code: fault === null ? 'ok' : 'schema_mismatch',
+      message: fault === null ? `${tool.name} has a result.` : `${tool.name} has a result, but ${fault}.`,
+      sizeBytes: Buffer.byteLength(JSON.stringify(result)),
+      durationMs: Math.round(performance.now() - startedAt),
+    });
+  }
+
   /** The answer to a dry run. */
   async #shown(prepared: Prepared): Promise<ToolActionResult> {
     const request = await this.#requestOf(prepared);
-    const end = endWithout('dry_run', 'The request is complete. It was not sent.');
+    const end = endWithout(
+      'dry_run',
+      prepared.transform ? 'The transform can run. It was not run.' : 'The request is complete. It was not sent.',
+    );
     this.#deps.activity.record(
       prepared.caller,
       { ...entryOf(prepared, end), metadata: { code: end.code, action: prepared.action.name } },
@@ -164,9 +210,10 @@ export class ToolActions {
   }
 
   async #callToConfirm(prepared: Prepared) {
-    const { instance, action, namespaceId, parts, paged } = prepared;
+    const { instance, action, namespaceId, parts, paged, transform } = prepared;
     const request = await this.#requestOf(prepared);
-    const digested = [instance.id, namespaceId, action.name, parts.parameters, request, paged?.most ?? null];
+    const what = request ?? transform;
+    const digested = [instance.id, namespaceId, action.name, parts.parameters, what, paged?.most ?? null];
     return { request, digested };
   }
 
@@ -178,7 +225,9 @@ export class ToolActions {
     const { changes, confirmations } = this.#deps;
     const end = endWithout(
       'confirmation_required',
-      'Nothing was sent. To send it, make the same call again with the confirmation.',
+      prepared.transform
+        ? 'Nothing was done. To do it, make the same call again with the confirmation.'
+        : 'Nothing was sent. To send it, make the same call again with the confirmation.',
     );
     const issued = await changes.run<IssuedConfirmation>(prepared.caller, async (tx) => {
       tx.audit({ ...entryOf(prepared, end), metadata: { code: end.code, action: prepared.action.name } });

@@ -1,6 +1,7 @@
 import type { Tool } from '../../generated/prisma/client.ts';
 import type { ConstraintIssue } from '../../kernel/constraints.ts';
 import { InputError, type InputIssue } from '../../kernel/errors.ts';
+import { transformIssues } from '../data-transforms/transform-checks.ts';
 import { parameterDefs, parameters } from '../tools/custom-action-schemas.ts';
 import { checkCustomActions } from '../tools/custom-actions.ts';
 import { shapeCheck, type ToolJsonSchema, withDefaults } from '../tools/json-shape.ts';
@@ -21,6 +22,7 @@ type CheckedChanges = Partial<
 >;
 
 const MAX_ACTIONS = 200;
+const CUSTOM_ACTIONS = ['input', 'customActions'];
 const parametersByAction: ToolJsonSchema = {
   type: 'object',
   maxProperties: MAX_ACTIONS,
@@ -67,6 +69,8 @@ export function checkActionChanges(around: Around, given: GivenChanges): Checked
     const { actions, issues: found } = checkCustomActions(type, given.customActions);
     within('customActions', found);
     if (type === 'custom_rest' && found.length === 0) issues.push(...strayNames(around, given));
+    if (type === 'data_transform' && found.length === 0)
+      issues.push(...transformIssues(actions, namesBeside(around, given), CUSTOM_ACTIONS));
     checked.customActions = actions as ToolAction[];
   }
   for (const name of Object.keys(shapes) as Shaped[]) {
@@ -79,14 +83,18 @@ export function checkActionChanges(around: Around, given: GivenChanges): Checked
   return checked;
 }
 
-/** Placeholders of custom actions that name nothing. A tool without a description has the fields that are given. */
-function strayNames({ tool, configuration, customActionParameters }: Around, given: GivenChanges): InputIssue[] {
+/** Placeholders of custom actions that name nothing. */
+const strayNames = (around: Around, given: GivenChanges): InputIssue[] =>
+  strayPlaceholders(given.customActions ?? [], namesBeside(around, given), CUSTOM_ACTIONS);
+
+/**
+ * The names that custom actions may use beside their own parameters. A tool without a description has the fields that
+ * are given.
+ */
+function namesBeside({ tool, configuration, customActionParameters }: Around, given: GivenChanges) {
   const more = (given.customActionParameters ?? customActionParameters) as Record<string, unknown>;
   const names = [...toolNames(tool), ...Object.keys(configuration)];
   const ofAction = ({ name }: Templated) =>
     typeof name === 'string' && Object.hasOwn(more, name) ? entryNames(more[name]) : [];
-  return strayPlaceholders(given.customActions ?? [], (action) => [...names, ...ofAction(action)], [
-    'input',
-    'customActions',
-  ]);
+  return (action: Templated) => [...names, ...ofAction(action)];
 }

@@ -1,3 +1,5 @@
+import { withInputs } from '../data-transforms/transform-action.ts';
+
 /** An action, or a parameter of one, as its schema describes it. */
 export type ToolAction = Readonly<Record<string, unknown>> & { name: string };
 
@@ -62,7 +64,7 @@ function changed(action: ToolAction, changes: ActionChanges): ToolAction {
   const description = at(changes.mcpActionDescriptions, action.name);
   const described = description === undefined ? action : { ...action, description };
   const parameters = parametersOf(action, changes);
-  return confirmed(parameters ? { ...described, parameters } : described, changes.mcpRequiresConfirmation);
+  return confirmed(withInputs(parameters ? { ...described, parameters } : described), changes.mcpRequiresConfirmation);
 }
 
 /** The parameters of an action; `null` if the instance leaves them alone. */

@@ -13,6 +13,8 @@ import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
+import type { ServerRequest } from '../mcp-servers/server-calls.ts';
+import { calledTool, isOfServer, refusalOf } from '../mcp-servers/tool-call.ts';
 import { type ActionRequestParts, requestFor, UnusableAction } from './action-request.ts';
 import { checkConfiguration, faultOf, fieldsOf } from './configuration.ts';
 import type { ToolAction } from './effective-actions.ts';
@@ -169,13 +171,15 @@ export class ToolInstanceTest {
     const { orgId, id, namespaceId } = instance;
     const limit = timeLimitOf(parts.action);
     const endsAt = performance.now() + limit;
-    const ask = async (sent: SentCredential): Promise<OutboundResponse> =>
-      this.#deps.outbound.request({
-        ...requestWith(sent),
-        owner: orgId,
-        traceId: caller.request.traceId,
-        timeoutMs: Math.max(1, endsAt - performance.now()),
-      });
+    const ask = async (sent: SentCredential): Promise<OutboundResponse> => {
+      const request = { ...requestWith(sent), owner: orgId, traceId: caller.request.traceId };
+      const send = (step: ServerRequest) => {
+        const { url, owner, traceId } = request;
+        const timeoutMs = Math.max(1, endsAt - performance.now());
+        return this.#deps.outbound.request({ url, owner, traceId, ...step, timeoutMs });
+      };
+      return isOfServer(parts.action) ? calledTool(request, send) : send(request);
+    };
     if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
     const called = this.#deps.connections.call({ orgId, toolInstanceId: id, namespaceId }, (credential) =>
       ask(sentBy(tool, parts.action, credential)),
@@ -286,6 +290,13 @@ function outcomeOf(
   answer: OutboundResponse,
   details: Record<string, unknown>,
 ): CallOutcome {
+  const refusal = refusalOf(answer);
+  if (refusal)
+    return {
+      success: false,
+      message: `${tool.name} answered ${refusal.says}.`,
+      details: { code: refusal.code, ...details },
+    };
   if (!answer.isOk)
     return {
       success: false,

@@ -134,7 +134,14 @@ const actionSchema = closed({
   type: 'object',
   required: ['name'],
   // the request of an action is written like that of a custom action
-  properties: { ...customRest.properties, parameters, pagination: closed(pagination!) },
+  properties: {
+    ...customRest.properties,
+    parameters,
+    pagination: closed(pagination!),
+    // of an action that calls a tool of an MCP server (docs/decisions/0086)
+    protocol: { type: 'string', enum: ['http', 'mcp'] },
+    is_idempotent: flag,
+  },
   $defs: { parameter: closed(parameter), part: closed(part) },
 });
 

@@ -4,11 +4,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Sql } from '../../../src/data/sql.ts';
 import { documentsOf } from '../../../src/engine/path/document-manifest.ts';
+import { RegisteredDocuments } from '../../../src/engine/path/registered-documents.ts';
 import { projectRoot } from '../../../src/paths.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Run, runScript } from '../../support/command.ts';
 import { openSocket } from '../../support/sockets.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { createWorld, type World } from '../../support/world.ts';
 
 // the command is a process of its own
@@ -320,4 +323,37 @@ describe('over WebSocket', () => {
     expect(await answerTo(onlyUrl, { query: ME })).toEqual(['next', meIs()]);
     expect(await answerTo(url, { query: ME }, origin)).toEqual(['next', meIs()]);
   });
+});
+
+test('of two texts that are registered under one id at once, one is refused', async () => {
+  const { pool } = app.database;
+  const other = await pool.connect();
+  try {
+    // both have begun and wait for a document between them, which then is not registered after all
+    await other.query(`begin; insert into persisted_documents (id, text) values ('at-once-0', '${ME}')`);
+    const register = (text: string) =>
+      new RegisteredDocuments(new Sql(pool)).register(
+        new Map([
+          ['at-once-0', ME],
+          ['at-once-1', text],
+        ]),
+      );
+    const registering = Promise.all([register(ME), register(RENAME)]);
+    await waitUntil(async () => {
+      const { rows } = await other.query<{ n: number }>(
+        `select count(*)::int as n from pg_stat_activity
+          where wait_event_type = 'Lock' and datname = current_database()`,
+      );
+      return rows[0]!.n === 2;
+    });
+    await other.query('rollback');
+    expect(await registering).toEqual(
+      expect.arrayContaining([
+        { added: ['at-once-0', 'at-once-1'], taken: [] },
+        { added: [], taken: ['at-once-1'] },
+      ]),
+    );
+  } finally {
+    other.release();
+  }
 });

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { systemCaller } from '../../../src/kernel/system-caller.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { colleague, createUser, type Person, register } from '../../support/person.ts';
 
@@ -158,4 +159,83 @@ test('a sign-in that is refused because the address is not proven is one of the 
   expect(statusCode).toBe(403);
   await strict.services.activity.flush();
   expect(await failures(ann)).toMatchObject([{ user_id: ann.userId, error_code: 'FORBIDDEN', status_code: 403 }]);
+});
+
+describe('many of them', () => {
+  interface Shown extends Row {
+    user_id: string;
+    trace_id: string;
+    status_code: number;
+  }
+  const shown = async (reader: Person) => (await failures(reader)) as unknown as Shown[];
+
+  /** Attempts at an account, without the work that a password takes. */
+  function attempt(count: number, accountId: string, metadata = {}): void {
+    const entry = { action: 'login', resourceType: 'user', resourceId: accountId, orgId: null, accountId } as const;
+    const outcome = { statusCode: 401, errorCode: 'AUTHENTICATION_FAILED' } as const;
+    for (let at = 0; at < count; at++)
+      app.services.activity.record({ ...systemCaller('a test'), request: ofStranger }, { ...entry, metadata }, outcome);
+  }
+  const ofStranger = { ...systemCaller('a test').request, method: 'POST', path: '/v1/auth/login', isRest: true };
+
+  test('are so many records in a minute and organization, and then a number: none is lost', async () => {
+    const [loud, quiet] = [await createUser(app, ann), await createUser(app, ann)];
+    const eve = await register(app, { name: 'eve' });
+    attempt(70, loud.userId);
+    await app.services.activity.flush();
+    expect(await shown(ann)).toHaveLength(60);
+    attempt(5, loud.userId);
+    // one attempt at another account does not drown in them, and one record may stand for many attempts
+    attempt(2, quiet.userId, { attempts: 7 });
+    attempt(1, eve.userId);
+    await app.services.activity.end();
+    const all = await shown(ann);
+    expect(all).toHaveLength(62);
+    expect(all.filter(({ user_id }) => user_id === quiet.userId)).toHaveLength(1);
+    expect(all.filter(({ metadata }) => 'reason' in metadata)).toEqual([
+      {
+        ...all.find(({ user_id }) => user_id === quiet.userId),
+        id: expect.any(String) as string,
+        timestamp: expect.any(String) as string,
+        user_id: null,
+        resource_id: null,
+        duration_ms: expect.any(Number) as number,
+        metadata: { reason: 'too_many', attempts: 15 + 7, accounts: 2 },
+      },
+    ]);
+    expect(await failures(eve)).toHaveLength(1);
+    // the next minute begins anew
+    attempt(1, loud.userId);
+    expect(await shown(ann)).toHaveLength(63);
+  });
+
+  test('of nobody known are so many records, and then a number that is in no list', async () => {
+    const count = async () =>
+      (await app.database.prisma.activity.findMany({ where: { action: 'login', orgId: null, path: '/of-nobody' } }))
+        .length;
+    const request = { ...ofStranger, path: '/of-nobody' };
+    const entry = { action: 'login', resourceType: 'user', resourceId: null, orgId: null } as const;
+    for (let at = 0; at < 400; at++)
+      app.services.activity.record({ ...systemCaller('a test'), request }, entry, { statusCode: 401 });
+    await app.services.activity.flush();
+    expect(await count()).toBeLessThanOrEqual(300);
+    await app.services.activity.end();
+    const rows = await app.database.prisma.activity.findMany({ where: { orgId: null, path: '/of-nobody' } });
+    const attempts = rows.map(({ metadata }) => (metadata as { attempts?: number }).attempts ?? 1);
+    expect(attempts.reduce((sum, one) => sum + one, 0)).toBe(400);
+  });
+
+  test('a stranger has no words in them: the trace is cut, and nothing else is theirs', async () => {
+    const member = await createUser(app, ann, { role: 'member' });
+    const words = `call-0900-and-say-your-password.${'x'.repeat(90)}`;
+    await app.server.inject({
+      method: 'POST',
+      url: `/v1/auth/login?note=${words}`,
+      payload: { username: member.username, password: '=cmd|calc' },
+      headers: { 'x-trace-id': words, 'user-agent': words, referer: words, 'x-forwarded-for': words },
+    });
+    const [record] = await shown(ann);
+    expect(record!.trace_id).toBe(words.slice(0, 64));
+    expect(JSON.stringify({ ...record, trace_id: '' })).not.toMatch(/0900|calc/);
+  });
 });

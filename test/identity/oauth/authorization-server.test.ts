@@ -1,9 +1,19 @@
+import { randomBytes } from 'node:crypto';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import * as client from 'openid-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Budgets } from '../../../src/access/budgets.ts';
+import { oauthKeys } from '../../../src/access/oauth-keys.ts';
+import { OAuthTokens } from '../../../src/access/oauth-tokens.ts';
+import { Sql } from '../../../src/data/sql.ts';
+import { AuthorizationServer } from '../../../src/identity/oauth/authorization-server.ts';
+import { Seal } from '../../../src/platform/keys/seal.ts';
+import { Outbound } from '../../../src/platform/outbound/outbound.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import type { BrowserWithCookies } from '../../support/browser-with-cookies.ts';
 import { colleague, type Person, register } from '../../support/person.ts';
+import { quietLogger } from '../../support/quiet-logger.ts';
+import { startTarget } from '../../support/target-server.ts';
 import {
   allow,
   ask,
@@ -99,6 +109,45 @@ test('the page of the consent says who asks for what, and the user may grant les
   const tokens = await client.authorizationCodeGrant(peer, back, { pkceCodeVerifier: verifier, expectedState: state });
   expect(tokens.scope).toBe('workspace:read');
   expect((await callWith(app, tokens.access_token, 'GET', ann.home)).status).toBe(200);
+});
+
+test('is there again after it could not be loaded', async () => {
+  const secret = randomBytes(32);
+  const keys = oauthKeys(secret, { formerAppSecrets: [] });
+  const publicUrl = () => 'https://platform.example.test';
+  let loads = 0;
+  const server = new AuthorizationServer({
+    sql: new Sql(app.database.pool),
+    access: app.services.access,
+    budgets: new Budgets(null),
+    config: {
+      accessTokenTtlSeconds: 900,
+      refreshTokenIdleDays: 1,
+      refreshTokenAbsoluteDays: 1,
+      oauthClientHosts: ['none'],
+    },
+    outbound: new Outbound({ config: { outboundAllow: [], outboundDns: [] }, logger: quietLogger }),
+    keys,
+    rsaKeys: async () => {
+      loads++;
+      if (loads === 1) throw new Error('not yet');
+      return Promise.resolve([]);
+    },
+    tokens: new OAuthTokens(keys, publicUrl),
+    grants: app.services.applicationGrants,
+    secret,
+    seal: new Seal(secret, 'a test'),
+    publicUrl,
+    onFault: () => undefined,
+  });
+  const target = await startTarget(async (request, response) => {
+    const from = { at: '/jwks', caller: null, address: '127.0.0.1' };
+    const answer = await server.answerTo(request, response, from).catch(() => null);
+    await (answer ? answer() : response.writeHead(500).end());
+  });
+  const jwks = () => fetch(`http://127.0.0.1:${target.port}/jwks`);
+  expect([(await jwks()).status, (await jwks()).status, (await jwks()).status, loads]).toEqual([500, 200, 200, 2]);
+  await target.close();
 });
 
 test('who refuses grants nothing', async () => {

@@ -199,8 +199,9 @@ describe('a program that a document describes', () => {
       ]);
   });
 
-  test('gets ID tokens in RS256 when it says so, and no device', async () => {
-    const clientId = host.publish({ id_token_signed_response_alg: 'RS256' });
+  test('gets ID tokens in RS256 when it says so, and without a key no device', async () => {
+    const grant_types = ['authorization_code', 'urn:ietf:params:oauth:grant-type:device_code'];
+    const clientId = host.publish({ id_token_signed_response_alg: 'RS256', grant_types });
     const tokens = await tokensOf(app, browser, await peerAt(clientId), { scope: 'openid' });
     expect(JSON.parse(Buffer.from(tokens.id_token!.split('.')[0]!, 'base64url').toString())).toMatchObject({
       alg: 'RS256',
@@ -272,7 +273,7 @@ describe('a document that describes no client', () => {
     ['with a secret that expires', spoilt({ client_secret_expires_at: 0 })],
     ['that would use a secret', spoilt({ token_endpoint_auth_method: 'client_secret_basic' })],
     ['that would post a secret', spoilt({ token_endpoint_auth_method: 'client_secret_post' })],
-    ['with a key, which is not offered', spoilt({ token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [] } })],
+    ['that would sign with a secret', spoilt({ token_endpoint_auth_method: 'client_secret_jwt' })],
     ['without addresses for answers', spoilt({ redirect_uris: undefined })],
     ['with none', spoilt({ redirect_uris: [] })],
     ['with one that is no list', spoilt({ redirect_uris: CALLBACK })],

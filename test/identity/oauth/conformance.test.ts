@@ -114,6 +114,15 @@ const claimsOf = async (token: unknown) => {
     .payload;
 };
 
+/** An authorization request that a form of another site sends: no cookie comes with it. */
+const post = (fields: [string, string][] | string, { at = '/oauth/auth', headers = {} } = {}) =>
+  fetch(`${app.url}${at}`, {
+    method: 'POST',
+    body: typeof fields === 'string' ? fields : new URLSearchParams(fields),
+    headers: { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site', ...headers },
+    redirect: 'manual',
+  });
+
 const userinfo = (token: string, init: RequestInit = {}) =>
   fetch(`${app.url}/oauth/me`, { headers: { authorization: `Bearer ${token}` }, ...init });
 
@@ -231,10 +240,13 @@ describe('the basic profile of OpenID Connect', () => {
     expect([at.startsWith(app.url), text]).toEqual([true, expect.stringContaining('invalid_request')]);
   });
 
-  test('oidcc-ensure-post-request-succeeds, which is not offered: a form of elsewhere begins nothing', async () => {
-    const body = new URLSearchParams(request());
-    const answer = await browser.send(`${app.url}/oauth/auth`, { method: 'POST', body });
-    expect([answer.status, answer.headers.get('location')]).toEqual([404, null]);
+  test('oidcc-ensure-post-request-succeeds: a form begins what a link would', async () => {
+    const answer = await post(request());
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([303, 'no-store']);
+    const to = new URL(String(answer.headers.get('location')), app.url);
+    expect([to.origin, to.pathname, [...to.searchParams]]).toEqual([app.url, '/oauth/auth', request()]);
+    const { at } = await openConsent(app, browser, to);
+    expect((await redeem(new URL(at).searchParams.get('code'))).status).toBe(200);
   });
 
   test('oidcc-server-client-secret-basic, oidcc-server-client-secret-post: both work', async () => {
@@ -718,6 +730,68 @@ describe('forms that no page has given (CSRF)', () => {
       expect(status).toBeGreaterThanOrEqual(400);
     }
     expect(await count()).toBe(before);
+  });
+
+  test('a request by a form needs what one by a link needs: nobody is signed in by it', async () => {
+    const to = new URL(String((await post(request({ prompt: 'consent' }))).headers.get('location')), app.url);
+    const stranger = await openConsent(app, newBrowserWithCookies(), to);
+    expect(new URL(stranger.at).pathname).toBe('/account/sign-in');
+    // who is signed in is asked, as always
+    expect((await openConsent(app, browser, to)).text).toContain('name="decision"');
+  });
+
+  test.each<[string, () => ReturnType<typeof post>]>([
+    [
+      'with its parameters in the address',
+      () => post(request(), { at: `/oauth/auth?${new URLSearchParams(request())}` }),
+    ],
+    ['with some of them there', () => post(request(), { at: '/oauth/auth?prompt=none' })],
+    ['without any', () => post([])],
+    ['with a secret', () => post([...request(), ['client_secret', 'aps_secret']])],
+    ['with an assertion', () => post([...request(), ['client_assertion', 'a.b.c']])],
+    ['with what proves the code', () => post([...request(), ['code_verifier', verifier]])],
+    [
+      'as JSON',
+      () => post(JSON.stringify(Object.fromEntries(request())), { headers: { 'content-type': 'application/json' } }),
+    ],
+    [
+      'that is longer as an address',
+      () =>
+        post(`${new URLSearchParams(request())}&x=${'\u3042'.repeat(600)}`, {
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        }),
+    ],
+  ])('a request by a form %s is refused, and tells the browser no address', async (_title, send_) => {
+    const answer = await send_();
+    expect([answer.status, answer.headers.get('location')]).toEqual([400, null]);
+    expect(await answer.text()).not.toContain('aps_secret');
+  });
+
+  test.each<[string, [string, string][], { at?: string; headers?: Record<string, string> }, number]>([
+    ['as text', [['client_id', 'any']], { headers: { 'content-type': 'text/plain' } }, 415],
+    ['that is too long', [['x', 'x'.repeat(5_000)]], {}, 413],
+    ['at another spelling', [['client_id', 'any']], { at: '/oauth/%61uth' }, 404],
+    ['at an address that is none', [['client_id', 'any']], { at: '/oauth/auth/' }, 404],
+  ])('and so is one %s', async (_title, fields, how, status) => {
+    const answer = await post(new URLSearchParams(fields).toString(), {
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      ...how,
+    });
+    expect([answer.status, answer.headers.get('location')]).toEqual([status, null]);
+  });
+
+  test('a field that is there twice stays so, and is refused', async () => {
+    const to = new URL(String((await post([...request(), ['state', 'other']])).headers.get('location')), app.url);
+    expect(to.searchParams.getAll('state')).toEqual(['st-ate', 'other']);
+    const { at } = await openConsent(app, browser, to);
+    expect(new URL(at).searchParams.get('error')).toBe('invalid_request');
+  });
+
+  test('a form leads nowhere but to the own page, whatever it names', async () => {
+    const answer = await post([...request({ redirect_uri: 'https://evil.example/' }), ['return_to', '//evil.example']]);
+    const to = new URL(String(answer.headers.get('location')), app.url);
+    expect([to.origin, to.pathname]).toEqual([app.url, '/oauth/auth']);
+    expect((await openConsent(app, browser, to)).text).toContain('invalid_redirect_uri');
   });
 
   test('an application is disconnected by the page of the account alone', async () => {

@@ -222,6 +222,11 @@ describe('what is not offered', () => {
     const created = await callWith(app, tokens.access_token, 'POST', `/v1/orgs/${ann.orgId}/api-tokens`, { name: 'x' });
     expect(created.status).toBe(403);
   });
+
+  test('scopes that create what sends on', async () => {
+    const tokens = await tokensOf(app, browser, peer, { scope: 'workspace:read webhook:create audit_stream:create' });
+    expect(tokens.scope).toBe('workspace:read');
+  });
 });
 
 describe('a code', () => {
@@ -313,6 +318,45 @@ describe('a token', () => {
       headers: { authorization: `Bearer ${token}`, origin: new URL(app.url).origin, 'x-csrf': '1' },
     });
     expect([answer.status, answer.headers.get('set-cookie')]).toEqual([403, null]);
+  });
+
+  test('does not decide where records go: that would go on when its grant has ended', async () => {
+    const { access_token: token, scope } = await tokensOf(app, browser, peer, { scope: 'admin' });
+    expect(scope).toBe('admin');
+    const org = `/v1/orgs/${ann.orgId}`;
+    const url = 'https://logs.example.test/in';
+    const stream = { name: 'Stream', target_type: 'http', url, is_enabled: false };
+    const hook = { name: 'Hook', url, event_types: ['webhook.*'], is_enabled: false };
+    const made = await ann.call<{ audit_stream_id: string }>('POST', `${org}/audit-streams`, stream);
+    const hooked = await ann.call<{ webhook: { webhook_id: string } }>('POST', `${org}/webhooks`, hook);
+    const streamAt = `${org}/audit-streams/${made.body.audit_stream_id}`;
+    const hookAt = `${org}/webhooks/${hooked.body.webhook.webhook_id}`;
+    const refused: ['POST' | 'PATCH', string, object, string][] = [
+      ['POST', `${org}/audit-streams`, stream, 'audit_stream:create'],
+      ['PATCH', streamAt, { url: 'https://evil.example.test/in' }, 'audit_stream:update'],
+      ['PATCH', streamAt, { credentials_ref: null }, 'audit_stream:update'],
+      ['PATCH', streamAt, { actions: ['create'] }, 'audit_stream:update'],
+      ['PATCH', streamAt, { is_enabled: true }, 'audit_stream:update'],
+      ['POST', `${org}/webhooks`, hook, 'webhook:create'],
+      ['PATCH', hookAt, { url: 'https://evil.example.test/in' }, 'webhook:update'],
+      ['PATCH', hookAt, { event_types: ['secret.*'] }, 'webhook:update'],
+      ['PATCH', hookAt, { headers_ref: null }, 'webhook:update'],
+      ['PATCH', hookAt, { is_enabled: true }, 'webhook:update'],
+      ['POST', `${hookAt}/rotate-secret`, {}, 'webhook:update'],
+    ];
+    for (const [method, at, body, permission] of refused) {
+      const answer = await callWith(app, token, method, at, body);
+      const details = { required_permission: permission, reason: 'granted_application' };
+      expect([at, body, answer.status, answer.body]).toMatchObject([at, body, 403, { details }]);
+    }
+    for (const at of [streamAt, hookAt])
+      for (const change of [{ name: 'Renamed' }, { is_enabled: false }])
+        expect((await callWith(app, token, 'PATCH', at, change)).status).toBe(200);
+    for (const [at, name] of [
+      [streamAt, 'Renamed'],
+      [hookAt, 'Renamed'],
+    ] as const)
+      expect((await ann.call('GET', at)).body).toMatchObject({ name, url, is_enabled: false, acts_for: ann.userId });
   });
 
   test('of a restricted grant reaches only its workspaces', async () => {

@@ -152,7 +152,7 @@ export async function tokensOf(
 export async function callWith(
   app: TestApp,
   token: string,
-  method: 'GET' | 'POST' | 'PUT',
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH',
   url: string,
   payload?: object,
 ): Promise<{ status: number; body: unknown }> {

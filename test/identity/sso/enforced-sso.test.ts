@@ -2,7 +2,7 @@ import * as client from 'openid-client';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import type { BrowserWithCookies } from '../../support/browser-with-cookies.ts';
-import { codeOf, letFactorsAge, withTotp } from '../../support/factors.ts';
+import { type Beginning, codeOf, letFactorsAge, withPasskey, withTotp } from '../../support/factors.ts';
 import { caller, changesOf, createUser, type Person, prove, register, signIn } from '../../support/person.ts';
 import { openEvents } from '../../support/sockets.ts';
 import { issueToken } from '../../support/tokens.ts';
@@ -569,8 +569,75 @@ describe('owners can break the glass', () => {
   test('nothing that is made meanwhile outlives the hour', async () => {
     expect((await breakGlass(second, company.orgId, second.password)).errors).toBeUndefined();
     expect(await look(second, company)).toBe('200');
-    const made = await second.call('POST', `/v1/orgs/${company.orgId}/api-tokens`, { name: 'kept' });
-    expect(made).toMatchObject({ status: 403, body: { details: { reason: 'sso_required' } } });
+    const refused = { status: 403, body: { details: { reason: 'sso_required' } } };
+    for (const path of ['api-tokens', 'scim-tokens'])
+      expect(await second.call('POST', `/v1/orgs/${company.orgId}/${path}`, { name: 'kept' })).toMatchObject(refused);
+    expect((await owner.call('POST', `/v1/orgs/${company.orgId}/scim-tokens`, { name: 'kept' })).status).toBe(201);
+  });
+
+  /** A browser of the second owner, whose session has opened the organization. */
+  async function openedBrowser(): Promise<BrowserWithCookies> {
+    const browser = await signedInBrowser(app, second);
+    const payload = {
+      query: `mutation ($orgId: ID!, $input: BreakGlassInput!) { breakGlass(orgId: $orgId, input: $input) { until } }`,
+      variables: { orgId: company.orgId, input: { password: second.password, reason: 'the provider is down' } },
+    };
+    const headers = { 'x-csrf': '1', origin: new URL(app.url).origin, 'content-type': 'application/json' };
+    const answer = await browser.send(`${app.url}/graphql`, { method: 'POST', body: JSON.stringify(payload), headers });
+    expect(await answer.json()).toMatchObject({ data: { breakGlass: {} } });
+    expect((await browser.send(`${app.url}${company.inside}`, { headers })).status).toBe(200);
+    return browser;
+  }
+
+  test('no application gets anything from it, in a browser or on a device', async () => {
+    const browser = await openedBrowser();
+    const [peer, device] = await Promise.all([
+      peerOf(app, await newApplication(owner)),
+      peerOf(app, await newApplication(owner, { name: 'Shell', redirect_uris: [] })),
+    ]);
+    const scope = 'workspace:read offline_access';
+    await expect(tokensOf(app, browser, peer, { scope, prompt: 'consent' })).rejects.toThrow();
+    const begun = await client.initiateDeviceAuthorization(device, { scope: 'workspace:read' });
+    const page = `${app.url}/oauth/device`;
+    const code = formIn(await (await browser.send(page)).text());
+    code.set('user_code', begun.user_code);
+    const confirm = formIn(await (await submit(app, browser, page, code)).text());
+    confirm.set('confirm', 'yes');
+    const confirmed = await submit(app, browser, page, confirm);
+    const asked = await openConsent(app, browser, new URL(confirmed.headers.get('location')!, app.url));
+    const form = formIn(asked.text);
+    form.set('decision', 'allow');
+    await submit(app, browser, asked.at, form);
+    await expect(
+      client.genericGrantRequest(device, 'urn:ietf:params:oauth:grant-type:device_code', {
+        device_code: begun.device_code,
+      }),
+    ).rejects.toThrow();
+  });
+
+  test('neither a passkey, nor a new password opens it, and none of them takes the place of the act', async () => {
+    const fourth = await createUser(app, owner, { name: 'fourth', role: 'owner' });
+    await prove(app, [fourth]);
+    const { authenticator } = await withPasskey(app, fourth);
+    const post = (url: string, payload: object) => app.server.inject({ method: 'POST', url, payload });
+    const { challenge, options } = (await post('/v1/auth/passkeys/sign-in/begin', {})).json<Beginning>();
+    const signedIn = await post('/v1/auth/passkeys/sign-in', { challenge, credential: authenticator.get(options) });
+    expect(signedIn.statusCode).toBe(200);
+    const byPasskey = withToken(fourth, signedIn.json<{ access_token: string }>().access_token);
+    expect(await look(byPasskey, company)).toBe(SHUT_OUT);
+    // with the password it is opened, for the session of the passkey, which is a fresh factor
+    expect((await breakGlass(byPasskey, company.orgId, fourth.password)).errors).toBeUndefined();
+    expect(await look(byPasskey, company)).toBe('200');
+    const refreshed = await asStranger('refresh', {
+      refresh_token: signedIn.json<{ refresh_token: string }>().refresh_token,
+    });
+    expect(await look(withToken(fourth, refreshed.json<{ access_token: string }>().access_token), company)).toBe('200');
+    // a reset ends the session, and what it had opened with it
+    expect((await asStranger('forgot-password', { email: fourth.email })).statusCode).toBe(200);
+    const password = 'the password after the reset';
+    const token = tokenMailedTo(fourth.email);
+    expect((await asStranger('reset-password', { token, new_password: password })).statusCode).toBe(200);
+    expect(await look(byPasskey, company)).toBe('401');
   });
 
   test('the password alone is not enough of an owner with a second factor', async () => {

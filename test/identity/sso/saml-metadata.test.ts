@@ -355,7 +355,10 @@ describe('a provider whose configuration is read', () => {
       await pool.query('update identity_providers set saml_metadata_refresh_at = now() where id = any($1)', [
         [broken, well],
       ]);
-      await expect(app.services.metadataRefresh.refresh()).rejects.toThrow('could not be read');
+      // one after the other, because they are of one organization
+      const look = () => app.services.metadataRefresh.refresh().catch((error: Error) => error.message);
+      const looks = [await look(), await look()];
+      expect(looks).toEqual(expect.arrayContaining([1, 'The metadata of a provider could not be read.']));
       expect((await shown(broken)).saml_metadata).toMatchObject({ error: 'the service could not keep it' });
       expect((await shown(broken)).saml_config).toMatchObject({ certificate: first.certificate.trim() });
       expect(await shown(well)).toMatchObject({
@@ -367,6 +370,49 @@ describe('a provider whose configuration is read', () => {
     } finally {
       await pool.query('drop function refuse_certificate cascade');
     }
+  });
+
+  /** Due for so many minutes. */
+  const dueFor = (ids: readonly string[], minutes: number) =>
+    app.database.pool.query(
+      `update identity_providers set saml_metadata_refresh_at = now() - $2 * interval '1 minute' where id = any($1)`,
+      [ids, minutes],
+    );
+
+  test('is read in turns: many of one organization keep no other waiting', async () => {
+    while ((await app.services.metadataRefresh.refresh()) > 0);
+    const many = [];
+    for (let n = 0; n < 5; n++) many.push(await make());
+    owner = await register(app, { name: 'other' });
+    const one = await make();
+    await dueFor(many, 60);
+    await dueFor([one], 1);
+    const before = (await shown(one)).saml_metadata!.fetched_at;
+    expect(await app.services.metadataRefresh.refresh()).toBe(2);
+    expect((await shown(one)).saml_metadata!.fetched_at).not.toBe(before);
+    for (let n = 1; n < 5; n++) expect(await app.services.metadataRefresh.refresh()).toBe(1);
+    expect(await app.services.metadataRefresh.refresh()).toBe(0);
+  });
+
+  test('is that of twenty providers of an organization at most', async () => {
+    const id = await make();
+    await app.database.pool.query(
+      `insert into identity_providers select (jsonb_populate_record(p, jsonb_build_object('id', p.id || '_' || n))).*
+        from identity_providers p, generate_series(2, 20) n where p.id = $1`,
+      [id],
+    );
+    const more = { name: 'More', protocol: 'saml', saml_metadata: { url: urlOf() } };
+    const full = { status: 409, body: { details: { reason: 'limit_reached', limit: 20 } } };
+    expect(await owner.call('POST', providers(), more)).toMatchObject(full);
+    const saml = { entity_id: 'e', sso_url: 'https://idp.test/sso', certificate: first.certificate };
+    const byHand = { name: 'By hand', protocol: 'saml', saml_config: saml };
+    const made = await owner.call<Made>('POST', providers(), byHand);
+    expect(made.status).toBe(201);
+    expect(await change(made.body.idp_id, { saml_metadata: { url: urlOf() } })).toMatchObject(full);
+    // those that are read already may be changed, and one that is not any more makes room
+    expect((await change(id, { saml_metadata: { url: urlOf() } })).status).toBe(200);
+    expect((await change(id, { saml_metadata: null })).status).toBe(200);
+    expect((await change(made.body.idp_id, { saml_metadata: { url: urlOf() } })).status).toBe(200);
   });
 
   test('is never another entity by itself; an administrator who sets the address again says that it is', async () => {

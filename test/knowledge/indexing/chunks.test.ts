@@ -17,6 +17,12 @@ const texts = fc.array(fc.tuple(words, fc.integer({ min: 1, max: 60 })), { maxLe
     .toWellFormed(),
 );
 
+test('a word that means something to a model is a word like all others', () => {
+  const text = 'before <|endoftext|> after <|fim_prefix|>';
+  const [chunk] = chunksOf(text);
+  expect(text.slice(chunk!.start, chunk!.end)).toBe(text);
+});
+
 describe('chunks', () => {
   test('are all of the text, in order, each at most 500 tokens with at most 50 of the one before', () => {
     fc.assert(

@@ -69,7 +69,8 @@ async function scansOf(person: Person, conditions: object): Promise<Plan[]> {
 async function scansOfStatement(statement: string, person: Person, conditions: object): Promise<Plan[]> {
   const client = await app.database.pool.connect();
   try {
-    await client.query('set plan_cache_mode = force_generic_plan');
+    await client.query('begin'); // a pooler would give the session to others
+    await client.query('set local plan_cache_mode = force_generic_plan');
     const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>({
       text: `explain (analyze, format json) ${statement}`,
       values: await valuesOf(person, conditions),

@@ -1,3 +1,4 @@
+// direct connection: a statement is prepared in one session and explained in the same
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RANK, rankingValues } from '../../../src/knowledge/indexing/text-ranking.ts';

@@ -252,6 +252,31 @@ test('what fails is tried again in order, with the same batch, and nothing is sk
   expect(new Set(inbox.got.slice(0, 2).map(({ headers }) => headers['audit-batch-id'])).size).toBe(1);
 });
 
+test('an answer that repeats what was sent is shown to those who may read it', async () => {
+  const ann = await register(app);
+  const inbox = await collector(({ text }, response) => !response.writeHead(500).end(text.trimEnd()));
+  const made = await stream(ann, inbox.url, CREATED);
+  await workspace(ann, 'one');
+  const [waiting] = await waitUntil(async () => {
+    const found = await made.deliveries('?status=pending');
+    return found[0]?.tries === 1 && found;
+  });
+  expect(waiting!.attempts).toMatchObject([{ status_code: 500, answer: waiting!.request }]);
+  const log = async (scopes: string[]) => {
+    const given = { name: 'reader', scopes };
+    const token = await ann.call<{ plaintext_token: string }>('POST', `/v1/orgs/${ann.orgId}/api-tokens`, given);
+    const headers = { authorization: `Bearer ${token.body.plaintext_token}` };
+    const answer = await app.server.inject({ url: `${made.at}/deliveries?status=pending`, headers });
+    return answer.json<{ audit_stream_deliveries: Delivery[] }>().audit_stream_deliveries;
+  };
+  expect(await log(['audit_stream:read'])).toMatchObject([
+    { request: null, attempts: [{ status_code: 500, error: null, answer: null }] },
+  ]);
+  expect(await log(['audit_stream:read', 'activity:read'])).toMatchObject([
+    { request: waiting!.request, attempts: [{ status_code: 500, answer: waiting!.request }] },
+  ]);
+});
+
 test('what waits when a stream is changed goes to its new address', async () => {
   const ann = await register(app);
   const broken = await collector((_batch, response) => !response.writeHead(500).end());

@@ -2,9 +2,13 @@
 import { mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openDatabase } from '../../../src/platform/postgres/database.ts';
+import { callerErrorOfAny } from '../../../src/platform/postgres/faults.ts';
 import { startOwnApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
+import { quietLogger } from '../../support/quiet-logger.ts';
 import { type ReplicatedPostgres, startReplicated } from '../../support/replica.ts';
 import { type EventSource, openEvents } from '../../support/sockets.ts';
 import { waitFor, waitUntil } from '../../support/wait.ts';
@@ -23,7 +27,7 @@ function switchTo(url: string): void {
 
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'failover-'));
-  server = await startReplicated(0);
+  server = await startReplicated(0, 0);
   switchTo(server.url);
   const address = new URL(server.url);
   address.searchParams.set('host', path.join(folder, 'now'));
@@ -52,6 +56,51 @@ const follow = (after?: string) =>
     headers: { ...ann.headers, ...(after === undefined ? {} : { 'last-event-id': after }) },
   });
 
+const open = (url: string) => openDatabase({ url, poolSize: 1, logger: quietLogger });
+const insert = (key: string) => ({ text: `insert into kept_words values ($1)`, values: [key] });
+
+test('a server that follows another is no database: each connection is refused, until it leads', async () => {
+  const database = open(server.replicas[0]!.url);
+  const error = await database.pool.query('select 1').catch((refused: unknown) => refused);
+  expect(callerErrorOfAny(error)).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  await database.close();
+});
+
+test('a commit whose wait for a replica was cut off is refused: a failover may lose it', async () => {
+  const [replica, second] = server.replicas;
+  await server.run('create table kept_words (word text)', `alter system set synchronous_standby_names = '*'`);
+  await Promise.all([replica!.kill(), second!.kill()]);
+  await server.run('select pg_reload_conf()');
+  const address = new URL(server.url);
+  address.searchParams.set('options', '-c synchronous_commit=on'); // which tests switch off
+  const database = open(address.href);
+  const admin = new pg.Client({ connectionString: server.url });
+  await admin.connect();
+  // as `statement_timeout` does after half a minute
+  const cut = `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`;
+  try {
+    for (const write of [
+      () => database.transaction((transaction) => transaction.commit([insert('in a transaction')])),
+      () => database.pool.query(insert('alone')),
+      () => database.pool.query({ ...insert('prepared'), name: 'insert' }),
+    ]) {
+      const outcome = write().then(
+        () => 'done',
+        (error: unknown) => callerErrorOfAny(error),
+      );
+      await waitUntil(async () => (await admin.query(cut)).rowCount === 1);
+      expect(await outcome).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+    }
+    // what is refused so may have happened
+    expect((await database.pool.query('select word from kept_words')).rows).toHaveLength(3);
+  } finally {
+    await admin.end();
+    await database.close();
+    await server.run('alter system reset synchronous_standby_names', 'select pg_reload_conf()');
+    await Promise.all([replica!.start(), second!.start()]);
+  }
+});
+
 test('a replica that lacks the last commits takes over: requests are 503 meanwhile, readers begin again', async () => {
   const [replica] = server.replicas;
   const stream = await follow();
@@ -62,6 +111,8 @@ test('a replica that lacks the last commits takes over: requests are 503 meanwhi
   await waitFor(() => replica!.has(`select 1 from namespaces where name = 'kept'`));
   await replica!.kill();
   expect((await make('lost')).statusCode).toBe(201);
+  await server.run(`insert into kept_words select repeat('lost', 200) from generate_series(1, 4000)`);
+  await waitFor(() => server.replicas[1]!.has(`select 1 from kept_words where word ~ '^lost'`));
   const lost = await created(stream, 1);
   await server.stopPrimary();
 
@@ -85,4 +136,23 @@ test('a replica that lacks the last commits takes over: requests are 503 meanwhi
   expect((await make('live')).statusCode).toBe(201);
   await Promise.all([created(ahead, 0), created(there, 1)]);
   for (const each of [ahead, there]) each.close();
+});
+
+test('a replica that has what the new primary lacks is not read from', async () => {
+  const [primary, ahead] = server.replicas;
+  const readUrls = [ahead!.url];
+  const database = openDatabase({ url: primary!.url, readUrls, poolSize: 1, logger: quietLogger });
+  const replica = database.replicas!.all[0]!;
+  const states = new Set<string>();
+  let looks = 0;
+  try {
+    await waitUntil(async () => {
+      states.add(replica.state);
+      // so often did it come after the primary
+      return (await database.replicas!.position()) < replica.position && ++looks > 50;
+    });
+    expect([...states].sort()).toEqual(['away', 'late']);
+  } finally {
+    await database.close();
+  }
 });

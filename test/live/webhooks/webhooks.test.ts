@@ -232,6 +232,24 @@ test('eight tries, then it has failed; one, all failed and a span are sent again
   expect((await ann.call('POST', unknown)).status).toBe(404);
 });
 
+test('an answer that repeats what was sent is shown to those who may read it', async () => {
+  const ann = await register(app);
+  const inbox = await receiver(({ body }, response) => response.end(body));
+  const { at, deliveries } = await hook(ann, inbox.url);
+  await thread(ann);
+  const [delivery] = await done(deliveries, 1);
+  expect(delivery!.attempts).toMatchObject([{ status_code: 200, answer: delivery!.body }]);
+  const { body: token } = await ann.call<{ plaintext_token: string }>('POST', `/v1/orgs/${ann.orgId}/api-tokens`, {
+    name: 'reads no threads',
+    scopes: ['webhook:read'],
+  });
+  const headers = { authorization: `Bearer ${token.plaintext_token}` };
+  const answer = await app.server.inject({ url: `${at}/deliveries`, headers });
+  expect(answer.json<{ webhook_deliveries: unknown }>().webhook_deliveries).toMatchObject([
+    { body: null, attempts: [{ status_code: 200, error: null, answer: null }] },
+  ]);
+});
+
 test('a test is sent once, signed like an event', async () => {
   const ann = await register(app);
   const inbox = await receiver((_request, response) => response.writeHead(500).end());

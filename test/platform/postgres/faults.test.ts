@@ -9,6 +9,7 @@ describe('an error that comes from anywhere', () => {
     ['no connection becomes free', new Error('timeout exceeded when trying to connect')],
     ['the connection broke', new Error('Connection terminated unexpectedly')],
     ['the server stops', withCode('57P01')],
+    ['the server follows another, behind a pooler', withCode('25006', 'cannot execute INSERT')],
     ['a statement was cancelled', withCode('57014', 'canceling statement due to statement timeout')],
     ['a field failed by one', new GraphQLError('x', { originalError: withCode('53300') })],
   ])('is an outage of the database: %s', (_what, error) => {

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { startMcpServer } from '../mcp-server.ts';
 import { caller } from '../person.ts';
 import { startTarget } from '../target-server.ts';
 import { makeTool } from '../tool-instance.ts';
@@ -43,16 +44,30 @@ async function served({ closeLater }: Lab, title: string): Promise<string> {
   return `http://127.0.0.1:${server.port}/openapi.json`;
 }
 
+/** An MCP server, which wants a key in a header of its own if that is said. */
+async function mcpServer({ closeLater }: Lab, wants: [string, string] | null = null) {
+  const server = await startMcpServer('both');
+  server.wants = wants;
+  closeLater(server);
+  return { kind: 'mcp', url: server.url };
+}
+const KEY = 'a-key-of-theirs';
+const byBearer: [string, string] = ['authorization', `Bearer ${KEY}`];
+const inHeader: [string, string] = ['x-key', KEY];
+
 const document = documentOf('Given');
 const nobodys = '0'.repeat(64);
 // a document is needed, or its address: no field says so
-const withDocument = async () => ({ given: { input: { document } } });
+const withDocument = async () => ({ given: { input: { kind: 'openapi', document } } });
 const withTool = async ({ app, world }: Lab) => ({
-  given: { id: await makeTool(caller(app, world.accounts.owner)), input: { document, operations: ['GET /one'] } },
+  given: {
+    id: await makeTool(caller(app, world.accounts.owner)),
+    input: { kind: 'openapi', document, operations: ['GET /one'] },
+  },
 });
 const beside = async (lab: Lab) => {
   const { given } = await withTool(lab);
-  return { given: { id: given.id, input: { document } } };
+  return { given: { id: given.id, input: { kind: 'openapi', document } } };
 };
 
 /** Tools of OpenAPI documents. */
@@ -60,6 +75,18 @@ export const toolImportCases: Readonly<Record<string, InputCase>> = {
   previewToolImport: {
     prepare: withDocument,
     effects: {
+      'input.kind': async (lab) => {
+        const given = await mcpServer(lab);
+        expect(await asking(lab).preview(given)).toMatchObject({ kind: 'mcp', total: 3 });
+      },
+      'input.credential': async (lab) => {
+        const given = { ...(await mcpServer(lab, byBearer)), credential: KEY };
+        expect(await asking(lab).preview(given)).toMatchObject({ kind: 'mcp', total: 3 });
+      },
+      'input.credentialHeader': async (lab) => {
+        const given = { ...(await mcpServer(lab, inHeader)), credential: KEY, credentialHeader: 'x-key' };
+        expect(await asking(lab).preview(given)).toMatchObject({ kind: 'mcp', total: 3 });
+      },
       'input.document': async (lab) =>
         expect(await asking(lab).preview({ document })).toMatchObject({ title: 'Given' }),
       'input.url': async (lab) => {
@@ -71,9 +98,24 @@ export const toolImportCases: Readonly<Record<string, InputCase>> = {
     },
   },
   importTool: {
-    prepare: async () => ({ given: { input: { document, operations: ['GET /one'] } } }),
+    prepare: async () => ({ given: { input: { kind: 'openapi', document, operations: ['GET /one'] } } }),
     demands: { 'input.documentDigest': nobodys },
     effects: {
+      'input.kind': async (lab) => {
+        const given = await mcpServer(lab);
+        const tool = await asking(lab).import({ ...given, operations: ['echo'] });
+        expect(tool).toMatchObject({ customActionType: 'mcp' });
+      },
+      'input.credential': async (lab) => {
+        const given = { ...(await mcpServer(lab, byBearer)), credential: KEY };
+        const tool = await asking(lab).import({ ...given, operations: ['echo'] });
+        expect(tool).toMatchObject({ customActionType: 'mcp' });
+      },
+      'input.credentialHeader': async (lab) => {
+        const given = { ...(await mcpServer(lab, inHeader)), credential: KEY, credentialHeader: 'x-key' };
+        const tool = await asking(lab).import({ ...given, operations: ['echo'] });
+        expect(tool).toMatchObject({ customActionType: 'mcp' });
+      },
       'input.document': async (lab) => expect(await asking(lab).import({ document })).toMatchObject({ name: 'Given' }),
       'input.url': async (lab) =>
         expect(await asking(lab).import({ url: await served(lab, 'Served') })).toMatchObject({ name: 'Served' }),
@@ -88,6 +130,21 @@ export const toolImportCases: Readonly<Record<string, InputCase>> = {
   previewToolReimport: {
     prepare: beside,
     effects: {
+      'input.kind': async (lab) => {
+        const given = await mcpServer(lab);
+        const { id } = await asking(lab).import({ document });
+        expect(await asking(lab).again(id, given)).toMatchObject({ kind: 'mcp', total: 3 });
+      },
+      'input.credential': async (lab) => {
+        const given = { ...(await mcpServer(lab, byBearer)), credential: KEY };
+        const { id } = await asking(lab).import({ document });
+        expect(await asking(lab).again(id, given)).toMatchObject({ kind: 'mcp', total: 3 });
+      },
+      'input.credentialHeader': async (lab) => {
+        const given = { ...(await mcpServer(lab, inHeader)), credential: KEY, credentialHeader: 'x-key' };
+        const { id } = await asking(lab).import({ document });
+        expect(await asking(lab).again(id, given)).toMatchObject({ kind: 'mcp', total: 3 });
+      },
       'input.document': async (lab) => {
         const { id } = await asking(lab).import({ document });
         expect(await asking(lab).again(id, { document: documentOf('Later') })).toMatchObject({ title: 'Later' });
@@ -107,6 +164,24 @@ export const toolImportCases: Readonly<Record<string, InputCase>> = {
     prepare: withTool,
     demands: { 'input.documentDigest': nobodys },
     effects: {
+      'input.kind': async (lab) => {
+        const given = await mcpServer(lab);
+        const { id } = await asking(lab).import({ document });
+        const tool = await asking(lab).reimport(id, { ...given, operations: ['echo'] });
+        expect(tool.importSource).toMatchObject({ kind: 'mcp' });
+      },
+      'input.credential': async (lab) => {
+        const given = { ...(await mcpServer(lab, byBearer)), credential: KEY };
+        const { id } = await asking(lab).import({ document });
+        const tool = await asking(lab).reimport(id, { ...given, operations: ['echo'] });
+        expect(tool.importSource).toMatchObject({ kind: 'mcp' });
+      },
+      'input.credentialHeader': async (lab) => {
+        const given = { ...(await mcpServer(lab, inHeader)), credential: KEY, credentialHeader: 'x-key' };
+        const { id } = await asking(lab).import({ document });
+        const tool = await asking(lab).reimport(id, { ...given, operations: ['echo'] });
+        expect(tool.importSource).toMatchObject({ kind: 'mcp' });
+      },
       'input.document': async (lab) => {
         const { id } = await asking(lab).import({ document });
         const tool = await asking(lab).reimport(id, { document: documentOf('Later') });

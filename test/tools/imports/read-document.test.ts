@@ -7,6 +7,8 @@ import { pets } from './pets.ts';
 type Json = Record<string, unknown>;
 const read = (document: unknown, task: Partial<ReadTask> = {}) =>
   readDocument({
+    kind: 'openapi',
+    credential: null,
     text: typeof document === 'string' ? document : JSON.stringify(document),
     documentUrl: null,
     baseUrl: null,

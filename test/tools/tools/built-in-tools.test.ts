@@ -45,7 +45,9 @@ test('every OAuth service is called over https, and every tool that supports a c
     expect(tool.supports_connection, tool.slug).toBe((tool.credential_schema as object[]).length > 0);
     return service ? [[tool.slug, service] as const] : [];
   });
-  expect(services.map(([slug]) => slug)).toEqual(['github', 'slack', 'google-drive', 'gmail', 'notion']);
+  const earlier = ['github', 'slack', 'google-drive', 'gmail', 'notion'];
+  const later = ['linear', 'hubspot', 'airtable', 'google-calendar', 'gitlab', 'asana'];
+  expect(services.map(([slug]) => slug)).toEqual([...earlier, ...later]);
   for (const [slug, { authorization_url, token_url, revocation_url, userinfo_url }] of services)
     for (const url of [authorization_url, token_url, revocation_url ?? token_url, userinfo_url ?? token_url])
       expect(new URL(url).protocol, slug).toBe('https:');

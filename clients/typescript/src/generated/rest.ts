@@ -1587,8 +1587,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Shows what an import of an OpenAPI document would take, and what it could not take
-         * @description Shows what an import of an OpenAPI document would take, and what it could not take. It changes nothing. A document has at most 8 MiB; at most 60 are read a minute for each user.
+         * Shows what an import of an OpenAPI document or of the tools of an MCP server would take, and what it could not take
+         * @description Shows what an import of an OpenAPI document or of the tools of an MCP server would take, and what it could not take. It changes nothing. A document has at most 8 MiB; at most 60 are read a minute for each user.
          */
         post: operations["PreviewToolImport"];
         delete?: never;
@@ -1607,8 +1607,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Makes a tool of chosen operations of an OpenAPI document: each becomes an action
-         * @description Makes a tool of chosen operations of an OpenAPI document: each becomes an action.
+         * Makes a tool of chosen operations of an OpenAPI document, or of chosen tools of a remote MCP server: each becomes an action
+         * @description Makes a tool of chosen operations of an OpenAPI document, or of chosen tools of a remote MCP server: each becomes an action.
          */
         post: operations["ImportTool"];
         delete?: never;
@@ -1627,8 +1627,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Shows how an OpenAPI document differs from a tool: added, changed and removed operations
-         * @description Shows how an OpenAPI document differs from a tool: added, changed and removed operations. It changes nothing. A document has at most 8 MiB; at most 60 are read a minute for each user.
+         * Shows how an OpenAPI document or an MCP server differs from a tool: added, changed and removed operations
+         * @description Shows how an OpenAPI document or an MCP server differs from a tool: added, changed and removed operations. It changes nothing. A document has at most 8 MiB; at most 60 are read a minute for each user.
          */
         post: operations["PreviewToolReimport"];
         delete?: never;
@@ -1647,8 +1647,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Takes chosen operations of an OpenAPI document into a tool
-         * @description Takes chosen operations of an OpenAPI document into a tool. Actions that were changed in the tool are replaced only if `overwrite` names them: otherwise it fails with `RESOURCE_CONFLICT`, `locally_changed`. A built-in tool cannot be changed.
+         * Takes chosen operations of an OpenAPI document or an MCP server into a tool
+         * @description Takes chosen operations of an OpenAPI document or an MCP server into a tool. Actions that were changed in the tool are replaced only if `overwrite` names them: otherwise it fails with `RESOURCE_CONFLICT`, `locally_changed`. A built-in tool cannot be changed.
          */
         post: operations["ReimportTool"];
         delete?: never;
@@ -5698,7 +5698,7 @@ export interface components {
             next_attempt_at: string | null;
             /** @description What is sent. `null` for callers who may not read what the event is about. */
             body: string | null;
-            /** @description The last ten attempts, the oldest first. */
+            /** @description The last ten attempts, the oldest first. Without an `answer` for callers who may not read what the event is about. */
             attempts: {
                 /**
                  * Format: date-time
@@ -5917,7 +5917,7 @@ export interface components {
              * @description When it is tried next. `null` if it is over, or waits for another one.
              */
             next_attempt_at: string | null;
-            /** @description The last ten attempts, the oldest first. */
+            /** @description The last ten attempts, the oldest first. Without an `answer` for callers who may not read all activity. */
             attempts: {
                 /**
                  * Format: date-time
@@ -6972,6 +6972,9 @@ export interface components {
             } & {
                 [key: string]: unknown;
             }) | null;
+            /** @enum {string|null} */
+            protocol?: "http" | "mcp" | null;
+            is_idempotent?: boolean | null;
         } & {
             [key: string]: unknown;
         };
@@ -7270,12 +7273,21 @@ export interface components {
         };
         /** @description The document to look at. */
         PreviewToolImportInput: {
-            /** @description The address of the OpenAPI document. Either this or `document` is given. It is kept with the tool, so one that has a credential is refused. */
+            /**
+             * @description What it is. Default: OpenAPI.
+             * @enum {string|null}
+             */
+            kind?: "openapi" | "mcp" | null;
+            /** @description The address of the OpenAPI document or of the MCP server. Either this or `document` is given. It is kept with the tool, so one that has a credential is refused. */
             url?: string | null;
             /** @description The text of an OpenAPI document of the versions 3.0 or 3.1, in JSON or YAML. */
             document?: string | null;
             /** @description Where the operations are, in place of the servers of the document. */
             base_url?: string | null;
+            /** @description What an MCP server is asked with, as `Authorization: Bearer`. It is not kept: each instance has its own. */
+            credential?: string | null;
+            /** @description The header that `credential` is sent in, in place of `Authorization`. */
+            credential_header?: string | null;
             /** @description Only operations with this text in their method, path, id, summary or tags. */
             search?: string | null;
         };
@@ -7295,12 +7307,21 @@ export interface components {
         };
         /** @description The document, the operations that are wanted of it, and the new tool. */
         ImportToolInput: {
-            /** @description The address of the OpenAPI document. Either this or `document` is given. It is kept with the tool, so one that has a credential is refused. */
+            /**
+             * @description What it is. Default: OpenAPI.
+             * @enum {string|null}
+             */
+            kind?: "openapi" | "mcp" | null;
+            /** @description The address of the OpenAPI document or of the MCP server. Either this or `document` is given. It is kept with the tool, so one that has a credential is refused. */
             url?: string | null;
             /** @description The text of an OpenAPI document of the versions 3.0 or 3.1, in JSON or YAML. */
             document?: string | null;
             /** @description Where the operations are, in place of the servers of the document. */
             base_url?: string | null;
+            /** @description What an MCP server is asked with, as `Authorization: Bearer`. It is not kept: each instance has its own. */
+            credential?: string | null;
+            /** @description The header that `credential` is sent in, in place of `Authorization`. */
+            credential_header?: string | null;
             /** @description The `documentDigest` of the preview. If the document, its address or the base address is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
             document_digest?: string | null;
             /** @description The operations that become actions, such as `GET /pets/{id}`. */
@@ -7316,23 +7337,41 @@ export interface components {
         };
         /** @description The document to compare with the tool. */
         PreviewToolReimportInput: {
-            /** @description The address of the OpenAPI document. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
+            /**
+             * @description What it is. Default: what it was.
+             * @enum {string|null}
+             */
+            kind?: "openapi" | "mcp" | null;
+            /** @description The address of the OpenAPI document or of the MCP server. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
             url?: string | null;
             /** @description The text of an OpenAPI document of the versions 3.0 or 3.1, in JSON or YAML. */
             document?: string | null;
             /** @description Where the operations are, in place of the servers of the document. */
             base_url?: string | null;
+            /** @description What an MCP server is asked with, as `Authorization: Bearer`. It is not kept: each instance has its own. */
+            credential?: string | null;
+            /** @description The header that `credential` is sent in, in place of `Authorization`. */
+            credential_header?: string | null;
             /** @description Only operations with this text in their method, path, id, summary or tags. */
             search?: string | null;
         };
         /** @description The document, and the changes that are wanted of it. */
         ReimportToolInput: {
-            /** @description The address of the OpenAPI document. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
+            /**
+             * @description What it is. Default: what it was.
+             * @enum {string|null}
+             */
+            kind?: "openapi" | "mcp" | null;
+            /** @description The address of the OpenAPI document or of the MCP server. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
             url?: string | null;
             /** @description The text of an OpenAPI document of the versions 3.0 or 3.1, in JSON or YAML. */
             document?: string | null;
             /** @description Where the operations are, in place of the servers of the document. */
             base_url?: string | null;
+            /** @description What an MCP server is asked with, as `Authorization: Bearer`. It is not kept: each instance has its own. */
+            credential?: string | null;
+            /** @description The header that `credential` is sent in, in place of `Authorization`. */
+            credential_header?: string | null;
             /** @description The `documentDigest` of the preview. If the document, its address or the base address is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
             document_digest?: string | null;
             /** @description The operations whose changes are applied, such as `GET /pets/{id}`. Operations that the document no longer has lose their actions. */
@@ -11225,7 +11264,7 @@ export interface components {
             action: string;
             /** @description Whether the provider answered with a success that the action promises, or nothing had to be sent. */
             success: boolean;
-            /** @description For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, `schema_mismatch`, `next_page_elsewhere`, `needs_reauth`, `expired`, `timeout`, `network`, `blocked_address`, …. */
+            /** @description For programs: `ok`, `dry_run`, `confirmation_required`, `nothing_to_call`, `http_404` and other statuses, `schema_mismatch`, `next_page_elsewhere`, `needs_reauth`, `expired`, `timeout`, `network`, `blocked_address`, …; of tools of MCP servers also `tool_error`, `rpc_error`, `input_required`, `protocol_error`. */
             code: string;
             /** @description A sentence for people. */
             message: string;
@@ -16957,11 +16996,16 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description The address of the document. */
+                        /**
+                         * @description What it is.
+                         * @enum {string}
+                         */
+                        kind: "openapi" | "mcp";
+                        /** @description The address of the document or the server. */
                         url: string | null;
                         /** @description Of its text, its `url` and the base address that was given: another of these has another digest. */
                         document_digest: string;
-                        /** @description Its version of OpenAPI. */
+                        /** @description Its version of OpenAPI, or its revision of MCP. */
                         format: string;
                         /** @description Its title. */
                         title: string;
@@ -16989,7 +17033,7 @@ export interface operations {
                         matching: number;
                         /** @description The first 200 of these, in the order of the document. */
                         operations: {
-                            /** @description Its method and path: `GET /pets/{id}`. */
+                            /** @description Its method and path, `GET /pets/{id}`, or the name of the tool of a server. */
                             operation: string;
                             /** @description Where in the document, as a JSON pointer. */
                             place: string;
@@ -17154,7 +17198,7 @@ export interface operations {
                              * @description What it is.
                              * @enum {string}
                              */
-                            kind: "openapi";
+                            kind: "openapi" | "mcp";
                             /** @description Its address. `null` if it was given as a text. */
                             url: string | null;
                             /** @description Its digest, with the addresses, when it was last imported. */
@@ -17172,7 +17216,7 @@ export interface operations {
                             imported_at: string;
                             /** @description The operations that were imported. */
                             operations: {
-                                /** @description Its method and path: `GET /pets/{id}`. */
+                                /** @description Its method and path, `GET /pets/{id}`, or the name of the tool of a server. */
                                 operation: string;
                                 /** @description The name of the action. */
                                 action: string;
@@ -17234,11 +17278,16 @@ export interface operations {
                     "application/json": {
                         /** @description The tool. */
                         tool_id: string;
-                        /** @description The address of the document. */
+                        /**
+                         * @description What it is.
+                         * @enum {string}
+                         */
+                        kind: "openapi" | "mcp";
+                        /** @description The address of the document or the server. */
                         url: string | null;
                         /** @description Of its text, its `url` and the base address that was given: another of these has another digest. */
                         document_digest: string;
-                        /** @description Its version of OpenAPI. */
+                        /** @description Its version of OpenAPI, or its revision of MCP. */
                         format: string;
                         /** @description Its title. */
                         title: string;
@@ -17260,7 +17309,7 @@ export interface operations {
                         unchanged: number;
                         /** @description The differences. Of the operations that the tool does not have, the first 200 that match `search`. */
                         changes: {
-                            /** @description Its method and path: `GET /pets/{id}`. */
+                            /** @description Its method and path, `GET /pets/{id}`, or the name of the tool of a server. */
                             operation: string;
                             /** @description The name of the action. */
                             action: string;
@@ -17434,7 +17483,7 @@ export interface operations {
                              * @description What it is.
                              * @enum {string}
                              */
-                            kind: "openapi";
+                            kind: "openapi" | "mcp";
                             /** @description Its address. `null` if it was given as a text. */
                             url: string | null;
                             /** @description Its digest, with the addresses, when it was last imported. */
@@ -17452,7 +17501,7 @@ export interface operations {
                             imported_at: string;
                             /** @description The operations that were imported. */
                             operations: {
-                                /** @description Its method and path: `GET /pets/{id}`. */
+                                /** @description Its method and path, `GET /pets/{id}`, or the name of the tool of a server. */
                                 operation: string;
                                 /** @description The name of the action. */
                                 action: string;

@@ -12,6 +12,8 @@ export interface MetadataAddress {
   url: string;
   /** Certificates (PEM), by one of which it must be signed; `null`: it need not be. */
   signers: string | null;
+  /** How long the call may take; as long as any by default. */
+  timeoutMs?: number;
 }
 
 /** Reads what SAML identity providers publish of themselves. */
@@ -26,9 +28,14 @@ export class MetadataSource {
    * @throws OutboundError if there is no answer; SsoRefusal for one that is not the metadata of one provider;
    * SERVICE_UNAVAILABLE while too many messages are checked
    */
-  async read({ orgId, url, signers }: MetadataAddress): Promise<SamlMetadata> {
+  async read({ orgId, url, signers, timeoutMs }: MetadataAddress): Promise<SamlMetadata> {
     const { outbound, checks } = this.#deps;
-    const { status, body } = await outbound.request({ owner: orgId, url, headers: { accept: ACCEPT } });
+    const { status, body } = await outbound.request({
+      owner: orgId,
+      url,
+      headers: { accept: ACCEPT },
+      ...(timeoutMs !== undefined && { timeoutMs }),
+    });
     if (status !== 200) throw new SsoRefusal(`the address answered with status ${status}`);
     return checks.run('metadata', { document: new Uint8Array(body), signers, now: Date.now() });
   }

@@ -60,7 +60,7 @@ function wordsOf(text: string): Chunk[] {
   for (const { 0: word, index: start } of text.matchAll(WORD)) {
     let tokens = known.get(word);
     if (tokens === undefined) {
-      tokens = countTokens(word);
+      tokens = countTokens(word, ORDINARY);
       if (known.size < MOST_KNOWN) known.set(word, tokens);
     }
     words.push({ start, end: start + word.length, tokens });
@@ -69,3 +69,5 @@ function wordsOf(text: string): Chunk[] {
 }
 
 const MOST_KNOWN = 20_000;
+/** Words that mean something to a model, such as `<|endoftext|>`, are texts like all others here. */
+const ORDINARY = { disallowedSpecial: new Set<string>() };
