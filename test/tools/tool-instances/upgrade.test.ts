@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { newId } from '../../../src/kernel/ids.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { caller, changesOf, colleague, eventsOf, type Person, register } from '../../support/person.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -127,12 +126,8 @@ test('an upgrade with values that change nothing needs no right to reveal what o
   const later = [...first, { name: 'region', default: 'eu' }, { name: 'note' }];
   const made = await outdated(later);
   const { prisma } = app.database;
-  // as if it had been connected by its maker
-  const { toolId } = await prisma.toolInstance.findUniqueOrThrow({ where: { id: made.instance_id } });
-  const place = { orgId, workspaceId, toolId, toolInstanceId: made.instance_id };
-  await prisma.connection.create({
-    data: { id: newId('connection'), ...place, authType: 'api_key', createdBy: ann.userId },
-  });
+  const key = { tool_instance_id: made.instance_id, api_key: 'of its maker' };
+  expect((await ann.call('POST', `${ann.home}/connections/api-key`, key)).status).toBe(201);
   const old = () =>
     prisma.toolInstance.update({ where: { id: made.instance_id }, data: { schemaVersion: 1, configuration } });
   const ask = async (given?: Json) => {
