@@ -605,7 +605,7 @@ describe('an organization that asks for a fresh factor', () => {
   test('what was granted to an application reveals nothing, and makes no webhook', async () => {
     const peer = await peerOf(app, await newApplication(owner));
     const browser = await signedInBrowser(app, admin);
-    const scope = 'secret:read secret:reveal webhook:create openid';
+    const scope = 'admin openid';
     const tokens = await tokensOf(app, browser, peer, { scope, prompt: 'consent' });
     const program = withToken(admin, tokens.access_token);
     expect(await value(program)).toBe(STALE);
