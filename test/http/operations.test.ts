@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { startOwnApp, startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
@@ -28,6 +28,19 @@ describe('health', () => {
         events: { lag_seconds: expect.any(Number) as number, waiting: expect.any(Number) as number },
       },
     ]);
+  });
+
+  it('knows how late events are as soon as it can be asked again', async () => {
+    const lags = async () => (await app.server.inject('/readyz')).json<{ events: object | null }>().events;
+    const { sql } = app.services;
+    const read = sql.read.bind(sql);
+    vi.spyOn(sql, 'read').mockImplementation(async (text, values) => {
+      if (text.includes('as waiting')) throw new Error('the connection was lost');
+      return read(text, values);
+    });
+    await waitFor(async () => expect(await lags()).toBeNull());
+    vi.restoreAllMocks();
+    expect(await lags()).toEqual({ lag_seconds: expect.any(Number) as number, waiting: expect.any(Number) as number });
   });
 
   it('reports an unreachable database, and answers requests with 503 in the shape of every error', async () => {

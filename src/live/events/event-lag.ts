@@ -70,7 +70,12 @@ export class EventLag {
     const now = performance.now();
     if (!this.#last || now - this.#last.at > FRESH_MS) {
       const lag = this.#sql.read<Lag>(LAG, []).then(([row]) => row!);
-      this.#last = { at: now, lag };
+      const last = { at: now, lag };
+      this.#last = last;
+      // a failure says nothing of the next moment
+      lag.catch(() => {
+        if (this.#last === last) this.#last = null;
+      });
     }
     return this.#last.lag;
   }
