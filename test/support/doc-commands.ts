@@ -194,3 +194,8 @@ export async function runPage({ text }: Page): Promise<void> {
 export const pagesWithCommands = pages.filter(
   (page) => hasCommands(page) && page !== start && page.path !== 'README.md',
 );
+
+/** The guides among them, with the names of their files. */
+export const guidesWithCommands = pagesWithCommands.flatMap((page) =>
+  path.dirname(page.path) === 'docs/guides' ? [{ ...page, name: path.basename(page.path) }] : [],
+);
