@@ -7,7 +7,7 @@ import { stopAges } from '../../support/passing-time.ts';
 import { caller, type Person, register } from '../../support/person.ts';
 import { logQueries } from '../../support/query-log.ts';
 import { issueToken } from '../../support/tokens.ts';
-import { waitFor } from '../../support/wait.ts';
+import { waitFor, waitUntil } from '../../support/wait.ts';
 import { getArtifact, newArtifact, putArtifact, shelfOf } from '../artifacts/artifacts.ts';
 
 const KEY = 'sk-of-the-tests-only';
@@ -70,8 +70,18 @@ async function embedded() {
   return all;
 }
 
-/** When jobs that indexing adds have ended, too. */
-const settled = () => app.jobsDone();
+/** Waits of some seconds: for a text that is not indexed yet, or for another job of the artifact. */
+const GIVES_WAY = `key like 'embed %' and locked_at is null and attempts = 0 and run_at > now()
+  and coalesce((payload ->> 'waits')::int, 0) = 0`;
+
+/** When jobs that indexing adds have ended, too, and those that gave way to others. */
+async function settled(): Promise<void> {
+  await waitUntil(async () => {
+    await app.jobsDone();
+    const made = await app.database.pool.query(`update jobs._private_jobs set run_at = now() where ${GIVES_WAY}`);
+    return made.rowCount === 0;
+  });
+}
 
 /** The waiting jobs that embed, now. */
 const makeDue = () =>
