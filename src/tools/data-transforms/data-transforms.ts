@@ -3,6 +3,7 @@ import { invalidInput, unavailable } from '../../kernel/errors.ts';
 import { Slots } from '../../kernel/slots.ts';
 import { moduleOf } from '../../paths.ts';
 import { BoundedThread, ThreadError, type ThreadLimits } from '../../platform/threads/bounded-thread.ts';
+import { unfinishedWork } from '../../platform/threads/unfinished-work.ts';
 import type { TransformTask } from './run-transform.ts';
 import type { TransformEnd } from './transform-thread.ts';
 
@@ -31,10 +32,7 @@ export class DataTransforms {
       return end.result;
     } catch (error) {
       if (!(error instanceof ThreadError)) throw error;
-      if (error.reason === 'full' || error.reason === 'closed') throw unavailable();
-      if (error.reason === 'timeout') throw invalidInput(path, 'it takes too long for these values');
-      if (error.reason === 'memory') throw invalidInput(path, 'it takes too much memory for these values');
-      throw error;
+      throw unfinishedWork(error, (what) => invalidInput(path, `it takes too ${what} for these values`));
     } finally {
       this.#slots.release(orgId);
     }

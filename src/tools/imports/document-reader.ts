@@ -8,6 +8,7 @@ import { moduleOf } from '../../paths.ts';
 import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import { BoundedThread, ThreadError, type ThreadLimits } from '../../platform/threads/bounded-thread.ts';
+import { unfinishedWork } from '../../platform/threads/unfinished-work.ts';
 import { McpFault } from '../mcp-servers/protocol.ts';
 import type { McpSend } from '../mcp-servers/server-calls.ts';
 import { CredentialsWanted, listedTools } from '../mcp-servers/tool-list.ts';
@@ -145,10 +146,10 @@ export class DocumentReader {
       return end.read;
     } catch (error) {
       if (!(error instanceof ThreadError)) throw error;
-      if (error.reason === 'full' || error.reason === 'closed') throw unavailable();
-      if (error.reason !== 'timeout' && error.reason !== 'memory') throw error;
-      turn.end = 'slow';
-      throw invalidInput(at, `it takes too ${error.reason === 'timeout' ? 'long' : 'much memory'} to read`);
+      throw unfinishedWork(error, (what) => {
+        turn.end = 'slow';
+        return invalidInput(at, `it takes too ${what} to read`);
+      });
     }
   }
 

@@ -1,6 +1,7 @@
 import { unavailable } from '../../../kernel/errors.ts';
 import { moduleOf } from '../../../paths.ts';
 import { BoundedThread, ThreadError, type ThreadLimits } from '../../../platform/threads/bounded-thread.ts';
+import { unfinishedWork } from '../../../platform/threads/unfinished-work.ts';
 import { SsoRefusal } from '../sso-refusal.ts';
 import type { CheckEnd, Checks } from './check-thread.ts';
 
@@ -46,7 +47,8 @@ export class MessageChecks {
 
   async #run<Name extends keyof Checks>(name: Name, input: Parameters<Checks[Name]>[0]): Promise<CheckResult<Name>> {
     const end = (await this.#thread.run({ name, input }).catch((error: unknown) => {
-      throw error instanceof ThreadError ? answerTo(error) : error;
+      if (!(error instanceof ThreadError)) throw error;
+      throw unfinishedWork(error, (what) => new SsoRefusal(`the message takes too ${what} to check`));
     })) as CheckEnd<CheckResult<Name>>;
     if ('refusal' in end) throw new SsoRefusal(end.refusal);
     return end.accepted;
@@ -58,18 +60,3 @@ export class MessageChecks {
 }
 
 type CheckResult<Name extends keyof Checks> = Awaited<ReturnType<Checks[Name]>>;
-
-function answerTo(error: ThreadError): Error {
-  switch (error.reason) {
-    case 'full':
-    case 'closed':
-      return unavailable();
-    case 'timeout':
-      return new SsoRefusal('the message takes too long to check');
-    case 'memory':
-      return new SsoRefusal('the message takes too much memory to check');
-    case 'fault':
-    case 'crash':
-      return error;
-  }
-}
