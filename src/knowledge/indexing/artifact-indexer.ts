@@ -12,6 +12,7 @@ import type { Storage } from '../../platform/storage/storage.ts';
 import { previewOf } from '../artifacts/artifact-content.ts';
 import type { ArtifactIndexing, ChangedContent, IndexColumns } from '../artifacts/artifact-indexing.ts';
 import { followArtifact } from '../sources/promotion.ts';
+import { lockHead } from './artifact-head.ts';
 import { languageSettingTask, languageTask } from './search-languages.ts';
 import { ExtractionError } from './text/extraction-error.ts';
 import type { ExtractedText } from './text/extraction-messages.ts';
@@ -273,11 +274,10 @@ export class ArtifactIndexer implements ArtifactIndexing, Owner {
   }
 
   /** Changes a head under its lock, unless it has a newer version or was deleted meanwhile. */
-  async #change({ artifactId, version }: IndexJob, work: (tx: Tx, artifact: Artifact) => Promise<void>): Promise<void> {
+  async #change(job: IndexJob, work: (tx: Tx, artifact: Artifact) => Promise<void>): Promise<void> {
     await this.#deps.changes.run(systemCaller(this.#task.name), async (tx) => {
-      const artifact = await tx.lock('artifacts', { id: artifactId }, 'no key update');
-      if (artifact && artifact.version === version && artifact.isLatest && !artifact.deletedAt)
-        await work(tx, artifact);
+      const artifact = await lockHead(tx, job);
+      if (artifact) await work(tx, artifact);
     });
   }
 }

@@ -1,7 +1,6 @@
 import type { Changes } from '../../../data/changes.ts';
 import { runsBeside } from '../../../data/running-jobs.ts';
 import type { Sql } from '../../../data/sql.ts';
-import type { Row } from '../../../data/tables.ts';
 import type { Tx } from '../../../data/tx.ts';
 import { statement } from '../../../data/writes.ts';
 import type { WorkspacePlace } from '../../../kernel/checked-place.ts';
@@ -9,6 +8,7 @@ import { type Embedder, EmbeddingUnavailable, type OpenEmbedding, type Vector } 
 import type { Owner } from '../../../kernel/owner.ts';
 import { systemCaller } from '../../../kernel/system-caller.ts';
 import type { Attempt, Task } from '../../../kernel/tasks.ts';
+import { lockHead } from '../artifact-head.ts';
 import { embeddingChangesTask } from './embedding-changes.ts';
 import { arrayOf, HAS_VECTOR, signsOf } from './stored-vectors.ts';
 
@@ -146,7 +146,7 @@ export class ArtifactEmbedder implements Owner {
    * @returns whether the version is still the latest, and the workspace still has the model
    */
   async #store(
-    { artifactId, version }: EmbedJob,
+    job: EmbedJob,
     { workspaceId, modelId }: Head,
     modelName: string,
     chunks: readonly PendingChunk[],
@@ -156,8 +156,7 @@ export class ArtifactEmbedder implements Owner {
       // until the end: what removes the vectors of a model that is chosen no more comes before this or after it
       const workspace = await tx.lock('workspaces', { id: workspaceId }, 'share');
       if (workspace?.embeddingModelId !== modelId) return false;
-      const artifact = await tx.lock('artifacts', { id: artifactId }, 'no key update');
-      if (!isHead(artifact, version)) return false;
+      if (!(await lockHead(tx, job))) return false;
       const positions = chunks.map(({ position }) => position);
       const digests = chunks.map(({ digest }) => digest);
       tx.write(statement`insert into artifact_chunk_vectors
@@ -166,7 +165,7 @@ export class ArtifactEmbedder implements Owner {
           ${vectors[0]!.length}::int, u.signs::varbit, u.vector::real[]
         from unnest(${positions}::int[], ${digests}::text[], ${vectors.map(signsOf)}::text[],
             ${vectors.map(arrayOf)}::text[]) u(position, digest, signs, vector)
-          join artifact_chunks k on k.artifact_id = ${artifactId} and k.position = u.position
+          join artifact_chunks k on k.artifact_id = ${job.artifactId} and k.position = u.position
             and md5(k.content) = u.digest
         on conflict (artifact_id, position) do update set model_id = excluded.model_id,
           model_name = excluded.model_name, dimensions = excluded.dimensions, signs = excluded.signs,
@@ -189,18 +188,14 @@ export class ArtifactEmbedder implements Owner {
    */
   async #later(job: EmbedJob, { orgId, isIndexed }: Head, seconds: number): Promise<void> {
     await this.#deps.changes.run(systemCaller(NAME), async (tx) => {
-      const artifact = await tx.lock('artifacts', { id: job.artifactId }, 'no key update');
-      if (!isHead(artifact, job.version)) return;
+      const artifact = await lockHead(tx, job);
+      if (!artifact) return;
       const wait = !isIndexed && artifact.isIndexed ? 0 : seconds;
       const runAt = new Date(Date.now() + wait * 1_000);
       tx.enqueue(this.#task, job, { key: keyOf(job.artifactId), runAt, turnOf: orgId });
     });
   }
 }
-
-/** Whether a row, read under its lock, still is that version and the latest one. */
-const isHead = (row: Row<'artifacts'> | null, version: number): row is Row<'artifacts'> =>
-  row !== null && row.version === version && row.isLatest && row.deletedAt === null;
 
 const keyOf = (artifactId: string): string => `embed ${artifactId}`;
 
