@@ -398,7 +398,6 @@ function restOptions({ config, facade }: AppDeps, services: Services, runner: Ow
   return {
     schema,
     operationsDir,
-    wereValid: (digest) => wereChecked('operations', digest),
     facade,
     runner,
     principal: (request) => request.caller.principal,

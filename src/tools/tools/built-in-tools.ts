@@ -127,9 +127,9 @@ const columnsOf = (alias: string) => COLUMNS.map((column) => `${alias}.${column}
  * that start at once take turns: `on conflict (id)` alone refuses the second of two by the unique slug.
  */
 export async function writeBuiltInTools(sql: Sql): Promise<void> {
-  await sql.write(
-    `with turn as materialized (select pg_advisory_xact_lock(hashtextextended('built-in tools', 0))),
-    given as (select g.* from turn cross join jsonb_populate_recordset(null::tools, $1) g),
+  await sql.changeInTurn(
+    'built-in tools',
+    `with given as (select * from jsonb_populate_recordset(null::tools, $1)),
     gone as (
       update tools set status = 'disabled', updated_at = now()
       where org_id is null and status <> 'disabled' and id not in (select id from given)
