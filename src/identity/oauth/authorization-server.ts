@@ -142,7 +142,7 @@ export class AuthorizationServer {
     this.#wrongCodes = deps.budgets.of('wrong_device_codes', WRONG_CODES, WRONG_CODES_SECONDS);
     this.#keptRequests = deps.budgets.of('oauth_requests', KEPT_REQUESTS, 60);
     this.#newClients = deps.budgets.of('new_oauth_clients', NEW_CLIENTS, DAY);
-    // a node of before knows no keys: it must not read a document that has them as one without
+    // older nodes know no keys: they must not read a document that has keys as one without
     const keyOf = (clientId: string) => deps.seal.fingerprint(`client document with keys ${clientId}`);
     const isKept = (clientId: string) => deps.grants.isKept(clientId);
     this.#documents = new ClientDocuments({

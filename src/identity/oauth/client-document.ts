@@ -94,7 +94,7 @@ function signingOf(clientId: string, document: Record<string, unknown>): ClientS
   return { keys: { url: keyAddressOf(clientId, document.jwks_uri) }, algorithm };
 }
 
-/** People are shown the host of the document: whoever has the keys is that host, and no other one is called. */
+/** Keys must be at the host of the document, because that is the host that people are shown. */
 function keyAddressOf(clientId: string, value: unknown): string {
   if (typeof value === 'string' && value !== clientId && clientHostOf(value) === clientHostOf(clientId)) return value;
   throw new ClientDocumentError('its jwks_uri is not at its own host');
