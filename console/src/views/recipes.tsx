@@ -11,6 +11,7 @@ import {
   type RecipesQuery,
 } from '../generated/documents';
 import { useAnswer, useChange } from '../ground/answers';
+import { CheckedButton } from '../ground/checked-button';
 import { Dialog } from '../ground/dialog';
 import { Field, type FieldSpec, type Values } from '../ground/form';
 import { usePlace } from '../ground/place';
@@ -204,15 +205,9 @@ function Apply({
         )}
         <Problem message={problem} />
         <footer>
-          <button
-            type="button"
-            disabled={isBusy}
-            onClick={(event) => {
-              if (event.currentTarget.form?.reportValidity()) void run(true);
-            }}
-          >
+          <CheckedButton disabled={isBusy} onClick={() => void run(true)}>
             {t.recipes.preview}
-          </button>
+          </CheckedButton>
           <button type="submit" className="primary" disabled={isBusy || !preview}>
             {t.recipes.apply}
           </button>

@@ -13,6 +13,7 @@ import {
   UpdateToolInstanceDocument,
 } from '../generated/documents';
 import { useAnswer, useChange } from '../ground/answers';
+import { CheckedButton } from '../ground/checked-button';
 import { type Described, initialOf, isObject, type Part, type PlacedFault, partsOf } from '../ground/described';
 import { DescribedFields } from '../ground/described-fields';
 import { Dialog } from '../ground/dialog';
@@ -279,15 +280,9 @@ function RunAction({ id, action }: { id: string; action: Action }) {
       {!(fault && isPlaced(fault, [], action.parts)) && <Problem error={error} />}
       {answer && <AnswerShown answer={answer} />}
       <footer>
-        <button
-          type="button"
-          disabled={isBusy}
-          onClick={(event) => {
-            if (event.currentTarget.form?.reportValidity()) void run(true);
-          }}
-        >
+        <CheckedButton disabled={isBusy} onClick={() => void run(true)}>
           {t.tools.dryRun}
-        </button>
+        </CheckedButton>
         <button type="submit" className={confirmation === null ? 'primary' : 'danger'} disabled={isBusy}>
           {confirmation === null ? t.tools.run : t.tools.confirm}
         </button>

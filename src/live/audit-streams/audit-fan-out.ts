@@ -112,7 +112,7 @@ export class AuditFanOut implements FanOut {
     });
   }
 
-  /** What was not sent before is not found again: the order of before is gone. */
+  /** What was not sent before is not found again: the earlier order is gone. */
   async #beginAgain({ id, xid }: FannedStream): Promise<void> {
     await this.#deps.sql.write(
       `update audit_streams set position_xid = pg_snapshot_xmin(pg_current_snapshot()), position_id = '',
