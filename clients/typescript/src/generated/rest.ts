@@ -4756,6 +4756,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/execute/pages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The pages of a list as lines of JSON, while they are read
+         * @description The pages of a list as lines of JSON, while they are read. The last line has `end`.
+         */
+        post: operations["StreamToolActionPages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/tool-instances/{instance_id}/execute/pages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reads a list of a tool instance page by page with the connection of a namespace, or that of its workspace if the namespace has none
+         * @description Reads a list of a tool instance page by page with the connection of a namespace, or that of its workspace if the namespace has none. Each page comes as soon as it was read, and the next one is asked for once it was taken. The last message says how it ended, whatever the provider did: `end`. At most two minutes, 100,000 items, 32 MiB, and four streams of a user in an organization. A client that leaves ends the reading.
+         */
+        post: operations["StreamNamespaceToolActionPages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/token": {
         parameters: {
             query?: never;
@@ -11331,7 +11371,7 @@ export interface components {
                  * @description Why no further page was read.
                  * @enum {string}
                  */
-                ended: "end" | "max_pages" | "items" | "size" | "time" | "rate_limit" | "repeated" | "elsewhere" | "failed";
+                ended: "end" | "max_pages" | "items" | "size" | "time" | "rate_limit" | "repeated" | "elsewhere" | "failed" | "left";
             } | null;
             /**
              * Format: int32
@@ -11343,6 +11383,34 @@ export interface components {
              * @description Time of the call in milliseconds, with all attempts.
              */
             duration_ms: number;
+        };
+        /** @description The list to read, and the parameters of its action. */
+        StreamToolActionInput: {
+            /** @description The name of an action of the instance that has a `pagination` and changes nothing. */
+            action: string;
+            /** @description Values of its parameters. Other names are refused. */
+            parameters?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The `confirmation` of the first answer, for an action that needs one. */
+            confirmation?: string | null;
+            /**
+             * Format: int32
+             * @description At most so many pages, and no more than its own `max_pages`. Default 100.
+             */
+            max_pages?: number | null;
+        };
+        /** @description A page of a list, or how the reading has ended: the last message, which has no page. */
+        ToolActionPage: {
+            /**
+             * Format: int32
+             * @description The number of the page, from 1. `null` at the end.
+             */
+            page: number | null;
+            /** @description The list of the items of the page that no earlier page had. `null` at the end. */
+            items: unknown;
+            /** @description How it ended, without the items. `null` with a page. */
+            end: components["schemas"]["ToolActionResult"] | null;
         };
         /** @description The credential of a connection, for callers who run steps. */
         ConnectionToken: {
@@ -30273,6 +30341,110 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    StreamToolActionPages: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The list to read, and the parameters of its action. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StreamToolActionInput"];
+            };
+        };
+        responses: {
+            /** @description Lines of JSON, each as soon as it is known. The schema describes one. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["ToolActionPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    StreamNamespaceToolActionPages: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The namespace, or `default`. */
+                namespace_id: string;
+                /** @description The instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The list to read, and the parameters of its action. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StreamToolActionInput"];
+            };
+        };
+        responses: {
+            /** @description Lines of JSON, each as soon as it is known. The schema describes one. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["ToolActionPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["InvalidInput"];
