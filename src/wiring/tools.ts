@@ -89,7 +89,7 @@ export function createTools(
         activity,
         logger,
       }),
-      connections: new ConnectionService({ ...deps, credentials, vault, provider, removal, publicUrl, states }),
+      connections: new ConnectionService({ ...deps, credentials, vault, provider, removal, refresh, publicUrl, states }),
       connectionTokens: new ConnectionTokens({ ...deps, toolInstances, connections }),
       connectionRequirements: new ConnectionRequirementsReader(sql, stepsOfApp),
     },

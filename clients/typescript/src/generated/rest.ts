@@ -2903,6 +2903,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refreshes the access token of the connection of a tool instance for the workspace now
+         * @description Refreshes the access token of the connection of a tool instance for the workspace now. The answer is the connection as it is afterwards: if the provider refuses the refresh token, its status is `needs_reauth`, and if the provider is in trouble, `lastError` says so. An API key, a connection without a refresh token and one that must be authorized again stay as they are. Members may refresh only the connections of the tool instances that they created. At most six times a minute for each connection.
+         */
+        post: operations["RefreshWorkspaceConnection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections/{instance_id}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refreshes the access token of the connection of a tool instance in a namespace now
+         * @description Refreshes the access token of the connection of a tool instance in a namespace now. The answer is the connection as it is afterwards: if the provider refuses the refresh token, its status is `needs_reauth`, and if the provider is in trouble, `lastError` says so. An API key, a connection without a refresh token and one that must be authorized again stay as they are. Members may refresh only the connections of the tool instances that they created. At most six times a minute for each connection.
+         */
+        post: operations["RefreshNamespaceConnection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts": {
         parameters: {
             query?: never;
@@ -9057,6 +9097,61 @@ export interface components {
              * @description The API key. It is never shown again.
              */
             api_key: string;
+        };
+        /** @description The credentials of a tool instance at its provider: OAuth tokens or an API key, for a namespace or for the whole workspace. A namespace without a connection of its own uses the connection of the workspace. The tokens and the key are never shown. */
+        RefreshedConnection: {
+            /** @description Identifier, `conn_…`. */
+            connection_id: string;
+            /** @description The workspace. */
+            workspace_id: string;
+            /** @description The namespace. `null` if the connection is for the whole workspace. */
+            namespace_id: string | null;
+            /** @description The tool instance. */
+            tool_instance_id: string;
+            /** @description The tool of the instance. */
+            tool_id: string;
+            /**
+             * @description What kind of credential it has.
+             * @enum {string}
+             */
+            auth_type: "oauth2" | "api_key";
+            /**
+             * @description Its status.
+             * @enum {string}
+             */
+            status: "not_connected" | "pending" | "connected" | "expired" | "needs_reauth" | "error" | "revoked";
+            /** @description The scopes that the provider granted. */
+            scopes: string[];
+            /** @description The account at the provider. `null` if the provider does not name it. */
+            account_label: string | null;
+            /**
+             * Format: date-time
+             * @description Expiry time of the access token. The service refreshes the token before it expires.
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the access token was last refreshed.
+             */
+            last_refreshed_at: string | null;
+            /** @description Why the last refresh failed. `null` if it did not. */
+            last_error: string | null;
+            /** @description The user who connected it first. */
+            created_by: string | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
+            updated_at: string;
+            /** @description The scopes that the last authorization asked for. Empty for an API key. */
+            requested_scopes: string[];
+            /** @description The scopes that the last authorization asked for and the provider did not grant. The status stays `connected`, because the token works for the rest. */
+            missing_scopes: string[];
         };
         /** @description Text or a file that was produced in a namespace. The artifact keeps its id; each change of the content leaves the old version as an artifact with an id of its own. */
         Artifact: {
@@ -23009,6 +23104,108 @@ export interface operations {
             401: components["responses"]["AuthenticationFailed"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    RefreshWorkspaceConnection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The tool instance. */
+                tool_instance_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefreshedConnection"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    RefreshNamespaceConnection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The namespace, or `default`. */
+                namespace_id: string;
+                /** @description The tool instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefreshedConnection"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["InvalidInput"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
