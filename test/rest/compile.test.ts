@@ -323,6 +323,12 @@ describe('a mistake in the documents stops the start, naming file, line and colu
       /A subscription is a GET or a POST route/,
     ],
     [
+      'lines with an id',
+      'subscription A($a: String @lastEventId) @rest(method: POST, path: "/v1/x") { events(itemId: "1", after: $a) ' +
+        '@body { id @eventId } }',
+      /Lines have no id/,
+    ],
+    [
       'the id of a frame that nobody takes again',
       `subscription A ${rest} { events(itemId: "1") @body { id @eventId } }`,
       /@eventId needs a variable with @lastEventId/,

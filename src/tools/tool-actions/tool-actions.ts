@@ -150,7 +150,7 @@ export class ToolActions {
     const prepared = await this.#prepared(caller, place, id, given, STREAMED_AT);
     const { instance, paged } = prepared;
     if (!paged) throw new Error('The pages of an action that has none were asked for.');
-    const leave = await this.#enter(`${instance.orgId} ${caller.principal.userId}`, instance.orgId);
+    const leave = this.#enter(`${instance.orgId} ${caller.principal.userId}`, instance.orgId);
     try {
       const asking = await this.#confirmed(prepared, input);
       if (asking) {
@@ -190,14 +190,11 @@ export class ToolActions {
   }
 
   /** @returns gives the place of a stream back, once @throws RATE_LIMIT_EXCEEDED */
-  async #enter(user: string, orgId: string): Promise<() => void> {
-    const { signal } = new AbortController();
-    await this.#streamsOfUsers.take(user, signal);
-    try {
-      await this.#streams.take(orgId, signal);
-    } catch (error) {
+  #enter(user: string, orgId: string): () => void {
+    if (!this.#streamsOfUsers.takeNow(user)) throw tooManyStreams();
+    if (!this.#streams.takeNow(orgId)) {
       this.#streamsOfUsers.release(user);
-      throw error;
+      throw tooManyStreams();
     }
     let isHeld = true;
     return () => {
