@@ -358,8 +358,8 @@ builder.mutationFields((t) => ({
     type: ToolAuthorization,
     description: `Refreshes the access token of the connection of a tool instance in a namespace now. ${REFRESH}`,
     authorize: { workspace: 'connection:create', in: 'namespace' },
+    // what a refresh finds out, the service tells by itself, whoever asked for it
     activity: { action: 'refresh', resourceType: 'connection' },
-    mayEmit: ['connection.updated', 'connection.needs_reauth'],
     args: { ...namespaceArgs(), ...ofInstance() },
     resolve: ({ namespace }, { toolInstanceId }, { caller, services }) =>
       services.connections.refresh(caller, namespace, toolInstanceId),
@@ -368,8 +368,8 @@ builder.mutationFields((t) => ({
     type: ToolAuthorization,
     description: `Refreshes the access token of the connection of a tool instance for the workspace now. ${REFRESH}`,
     authorize: { workspace: 'connection:create' },
+    // what a refresh finds out, the service tells by itself, whoever asked for it
     activity: { action: 'refresh', resourceType: 'connection' },
-    mayEmit: ['connection.updated', 'connection.needs_reauth'],
     args: { ...workspaceArgs(), ...ofInstance() },
     resolve: ({ workspace }, { toolInstanceId }, { caller, services }) =>
       services.connections.refresh(caller, workspace, toolInstanceId),
