@@ -291,9 +291,6 @@ export const prepared: Record<string, Prepare> = {
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections/{instance_id}/refresh':
     async (app, world, parts) => withKey(app, world, parts, `/namespaces/${parts.params.namespace_id}/connections`),
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/execute': activeInstance,
-  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/execute/pages': activeInstance,
-  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/tool-instances/{instance_id}/execute/pages':
-    activeInstance,
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/tool-instances/{instance_id}/execute':
     activeInstance,
   'DELETE /v1/orgs/{org_id}': async (app, world, parts) => {

@@ -227,9 +227,9 @@ const BY_KEY =
   'connect only the tool instances that they created.';
 const REFRESH =
   'The answer is the connection as it is afterwards: if the provider refuses the refresh token, its status is ' +
-  '`needs_reauth`, and if the provider is in trouble, `lastError` says so. An API key, a connection without a refresh ' +
-  'token and one that must be authorized again stay as they are. Members may refresh only the connections of the ' +
-  'tool instances that they created. At most six times a minute for each connection.';
+  '`needs_reauth`, and if the provider is in trouble, `lastError` says so. An API key, a connection without a ' +
+  'refresh token and one that must be authorized again stay as they are. Members may refresh only the connections ' +
+  'of the tool instances that they created. At most six times a minute for each connection.';
 const DELETE =
   'Its tokens are revoked at the provider, if that is possible. Members may delete only the connections that they ' +
   'created.';

@@ -137,7 +137,8 @@ export class ActionCalls {
         return isMcp ? this.#callServer(common, timeoutMs) : this.#request({ ...common, timeoutMs });
       };
       const method = request.method ?? 'GET';
-      return withRetries({ method, ...(isMcp && { isRepeatable: mayRepeat(action) }), limits, endsAt, signal, ask: call });
+      const isRepeatable = isMcp ? { isRepeatable: mayRepeat(action) } : {};
+      return withRetries({ method, ...isRepeatable, limits, endsAt, signal, ask: call });
     };
     if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
     const connected = connections.call({ orgId, toolInstanceId, namespaceId }, (credential) => {
@@ -155,7 +156,14 @@ export class ActionCalls {
     const endsAt = performance.now() + timeoutMs;
     return calledTool(request, async (step) => {
       const { url, owner, traceId, signal } = request;
-      return this.#request({ url, owner, traceId, signal, ...step, timeoutMs: Math.max(1, endsAt - performance.now()) });
+      return this.#request({
+        url,
+        owner,
+        traceId,
+        signal,
+        ...step,
+        timeoutMs: Math.max(1, endsAt - performance.now()),
+      });
     });
   }
 

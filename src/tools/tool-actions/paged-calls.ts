@@ -155,7 +155,11 @@ export class PagedCalls {
   }
 
   /** Reads a page, and takes its items. @returns why it was the last that could be read, if it was */
-  async #page(caller: Caller, called: PagedAction | StreamedAction, reading: Reading): Promise<AnsweredPage | PagesEnd> {
+  async #page(
+    caller: Caller,
+    called: PagedAction | StreamedAction,
+    reading: Reading,
+  ): Promise<AnsweredPage | PagesEnd> {
     const { tool, action, pagination } = called;
     let answer: OutboundResponse;
     try {

@@ -2,7 +2,7 @@ import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { CallEnd } from './action-calls.ts';
 import type { PagesEnd } from './page-items.ts';
 import { ALL_PAGES_MS, type PagedCalls, type Reading, type StreamedAction } from './paged-calls.ts';
-import type { ToolActionResult } from './tool-actions.ts';
+import type { ToolActionResult } from './tool-action-result.ts';
 
 /** A page of a list, or how the reading has ended: the last message, which has no page. */
 export interface StreamedPage {

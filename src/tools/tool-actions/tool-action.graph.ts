@@ -8,7 +8,7 @@ import type { PagesEnd, ReadPages } from './page-items.ts';
 import { MAX_PAGES } from './paged-calls.ts';
 import type { ShownRequest } from './shown-request.ts';
 import type { StreamedPage } from './streamed-pages.ts';
-import type { ToolActionResult as ResultRow } from './tool-actions.ts';
+import type { ToolActionResult as ResultRow } from './tool-action-result.ts';
 
 const ExecuteToolActionInput = builder.inputType('ExecuteToolActionInput', {
   description: 'The action to run, and its parameters.',
@@ -196,9 +196,9 @@ const streamArgs = () =>
   }));
 
 const STREAM =
-  'Each page comes as soon as it was read, and the next one is asked for once it was taken. The last message says how ' +
-  'it ended, whatever the provider did: `end`. At most two minutes, 100,000 items, 32 MiB, and four streams of a user ' +
-  'in an organization. A client that leaves ends the reading.';
+  'Each page comes as soon as it was read, and the next one is asked for once it was taken. The last message says ' +
+  'how it ended, whatever the provider did: `end`. At most two minutes, 100,000 items, 32 MiB, and four streams of a ' +
+  'user in an organization. A client that leaves ends the reading.';
 
 const STREAMED = { action: 'execute', resourceType: 'tool_instance', byResolver: true } as const;
 

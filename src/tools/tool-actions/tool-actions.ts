@@ -44,6 +44,7 @@ import { paginationOf, partsOfPage } from './pagination.ts';
 import { MASK, Redactor, textsIn } from './redactor.ts';
 import { hiddenValues, type ShownRequest, shownRequest } from './shown-request.ts';
 import { onlyEnd, type StreamedPage, StreamedPages } from './streamed-pages.ts';
+import type { ToolActionResult } from './tool-action-result.ts';
 
 /** Which action to run, and with what. */
 export interface ExecuteInput {
@@ -55,17 +56,6 @@ export interface ExecuteInput {
   confirmation?: string | null;
   /** Reads a list page by page, and so many pages at most. */
   maxPages?: number | null;
-}
-
-/** How an execution ended. */
-export interface ToolActionResult extends CallEnd {
-  orgId: string;
-  toolInstanceId: string;
-  action: string;
-  /** What would be sent; `null` if it was sent. */
-  request: ShownRequest | null;
-  confirmation: string | null;
-  confirmationExpiresAt: Date | null;
 }
 
 /** Which list to read, and with what. */
@@ -476,8 +466,7 @@ function pagedBy(action: ToolAction, { maxPages }: ExecuteInput, at: readonly st
   if (maxPages === null || maxPages === undefined) return null;
   const pagination = paginationOf(action);
   if (!pagination) throw invalidInput([...at], 'the action has no pagination');
-  if (!isReadOnly(action))
-    throw invalidInput([...at], CHANGES);
+  if (!isReadOnly(action)) throw invalidInput([...at], CHANGES);
   return { pagination, most: Math.min(maxPages, pagination.maxPages) };
 }
 

@@ -60,10 +60,8 @@ async function connected(more: Json = {}): Promise<Exchanged & { instanceId: str
 }
 const shown = async (id: string) => {
   const { data } = await ann.ask<{ node: Json }>(
-    '{ node(id: $id) { ... on ToolAuthorization { status scopes requestedScopes missingScopes accountLabel } } }'.replace(
-      '$id',
-      `"${id}"`,
-    ),
+    `{ node(id: "${id}") { ... on ToolAuthorization {
+      status scopes requestedScopes missingScopes accountLabel } } }`,
   );
   return data!.node;
 };

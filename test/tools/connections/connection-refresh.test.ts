@@ -387,7 +387,9 @@ describe('a refresh that somebody asks for', () => {
     });
     expect([refreshes(), (await secretFor(one)) === before]).toEqual([1, false]);
     await app.services.activity.flush();
-    const [record] = await app.database.prisma.activity.findMany({ where: { orgId: one.ann.orgId, action: 'refresh' } });
+    const [record] = await app.database.prisma.activity.findMany({
+      where: { orgId: one.ann.orgId, action: 'refresh' },
+    });
     expect(record).toMatchObject({ resourceType: 'connection', userId: one.ann.userId, success: true });
   });
 

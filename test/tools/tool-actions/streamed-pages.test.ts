@@ -76,7 +76,10 @@ const linesIn = (text: string) =>
     .map((line) => JSON.parse(line) as Line);
 
 /** Opens a stream that is read line by line. */
-async function opened(instance: Instance, { headers = ann.headers, body = {} }: { headers?: object; body?: Json } = {}) {
+async function opened(
+  instance: Instance,
+  { headers = ann.headers, body = {} }: { headers?: object; body?: Json } = {},
+) {
   const client = new AbortController();
   const answer = await fetch(`${address}${urlOf(instance)}`, {
     method: 'POST',
@@ -109,7 +112,7 @@ const eventsOf = () =>
 describe('the pages of a list', () => {
   test('come as lines while others are read, without what an earlier one had, and then how it ended', async () => {
     const instance = await listOf();
-    let answerSecond = () => {};
+    let answerSecond: () => unknown = () => undefined;
     handler = (page, response) => {
       if (page === 2) answerSecond = () => answered(page, response);
       else answered(page, response);
