@@ -42,7 +42,7 @@ type Shown = Pick<CallEnd, 'status' | 'headers' | 'excerpt'>;
 type Failure = Pick<CallEnd, 'code' | 'message'>;
 
 /** What the pages have given so far. */
-export class Reading {
+export class ListReading {
   readonly startedAt = performance.now();
   readonly endsAt = this.startedAt + ALL_PAGES_MS;
   readonly trace: Trace = { used: new Set(), attempts: 0, url: '' };
@@ -84,7 +84,7 @@ export class PagedCalls {
 
   /** Reads all pages into one list. @throws UnusableAction, as for a call without pages */
   async make(caller: Caller, called: PagedAction): Promise<CallEnd> {
-    const reading = new Reading(called.pagination);
+    const reading = new ListReading(called.pagination);
     const pages = this.read(caller, called, reading);
     for (;;) {
       const step = await pages.next();
@@ -97,7 +97,7 @@ export class PagedCalls {
   /** How the reading of a list has ended. @param shown of its items */
   endOf(
     called: PagedAction,
-    { failure, items, count, trace, startedAt, sizeBytes, shown }: Reading,
+    { failure, items, count, trace, startedAt, sizeBytes, shown }: ListReading,
     ended: PagesEnd,
     given: Partial<Pick<CallEnd, 'format' | 'result'>> = {},
   ): CallEnd {
@@ -120,7 +120,7 @@ export class PagedCalls {
   async *read(
     caller: Caller,
     called: PagedAction | StreamedAction,
-    reading: Reading,
+    reading: ListReading,
   ): AsyncGenerator<void, PagesEnd, void> {
     const nextOf = called.pagination.start();
     let origin: string | null = null;
@@ -141,7 +141,7 @@ export class PagedCalls {
   }
 
   /** Why the next page is not asked for. */
-  async #stopBefore(called: PagedAction | StreamedAction, reading: Reading): Promise<PagesEnd | null> {
+  async #stopBefore(called: PagedAction | StreamedAction, reading: ListReading): Promise<PagesEnd | null> {
     if (reading.leftMs <= 0) return 'time';
     try {
       if ('demand' in called) await called.demand();
@@ -158,7 +158,7 @@ export class PagedCalls {
   async #page(
     caller: Caller,
     called: PagedAction | StreamedAction,
-    reading: Reading,
+    reading: ListReading,
   ): Promise<AnsweredPage | PagesEnd> {
     const { tool, action, pagination } = called;
     let answer: OutboundResponse;
@@ -195,7 +195,7 @@ export class PagedCalls {
  * A page of which no request can be made is the caller's fault only where the caller has chosen it: the first one. A
  * stream has begun by then, and says it at its end.
  */
-function failureOfPage(error: unknown, { count, isStreamed }: Reading): Failure {
+function failureOfPage(error: unknown, { count, isStreamed }: ListReading): Failure {
   if ((count > 0 || isStreamed) && error instanceof UnusableAction) return { code: error.code, message: error.message };
   return failureOf(error);
 }

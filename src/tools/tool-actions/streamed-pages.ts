@@ -1,7 +1,7 @@
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { CallEnd } from './action-calls.ts';
 import type { PagesEnd } from './page-items.ts';
-import { ALL_PAGES_MS, type PagedCalls, type Reading, type StreamedAction } from './paged-calls.ts';
+import { ALL_PAGES_MS, type ListReading, type PagedCalls, type StreamedAction } from './paged-calls.ts';
 import type { ToolActionResult } from './tool-action-result.ts';
 
 /** A page of a list, or how the reading has ended: the last message, which has no page. */
@@ -30,7 +30,7 @@ export async function* onlyEnd(end: ToolActionResult): AsyncGenerator<StreamedPa
 interface StreamedReading {
   /** The pages, one after the other. */
   pages: ReturnType<PagedCalls['read']>;
-  reading: Reading;
+  reading: ListReading;
   called: StreamedAction;
   /** Ends the call that runs. */
   abort: AbortController;

@@ -39,7 +39,7 @@ import type { ActionLimits } from './action-limits.ts';
 import { type Confirmations, type IssuedConfirmation, unconfirmed } from './confirmations.ts';
 import { differenceFrom } from './output-check.ts';
 import { OF_A_STREAM } from './page-items.ts';
-import { MAX_PAGES, type PagedAction, type PagedCalls, Reading, type StreamedAction } from './paged-calls.ts';
+import { ListReading, MAX_PAGES, type PagedAction, type PagedCalls, type StreamedAction } from './paged-calls.ts';
 import { paginationOf, partsOfPage } from './pagination.ts';
 import { MASK, Redactor, textsIn } from './redactor.ts';
 import { hiddenValues, type ShownRequest, shownRequest } from './shown-request.ts';
@@ -156,7 +156,7 @@ export class ToolActions {
     const abort = new AbortController();
     const demand = () => this.#demandStill(prepared);
     const called: StreamedAction = { ...prepared, ...paged, signal: abort.signal, demand };
-    const reading = new Reading(paged.pagination, OF_A_STREAM);
+    const reading = new ListReading(paged.pagination, OF_A_STREAM);
     return new StreamedPages({
       called,
       reading,
