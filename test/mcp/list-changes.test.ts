@@ -86,6 +86,17 @@ test.each([
   expect(await stream.text()).not.toContain('"id":3,"error"');
 });
 
+test.each([
+  ['GET', follow],
+  ['subscriptions/listen', listen],
+] as const)('a stream by %s is over when its client has left', async (_how, open) => {
+  const { plaintext_token: token } = await tokenOf(ann);
+  const stream = await open(token);
+  await waitUntil(() => app.services.tail.size > 0);
+  await stream.body!.cancel();
+  await waitUntil(() => app.services.tail.size === 0);
+});
+
 test('streams of workspaces that the caller does not reach are refused', async () => {
   const { plaintext_token: token } = await tokenOf(ann);
   const eve = await register(app, { name: 'eve' });

@@ -245,6 +245,9 @@ describe('the workspace of the address', () => {
     const asked = await call('delete_secret', { secret_id: secret });
     const confirm = /"confirm": "([^"]+)"/.exec(asked.text)?.[1];
     expect(await call('delete_secret', { secret_id: secret, confirm })).toMatchObject(FORBIDDEN);
+    const there = { name: 'X', secret_type: 'api_key', scope: 'workspace', workspace_id: other, value: { key: 'k' } };
+    const again = /"confirm": "([^"]+)"/.exec((await call('create_secret', { body: there })).text)?.[1];
+    expect(await call('create_secret', { body: there, confirm: again })).toMatchObject(FORBIDDEN);
     expect(await call('events', { orgId: o, workspaceId: other })).toMatchObject(FORBIDDEN);
     // another address of the same token is not restricted by it
     expect(
