@@ -39,12 +39,12 @@ export async function askedBy(request: AddressedRequest, access: Pick<Access, 'w
   const caller = request.caller as Caller;
   const asked = { request, isReadOnly, reveals, chosen, workspaceId };
   if (workspaceId === null) return { ...asked, caller };
-  request.caller = await narrowed(caller, principal, workspaceId, access);
+  request.caller = await narrowedCaller(caller, principal, workspaceId, access);
   return { ...asked, caller: request.caller as Caller };
 }
 
 const OPTIONS =
-  'The options of the address are read_only=1, and at /mcp also tools=…, workspace=… and, with tools=secrets, reveal=1.';
+  'The options of the address are read_only=1, at /mcp also tools=… and workspace=…, and with tools=secrets reveal=1.';
 
 function chosenTools(tools: unknown): ChosenTools | null {
   if (tools === undefined) return null;
@@ -59,7 +59,7 @@ function workspaceOf(workspace: unknown): string | null {
 }
 
 /** @throws FORBIDDEN, whether or not there is such a workspace */
-async function narrowed(
+async function narrowedCaller(
   caller: Caller,
   principal: TokenPrincipal,
   workspaceId: string,

@@ -31,7 +31,8 @@ afterAll(() => app.close());
 const grantedTo = async (scope: string, as = browser) =>
   tokensOf(app, as, await peerOf(app, application), { scope, resource: `${app.url}/mcp` });
 const naming = (name: string) =>
-  `mutation { createNamespace(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", input: {name: "${name}"}) { id } }`;
+  `mutation { createNamespace(orgId: "${ann.orgId}", workspaceId: "${ann.workspaceId}", input: {name: "${name}"}) {
+    id } }`;
 const call = (name: string, args: object, as: string, url = '/mcp') =>
   app.server.inject({
     method: 'POST',

@@ -186,7 +186,8 @@ test('options that there are not are refused, and say what there is', async () =
     expect.objectContaining({
       error: 'INVALID_REQUEST',
       message:
-        "There is no set 'keys'. The sets are: activity, deployments, files, members, models, platform, secrets, tools.",
+        "There is no set 'keys'. The sets are: activity, deployments, files, members, models, platform, " +
+        'secrets, tools.',
     }),
   ]);
   for (const query of [
