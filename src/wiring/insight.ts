@@ -4,6 +4,7 @@ import { ActivityFeed } from '../insight/activity/activity-feed.ts';
 import { AnalyticsService } from '../insight/analytics/analytics.service.ts';
 import { HistoryRetention } from '../insight/analytics/history-retention.ts';
 import { SeriesService } from '../insight/analytics/series.service.ts';
+import { StorageSamples } from '../insight/analytics/storage-samples.ts';
 import { NotificationDigests } from '../insight/notifications/digests.ts';
 import { NotificationMutes } from '../insight/notifications/mutes.ts';
 import type { NotificationPages } from '../insight/notifications/notification.pages.ts';
@@ -40,6 +41,7 @@ export function createInsight({ deps, open: { authentication } }: Ground, links:
     closed: {
       activityFeed: new ActivityFeed(deps.sql),
       historyRetention: new HistoryRetention(deps.sql),
+      storageSamples: new StorageSamples(deps),
       notificationDigests: new NotificationDigests(deps, links),
     },
   };

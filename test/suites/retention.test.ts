@@ -29,6 +29,7 @@ const ofNoAge = {
   'select drop_activity_before': 'months: see below',
   'delete from resource_counts': 'counters of organizations that are gone: see below',
   'delete from place_counts c where': 'counts of places that are gone: see below',
+  'delete from storage_samples s where not': 'samples of places that are gone: see below',
   'with zeros as': 'counts by a text of which nothing is left: see below',
 };
 

@@ -31,6 +31,8 @@ const LOGS = [
   'activity_sums',
   'activity_divided',
   'activity_fold',
+  'activity_latencies',
+  'storage_samples',
   'events',
   'idempotency_keys',
   '_prisma_migrations',

@@ -21,7 +21,7 @@ const utc: Calendar = {
   previous: (step, start) => addSpans(step, start, -1),
 };
 
-/** The hours and days of an IANA time zone. @throws InputError at `tz` for any other text */
+/** The hours, days and months of an IANA time zone. @throws InputError at `tz` for any other text */
 export function calendarOf(tz: string): Calendar {
   if (tz === 'UTC') return utc;
   if (!isTimezone(tz)) throw invalidInput(['tz'], `'${tz}' is not a time zone of the IANA database`);
@@ -66,7 +66,7 @@ export const partsOf = <Shortest extends 'minute' | 'quarter'>(
   borders: Borders,
   shortest: Shortest,
 ) => {
-  const lengths = step === 'day' ? (['day', 'hour', shortest] as const) : (['hour', shortest] as const);
+  const lengths = step === 'hour' ? (['hour', shortest] as const) : (['day', 'hour', shortest] as const);
   return borders.slice(0, -1).flatMap((at, index) =>
     wholeSpansOf<'day' | 'hour' | Shortest>({ since: at, until: borders[index + 1]! }, lengths).map((part) => ({
       at,

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { foldActivity } from '../../../src/insight/activity/activity.service.ts';
+import { StorageSamples } from '../../../src/insight/analytics/storage-samples.ts';
+import { startTestApp, type TestApp } from '../../support/app.ts';
+import { type Person, register } from '../../support/person.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp();
+});
+afterAll(() => app.close());
+
+const SERIES = `query ($org: ID!, $ws: ID, $app: ID, $tok: ID, $usr: ID, $m: SeriesMetric!, $from: DateTime,
+    $to: DateTime, $step: SeriesStep!, $tz: String!) {
+  series(orgId: $org, workspaceId: $ws, appId: $app, tokenId: $tok, userId: $usr, metric: $m, from: $from, to: $to,
+    step: $step, tz: $tz) { points { timestamp value } }
+}`;
+
+type Values = Readonly<Record<string, number>>;
+
+/** The points of a series that are not 0, by their time, or what is wrong with it. */
+async function seriesOf(who: Person, asked: object): Promise<Values | string> {
+  const variables = { org: who.orgId, step: 'HOUR', tz: 'UTC', ...asked };
+  const { data, errors } = await who.ask<{ series: { points: { timestamp: string; value: number }[] } } | null>(
+    SERIES,
+    variables,
+  );
+  if (!data) return JSON.stringify(errors);
+  const some = data.series.points.filter(({ value }) => value !== 0);
+  return Object.fromEntries(some.map(({ timestamp, value }) => [timestamp, value]));
+}
+
+/** Records of an app at some time, one for each duration. */
+const record = async (who: Person, appId: string, time: string, durations: readonly number[]) =>
+  app.database.pool.query(
+    `insert into activity (id, timestamp, org_id, workspace_id, app_id, user_id, principal_type, action, status_code,
+       success, duration_ms)
+     select 'act_' || gen_random_uuid(), $1, $2, $3, $4, $5, 'user', 'read', 200, true, d
+     from unnest($6::int[]) d`,
+    [time, who.orgId, who.workspaceId, appId, who.userId, durations],
+  );
+
+/** The value of the nearest rank. */
+const exact = (durations: readonly number[], part: number) =>
+  durations.toSorted((a, b) => a - b)[Math.ceil(durations.length * part) - 1]!;
+
+const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+
+const METRICS = { LATENCY_P50: 0.5, LATENCY_P95: 0.95, LATENCY_P99: 0.99 };
+
+test('percentiles are within 5 %, of each span and place, before and after the records are summed', async () => {
+  const who = await register(app);
+  const date = day(3);
+  const [one, other] = [`${date}T10:20:00Z`, `${date}T11:59:59Z`];
+  const first = Array.from({ length: 400 }, (_, at) => at + 1);
+  const second = Array.from({ length: 30 }, (_, at) => Math.round(1.7 ** at));
+  await record(who, 'app_1', one, first);
+  await record(who, 'app_2', other, second);
+  const range = { from: `${date}T00:00:00Z`, to: `${day(2)}T00:00:00Z` };
+  const both = [...first, ...second];
+  const expectAll = async () => {
+    for (const [m, part] of Object.entries(METRICS)) {
+      const near = (found: Values | string, expected: Readonly<Record<string, readonly number[]>>) => {
+        expect(Object.keys(found), m).toEqual(Object.keys(expected));
+        for (const [time, durations] of Object.entries(expected)) {
+          const error = (found as Values)[time]! / exact(durations, part) - 1;
+          expect(Math.abs(error), `${m} at ${time}`).toBeLessThan(0.05);
+        }
+      };
+      const hour = (at: number) => `${date}T${at}:00:00.000Z`;
+      for (const place of [{}, { ws: who.workspaceId }]) {
+        near(await seriesOf(who, { ...place, m, ...range }), { [hour(10)]: first, [hour(11)]: second });
+        near(await seriesOf(who, { ...place, m, ...range, step: 'DAY' }), { [`${date}T00:00:00.000Z`]: both });
+      }
+      near(await seriesOf(who, { ws: who.workspaceId, m, ...range, tz: 'Asia/Kathmandu' }), {
+        [`${date}T10:15:00.000Z`]: first,
+        [`${date}T11:15:00.000Z`]: second,
+      });
+      const months = await seriesOf(who, { ws: who.workspaceId, m, step: 'MONTH' });
+      // other records are in it, if this month and that day are one
+      expect(Object.keys(months)).toContain(`${date.slice(0, 7)}-01T00:00:00.000Z`);
+    }
+  };
+  await expectAll();
+  await app.services.activity.flush();
+  await foldActivity(app.services.sql);
+  const { rows } = await app.database.pool.query(
+    `select span, sum(requests)::int as n from activity_latencies where org_id = $1 and scope = 'organization'
+       and start >= $2 and start < $3 group by 1 order by 1`,
+    [who.orgId, range.from, range.to],
+  );
+  expect(rows).toEqual(['day', 'hour', 'quarter'].map((span) => ({ span, n: 430 })));
+  await expectAll();
+  // once more: nothing is added twice
+  await foldActivity(app.services.sql);
+  await expectAll();
+});
+
+test('records of 0 ms are told as such, and others as the middle of what is in their bucket', async () => {
+  const who = await register(app);
+  const at = `${day(3)}T10:00:00Z`;
+  await record(who, 'app_1', at, [0, 0, 0, 2_147_483_647]);
+  const asked = { from: at, to: `${day(3)}T11:00:00Z` };
+  expect(await seriesOf(who, { ...asked, m: 'LATENCY_P50' })).toEqual({});
+  const most = ((await seriesOf(who, { ...asked, m: 'LATENCY_P99' })) as Values)[`${day(3)}T10:00:00.000Z`]!;
+  expect(Math.abs(most / 2_147_483_647 - 1)).toBeLessThan(0.05);
+});
+
+test('what nothing is kept of is refused with its place', async () => {
+  const who = await register(app);
+  for (const asked of [
+    { m: 'LATENCY_P50', usr: who.userId },
+    { m: 'LATENCY_P99', tok: 'tok_1' },
+    { m: 'STORAGE', usr: who.userId },
+    { m: 'STORAGE', ws: who.workspaceId, app: 'app_1' },
+  ])
+    expect(await seriesOf(who, asked)).toContain('"metric"');
+});
+
+test('everything that is summed again is in the histograms once', async () => {
+  const who = await register(app);
+  await record(who, 'app_1', `${day(3)}T10:00:00Z`, [5, 5]);
+  await foldActivity(app.services.sql);
+  await app.database.pool.query(`update activity_fold set xid = '9000000000000', record_id = ''`);
+  await foldActivity(app.services.sql);
+  const { rows } = await app.database.pool.query(
+    `select sum(requests)::int as n from activity_latencies where org_id = $1 and scope = 'organization'
+       and span = 'day' and start = $2`,
+    [who.orgId, day(3)],
+  );
+  expect(rows).toEqual([{ n: 2 }]);
+});
+
+test('months of runs and requests are those of the zone', async () => {
+  const who = await register(app);
+  const at = `${day(3)}T10:00:00Z`;
+  await record(who, 'app_1', at, [5, 5, 7]);
+  for (const tz of ['UTC', 'Europe/Berlin']) {
+    const until = `${day(2)}T10:00:00Z`;
+    const months = (await seriesOf(who, { m: 'REQUESTS', step: 'MONTH', tz, from: at, to: until })) as Values;
+    expect(Object.values(months).some((value) => value >= 3)).toBe(true);
+    expect(await seriesOf(who, { m: 'EXECUTIONS', step: 'MONTH', tz })).toEqual({});
+  }
+});
+
+test('storage is what a place held at the end of each span, and now in the current one', async () => {
+  const who = await register(app);
+  const samples = new StorageSamples(app.services);
+  const holds = (n: number) =>
+    app.database.pool.query(
+      `insert into place_counts (org_id, place_id, counter, slot, n)
+       select $1, id, 'storage.bytes', 0, $3 from unnest(array[$1, $2]) id
+       on conflict (org_id, place_id, counter, slot) do update set n = excluded.n`,
+      [who.orgId, who.workspaceId, n],
+    );
+  /** As if all samples had been taken at some time. */
+  const at = (from: string) =>
+    app.database.pool.query('update storage_samples set at = $1 where org_id = $2 and at > $1', [from, who.orgId]);
+  await holds(1_000);
+  await samples.sample();
+  await samples.sample();
+  await at(`${day(5)}T12:00:00Z`);
+  await holds(400);
+  await samples.sample();
+  await at(`${day(3)}T23:30:00Z`);
+  await holds(70);
+  const midnight = (ago: number) => `${day(ago)}T00:00:00.000Z`;
+  const expected = { [midnight(5)]: 1_000, [midnight(4)]: 1_000, [midnight(3)]: 400, [midnight(2)]: 400 };
+  const asked = { m: 'STORAGE', step: 'DAY', from: midnight(6), to: midnight(1) };
+  for (const place of [{}, { ws: who.workspaceId }])
+    expect(await seriesOf(who, { ...asked, ...place })).toEqual(expected);
+  const now = Object.entries(await seriesOf(who, { m: 'STORAGE', step: 'DAY', ws: who.workspaceId })).at(-1);
+  expect(now?.[1]).toBe(70);
+  const { rows } = await app.database.pool.query('select 1 from storage_samples where org_id = $1', [who.orgId]);
+  expect(rows).toHaveLength(4);
+});
