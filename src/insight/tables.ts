@@ -8,6 +8,7 @@ export const tables: GroupTables = {
     'activity_latencies',
     'activity_sums',
     'execution_sums',
+    'resource_uses',
     'storage_samples',
     'notifications',
     'notification_preferences',

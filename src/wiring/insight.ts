@@ -5,6 +5,7 @@ import { AnalyticsService } from '../insight/analytics/analytics.service.ts';
 import { HistoryRetention } from '../insight/analytics/history-retention.ts';
 import { SeriesService } from '../insight/analytics/series.service.ts';
 import { StorageSamples } from '../insight/analytics/storage-samples.ts';
+import { TopResources } from '../insight/analytics/top-resources.ts';
 import { NotificationDigests } from '../insight/notifications/digests.ts';
 import { NotificationMutes } from '../insight/notifications/mutes.ts';
 import type { NotificationPages } from '../insight/notifications/notification.pages.ts';
@@ -32,6 +33,7 @@ export function createInsight({ deps, open: { authentication } }: Ground, links:
       activityExports: new ActivityExports({ activityLog, authentication }),
       analytics: new AnalyticsService(deps),
       series: new SeriesService(deps),
+      topResources: new TopResources(deps),
       notifications: new NotificationService(deps),
       notificationPages: pages,
       unsubscribing: new Unsubscribing(deps, unsubscribeLinks),

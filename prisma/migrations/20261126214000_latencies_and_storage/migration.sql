@@ -32,22 +32,53 @@ LANGUAGE sql SET timezone TO 'UTC' AS $$
     ON CONFLICT (org_id, scope, span, start, bucket) DO UPDATE SET requests = c.requests + excluded.requests
 $$;
 
+-- How often what is in a workspace is named by its records, by days of UTC. A record is about its resource and its app.
+CREATE TABLE "resource_uses" (
+    "org_id" TEXT NOT NULL,
+    "workspace_id" TEXT NOT NULL,
+    "start" TIMESTAMPTZ(3) NOT NULL,
+    "resource_type" TEXT NOT NULL,
+    "resource_id" TEXT NOT NULL,
+    "requests" BIGINT NOT NULL,
+    "errors" BIGINT NOT NULL,
+
+    CONSTRAINT "resource_uses_pkey" PRIMARY KEY ("org_id","workspace_id","start","resource_type","resource_id")
+);
+CREATE INDEX "resource_uses_start" ON "resource_uses" USING brin ("start");
+
+CREATE FUNCTION add_resource_uses(since_xid xid8, since_id text, until_xid xid8, until_id text) RETURNS void
+LANGUAGE sql SET timezone TO 'UTC' AS $$
+  INSERT INTO resource_uses AS c (org_id, workspace_id, start, resource_type, resource_id, requests, errors)
+    SELECT a.org_id, a.workspace_id, date_trunc('day', a."timestamp"), u.type, u.id, count(*),
+      count(*) FILTER (WHERE NOT a.success)
+    FROM activity a
+    CROSS JOIN LATERAL (SELECT a.resource_type, a.resource_id UNION SELECT 'app', a.app_id) u(type, id)
+    WHERE (a.xid, a.id) >= (since_xid, since_id) AND (a.xid, a.id) < (until_xid, until_id)
+      AND a.org_id IS NOT NULL AND a.workspace_id IS NOT NULL AND u.type IS NOT NULL AND u.id IS NOT NULL
+      AND a."timestamp" > now() - interval '91 days'
+    GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+    ON CONFLICT (org_id, workspace_id, start, resource_type, resource_id)
+      DO UPDATE SET requests = c.requests + excluded.requests, errors = c.errors + excluded.errors
+$$;
+
 -- No record is added to the sums while those that are in them are added here. From then on each step of summing adds to
--- both, in its transaction: also a step of a node of before, which waits for this lock.
+-- all, in its transaction: also a step of a node of before, which waits for this lock.
 SELECT pg_advisory_xact_lock(hashtext('activity fold'));
 
-CREATE FUNCTION sum_latencies() RETURNS trigger LANGUAGE plpgsql SET plan_cache_mode TO force_custom_plan AS $$
+CREATE FUNCTION sum_further() RETURNS trigger LANGUAGE plpgsql SET plan_cache_mode TO force_custom_plan AS $$
 BEGIN
   -- everything is summed again
   IF (NEW.xid, NEW.record_id) < (OLD.xid, OLD.record_id) THEN
     DELETE FROM activity_latencies;
+    DELETE FROM resource_uses;
   ELSE
     PERFORM add_latencies(OLD.xid, OLD.record_id, NEW.xid, NEW.record_id);
+    PERFORM add_resource_uses(OLD.xid, OLD.record_id, NEW.xid, NEW.record_id);
   END IF;
   RETURN NULL;
 END $$;
-CREATE TRIGGER activity_fold_latencies AFTER UPDATE ON "activity_fold" FOR EACH ROW EXECUTE FUNCTION sum_latencies();
-SELECT add_latencies('0', '', f.xid, f.record_id) FROM activity_fold f;
+CREATE TRIGGER activity_fold_further AFTER UPDATE ON "activity_fold" FOR EACH ROW EXECUTE FUNCTION sum_further();
+SELECT add_latencies('0', '', f.xid, f.record_id), add_resource_uses('0', '', f.xid, f.record_id) FROM activity_fold f;
 
 -- What the artifacts of a place held, from some time on until the next sample: one where it has
 -- changed since the last look.

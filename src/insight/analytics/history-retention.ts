@@ -5,6 +5,7 @@ import { RETENTION_OF_COUNTS } from './kept-counts.ts';
 import { RETENTION_OF_LATENCIES } from './latencies.ts';
 import { RETENTION_OF_RUNS } from './runs.ts';
 import { OF_ENDED_SAMPLES, RETENTION_OF_SAMPLES } from './storage-samples.ts';
+import { RETENTION_OF_USES } from './top-resources.ts';
 
 /** Sums that one statement removes. */
 const BATCH = 10_000;
@@ -16,7 +17,13 @@ const OF_ENDED = `delete from execution_sums where (org_id, scope_id, span, star
 
 /** Removes the counts of places that are gone, and what happened so long ago that it is not told any more. */
 export class HistoryRetention implements Owner {
-  readonly retention = [RETENTION_OF_RUNS, RETENTION_OF_LATENCIES, ...RETENTION_OF_SAMPLES, ...RETENTION_OF_COUNTS];
+  readonly retention = [
+    RETENTION_OF_RUNS,
+    RETENTION_OF_LATENCIES,
+    RETENTION_OF_USES,
+    ...RETENTION_OF_SAMPLES,
+    ...RETENTION_OF_COUNTS,
+  ];
   readonly #sql: Sql;
 
   constructor(sql: Sql) {

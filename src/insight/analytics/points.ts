@@ -12,7 +12,10 @@ export interface Point {
 /** The starts of the spans of a series, oldest first, and the end of the last one. */
 export type Borders = readonly [Date, ...Date[]];
 
-/** Where hours and days begin. */
+/** What ends later is refused: the calendars end there. */
+export const LATEST_TIME = Date.UTC(9999, 0);
+
+/** Where hours, days and months begin. */
 export type Calendar = Pick<TimeZone, 'startOf' | 'next' | 'previous'>;
 
 const utc: Calendar = {

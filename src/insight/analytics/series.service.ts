@@ -17,6 +17,7 @@ import {
   type Calendar,
   calendarOf,
   endOf,
+  LATEST_TIME,
   lastSpans,
   type Point,
   partsOf,
@@ -78,8 +79,6 @@ export const MAX_POINTS = 2_000;
 /** Of activity by hours that are not those of UTC: these are read minute by minute, which costs forty times as much. */
 export const MAX_CUT_HOURS = 336;
 const DEFAULT_POINTS = 24;
-
-const LATEST_TIME = Date.UTC(9999, 0);
 
 /** Series of a place, a token or a user: sums of its activity, and its runs. No read costs more with more history. */
 export class SeriesService {

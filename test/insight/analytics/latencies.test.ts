@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { foldActivity } from '../../../src/insight/activity/activity.service.ts';
 import { StorageSamples } from '../../../src/insight/analytics/storage-samples.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
-import { type Person, register } from '../../support/person.ts';
+import { colleague, type Person, register } from '../../support/person.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -173,4 +173,46 @@ test('storage is what a place held at the end of each span, and now in the curre
   expect(now?.[1]).toBe(70);
   const { rows } = await app.database.pool.query('select 1 from storage_samples where org_id = $1', [who.orgId]);
   expect(rows).toHaveLength(4);
+});
+
+const TOP = `query ($org: ID!, $ws: ID!, $m: TopMetric!, $type: String, $from: DateTime, $to: DateTime, $first: Int!) {
+  topResources(orgId: $org, workspaceId: $ws, metric: $m, resourceType: $type, from: $from, to: $to, first: $first) {
+    resourceType resourceId value resource { id ... on App { name } }
+  }
+}`;
+
+test('what is used most in some days comes first, with its name, for those who read all activity', async () => {
+  const who = await register(app);
+  const make = async (name: string) =>
+    (await who.call<{ app_id: string }>('POST', `${who.home}/apps`, { name, workspace_id: who.workspaceId })).body
+      .app_id;
+  const [much, little] = [await make('Much'), await make('Little')];
+  await record(who, much, `${day(3)}T10:00:00Z`, [1, 2, 3]);
+  await record(who, little, `${day(3)}T10:00:00Z`, [1]);
+  await record(who, little, `${day(2)}T10:00:00Z`, [1, 1, 1]);
+  await app.database.pool.query(
+    `update activity set success = false, resource_type = 'secret', resource_id = 'sec_1' where app_id = $1
+       and timestamp < $2`,
+    [little, `${day(2)}T00:00:00Z`],
+  );
+  await foldActivity(app.services.sql);
+  const range = { from: `${day(3)}T12:00:00Z`, to: `${day(2)}T00:00:00Z` };
+  const ask = async (by: Person, asked: object) => {
+    const variables = { org: who.orgId, ws: who.workspaceId, m: 'REQUESTS', first: 10, ...range, ...asked };
+    const { data, errors } = await by.ask<{ topResources: unknown[] } | null>(TOP, variables);
+    return data?.topResources ?? JSON.stringify(errors);
+  };
+  const of = (id: string, name: string, value: number) => ({
+    resourceType: 'app',
+    resourceId: id,
+    value,
+    resource: { id, name },
+  });
+  const secret = { resourceType: 'secret', resourceId: 'sec_1', value: 1, resource: null };
+  expect(await ask(who, {})).toEqual([of(much, 'Much', 3), of(little, 'Little', 1), secret]);
+  expect(await ask(who, { m: 'ERRORS', type: 'secret' })).toEqual([secret]);
+  expect(await ask(who, { first: 1, from: range.to, to: `${day(2)}T00:00:01Z` })).toEqual([of(little, 'Little', 3)]);
+  expect(await ask(who, { m: 'EXECUTIONS' })).toEqual([]);
+  expect(await ask(who, { from: range.to, to: range.from })).toContain('"to"');
+  expect(await ask(await colleague(app, who, 'viewer'), {})).toContain('FORBIDDEN');
 });
