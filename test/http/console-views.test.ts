@@ -149,7 +149,7 @@ describeInBrowser('the console in a browser', () => {
     await top.waitFor({ state: 'detached' });
     await part(page, 'Requests').locator('canvas').waitFor();
     await open(page, homeOf(ann));
-    await page.getByRole('link', { name: 'Requests, 24 hours' }).waitFor();
+    await page.getByText('Requests, 24 hours', { exact: true }).waitFor();
     await page.locator('.spark').first().waitFor();
   });
 
