@@ -273,11 +273,11 @@ export const agingRows: readonly AgingRow[] = [
       values (:org_id, :key, 'day', :time, 0, 1)`,
   },
   {
-    rule: /from resource_uses/,
-    table: 'resource_uses',
+    rule: /from activity_uses/,
+    table: 'activity_uses',
     keyColumn: 'resource_id',
     age: '91 days',
-    make: `insert into resource_uses (org_id, workspace_id, start, resource_type, resource_id, requests, errors)
+    make: `insert into activity_uses (org_id, workspace_id, start, resource_type, resource_id, requests, errors)
       values (:org_id, :workspace_id, :time, 'app', :key, 1, 0)`,
   },
   {

@@ -32,7 +32,7 @@ const LOGS = [
   'activity_divided',
   'activity_fold',
   'activity_latencies',
-  'resource_uses',
+  'activity_uses',
   'storage_samples',
   'events',
   'idempotency_keys',

@@ -126,7 +126,7 @@ export const documentIds: Readonly<Record<string, string>> = {
   ToolInstanceForm: 'console/ToolInstanceForm/0aea048a27d006ce12853ab1',
   ToolInstances: 'console/ToolInstances/b3a3515da1c749de136f9547',
   Tools: 'console/Tools/0f73480fbae5e014bafe19ec',
-  TopResources: 'console/TopResources/120e1863dbe99288568a1d38',
+  TopResources: 'console/TopResources/0d905faf42235043139f7275',
   UndeployApp: 'console/UndeployApp/f43279d6c85ee09193a854d7',
   UnrelateEntities: 'console/UnrelateEntities/12fa5e5041b44e3a408701c2',
   UpdateEntity: 'console/UpdateEntity/1b3ba8bc7f530cf3ea8fc64d',

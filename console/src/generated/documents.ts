@@ -1079,11 +1079,11 @@ export type ToolStatus =
 /** What resources are compared by. */
 export type TopMetric =
   /** Number of failed operations. */
-  | 'ERRORS'
+  | 'errors'
   /** Number of runs that began: of apps alone. */
-  | 'EXECUTIONS'
+  | 'executions'
   /** Number of operations. */
-  | 'REQUESTS';
+  | 'requests';
 
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateEntityInput = {
@@ -1360,7 +1360,7 @@ export type TopResourcesQueryVariables = Exact<{
 }>;
 
 
-export type TopResourcesQuery = { readonly topResources: ReadonlyArray<{ readonly resourceType: string, readonly resourceId: string, readonly value: number, readonly resource:
+export type TopResourcesQuery = { readonly topResources: ReadonlyArray<{ readonly resourceType: string, readonly resourceId: string, readonly uses: number, readonly resource:
       | { readonly id: string }
       | { readonly id: string }
       | { readonly name: string, readonly id: string }
@@ -3145,7 +3145,7 @@ export const TopResourcesDocument = new TypedDocumentString(`
   ) {
     resourceType
     resourceId
-    value
+    uses
     resource {
       id
       ... on Secret {

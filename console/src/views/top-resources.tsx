@@ -1,12 +1,21 @@
 import { useEffect, useState } from 'react';
-import { type TopMetric, TopResourcesDocument, type TopResourcesQuery } from '../generated/documents';
+import {
+  type SeriesMetric,
+  type TopMetric,
+  TopResourcesDocument,
+  type TopResourcesQuery,
+} from '../generated/documents';
 import { useAnswer } from '../ground/answers';
 import { Loading, Problem } from '../ground/problem';
 import { count } from '../ground/time';
 import { t } from '../texts';
 import type { Shown } from './analytics-charts';
 
-const metrics = ['REQUESTS', 'ERRORS', 'EXECUTIONS'] as const satisfies TopMetric[];
+const metrics = { requests: 'REQUESTS', errors: 'ERRORS', executions: 'EXECUTIONS' } as const satisfies Record<
+  TopMetric,
+  SeriesMetric
+>;
+const names = Object.keys(metrics) as TopMetric[];
 
 /** The name of a resource, if it is still there. */
 function nameOf({ resource, resourceId }: TopResourcesQuery['topResources'][number]): string {
@@ -16,7 +25,7 @@ function nameOf({ resource, resourceId }: TopResourcesQuery['topResources'][numb
 
 /** What of the workspace is used most in what is shown. */
 export function TopResources({ shown: { of, from, to, turn } }: { shown: Shown }) {
-  const [metric, setMetric] = useState<TopMetric>('REQUESTS');
+  const [metric, setMetric] = useState<TopMetric>('requests');
   const { orgId, workspaceId = '' } = of;
   const range = { from: new Date(from).toISOString(), to: new Date(to).toISOString() };
   const { data, error, isLoading, again } = useAnswer(TopResourcesDocument, { orgId, workspaceId, metric, ...range });
@@ -33,11 +42,11 @@ export function TopResources({ shown: { of, from, to, turn } }: { shown: Shown }
           {t.analytics.topBy}{' '}
           <select
             value={metric}
-            onChange={(event) => setMetric(metrics.find((name) => name === event.target.value) ?? 'REQUESTS')}
+            onChange={(event) => setMetric(names.find((name) => name === event.target.value) ?? 'requests')}
           >
-            {metrics.map((name) => (
+            {names.map((name) => (
               <option key={name} value={name}>
-                {t.analytics.metrics[name]}
+                {t.analytics.metrics[metrics[name]]}
               </option>
             ))}
           </select>
@@ -53,7 +62,7 @@ export function TopResources({ shown: { of, from, to, turn } }: { shown: Shown }
             <tr>
               <th scope="col">{t.name}</th>
               <th scope="col">{t.analytics.kind}</th>
-              <th scope="col">{t.analytics.metrics[metric]}</th>
+              <th scope="col">{t.analytics.metrics[metrics[metric]]}</th>
             </tr>
           </thead>
           <tbody>
@@ -61,7 +70,7 @@ export function TopResources({ shown: { of, from, to, turn } }: { shown: Shown }
               <tr key={`${row.resourceType} ${row.resourceId}`}>
                 <th scope="row">{nameOf(row)}</th>
                 <td>{row.resourceType.replaceAll('_', ' ')}</td>
-                <td>{count(row.value)}</td>
+                <td>{count(row.uses)}</td>
               </tr>
             ))}
           </tbody>

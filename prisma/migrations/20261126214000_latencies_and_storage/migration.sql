@@ -33,7 +33,7 @@ LANGUAGE sql SET timezone TO 'UTC' AS $$
 $$;
 
 -- How often what is in a workspace is named by its records, by days of UTC. A record is about its resource and its app.
-CREATE TABLE "resource_uses" (
+CREATE TABLE "activity_uses" (
     "org_id" TEXT NOT NULL,
     "workspace_id" TEXT NOT NULL,
     "start" TIMESTAMPTZ(3) NOT NULL,
@@ -42,13 +42,13 @@ CREATE TABLE "resource_uses" (
     "requests" BIGINT NOT NULL,
     "errors" BIGINT NOT NULL,
 
-    CONSTRAINT "resource_uses_pkey" PRIMARY KEY ("org_id","workspace_id","start","resource_type","resource_id")
+    CONSTRAINT "activity_uses_pkey" PRIMARY KEY ("org_id","workspace_id","start","resource_type","resource_id")
 );
-CREATE INDEX "resource_uses_start" ON "resource_uses" USING brin ("start");
+CREATE INDEX "activity_uses_start" ON "activity_uses" USING brin ("start");
 
-CREATE FUNCTION add_resource_uses(since_xid xid8, since_id text, until_xid xid8, until_id text) RETURNS void
+CREATE FUNCTION add_activity_uses(since_xid xid8, since_id text, until_xid xid8, until_id text) RETURNS void
 LANGUAGE sql SET timezone TO 'UTC' AS $$
-  INSERT INTO resource_uses AS c (org_id, workspace_id, start, resource_type, resource_id, requests, errors)
+  INSERT INTO activity_uses AS c (org_id, workspace_id, start, resource_type, resource_id, requests, errors)
     SELECT a.org_id, a.workspace_id, date_trunc('day', a."timestamp"), u.type, u.id, count(*),
       count(*) FILTER (WHERE NOT a.success)
     FROM activity a
@@ -70,15 +70,15 @@ BEGIN
   -- everything is summed again
   IF (NEW.xid, NEW.record_id) < (OLD.xid, OLD.record_id) THEN
     DELETE FROM activity_latencies;
-    DELETE FROM resource_uses;
+    DELETE FROM activity_uses;
   ELSE
     PERFORM add_latencies(OLD.xid, OLD.record_id, NEW.xid, NEW.record_id);
-    PERFORM add_resource_uses(OLD.xid, OLD.record_id, NEW.xid, NEW.record_id);
+    PERFORM add_activity_uses(OLD.xid, OLD.record_id, NEW.xid, NEW.record_id);
   END IF;
   RETURN NULL;
 END $$;
 CREATE TRIGGER activity_fold_further AFTER UPDATE ON "activity_fold" FOR EACH ROW EXECUTE FUNCTION sum_further();
-SELECT add_latencies('0', '', f.xid, f.record_id), add_resource_uses('0', '', f.xid, f.record_id) FROM activity_fold f;
+SELECT add_latencies('0', '', f.xid, f.record_id), add_activity_uses('0', '', f.xid, f.record_id) FROM activity_fold f;
 
 -- What the artifacts of a place held, from some time on until the next sample: one where it has
 -- changed since the last look.

@@ -3,17 +3,15 @@ import { bounds } from '../../graphql/inputs.ts';
 import { isNodeKind } from '../../graphql/node.ts';
 import { workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import { kindOfId } from '../../kernel/ids.ts';
 import { type TopMetric as Metric, MOST_TOP, type UsedResource as UsedResourceRow } from './top-resources.ts';
 
-const TopMetric = builder.enumType('TopMetric', {
-  description: 'What resources are compared by.',
-  values: {
-    REQUESTS: { value: 'requests' satisfies Metric, description: 'Number of operations.' },
-    ERRORS: { value: 'errors' satisfies Metric, description: 'Number of failed operations.' },
-    EXECUTIONS: { value: 'executions' satisfies Metric, description: 'Number of runs that began: of apps alone.' },
-  } as const,
-});
+const TopMetric = wordEnum('TopMetric', 'What resources are compared by.', {
+  requests: 'Number of operations.',
+  errors: 'Number of failed operations.',
+  executions: 'Number of runs that began: of apps alone.',
+} satisfies Record<Metric, string>);
 
 const UsedResource = builder.objectRef<UsedResourceRow>('UsedResource').implement({
   description: 'A resource, and how often it was used.',
@@ -22,7 +20,7 @@ const UsedResource = builder.objectRef<UsedResourceRow>('UsedResource').implemen
       description: 'The resource word, the same as in permissions: `secret`, `tool_instance`, … or another word.',
     }),
     resourceId: t.exposeString('resourceId', { description: 'The identifier of the resource.' }),
-    value: t.exposeFloat('value', { description: 'How often.' }),
+    uses: t.exposeFloat('uses', { description: 'How often.' }),
   }),
 });
 refersTo(UsedResource, {

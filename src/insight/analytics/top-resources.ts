@@ -15,7 +15,7 @@ export interface UsedResource {
   resourceType: string;
   resourceId: string;
   /** How often. */
-  value: number;
+  uses: number;
 }
 
 export interface TopRange {
@@ -31,17 +31,17 @@ export const MOST_TOP = 50;
 const DEFAULT_DAYS = 30;
 
 /** Removes what is told no more. */
-export const RETENTION_OF_USES = `delete from resource_uses where start < now() - interval '91 days'`;
+export const RETENTION_OF_USES = `delete from activity_uses where start < now() - interval '91 days'`;
 
-const ORDER = 'order by value desc, 2, 3 limit $6';
+const ORDER = 'order by uses desc, 2, 3 limit $6';
 const ofRecords = (column: 'requests' | 'errors') => `select u.org_id as "orgId", u.resource_type as "resourceType",
-    u.resource_id as "resourceId", sum(u.${column})::float8 as value
-  from resource_uses u where u.org_id = $1 and u.workspace_id = $2 and u.start >= $3 and u.start < $4
+    u.resource_id as "resourceId", sum(u.${column})::float8 as uses
+  from activity_uses u where u.org_id = $1 and u.workspace_id = $2 and u.start >= $3 and u.start < $4
     and ($5::text is null or u.resource_type = $5)
   group by 1, 2, 3 having sum(u.${column}) > 0 ${ORDER}`;
 
 /** `offset 0`: PostgreSQL looks each app up by its index. */
-const OF_RUNS = `select a.org_id as "orgId", 'app' as "resourceType", a.id as "resourceId", sum(e.n)::float8 as value
+const OF_RUNS = `select a.org_id as "orgId", 'app' as "resourceType", a.id as "resourceId", sum(e.n)::float8 as uses
   from apps a cross join lateral (select s.n from execution_sums s where s.org_id = a.org_id and s.scope_id = a.id
     and s.span = 'day' and s.start >= $3 and s.start < $4 offset 0) e
   where a.org_id = $1 and a.workspace_id = $2 and coalesce($5::text, 'app') = 'app'

@@ -177,7 +177,7 @@ test('storage is what a place held at the end of each span, and now in the curre
 
 const TOP = `query ($org: ID!, $ws: ID!, $m: TopMetric!, $type: String, $from: DateTime, $to: DateTime, $first: Int!) {
   topResources(orgId: $org, workspaceId: $ws, metric: $m, resourceType: $type, from: $from, to: $to, first: $first) {
-    resourceType resourceId value resource { id ... on App { name } }
+    resourceType resourceId uses resource { id ... on App { name } }
   }
 }`;
 
@@ -198,21 +198,21 @@ test('what is used most in some days comes first, with its name, for those who r
   await foldActivity(app.services.sql);
   const range = { from: `${day(3)}T12:00:00Z`, to: `${day(2)}T00:00:00Z` };
   const ask = async (by: Person, asked: object) => {
-    const variables = { org: who.orgId, ws: who.workspaceId, m: 'REQUESTS', first: 10, ...range, ...asked };
+    const variables = { org: who.orgId, ws: who.workspaceId, m: 'requests', first: 10, ...range, ...asked };
     const { data, errors } = await by.ask<{ topResources: unknown[] } | null>(TOP, variables);
     return data?.topResources ?? JSON.stringify(errors);
   };
-  const of = (id: string, name: string, value: number) => ({
+  const of = (id: string, name: string, uses: number) => ({
     resourceType: 'app',
     resourceId: id,
-    value,
+    uses,
     resource: { id, name },
   });
-  const secret = { resourceType: 'secret', resourceId: 'sec_1', value: 1, resource: null };
+  const secret = { resourceType: 'secret', resourceId: 'sec_1', uses: 1, resource: null };
   expect(await ask(who, {})).toEqual([of(much, 'Much', 3), of(little, 'Little', 1), secret]);
-  expect(await ask(who, { m: 'ERRORS', type: 'secret' })).toEqual([secret]);
+  expect(await ask(who, { m: 'errors', type: 'secret' })).toEqual([secret]);
   expect(await ask(who, { first: 1, from: range.to, to: `${day(2)}T00:00:01Z` })).toEqual([of(little, 'Little', 3)]);
-  expect(await ask(who, { m: 'EXECUTIONS' })).toEqual([]);
+  expect(await ask(who, { m: 'executions' })).toEqual([]);
   expect(await ask(who, { from: range.to, to: range.from })).toContain('"to"');
   expect(await ask(await colleague(app, who, 'viewer'), {})).toContain('FORBIDDEN');
 });
