@@ -31,8 +31,8 @@ export function isTimezone(text: string): boolean {
 }
 
 /**
- * The hours, days and months of an IANA time zone. Where the clocks change, a day has 23 or 25 hours; where they change by half
- * an hour, an hour has 90 minutes: each begins at a full hour of the clocks.
+ * The hours, days and months of an IANA time zone. Where the clocks change, a day has 23 or 25 hours; where they change
+ * by half an hour, an hour has 90 minutes: each begins at a full hour of the clocks.
  */
 export class TimeZone {
   readonly #clock: Intl.DateTimeFormat;

@@ -151,7 +151,10 @@ interface Table {
 
 const known = new WeakMap<pg.Pool, Promise<Table[]>>();
 
-/** Tables that hold data of tenants; those of activity are left out because refusals are recorded there, samples because they come by themselves. */
+/**
+ * Tables that hold data of tenants; those of activity are left out because refusals are recorded there, samples because
+ * they come by themselves.
+ */
 function tables(pool: pg.Pool): Promise<Table[]> {
   const found = known.get(pool) ?? readTables(pool);
   known.set(pool, found);

@@ -68,8 +68,8 @@ builder.queryField('series', (t) =>
     description:
       'A series of an organization, or of a workspace, an app, a token or a user in it. A series of the ' +
       "organization, or of a token or user other than the caller's own, is for administrators. Activity and " +
-      'executions are kept for 90 days, storage for 400: older points are 0. Refused to tokens that are restricted to ' +
-      'a part.',
+      'executions are kept for 90 days, storage for 400: older points are 0. Refused to tokens that are restricted ' +
+      'to a part.',
     authorize: { organization: 'organization:access', service: 'analytics:read' },
     args: {
       ...organizationArgs(),
