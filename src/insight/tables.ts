@@ -5,8 +5,11 @@ export const tables: GroupTables = {
   owns: [
     'activity_divided',
     'activity_fold',
+    'activity_latencies',
+    'activity_uses',
     'activity_sums',
     'execution_sums',
+    'storage_samples',
     'notifications',
     'notification_preferences',
     'notification_mutes',

@@ -1,7 +1,7 @@
 import { lruOf } from './lru.ts';
 
 /** The length of the spans of a series. */
-export type StepLength = 'hour' | 'day';
+export type StepLength = 'hour' | 'day' | 'month';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -31,8 +31,8 @@ export function isTimezone(text: string): boolean {
 }
 
 /**
- * The hours and days of an IANA time zone. Where the clocks change, a day has 23 or 25 hours; where they change by half
- * an hour, an hour has 90 minutes: each begins at a full hour of the clocks.
+ * The hours, days and months of an IANA time zone. Where the clocks change, a day has 23 or 25 hours; where they change
+ * by half an hour, an hour has 90 minutes: each begins at a full hour of the clocks.
  */
 export class TimeZone {
   readonly #clock: Intl.DateTimeFormat;
@@ -59,22 +59,24 @@ export class TimeZone {
     return zone;
   }
 
-  /** The start of the hour or the day that contains a time. */
+  /** The start of the hour, the day or the month that contains a time. */
   startOf(step: StepLength, time: Date): Date {
-    return new Date(step === 'hour' ? this.#startOfHour(time.getTime()) : this.#startOfDay(time.getTime()));
+    if (step === 'hour') return new Date(this.#startOfHour(time.getTime()));
+    return new Date(this.#startOfDay(step === 'day' ? time.getTime() : this.#inFirstDay(time.getTime())));
   }
 
-  /** The start of the next hour or day. */
+  /** The start of the next hour, day or month. */
   next(step: StepLength, start: Date): Date {
+    if (step === 'month') return this.startOf('month', new Date(start.getTime() + 32 * DAY_MS));
     if (step === 'day') return this.startOf('day', new Date(start.getTime() + 1.5 * DAY_MS));
     const later = start.getTime() + HOUR_MS;
     const over = this.#sinceFullHour(later);
     return new Date(over === 0 ? later : later + HOUR_MS - over);
   }
 
-  /** The start of the hour or the day before. */
+  /** The start of the hour, the day or the month before. */
   previous(step: StepLength, start: Date): Date {
-    return this.startOf(step, new Date(start.getTime() - (step === 'day' ? DAY_MS / 2 : MINUTE_MS)));
+    return this.startOf(step, new Date(start.getTime() - (step === 'hour' ? MINUTE_MS : DAY_MS / 2)));
   }
 
   /** How far the clocks are ahead of UTC. Asking them costs microseconds, so they are asked every four days. */
@@ -118,6 +120,13 @@ export class TimeZone {
     // midnight may come twice
     const starts = [...offsets].map((of) => midnight - of).filter((at) => this.#offsetAt(at) === midnight - at);
     return starts.length > 0 ? Math.min(...starts) : this.#changeBefore(midnight - before, before);
+  }
+
+  /** About noon of the first day of the month that contains a time. */
+  #inFirstDay(time: number): number {
+    const offset = this.#offsetAt(time);
+    const local = new Date(time + offset);
+    return Date.UTC(local.getUTCFullYear(), local.getUTCMonth(), 1, 12) - offset;
   }
 
   /** When the clocks changed from an offset that they had some hours before a time. */

@@ -24,7 +24,7 @@ export const OPEN_QUERIES = names(`
   organizationActivity organizationActivitySummary workspaceActivity workspaceActivitySummary appActivity
   endpointActivity userActivity userActivitySummary
   organizationAnalytics workspaceAnalytics resourceCounts executionMetrics hourlyExecutions dailyExecutions
-  appAnalytics namespaceAnalytics actionAnalytics secretAnalytics sourceAnalytics series
+  appAnalytics namespaceAnalytics actionAnalytics secretAnalytics sourceAnalytics series topResources
   thread threads artifact artifacts artifactVersions deletedArtifacts workspaceDeletedArtifacts queryArtifacts
   queryWorkspaceArtifacts queryOrganizationArtifacts source sources
   augmentation augmentations missingParts endpoint endpoints environment environments deployment deployments

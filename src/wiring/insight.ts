@@ -4,6 +4,8 @@ import { ActivityFeed } from '../insight/activity/activity-feed.ts';
 import { AnalyticsService } from '../insight/analytics/analytics.service.ts';
 import { HistoryRetention } from '../insight/analytics/history-retention.ts';
 import { SeriesService } from '../insight/analytics/series.service.ts';
+import { StorageSamples } from '../insight/analytics/storage-samples.ts';
+import { TopResources } from '../insight/analytics/top-resources.ts';
 import { NotificationDigests } from '../insight/notifications/digests.ts';
 import { NotificationMutes } from '../insight/notifications/mutes.ts';
 import type { NotificationPages } from '../insight/notifications/notification.pages.ts';
@@ -31,6 +33,7 @@ export function createInsight({ deps, open: { authentication } }: Ground, links:
       activityExports: new ActivityExports({ activityLog, authentication }),
       analytics: new AnalyticsService(deps),
       series: new SeriesService(deps),
+      topResources: new TopResources(deps),
       notifications: new NotificationService(deps),
       notificationPages: pages,
       unsubscribing: new Unsubscribing(deps, unsubscribeLinks),
@@ -40,6 +43,7 @@ export function createInsight({ deps, open: { authentication } }: Ground, links:
     closed: {
       activityFeed: new ActivityFeed(deps.sql),
       historyRetention: new HistoryRetention(deps.sql),
+      storageSamples: new StorageSamples(deps),
       notificationDigests: new NotificationDigests(deps, links),
     },
   };

@@ -5,6 +5,7 @@ import '../insight/activity/activity.graph.ts';
 import '../insight/analytics/analytics.graph.ts';
 import '../insight/analytics/place-analytics.graph.ts';
 import '../insight/analytics/series.graph.ts';
+import '../insight/analytics/top-resources.graph.ts';
 import '../tenancy/apps/app.graph.ts';
 import '../knowledge/artifacts/artifact.graph.ts';
 import '../knowledge/artifacts/deleted-artifact.graph.ts';

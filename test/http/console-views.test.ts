@@ -1,10 +1,11 @@
 import { beforeAll, expect, it } from 'vitest';
+import { foldActivity } from '../../src/insight/activity/activity.service.ts';
 import type { TestApp } from '../support/app.ts';
 import { barriersOf } from '../support/barriers.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
 import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
-import { ConsoleInBrowser, describeInBrowser, open } from './console-browser.ts';
+import { ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
 import type { Story } from './console-story.ts';
 
 describeInBrowser('the console in a browser', () => {
@@ -122,6 +123,34 @@ describeInBrowser('the console in a browser', () => {
     });
     for (const name of ['Secrets', 'Webhooks', 'Sign-in'])
       expect(await page.getByRole('link', { name, exact: true }).count()).toBe(0);
+  });
+
+  it('shows numbers over time beside those of another span, with their tables and files', async () => {
+    await app.services.activity.flush();
+    await foldActivity(app.services.sql);
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/analytics?compare=week`);
+    const latency = part(page, 'Latency (ms)');
+    const lines = ['p50', 'p95', 'p99', 'p95 before'];
+    await latency.getByText('p95 before').first().waitFor();
+    expect(await latency.locator('.legend li').allTextContents()).toEqual(lines);
+    await latency.getByText('Numbers as a table').click();
+    await latency.getByRole('columnheader', { name: 'p99' }).waitFor();
+    const times = await latency.locator('tbody tr').count();
+    const href = await latency.getByRole('link', { name: 'Latency (ms) as CSV' }).getAttribute('href');
+    const [head, ...rows] = decodeURIComponent(href!.split(',').slice(1).join(',')).split('\r\n');
+    expect([head, rows.length]).toEqual([`time,${lines.join(',')}`, times]);
+    await part(page, 'Storage').locator('canvas').waitFor();
+    const top = part(page, 'Used most');
+    await top.getByRole('combobox', { name: 'By' }).selectOption('Runs');
+    await top.getByRole('rowheader', { name: 'Support desk' }).waitFor();
+    await page.getByRole('combobox', { name: 'Span', exact: true }).selectOption('12 months');
+    await page.getByRole('combobox', { name: 'Of', exact: true }).selectOption('The organization');
+    await top.waitFor({ state: 'detached' });
+    await part(page, 'Requests').locator('canvas').waitFor();
+    await open(page, homeOf(ann));
+    await page.getByText('Requests, 24 hours', { exact: true }).waitFor();
+    await page.locator('.spark').first().waitFor();
   });
 
   it('is walked by keyboard alone', async () => {

@@ -30,6 +30,16 @@ describe('the days of a time zone', () => {
   });
 });
 
+describe('the months of a time zone', () => {
+  test.each([
+    ['with a change of the clocks', 'Europe/Berlin', '2026-03-31T21:59Z', ['2026-02-28T23:00', '2026-03-31T22:00']],
+    ['ahead by a half', 'Asia/Kolkata', '2026-01-31T18:30Z', ['2026-01-31T18:30', '2026-02-28T18:30']],
+    ['far behind', 'Pacific/Pago_Pago', '2027-01-01T10:59Z', ['2026-12-01T11:00', '2027-01-01T11:00']],
+  ])('begin with its first day: a month %s', (_what, zone, from, expected) => {
+    expect(starts(zone, 'month', from, 2)).toEqual(expected);
+  });
+});
+
 describe('the hours of a time zone', () => {
   test.each([
     ['of UTC', 'Europe/Berlin', '2026-10-25T00:59Z', ['2026-10-25T00:00', '2026-10-25T01:00', '2026-10-25T02:00']],
@@ -61,7 +71,7 @@ test.each(['Europe/Berlin', 'America/St_Johns', 'Australia/Lord_Howe', 'America/
   'spans of %s follow one another, in both directions, and contain their times',
   (name) => {
     const zone = TimeZone.of(name);
-    for (const step of ['hour', 'day'] as const)
+    for (const step of ['hour', 'day', 'month'] as const)
       for (let time = Date.UTC(2026, 0); time < Date.UTC(2027, 0); time += 31_111_111) {
         const at = new Date(time);
         const start = zone.startOf(step, at);

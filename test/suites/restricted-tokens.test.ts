@@ -68,7 +68,7 @@ const unseen = ['Query.identityProviders', 'Query.deletedWorkspaces'];
 const numbers = words(
   'organizationAnalytics workspaceAnalytics appAnalytics namespaceAnalytics resourceCounts executionMetrics',
   'hourlyExecutions dailyExecutions actionAnalytics secretAnalytics sourceAnalytics series organizationStorage',
-  'workspaceStorage',
+  'workspaceStorage topResources',
 ).map((name) => `Query.${name}`);
 
 /** Of the organization: a token that is restricted to a workspace gets only what is asked for of that. */

@@ -29,6 +29,7 @@ const ofNoAge = {
   'select drop_activity_before': 'months: see below',
   'delete from resource_counts': 'counters of organizations that are gone: see below',
   'delete from place_counts c where': 'counts of places that are gone: see below',
+  'delete from storage_samples s where not': 'samples of places that are gone: see below',
   'with zeros as': 'counts by a text of which nothing is left: see below',
 };
 
@@ -123,7 +124,14 @@ describe('a run', () => {
        ($1, $3, 'threads', 0, 1), ($1, $2, 'tools of old', 0, 0), ($1, $2, 'tools of new', 0, 1)`,
       [orgId, workspaceId, gone],
     );
+    await query(
+      'insert into storage_samples (org_id, place_id, at, bytes) select $1, id, now(), 1 from unnest(array[$2, $3]) id',
+      [orgId, workspaceId, gone],
+    );
     await app.retention.run();
+    expect(await query('select place_id from storage_samples where org_id = $1', [orgId])).toEqual([
+      { place_id: workspaceId },
+    ]);
     expect(await query('select 1 from resource_counts where org_id = $1', [gone])).toEqual([]);
     expect(await query('select 1 from place_counts where place_id = $1', [gone])).toEqual([]);
     const left = `select counter from place_counts where place_id = $1 and counter like 'tools of %'`;

@@ -265,6 +265,33 @@ export const agingRows: readonly AgingRow[] = [
     make: `insert into execution_sums (org_id, scope_id, span, start, slot) values (:org_id, :key, 'day', :time, 0)`,
   },
   {
+    rule: /from activity_latencies/,
+    table: 'activity_latencies',
+    keyColumn: 'scope',
+    age: '91 days',
+    make: `insert into activity_latencies (org_id, scope, span, start, bucket, requests)
+      values (:org_id, :key, 'day', :time, 0, 1)`,
+  },
+  {
+    rule: /from activity_uses/,
+    table: 'activity_uses',
+    keyColumn: 'resource_id',
+    age: '91 days',
+    make: `insert into activity_uses (org_id, workspace_id, start, resource_type, resource_id, requests, errors)
+      values (:org_id, :workspace_id, :time, 'app', :key, 1, 0)`,
+  },
+  {
+    // a later sample that is also past its age
+    rule: /from storage_samples s where s\.at/,
+    table: 'storage_samples',
+    keyColumn: 'org_id',
+    isEmptied: 'bytes = 2',
+    age: '400 days',
+    make: `with later as (insert into storage_samples (org_id, place_id, at, bytes)
+        values (:key, :workspace_id, now() - interval '400 days 1 minute', 2))
+      insert into storage_samples (org_id, place_id, at, bytes) values (:key, :workspace_id, :time, 1)`,
+  },
+  {
     rule: /from idempotency_keys/,
     table: 'idempotency_keys',
     age: '24 hours',

@@ -23,6 +23,7 @@ const BACKGROUND = new RegExp(
     /pg_snapshot_xmin|pg_current_snapshot/,
     /fold_activity/,
     /^select 1 from activity_fold/,
+    /^insert into storage_samples/,
     /^set /,
     /resource_counts.*delete/,
     /where .*"?bucket_status"? = /,

@@ -56,7 +56,8 @@ export async function snapshotOf(pool: pg.Pool, before?: Snapshot): Promise<Snap
     `select c.relname as name from pg_class c
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
        -- what is summed later
-       and c.relname not in ('_prisma_migrations', 'activity_sums', 'activity_divided', 'activity_fold') order by 1`,
+       and c.relname not in ('_prisma_migrations', 'activity_sums', 'activity_divided', 'activity_fold',
+         'activity_latencies', 'activity_uses', 'storage_samples') order by 1`,
   );
   const parts = tables.map(
     ({ name }) =>

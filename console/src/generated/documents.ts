@@ -873,8 +873,16 @@ export type SeriesMetric =
   | 'EXECUTIONS'
   /** Average duration of an operation in milliseconds. */
   | 'LATENCY'
+  /** How long half of the operations took at most, in milliseconds, with an error of at most 5 %: of an organization, a workspace or an app. */
+  | 'LATENCY_P50'
+  /** How long 95 % of the operations took at most, in milliseconds, with an error of at most 5 %: of an organization, a workspace or an app. */
+  | 'LATENCY_P95'
+  /** How long 99 % of the operations took at most, in milliseconds, with an error of at most 5 %: of an organization, a workspace or an app. */
+  | 'LATENCY_P99'
   /** Number of operations. */
   | 'REQUESTS'
+  /** Bytes that the artifacts of an organization or a workspace hold at the end of each span, looked at every 15 minutes; in the current one, now. */
+  | 'STORAGE'
   /** Model tokens that runs used, counted at the time when the run began. */
   | 'TOKENS';
 
@@ -883,7 +891,9 @@ export type SeriesStep =
   /** Days. */
   | 'DAY'
   /** Hours. */
-  | 'HOUR';
+  | 'HOUR'
+  /** Months. */
+  | 'MONTH';
 
 /** How a provider signs users in. */
 export type SsoProtocol =
@@ -1065,6 +1075,15 @@ export type ToolStatus =
   | 'deprecated'
   /** It has no new instances. */
   | 'disabled';
+
+/** What resources are compared by. */
+export type TopMetric =
+  /** Number of failed operations. */
+  | 'errors'
+  /** Number of runs that began: of apps alone. */
+  | 'executions'
+  /** Number of operations. */
+  | 'requests';
 
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. */
 export type UpdateEntityInput = {
@@ -1318,6 +1337,76 @@ export type NotificationChangesSubscriptionVariables = Exact<{ [key: string]: ne
 
 
 export type NotificationChangesSubscription = { readonly notificationChanged: { readonly unreadCount: number, readonly notification: { readonly id: string, readonly title: string, readonly status: NotificationStatus } | null } };
+
+export type PercentilesQueryVariables = Exact<{
+  orgId: string;
+  workspaceId?: string | null | undefined;
+  appId?: string | null | undefined;
+  step: SeriesStep;
+  from?: string | null | undefined;
+  to?: string | null | undefined;
+  tz: string;
+}>;
+
+
+export type PercentilesQuery = { readonly p50: { readonly points: ReadonlyArray<{ readonly timestamp: string, readonly value: number }> }, readonly p95: { readonly points: ReadonlyArray<{ readonly timestamp: string, readonly value: number }> }, readonly p99: { readonly points: ReadonlyArray<{ readonly timestamp: string, readonly value: number }> } };
+
+export type TopResourcesQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  metric: TopMetric;
+  from?: string | null | undefined;
+  to?: string | null | undefined;
+}>;
+
+
+export type TopResourcesQuery = { readonly topResources: ReadonlyArray<{ readonly resourceType: string, readonly resourceId: string, readonly uses: number, readonly resource:
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly name: string, readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly name: string, readonly id: string }
+      | { readonly id: string }
+      | { readonly name: string, readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly name: string, readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly name: string, readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly name: string, readonly id: string }
+      | { readonly id: string }
+      | { readonly id: string }
+      | { readonly name: string, readonly id: string }
+      | { readonly id: string }
+      | { readonly name: string, readonly id: string }
+      | { readonly username: string, readonly id: string }
+      | { readonly id: string }
+      | { readonly name: string, readonly id: string }
+      | { readonly id: string }
+     | null }> };
+
+export type TodayQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  tz: string;
+}>;
+
+
+export type TodayQuery = { readonly requests: { readonly points: ReadonlyArray<{ readonly timestamp: string, readonly value: number }> }, readonly errors: { readonly points: ReadonlyArray<{ readonly timestamp: string, readonly value: number }> }, readonly executions: { readonly points: ReadonlyArray<{ readonly timestamp: string, readonly value: number }> } };
 
 export type ArtifactVersionsQueryVariables = Exact<{
   orgId: string;
@@ -2996,6 +3085,140 @@ export const NotificationChangesDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<NotificationChangesSubscription, NotificationChangesSubscriptionVariables>;
+export const PercentilesDocument = new TypedDocumentString(`
+    query Percentiles($orgId: ID!, $workspaceId: ID, $appId: ID, $step: SeriesStep!, $from: DateTime, $to: DateTime, $tz: String!) {
+  p50: series(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    metric: LATENCY_P50
+    step: $step
+    from: $from
+    to: $to
+    tz: $tz
+  ) {
+    points {
+      timestamp
+      value
+    }
+  }
+  p95: series(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    metric: LATENCY_P95
+    step: $step
+    from: $from
+    to: $to
+    tz: $tz
+  ) {
+    points {
+      timestamp
+      value
+    }
+  }
+  p99: series(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    appId: $appId
+    metric: LATENCY_P99
+    step: $step
+    from: $from
+    to: $to
+    tz: $tz
+  ) {
+    points {
+      timestamp
+      value
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<PercentilesQuery, PercentilesQueryVariables>;
+export const TopResourcesDocument = new TypedDocumentString(`
+    query TopResources($orgId: ID!, $workspaceId: ID!, $metric: TopMetric!, $from: DateTime, $to: DateTime) {
+  topResources(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    metric: $metric
+    from: $from
+    to: $to
+  ) {
+    resourceType
+    resourceId
+    uses
+    resource {
+      id
+      ... on Secret {
+        name
+      }
+      ... on Environment {
+        name
+      }
+      ... on App {
+        name
+      }
+      ... on ToolInstance {
+        name
+      }
+      ... on Tool {
+        name
+      }
+      ... on Artifact {
+        name
+      }
+      ... on Workspace {
+        name
+      }
+      ... on Namespace {
+        name
+      }
+      ... on Augmentation {
+        name
+      }
+      ... on User {
+        username
+      }
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<TopResourcesQuery, TopResourcesQueryVariables>;
+export const TodayDocument = new TypedDocumentString(`
+    query Today($orgId: ID!, $workspaceId: ID!, $tz: String!) {
+  requests: series(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    metric: REQUESTS
+    tz: $tz
+  ) {
+    points {
+      timestamp
+      value
+    }
+  }
+  errors: series(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    metric: ERRORS
+    tz: $tz
+  ) {
+    points {
+      timestamp
+      value
+    }
+  }
+  executions: series(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    metric: EXECUTIONS
+    tz: $tz
+  ) {
+    points {
+      timestamp
+      value
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<TodayQuery, TodayQueryVariables>;
 export const ArtifactVersionsDocument = new TypedDocumentString(`
     query ArtifactVersions($orgId: ID!, $workspaceId: ID!, $namespaceId: ID!, $id: ID!) {
   artifactVersions(

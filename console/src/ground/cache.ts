@@ -18,7 +18,7 @@ const values = `
   SignInPolicy StartedIdentityProviderTest ModelTarget ModelRoute RouteExclusion RouteLimit RouteRefusal RouteTarget
   WorkspaceLimits RecipeCatalogue RecipeContent AppliedRecipe MissingPart ArtifactVersions NotificationPreferences
   NotificationMute MemberWithoutFactor EntityRelation EntitySearchResult FoundEntity
-  ToolActionResult ToolActionRequest
+  ToolActionResult ToolActionRequest UsedResource
 `
   .trim()
   .split(/\s+/);

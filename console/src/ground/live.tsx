@@ -58,8 +58,8 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   return <LiveContext value={live}>{children}</LiveContext>;
 }
 
-/** Runs at most once in half a second while things happen, and once after them. */
-export function useAfterEvents(run: () => void): void {
+/** Runs at most once in half a second, or some other time, while things happen, and once after them. */
+export function useAfterEvents(run: () => void, pauseMs = 500): void {
   const live = use(LiveContext);
   const latest = useRef(run);
   latest.current = run;
@@ -69,11 +69,11 @@ export function useAfterEvents(run: () => void): void {
       timer ??= setTimeout(() => {
         timer = undefined;
         latest.current();
-      }, 500);
+      }, pauseMs);
     });
     return () => {
       clearTimeout(timer);
       end?.();
     };
-  }, [live]);
+  }, [live, pauseMs]);
 }

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { formatted, timeZone } from './time';
+import { count, formatted, timeZone } from './time';
 
 export interface Line {
   label: string;
@@ -15,11 +15,14 @@ export function Plot({
   label,
   times,
   lines,
+  show = count,
   height = 220,
 }: {
   label: string;
   times: readonly string[];
   lines: readonly Line[];
+  /** How a value is written. */
+  show?: (value: number) => string;
   height?: number;
 }) {
   const place = useRef<HTMLDivElement>(null);
@@ -29,7 +32,8 @@ export function Plot({
     if (!element) return;
     const [at, series] = JSON.parse(content) as [string[], Line[]];
     const axis = { stroke: colour('--quiet'), grid: { stroke: colour('--line'), width: 1 }, font: '12px system-ui' };
-    const colours = ['--accent', '--bad', '--warn'].map(colour);
+    // those of the legend
+    const colours = ['--accent', '--warn', '--bad', '--quiet'].map(colour);
     const plot = new uPlot(
       {
         width: element.clientWidth,
@@ -40,7 +44,7 @@ export function Plot({
         scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
         axes: [
           { ...axis, values: (_, splits) => splits.map((s) => tick(s, splits)) },
-          { ...axis, size: 56 },
+          { ...axis, size: 64, values: (_, splits) => splits.map(show) },
         ],
         series: [
           {},
@@ -61,13 +65,17 @@ export function Plot({
       resized.disconnect();
       plot.destroy();
     };
-  }, [content, height]);
+  }, [content, height, show]);
   return <div ref={place} className="plot" role="img" aria-label={label} />;
 }
 
 function tick(seconds: number, splits: readonly number[]): string {
   const span = (splits.at(-1) ?? 0) - (splits[0] ?? 0);
   const options: Intl.DateTimeFormatOptions =
-    span > 3 * 86_400 ? { month: 'short', day: 'numeric' } : { hour: '2-digit', minute: '2-digit' };
+    span > 180 * 86_400
+      ? { year: 'numeric', month: 'short' }
+      : span > 3 * 86_400
+        ? { month: 'short', day: 'numeric' }
+        : { hour: '2-digit', minute: '2-digit' };
   return formatted(seconds * 1_000, options);
 }

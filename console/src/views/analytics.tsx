@@ -1,34 +1,63 @@
-import { type ReactNode, useMemo } from 'react';
-import { AppsDocument, NumbersDocument, SeriesDocument, type SeriesMetric } from '../generated/documents';
+import { type ReactNode, useState } from 'react';
+import { AppsDocument, NumbersDocument } from '../generated/documents';
 import { useAnswer } from '../ground/answers';
 import { useFilters } from '../ground/filters';
+import { useAfterEvents } from '../ground/live';
 import { usePages } from '../ground/pages';
+import { atLeast } from '../ground/permissions';
 import { usePlace } from '../ground/place';
-import { type Line, Plot } from '../ground/plot';
-import { Loading, Problem } from '../ground/problem';
-import { bytes, count, formatted, Time, timeZone } from '../ground/time';
+import { Problem } from '../ground/problem';
+import { bytes, count, timeZone } from '../ground/time';
 import { t } from '../texts';
+import { Metric, Percentiles } from './analytics-charts';
+import { TopResources } from './top-resources';
 
 type Filter = 'span' | 'app' | 'compare';
 
 const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 const spans = {
-  day: { step: 'HOUR', length: 24 * HOUR },
-  week: { step: 'HOUR', length: 7 * 24 * HOUR },
-  month: { step: 'DAY', length: 30 * 24 * HOUR },
-  quarter: { step: 'DAY', length: 90 * 24 * HOUR },
+  day: { step: 'HOUR', length: DAY },
+  week: { step: 'HOUR', length: 7 * DAY },
+  month: { step: 'DAY', length: 30 * DAY },
+  quarter: { step: 'DAY', length: 90 * DAY },
+  year: { step: 'MONTH', length: 365 * DAY },
 } as const;
 type Span = keyof typeof spans;
-const metrics = ['REQUESTS', 'ERRORS', 'LATENCY', 'EXECUTIONS', 'TOKENS'] as const satisfies SeriesMetric[];
 
-/** Numbers over time, of a workspace or one of its apps, beside those of the span before. */
+/** How much earlier the other span is; that of `yes` is the one just before. */
+const comparisons = { yes: null, week: 7 * DAY, weeks: 28 * DAY } as const;
+type Comparison = keyof typeof comparisons;
+
+/** What stands for the organization among the apps. */
+const ALL = 'organization';
+/** Numbers are read again at most so often while things happen. */
+const REFRESH_MS = 5_000;
+
+const keyIn = <Name extends string>(of: Readonly<Record<Name, unknown>>, name: string | undefined) =>
+  (Object.keys(of) as Name[]).find((key) => key === name);
+
+/** Numbers over time, of a workspace, one of its apps or its organization, beside those of another span. */
 export function Analytics(): ReactNode {
-  const { orgId, workspaceId } = usePlace();
+  const { orgId, workspaceId, roles, may } = usePlace();
   const [search, change] = useFilters<Filter>();
-  const span = (Object.keys(spans) as Span[]).find((name) => name === search.span) ?? 'day';
-  const { data, error } = useAnswer(NumbersDocument, { orgId, workspaceId });
+  const span = keyIn(spans, search.span) ?? 'day';
+  const comparison = keyIn(comparisons, search.compare);
+  const { data, error, again } = useAnswer(NumbersDocument, { orgId, workspaceId });
   const apps = usePages(AppsDocument, { orgId, workspaceId }, (answer) => answer.apps);
   const set = (name: Filter, value: string) => change({ [name]: value });
+  const { end, turn } = useTurns(again);
+  const isOfAll = search.app === ALL && atLeast(roles.organization, 'admin');
+  const appId = isOfAll ? undefined : search.app;
+  const { step, length } = spans[span];
+  const shown = {
+    of: { orgId, ...(!isOfAll && { workspaceId }), ...(appId && { appId }) },
+    step,
+    from: end - length,
+    to: end,
+    earlier: comparison ? (comparisons[comparison] ?? length) : null,
+    turn,
+  };
   return (
     <>
       <header className="toolbar">
@@ -47,6 +76,7 @@ export function Analytics(): ReactNode {
           {t.analytics.of}{' '}
           <select value={search.app ?? ''} onChange={(event) => set('app', event.target.value)}>
             <option value="">{t.analytics.workspace}</option>
+            {atLeast(roles.organization, 'admin') && <option value={ALL}>{t.analytics.organization}</option>}
             {apps.rows.map(({ id, name }) => (
               <option key={id} value={id}>
                 {name}
@@ -54,13 +84,16 @@ export function Analytics(): ReactNode {
             ))}
           </select>
         </label>
-        <label className="check">
-          <input
-            type="checkbox"
-            checked={search.compare === 'yes'}
-            onChange={(event) => set('compare', event.target.checked ? 'yes' : '')}
-          />{' '}
-          {t.analytics.compare}
+        <label>
+          {t.analytics.compare}{' '}
+          <select value={comparison ?? ''} onChange={(event) => set('compare', event.target.value)}>
+            <option value="">{t.analytics.nothing}</option>
+            {(Object.keys(comparisons) as Comparison[]).map((name) => (
+              <option key={name} value={name}>
+                {t.analytics.comparisons[name]}
+              </option>
+            ))}
+          </select>
         </label>
       </header>
       <Problem error={error} />
@@ -73,11 +106,27 @@ export function Analytics(): ReactNode {
         </dl>
       )}
       <p className="quiet">{t.analytics.zone(timeZone())}</p>
-      {metrics.map((metric) => (
-        <Metric key={metric} metric={metric} span={span} appId={search.app} isCompared={search.compare === 'yes'} />
-      ))}
+      <Metric metric="REQUESTS" shown={shown} />
+      <Metric metric="ERRORS" shown={shown} />
+      <Percentiles shown={shown} />
+      <Metric metric="EXECUTIONS" shown={shown} />
+      <Metric metric="TOKENS" shown={shown} />
+      {!appId && <Metric metric="STORAGE" shown={shown} show={bytes} />}
+      {!appId && !isOfAll && may('activity:read') && <TopResources shown={shown} />}
     </>
   );
+}
+
+/** The end of what is shown, and a number that rises when it is to be read again. */
+function useTurns(again: () => void) {
+  // to the hour: the same question while the view is open
+  const now = () => Math.floor(Date.now() / HOUR) * HOUR + HOUR;
+  const [state, setState] = useState(() => ({ end: now(), turn: 0 }));
+  useAfterEvents(() => {
+    setState(({ turn }) => ({ end: now(), turn: turn + 1 }));
+    again();
+  }, REFRESH_MS);
+  return state;
 }
 
 const Figure = ({ label, value }: { label: string; value: string }) => (
@@ -86,83 +135,3 @@ const Figure = ({ label, value }: { label: string; value: string }) => (
     <dd>{value}</dd>
   </div>
 );
-
-function Metric({
-  metric,
-  span,
-  appId,
-  isCompared,
-}: {
-  metric: SeriesMetric;
-  span: Span;
-  appId: string | undefined;
-  isCompared: boolean;
-}) {
-  const { orgId, workspaceId } = usePlace();
-  const { step, length } = spans[span];
-  // to the minute: the same question while the view is open
-  const end = useMemo(() => Math.floor(Date.now() / 60_000) * 60_000 + 60_000, []);
-  const at = (time: number) => new Date(time).toISOString();
-  const common = { orgId, workspaceId, metric, step, tz: timeZone(), ...(appId && { appId }) };
-  const now = useAnswer(SeriesDocument, { ...common, from: at(end - length), to: at(end) });
-  const before = useAnswer(
-    SeriesDocument,
-    { ...common, from: at(end - 2 * length), to: at(end - length) },
-    { isWaiting: !isCompared },
-  );
-  const label = t.analytics.metrics[metric];
-  const points = now.data?.series.points ?? [];
-  const times = points.map(({ timestamp }) => timestamp);
-  const former = before.data?.series.points.slice(-points.length) ?? [];
-  const lines: Line[] = [
-    { label, values: points.map(({ value }) => value) },
-    ...(isCompared && former.length > 0
-      ? [{ label: t.analytics.before, values: points.map((_, index) => former[index]?.value ?? 0) }]
-      : []),
-  ];
-  const csv = () => ['time,value', ...points.map(({ timestamp, value }) => `${timestamp},${value}`)].join('\r\n');
-  return (
-    <section className="card" aria-label={label}>
-      <header className="toolbar">
-        <h2 className="grow">{label}</h2>
-        <a
-          href={`data:text/csv;charset=utf-8,${encodeURIComponent(csv())}`}
-          download={`${metric.toLowerCase()}.csv`}
-          aria-label={t.analytics.csvOf(label)}
-        >
-          CSV
-        </a>
-      </header>
-      <Problem error={now.error ?? before.error} />
-      {now.isLoading && <Loading />}
-      {points.length > 0 && <Plot label={t.analytics.plot(label)} times={times} lines={lines} />}
-      {points.length > 0 && (
-        <details>
-          <summary>{t.analytics.table}</summary>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{t.when}</th>
-                {lines.map((line) => (
-                  <th scope="col" key={line.label}>
-                    {line.label}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {times.map((time, index) => (
-                <tr key={time}>
-                  <th scope="row">{step === 'DAY' ? formatted(time, { dateStyle: 'medium' }) : <Time at={time} />}</th>
-                  {lines.map((line) => (
-                    <td key={line.label}>{count(line.values[index] ?? 0)}</td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </details>
-      )}
-    </section>
-  );
-}

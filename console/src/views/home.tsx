@@ -6,6 +6,7 @@ import {
   HomeSecretsDocument,
   PresentDocument,
   RecentActivityDocument,
+  TodayDocument,
   UpdateWorkspaceDocument,
   WorkspaceNowDocument,
 } from '../generated/documents';
@@ -15,7 +16,8 @@ import { FormDialog } from '../ground/form';
 import { useAfterEvents } from '../ground/live';
 import { usePlace } from '../ground/place';
 import { Loading, Problem } from '../ground/problem';
-import { count, Time } from '../ground/time';
+import { Sparkline } from '../ground/sparkline';
+import { count, Time, timeZone } from '../ground/time';
 import { t } from '../texts';
 import { actorOf, Outcome, subjectOf } from './activity-row';
 
@@ -42,6 +44,7 @@ export function Home(): ReactNode {
       <Problem error={error} />
       {!data && !error && <Loading />}
       {data && <Numbers data={data} />}
+      {may('analytics:read') && <Today />}
       <div className="columns">
         {data && <Needs data={data} />}
         <Recent />
@@ -89,6 +92,41 @@ function Numbers({ data: { resourceCounts, executionMetrics } }: { data: HomeQue
       <Figure label={t.home.pipelines} value={resourceCounts.augmentations} />
       <Figure label={t.home.runs} value={total} />
       <Figure label={t.home.failedRuns} value={failed} isBad={failed > 0} />
+    </dl>
+  );
+}
+
+/** Numbers are read again at most so often while things happen. */
+const REFRESH_MS = 5_000;
+
+/** The last 24 hours, as numbers with small plots. */
+function Today() {
+  const { orgId, workspaceId } = usePlace();
+  const { data, error, again } = useAnswer(TodayDocument, { orgId, workspaceId, tz: timeZone() });
+  useAfterEvents(again, REFRESH_MS);
+  if (!data) return <Problem error={error} />;
+  const names = { requests: 'REQUESTS', errors: 'ERRORS', executions: 'EXECUTIONS' } as const;
+  return (
+    <dl className="numbers">
+      {(['requests', 'errors', 'executions'] as const).map((name) => {
+        const values = data[name].points.map(({ value }) => value);
+        const sum = values.reduce((all, value) => all + value, 0);
+        return (
+          <Figure
+            key={name}
+            label={t.home.today(t.analytics.metrics[names[name]])}
+            value={sum}
+            isBad={name === 'errors' && sum > 0}
+          >
+            <Sparkline values={values} />
+            <Link
+              to="/o/$org/w/$ws/analytics"
+              params={{ org: orgId, ws: workspaceId }}
+              aria-label={t.home.today(t.analytics.metrics[names[name]])}
+            />
+          </Figure>
+        );
+      })}
     </dl>
   );
 }

@@ -89,7 +89,7 @@ const selected = (from: Readonly<Record<Column, string>>, columns: readonly Colu
   columns.map((column) => `${from[column]} as ${column}`).join(', ');
 
 /** The records that are not summed yet. */
-const LATEST = `select * from activity r where (r.xid, r.id) >= (f.xid, f.record_id) order by r.xid, r.id
+export const LATEST = `select * from activity r where (r.xid, r.id) >= (f.xid, f.record_id) order by r.xid, r.id
   limit 1000000000`;
 
 const isOf = (kind: ScopeKind, ofUser: boolean): string =>

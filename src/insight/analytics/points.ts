@@ -12,7 +12,10 @@ export interface Point {
 /** The starts of the spans of a series, oldest first, and the end of the last one. */
 export type Borders = readonly [Date, ...Date[]];
 
-/** Where hours and days begin. */
+/** What ends later is refused: the calendars end there. */
+export const LATEST_TIME = Date.UTC(9999, 0);
+
+/** Where hours, days and months begin. */
 export type Calendar = Pick<TimeZone, 'startOf' | 'next' | 'previous'>;
 
 const utc: Calendar = {
@@ -21,7 +24,7 @@ const utc: Calendar = {
   previous: (step, start) => addSpans(step, start, -1),
 };
 
-/** The hours and days of an IANA time zone. @throws InputError at `tz` for any other text */
+/** The hours, days and months of an IANA time zone. @throws InputError at `tz` for any other text */
 export function calendarOf(tz: string): Calendar {
   if (tz === 'UTC') return utc;
   if (!isTimezone(tz)) throw invalidInput(['tz'], `'${tz}' is not a time zone of the IANA database`);
@@ -66,7 +69,7 @@ export const partsOf = <Shortest extends 'minute' | 'quarter'>(
   borders: Borders,
   shortest: Shortest,
 ) => {
-  const lengths = step === 'day' ? (['day', 'hour', shortest] as const) : (['hour', shortest] as const);
+  const lengths = step === 'hour' ? (['hour', shortest] as const) : (['day', 'hour', shortest] as const);
   return borders.slice(0, -1).flatMap((at, index) =>
     wholeSpansOf<'day' | 'hour' | Shortest>({ since: at, until: borders[index + 1]! }, lengths).map((part) => ({
       at,

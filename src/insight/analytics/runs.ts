@@ -19,8 +19,8 @@ const DAY_MS = 86_400_000;
 /** Removes the sums of days that are not told any more. */
 export const RETENTION_OF_RUNS = `delete from execution_sums where start < now() - interval '${TOLD_DAYS + 1} days'`;
 
-/** The start of the first day whose runs are told: counted from noon, because days may have 23 or 25 hours. */
-function firstDayOfRuns(calendar: Calendar): Date {
+/** The start of the first day that is told: counted from noon, because days may have 23 or 25 hours. */
+export function firstDayTold(calendar: Calendar): Date {
   const today = calendar.startOf('day', new Date());
   return calendar.startOf('day', new Date(today.getTime() + DAY_MS / 2 - (TOLD_DAYS - 1) * DAY_MS));
 }
@@ -49,20 +49,22 @@ export async function readRuns(
   metric: RunMetric,
   { calendar, step, borders }: { calendar: Calendar; step: StepLength; borders: Borders },
 ): Promise<Map<number, number>> {
-  const first = firstDayOfRuns(calendar);
-  const rows = areOfUtc(step, borders)
-    ? await sql.read<Sum>(ofUtc(metric), [
-        orgId,
-        scopeId,
-        step,
-        borders[0] < first ? first : borders[0],
-        endOf(borders),
-      ])
-    : await sql.read<Sum>(ofParts(metric), [
-        orgId,
-        scopeId,
-        JSON.stringify(partsOf(step, borders, 'quarter').filter(({ at }) => at >= first)),
-      ]);
+  // of the month in which they begin, these days are told
+  const first = calendar.startOf(step, firstDayTold(calendar));
+  const rows =
+    step !== 'month' && areOfUtc(step, borders)
+      ? await sql.read<Sum>(ofUtc(metric), [
+          orgId,
+          scopeId,
+          step,
+          borders[0] < first ? first : borders[0],
+          endOf(borders),
+        ])
+      : await sql.read<Sum>(ofParts(metric), [
+          orgId,
+          scopeId,
+          JSON.stringify(partsOf(step, borders, 'quarter').filter(({ at }) => at >= first)),
+        ]);
   return new Map(rows.map(({ start, n }) => [start.getTime(), n]));
 }
 

@@ -3,7 +3,15 @@ import { bounds } from '../../graphql/inputs.ts';
 import { organizationArgs } from '../../graphql/place-args.ts';
 import type { StepLength } from '../../kernel/time-zone.ts';
 import { SeriesPoint, timezone } from './analytics.graph.ts';
+import type { LatencyMetric } from './latencies.ts';
 import { MAX_CUT_HOURS, MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
+
+const percentile = <Name extends LatencyMetric>(value: Name, part: string) => ({
+  value,
+  description:
+    `How long ${part} of the operations took at most, in milliseconds, with an error of at most 5 %: of an ` +
+    'organization, a workspace or an app.',
+});
 
 const SeriesMetric = builder.enumType('SeriesMetric', {
   description: 'What a series counts.',
@@ -11,10 +19,19 @@ const SeriesMetric = builder.enumType('SeriesMetric', {
     REQUESTS: { value: 'requests' satisfies Metric, description: 'Number of operations.' },
     ERRORS: { value: 'errors' satisfies Metric, description: 'Number of failed operations.' },
     LATENCY: { value: 'latency' satisfies Metric, description: 'Average duration of an operation in milliseconds.' },
+    LATENCY_P50: percentile('latency_p50', 'half'),
+    LATENCY_P95: percentile('latency_p95', '95 %'),
+    LATENCY_P99: percentile('latency_p99', '99 %'),
     EXECUTIONS: { value: 'executions' satisfies Metric, description: 'Number of runs that began.' },
     TOKENS: {
       value: 'tokens' satisfies Metric,
       description: 'Model tokens that runs used, counted at the time when the run began.',
+    },
+    STORAGE: {
+      value: 'storage' satisfies Metric,
+      description:
+        'Bytes that the artifacts of an organization or a workspace hold at the end of each span, looked at every 15 ' +
+        'minutes; in the current one, now.',
     },
   } as const,
 });
@@ -24,11 +41,12 @@ const SeriesStep = builder.enumType('SeriesStep', {
   values: {
     HOUR: { value: 'hour' satisfies StepLength, description: 'Hours.' },
     DAY: { value: 'day' satisfies StepLength, description: 'Days.' },
+    MONTH: { value: 'month' satisfies StepLength, description: 'Months.' },
   } as const,
 });
 
 const Series = builder.objectRef<SeriesRow>('Series').implement({
-  description: 'Values by hours or days.',
+  description: 'Values by hours, days or months.',
   fields: (t) => ({
     metric: t.expose('metric', { type: SeriesMetric, description: 'What the series counts.' }),
     step: t.expose('step', { type: SeriesStep, description: 'Its spans.' }),
@@ -50,7 +68,8 @@ builder.queryField('series', (t) =>
     description:
       'A series of an organization, or of a workspace, an app, a token or a user in it. A series of the ' +
       "organization, or of a token or user other than the caller's own, is for administrators. Activity and " +
-      'executions are kept for 90 days: older points are 0. Refused to tokens that are restricted to a part.',
+      'executions are kept for 90 days, storage for 400: older points are 0. Refused to tokens that are restricted ' +
+      'to a part.',
     authorize: { organization: 'organization:access', service: 'analytics:read' },
     args: {
       ...organizationArgs(),
@@ -80,7 +99,7 @@ builder.queryField('series', (t) =>
           required: true,
           defaultValue: 'UTC',
           constraints: timezone,
-          description: 'IANA time zone of its hours and days. A day on which the clocks change has 23 or 25 hours.',
+          description: 'IANA time zone of its spans. A day on which the clocks change has 23 or 25 hours.',
         }),
       })),
     },

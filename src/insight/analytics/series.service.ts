@@ -10,12 +10,14 @@ import type { StepLength } from '../../kernel/time-zone.ts';
 import { IS_MEMBER } from '../../tenancy/views.ts';
 import type { ScopeKind } from '../activity/activity-scope.ts';
 import { readSeries, readSeriesOfParts, type SeriesPoint } from '../activity/activity-sums.ts';
+import { type LatencyKind, type LatencyMetric, percentiles, readLatencies } from './latencies.ts';
 import {
   areOfUtc,
   type Borders,
   type Calendar,
   calendarOf,
   endOf,
+  LATEST_TIME,
   lastSpans,
   type Point,
   partsOf,
@@ -23,6 +25,7 @@ import {
   spansBetween,
 } from './points.ts';
 import { type RunMetric, readRuns } from './runs.ts';
+import { readStorage } from './storage-samples.ts';
 
 /** Spec, Time series. */
 export interface ExecutionSeries {
@@ -31,11 +34,16 @@ export interface ExecutionSeries {
   data: readonly Point[];
 }
 
-/** Of the activity, by the time of each record; or of runs, by the time of their start. */
-export type SeriesMetric = ActivityMetric | RunMetric;
+/**
+ * Of the activity, by the time of each record; of runs, by the time of their start; or what artifacts held at the end
+ * of each span.
+ */
+export type SeriesMetric = ActivityMetric | LatencyMetric | RunMetric | 'storage';
 type ActivityMetric = 'requests' | 'errors' | 'latency';
 
-const isOfActivity = (metric: SeriesMetric): metric is ActivityMetric => metric !== 'executions' && metric !== 'tokens';
+const isOfActivity = (metric: SeriesMetric): metric is ActivityMetric =>
+  metric === 'requests' || metric === 'errors' || metric === 'latency';
+const isPercentile = (metric: SeriesMetric): metric is LatencyMetric => metric in percentiles;
 
 /** What a series is of: the narrowest that is given. */
 export interface SeriesOf {
@@ -51,7 +59,7 @@ export interface SeriesRange {
   from?: Date | null;
   to?: Date | null;
   step: StepLength;
-  /** The IANA time zone of its hours and days. */
+  /** The IANA time zone of its hours, days and months. */
   tz: string;
 }
 
@@ -71,8 +79,6 @@ export const MAX_POINTS = 2_000;
 /** Of activity by hours that are not those of UTC: these are read minute by minute, which costs forty times as much. */
 export const MAX_CUT_HOURS = 336;
 const DEFAULT_POINTS = 24;
-
-const LATEST_TIME = Date.UTC(9999, 0);
 
 /** Series of a place, a token or a user: sums of its activity, and its runs. No read costs more with more history. */
 export class SeriesService {
@@ -108,8 +114,8 @@ export class SeriesService {
   /**
    * A series of an organization, or of a workspace, an app, a token or a user in it. Of an organization, and of the
    * tokens and users of others, it is for the organization's administrators.
-   * @throws FORBIDDEN, RESOURCE_NOT_FOUND; InputError for more than one of these, an end before the start, and too many
-   * points
+   * @throws FORBIDDEN, RESOURCE_NOT_FOUND; InputError for more than one of these, for a metric that is not kept of it,
+   * an end before the start, and too many points
    */
   async of(caller: Caller, of: SeriesOf, asked: SeriesRange): Promise<Series> {
     const { metric, step } = asked;
@@ -121,12 +127,27 @@ export class SeriesService {
         ['from'],
         `an hourly series in a time zone whose hours differ from UTC has at most ${MAX_CUT_HOURS} points`,
       );
+    demandKept(metric, scope.kind);
     await this.#demandScope(caller, of, scope);
-    const { orgId } = of;
-    const values = isOfActivity(metric)
-      ? await this.#activity(caller, orgId, scope, metric, step, borders)
-      : await readRuns(readsOf(this.#deps, caller), { orgId, scopeId: scope.id }, metric, { calendar, step, borders });
+    const values = await this.#values(caller, of.orgId, scope, metric, { calendar, step, borders });
     return { metric, step, from: borders[0], to: endOf(borders), points: pointsOf(borders, values) };
+  }
+
+  async #values(
+    caller: Caller,
+    orgId: string,
+    scope: SeriesScope,
+    metric: SeriesMetric,
+    spans: { calendar: Calendar; step: StepLength; borders: Borders },
+  ): Promise<Map<number, number>> {
+    if (isOfActivity(metric)) return this.#activity(caller, orgId, scope, metric, spans.step, spans.borders);
+    if (isPercentile(metric)) {
+      const place = { orgId, kind: scope.kind as LatencyKind, id: scope.id };
+      return readLatencies(this.#deps.slowReads.of(orgId, { caller }), place, metric, spans);
+    }
+    const reads = readsOf(this.#deps, caller);
+    if (metric === 'storage') return readStorage(reads, { orgId, id: scope.id }, spans.borders);
+    return readRuns(reads, { orgId, scopeId: scope.id }, metric, spans);
   }
 
   async #activity(
@@ -201,6 +222,14 @@ function scopeOf({ orgId, workspaceId, appId, tokenId, userId }: SeriesOf): Seri
   if (first.kind === 'app' && (workspaceId === null || workspaceId === undefined))
     throw invalidInput(['workspaceId'], 'an app requires its workspace');
   return first;
+}
+
+/** @throws InputError for what nothing is kept of */
+function demandKept(metric: SeriesMetric, kind: SeriesScope['kind']): void {
+  if (isPercentile(metric) && (kind === 'token' || kind === 'user'))
+    throw invalidInput(['metric'], 'percentiles are kept of organizations, workspaces and apps');
+  if (metric === 'storage' && kind !== 'organization' && kind !== 'workspace')
+    throw invalidInput(['metric'], 'storage is kept of organizations and workspaces');
 }
 
 /** The whole spans that contain a range. @throws InputError for an end before the start, and for too many spans */
