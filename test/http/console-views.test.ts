@@ -344,7 +344,7 @@ describeInBrowser('the console in a browser', () => {
     await page.getByText('The live connection is interrupted.').waitFor({ state: 'detached' });
   });
 
-  it('scrolls through 10,000 secrets and 100,000 records with few rows drawn, and asks for pages behind cursors', async () => {
+  it('scrolls through 10,000 secrets and 100,000 records: few rows are drawn, and pages asked for', async () => {
     const max = await registerProven(app, { name: 'max' });
     await addMany(app, max, { secrets: 10_000, records: 100_000 });
     const page = await pageOf(max);
