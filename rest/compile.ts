@@ -171,7 +171,7 @@ function factsOf(
     status: rest.status ?? (node.operation !== 'subscription' && has(field, 'empty') ? 204 : 200),
     maxValues: rest.maxValues ?? null,
     // a key needs somebody whose it is
-    isReplayed: rest.method === 'POST' && rest.replayed && !isPublic(rootFields),
+    isReplayed: rest.method === 'POST' && node.operation !== 'subscription' && rest.replayed && !isPublic(rootFields),
     isPublic: isPublic(rootFields),
     mayFail: declaredFailures(rootFields),
     isAddition: source.file.startsWith('additions/'),
@@ -204,10 +204,14 @@ function partsOf(
   const parameters = parametersOf(ground.facade(), written, node, rest.path, problems);
   if (parameters.body && (rest.method === 'GET' || rest.method === 'DELETE'))
     problems.push(problemAt(node, `A ${rest.method} has no body.`));
-  if (node.operation === 'subscription' && rest.method !== 'GET')
-    problems.push(problemAt(node, 'A subscription is a GET route.'));
+  if (node.operation === 'subscription' && rest.method !== 'GET' && rest.method !== 'POST')
+    problems.push(problemAt(node, 'A subscription is a GET or a POST route.'));
   const response = bodyField && responseOf(product, fragments, bodyField, node.operation, rest.status, problems);
   const isStream = node.operation === 'subscription';
+  // what has a body is asked for once: nobody could resume it
+  if (isStream && rest.method === 'POST' && response) response.kind = 'lines';
+  if (response?.kind === 'lines' && response.eventId !== null)
+    problems.push(problemAt(node, 'Lines have no id: what is asked for with POST is not resumed.'));
   const etag = bodyField && !isStream ? etagReader(product, fragments, bodyField, problems) : null;
   if (response) problems.push(...resumeProblems(node, response));
   const document = rewrite(written, etag !== null);

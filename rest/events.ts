@@ -6,7 +6,39 @@ import { type SentFrames, sendFrames } from '../src/engine/live/send-frames.ts';
 const RETRY = Buffer.from('retry: 3000\n\n');
 const PING = Buffer.from(': ping\n\n');
 
+/** How frames are written. */
+interface StreamFormat {
+  mediaType: string;
+  beginning: Buffer;
+  ping: Buffer;
+  /** A value as a frame. @param eventId the key of its id */
+  write: (value: unknown, eventId: string | null) => string;
+  /** The last frame of a stream whose source has failed. */
+  writeError: (body: unknown) => string;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+export const formats: Readonly<Record<'events' | 'lines', StreamFormat>> = {
+  events: {
+    mediaType: 'text/event-stream; charset=utf-8',
+    beginning: RETRY,
+    ping: PING,
+    write: frameOf,
+    writeError: (body) => `event: error\ndata: ${JSON.stringify(body)}\n\n`,
+  },
+  // not every reader of lines takes one that is empty
+  lines: {
+    mediaType: 'application/x-ndjson',
+    beginning: NOTHING,
+    ping: NOTHING,
+    write: (value) => `${JSON.stringify(value ?? null)}\n`,
+    writeError: (body) => `${JSON.stringify(body)}\n`,
+  },
+};
+
 interface EventSourceOptions {
+  format?: StreamFormat;
   status: number;
   /** The bytes of one frame. Throws when its result has errors. */
   bytesOf: (frame: Frame) => Buffer;
@@ -24,11 +56,16 @@ export class EventStreams {
    * Answers with server-sent events, past Fastify's own way of sending, which costs more than everything else of a
    * stream. The next event is asked for only while the client reads.
    */
-  send(reply: FastifyReply, source: Frames, { status, bytesOf, farewell, onFault }: EventSourceOptions): FastifyReply {
+  send(
+    reply: FastifyReply,
+    source: Frames,
+    { format = formats.events, status, bytesOf, farewell, onFault }: EventSourceOptions,
+  ): FastifyReply {
+    const { mediaType, beginning, ping } = format;
     reply.headers({
       'cache-control': 'no-cache, no-transform',
       'x-accel-buffering': 'no',
-      'content-type': 'text/event-stream; charset=utf-8',
+      'content-type': mediaType,
     });
     reply.hijack();
     const response = reply.raw;
@@ -36,8 +73,8 @@ export class EventStreams {
     const sending = sendFrames(response, source, {
       status,
       headers: reply.getHeaders() as OutgoingHttpHeaders,
-      beginning: RETRY,
-      ping: PING,
+      beginning,
+      ping,
       end: null,
       bytesOf,
       farewell,

@@ -197,6 +197,11 @@ function success({ response }: CompiledOperation, schemas: JsonSchemas, answer: 
         description: 'A stream of server-sent events. The schema describes `data`.',
         content: { 'text/event-stream': { schema: schemas.output(response.type, dataOf(response)) } },
       };
+    case 'lines':
+      return {
+        description: 'Lines of JSON, each as soon as it is known. The schema describes one.',
+        content: { 'application/x-ndjson': { schema: schemas.output(response.type, dataOf(response)) } },
+      };
     case 'value':
       return { description: 'Success.', content: json(schemas.output(response.type, dataOf(response)), answer) };
   }

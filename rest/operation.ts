@@ -10,8 +10,9 @@ import type { ObjectShape } from './selection.ts';
 export interface ResponseBody {
   /**
    * `empty`: no body (204). `nothing`: the JSON text `null`. `events`: a stream of server-sent events with this value.
+   * `lines`: a stream of lines of JSON with this value.
    */
-  kind: 'value' | 'empty' | 'nothing' | 'events';
+  kind: 'value' | 'empty' | 'nothing' | 'events' | 'lines';
   /** Type of the `@body` field. */
   type: GraphQLOutputType;
   /** Shape of its (innermost) object; `null` for leaves. */

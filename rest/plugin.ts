@@ -19,7 +19,7 @@ import { acceptJson, ignoreBody } from './body-parser.ts';
 import { clientErrorHandler } from './client-errors.ts';
 import { docsPlugin } from './docs.ts';
 import { answerOf, errorBody, type FaultHandling, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
-import { EventStreams, frameOf } from './events.ts';
+import { EventStreams, formats } from './events.ts';
 import { Facade } from './facade.ts';
 import { acceptForm, type FileReceiver, readForm } from './form.ts';
 import { acceptFields, bodyOfFields } from './form-fields.ts';
@@ -269,12 +269,14 @@ function streamHandler(
   streams: EventStreams,
 ): RouteHandlerMethod {
   const documentOf = addedTo(options.runner);
+  const formatOf = () => formats[operation.response.kind === 'lines' ? 'lines' : 'events'];
   /** The same bytes for all streams that an event goes to. */
   const sent = new WeakMap<Frame, Buffer>();
   const bytesOf = (frame: Frame, request: FastifyRequest): Buffer => {
     const known = sent.get(frame);
     if (known) return known;
-    const bytes = Buffer.from(frameOf(operation.bodyOf(frame.result, request), operation.response.eventId));
+    const { write } = formatOf();
+    const bytes = Buffer.from(write(operation.bodyOf(frame.result, request), operation.response.eventId));
     sent.set(frame, bytes);
     return bytes;
   };
@@ -286,13 +288,14 @@ function streamHandler(
       throw new Error(`The subscription '${operation.name}' returned neither events nor an error.`);
     }
     return streams.send(reply, source, {
+      format: formatOf(),
       status: operation.status,
       bytesOf: (frame) => bytesOf(frame, request),
       farewell(error) {
         const answer = answerOf(error) ?? answerOf(options.shown?.(error));
         if (!answer) options.onFault(error, request);
         const body = answer?.body ?? errorBody('INTERNAL_SERVER_ERROR');
-        return Buffer.from(`event: error\ndata: ${JSON.stringify(body)}\n\n`);
+        return Buffer.from(formatOf().writeError(body));
       },
       onFault: (error) => options.onFault(error, request),
     });

@@ -262,9 +262,9 @@ function send(
     // HTTP/1.0 has no other way to tell a part from the whole
     if (raw.req.httpVersion === '1.0') raw.socket?.resetAndDestroy();
   });
-  // the head goes on its way before there is a body
+  // the head goes on its way before there is a body, and with the beginning of one that is there
   body.once('resume', () => {
-    if (!body.errored) raw.flushHeaders();
+    if (!body.errored && body.readableLength === 0) raw.flushHeaders();
   });
   return reply.send(body);
 }

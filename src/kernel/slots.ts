@@ -39,16 +39,20 @@ export class Slots {
     return this.#waiters.length;
   }
 
+  /** Takes a slot if there is room. @returns whether there was */
+  takeNow(owner: string): boolean {
+    if (!this.#hasRoom(owner)) return false;
+    this.#start(owner);
+    return true;
+  }
+
   /**
    * Waits for a slot. The caller gives it back with {@link release}.
    * @throws the error of a busy owner; the reason of the signal when it is aborted before
    */
   async take(owner: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (this.#hasRoom(owner)) {
-      this.#start(owner);
-      return;
-    }
+    if (this.takeNow(owner)) return;
     const waiting = this.#waiters.filter((waiter) => waiter.owner === owner).length;
     const { waitingPerOwner, waiting: waitingInAll = Number.POSITIVE_INFINITY } = this.#limits;
     if (waiting >= waitingPerOwner || this.#waiters.length >= waitingInAll) throw this.#busy();

@@ -38,7 +38,7 @@ export function createTools(
   const { sql, changes } = deps;
   const { vault, credentials } = vaultGroup.closed;
   const { secretReads } = vaultGroup.open;
-  const { onFault, activity } = open;
+  const { onFault, activity, authentication } = open;
   const provider = new OAuthProvider(outbound);
   const states = new OAuthStates(sealFor('oauth state'));
   const revocations = new Revocations({ credentials, vault, provider, seal: sealFor('revocation') });
@@ -68,6 +68,7 @@ export function createTools(
       toolInstanceTests: new ToolInstanceTest({ ...deps, toolInstances, credentials, outbound, connections, activity }),
       toolActions: new ToolActions({
         ...deps,
+        authentication,
         toolInstances,
         credentials,
         confirmations,
@@ -88,7 +89,16 @@ export function createTools(
         activity,
         logger,
       }),
-      connections: new ConnectionService({ ...deps, credentials, vault, provider, removal, publicUrl, states }),
+      connections: new ConnectionService({
+        ...deps,
+        credentials,
+        vault,
+        provider,
+        removal,
+        refresh,
+        publicUrl,
+        states,
+      }),
       connectionTokens: new ConnectionTokens({ ...deps, toolInstances, connections }),
       connectionRequirements: new ConnectionRequirementsReader(sql, stepsOfApp),
     },

@@ -318,9 +318,15 @@ describe('a mistake in the documents stops the start, naming file, line and colu
       /404 is no status of success/,
     ],
     [
-      'a subscription that is not GET',
-      'subscription A @rest(method: POST, path: "/v1/x") { events(itemId: "1") @body { id } }',
-      /A subscription is a GET route/,
+      'a subscription that changes something',
+      'subscription A @rest(method: PUT, path: "/v1/x") { events(itemId: "1") @body { id } }',
+      /A subscription is a GET or a POST route/,
+    ],
+    [
+      'lines with an id',
+      'subscription A($a: String @lastEventId) @rest(method: POST, path: "/v1/x") { events(itemId: "1", after: $a) ' +
+        '@body { id @eventId } }',
+      /Lines have no id/,
     ],
     [
       'the id of a frame that nobody takes again',

@@ -145,8 +145,8 @@ describe('mistakes', () => {
 
   it('a stream that is not read', () => {
     const text = (method: string) => `subscription A ${rest(method)} { events(itemId: "1") @body { id } }`;
-    expect(problemsOf(text('PUT'))).toEqual(['shop.graphql:1:1 A subscription is a GET route.']);
-    expect(problemsOf(text('GET'))).toEqual([]);
+    expect(problemsOf(text('PUT'))).toEqual(['shop.graphql:1:1 A subscription is a GET or a POST route.']);
+    expect([problemsOf(text('GET')), problemsOf(text('POST'))]).toEqual([[], []]);
   });
 
   it('two operations for one route', () => {

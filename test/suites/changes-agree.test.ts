@@ -57,6 +57,9 @@ const withoutRows: readonly string[] = [
   ...beginnings,
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/token',
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections/{instance_id}/token',
+  // keys have no refresh
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/refresh',
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections/{instance_id}/refresh',
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/uploads',
   'POST /v1/orgs/{org_id}/tools/import/preview',
   'POST /v1/orgs/{org_id}/tools/{tool_id}/import/preview',

@@ -88,6 +88,8 @@ const withoutVersion: Record<string, string> = {
   markAllNotificationsRead: 'moves what nobody else sees; repeating it changes nothing',
   markNotificationRead: 'moves what nobody else sees; repeating it changes nothing',
   markNotificationUnread: 'moves what nobody else sees; repeating it changes nothing',
+  refreshNamespaceConnection: 'replaces what the provider gave, and no setting',
+  refreshWorkspaceConnection: 'replaces what the provider gave, and no setting',
   refresh: 'about the session or the sign-in of the account',
   refreshApiToken: 'makes the next token; the refresh token names the one before',
   register: 'makes something',

@@ -283,6 +283,13 @@ export const prepared: Record<string, Prepare> = {
     world,
     parts,
   ) => withKey(app, world, parts, `/namespaces/${parts.params.namespace_id}/connections`),
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/refresh': async (
+    app,
+    world,
+    parts,
+  ) => withKey(app, world, parts, '/connections/api-key'),
+  'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections/{instance_id}/refresh':
+    async (app, world, parts) => withKey(app, world, parts, `/namespaces/${parts.params.namespace_id}/connections`),
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/execute': activeInstance,
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/tool-instances/{instance_id}/execute':
     activeInstance,

@@ -44,6 +44,8 @@ export const titleOf = ({ kind, name }: RootField): string => `${kind[0]!.toUppe
 const idMeanings: Record<string, string> = {
   secretVersions: 'secret_id',
   previewToolReimport: 'tool_id',
+  toolActionPages: 'instance_id',
+  namespaceToolActionPages: 'instance_id',
   entityTraversal: 'entity_id',
   entityPath: 'entity_id',
   artifactVersions: 'artifact_id',

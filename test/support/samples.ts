@@ -120,6 +120,9 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'ExecuteToolActionInput.dryRun': () => absent,
   'ExecuteToolActionInput.confirmation': () => absent,
   'ExecuteToolActionInput.maxPages': () => absent,
+  'StreamToolActionInput.action': () => 'list',
+  'StreamToolActionInput.parameters': () => absent,
+  'StreamToolActionInput.confirmation': () => absent,
   'TestToolInstanceInput.parameters': ({ marker }) => ({ id: marker }),
   '*.clientSecretVaultId': () => 'external:client',
   // a provider has the configuration of its protocol alone; a domain is claimed once

@@ -36,7 +36,11 @@ export function makeTool(maker: Maker, service: object = UNCALLED, name = 'Mail'
     connection_service_name: `${name.toLowerCase()}er`,
     supports_connection: true,
     credential_schema: isOAuth ? [service, KEY] : [service],
-    action_schemas: [{ name: 'get', parameters: [{ name: 'id' }] }],
+    action_schemas: [
+      { name: 'get', parameters: [{ name: 'id' }] },
+      // nothing is there
+      { name: 'list', url_template: 'https://10.0.0.1/', pagination: { type: 'cursor' } },
+    ],
   };
   return made(maker, `/v1/orgs/${maker.orgId}/tools`, tool, 'tool_id');
 }

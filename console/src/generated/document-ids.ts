@@ -17,7 +17,7 @@ export const documentIds: Readonly<Record<string, string>> = {
   Artifacts: 'console/Artifacts/47ceb94aac704d430b08c9e6',
   ChangeTargets: 'console/ChangeTargets/f220e8f7e62795e6ac0499f8',
   CheckDomainProof: 'console/CheckDomainProof/5bd707a48273d1828bda0101',
-  Connections: 'console/Connections/80f59c7ecb9229662b0840e6',
+  Connections: 'console/Connections/48e2e74b6c0c5b4b3548dbd7',
   CreateApiToken: 'console/CreateApiToken/e087e98fe94c0dc27cde0d4c',
   CreateApplication: 'console/CreateApplication/858a7dc0d28def5b271a4dba',
   CreateEntity: 'console/CreateEntity/04999b707b6a8bfe3b2a628d',

@@ -2425,7 +2425,7 @@ export type ConnectionsQueryVariables = Exact<{
 }>;
 
 
-export type ConnectionsQuery = { readonly connections: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly status: ConnectionStatus, readonly authType: ConnectionAuthType, readonly accountLabel: string | null, readonly lastError: string | null, readonly expiresAt: string | null, readonly createdBy: string | null, readonly toolInstanceId: string, readonly toolInstance: { readonly id: string, readonly name: string } | null, readonly tool: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type ConnectionsQuery = { readonly connections: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly status: ConnectionStatus, readonly authType: ConnectionAuthType, readonly accountLabel: string | null, readonly lastError: string | null, readonly missingScopes: ReadonlyArray<string>, readonly expiresAt: string | null, readonly createdBy: string | null, readonly toolInstanceId: string, readonly toolInstance: { readonly id: string, readonly name: string } | null, readonly tool: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type CreateToolInstanceMutationVariables = Exact<{
   orgId: string;
@@ -5124,6 +5124,7 @@ export const ConnectionsDocument = new TypedDocumentString(`
       authType
       accountLabel
       lastError
+      missingScopes
       expiresAt
       createdBy
       toolInstanceId

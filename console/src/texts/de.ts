@@ -279,6 +279,7 @@ export const t: Texts = {
     connections: 'Verbindungen',
     noConnections: 'Noch keine Verbindungen.',
     account: 'Konto',
+    missingScopes: (scopes) => `Nicht erteilt: ${scopes}`,
     needsNone: 'braucht keine',
     used: 'Zuletzt benutzt',
     connect: 'Verbinden',

@@ -260,6 +260,7 @@ export const t = {
     connections: 'Connections',
     noConnections: 'No connections yet.',
     account: 'Account',
+    missingScopes: (scopes: string) => `Not granted: ${scopes}`,
     needsNone: 'needs none',
     used: 'Last used',
     connect: 'Connect',

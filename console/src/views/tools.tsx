@@ -181,10 +181,11 @@ function Connections() {
           { label: t.tools.account, cell: ({ accountLabel }) => accountLabel },
           {
             label: t.status,
-            cell: ({ status, lastError }) => (
+            cell: ({ status, lastError, missingScopes }) => (
               <>
                 <span className={tagOf(status)}>{t.tools.status[status]}</span>{' '}
                 {lastError && <small className="clip">{lastError}</small>}
+                {missingScopes.length > 0 && <small>{t.tools.missingScopes(missingScopes.join(', '))}</small>}
               </>
             ),
           },

@@ -47,6 +47,9 @@ export const loadHttpClient = (): Promise<typeof import('undici')> => {
 };
 let httpClient: Promise<typeof import('undici')> | undefined;
 
+/** The reason for the end of a connection whose call is over. Made once: each error has its stack written down. */
+export const OVER = new Error('The call is over.');
+
 /**
  * Sends a request to one of the addresses and reads the whole answer.
  * @throws OutboundError for what a limit cut off; errors of the socket, of TLS and of the parser
@@ -68,7 +71,7 @@ export async function exchange(options: Exchange): Promise<RawResponse> {
     const bytes = await readBody(answer.body, maxBytes, isEnough);
     return { status: answer.statusCode, headers: received, body: await decompressed(bytes, received, maxBytes) };
   } finally {
-    await client.destroy();
+    await client.destroy(OVER);
   }
 }
 

@@ -1,6 +1,6 @@
 import { Readable, Transform } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { type ConnectionOfCall, clientOf } from './exchange.ts';
+import { type ConnectionOfCall, clientOf, OVER } from './exchange.ts';
 import { OutboundError } from './outbound-error.ts';
 
 /** What is read ahead of whoever reads an answer. */
@@ -53,7 +53,7 @@ export interface StreamedAnswer {
 export async function openExchange(options: StreamedExchange): Promise<StreamedAnswer> {
   const client = await clientOf(options);
   const { url, method, headers, contentLength, signal } = options;
-  const call = new StreamedCall(options, () => void client.destroy());
+  const call = new StreamedCall(options, () => void client.destroy(OVER));
   const cancel = () => call.fail(signal.reason);
   if (signal.aborted) cancel();
   else signal.addEventListener('abort', cancel, { once: true });

@@ -36,9 +36,9 @@ const AT_ONCE = 16;
 
 /**
  * Why a connection is refreshed. `due`: its time has come; `expired`: somebody needs it; `kept`: somebody takes it
- * along; `refused`: by a provider.
+ * along; `refused`: by a provider; `asked`: somebody wants to know now.
  */
-export type RefreshReason = 'due' | 'expired' | 'kept' | 'refused';
+export type RefreshReason = 'due' | 'expired' | 'kept' | 'refused' | 'asked';
 
 interface Claim {
   id: string;
@@ -67,7 +67,7 @@ interface ConnectionRefreshDeps {
 export class ConnectionRefresh implements Owner {
   readonly tasks: readonly Task[];
   readonly #deps: ConnectionRefreshDeps;
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #running = new Map<string, { reason: RefreshReason; work: Promise<void> }>();
 
   constructor(deps: ConnectionRefreshDeps) {
     this.#deps = deps;
@@ -85,11 +85,24 @@ export class ConnectionRefresh implements Owner {
    * refresh.
    */
   async refresh(connectionId: string, seen: string | null, reason: RefreshReason): Promise<void> {
-    const running = this.#running.get(connectionId);
-    if (running) return running;
+    for (let running = this.#running.get(connectionId); running; running = this.#running.get(connectionId)) {
+      await running.work;
+      // another may have found that it was not the time yet; if it was, `seen` says so
+      if (reason !== 'asked' || running.reason === 'asked') return;
+    }
     const work = this.#refresh(connectionId, seen, reason).finally(() => this.#running.delete(connectionId));
-    this.#running.set(connectionId, work);
+    this.#running.set(connectionId, { reason, work });
     return work;
+  }
+
+  /**
+   * Refreshes a connection because somebody asks for it, whatever its time. Nothing happens to one that nothing can
+   * refresh: with a key, without a refresh token, or that must be authorized again.
+   */
+  async refreshNow({ id, orgId }: Pick<Connection, 'id' | 'orgId'>): Promise<void> {
+    const { sql, credentials } = this.#deps;
+    const stored = credentialIn(await credentials.open(sql, orgId, { connectionId: id }));
+    if (stored && 'access_token' in stored) await this.refresh(id, stored.access_token, 'asked');
   }
 
   /** Refreshes what is due, and ends authorizations that nobody finished. @returns the number of connections */
@@ -293,7 +306,9 @@ function waitOf(connection: Connection, reason: RefreshReason, now: number): 'se
   const { status, refreshAt, refreshFailures, lastRefreshedAt, expiresAt } = connection;
   const isEarly = refreshAt !== null && refreshAt.getTime() > now;
   if (reason === 'due') return refreshAt === null || isEarly ? 'settled' : null;
-  // a dead refresh token stays dead; a provider in trouble is left alone until the next try
+  // a dead refresh token stays dead
+  if (reason === 'asked') return status === 'needs_reauth' || status === 'pending' ? 'settled' : null;
+  // a provider in trouble is left alone until the next try
   if (status === 'needs_reauth' || status === 'pending' || (refreshFailures > 0 && isEarly)) return 'settled';
   if (reason === 'expired') return expiresAt === null || expiresAt.getTime() > now + LOOK_AHEAD_MS ? 'settled' : null;
   if (reason === 'kept' && (expiresAt === null || expiresAt.getTime() > now + KEPT_MS)) return 'settled';

@@ -38,6 +38,9 @@ export const ToolAuthorization = builder.objectRef<ConnectionRow>('ToolAuthoriza
     authType: t.expose('authType', { type: ConnectionAuthType, description: 'What kind of credential it has.' }),
     status: t.expose('status', { type: ConnectionStatusEnum, description: 'Its status.' }),
     scopes: t.exposeStringList('scopes', { description: 'The scopes that the provider granted.' }),
+    requestedScopes: t.exposeStringList('requestedScopes', {
+      description: 'The scopes that the last authorization asked for. Empty for an API key.',
+    }),
     missingScopes: t.stringList({
       authorize: 'inherited',
       description:
@@ -222,6 +225,11 @@ const INITIATE =
 const BY_KEY =
   'It replaces the connection that is there. A tool that describes only an OAuth service refuses a key. Members may ' +
   'connect only the tool instances that they created.';
+const REFRESH =
+  'The answer is the connection as it is afterwards: if the provider refuses the refresh token, its status is ' +
+  '`needs_reauth`, and if the provider is in trouble, `lastError` says so. An API key, a connection without a ' +
+  'refresh token and one that must be authorized again stay as they are. Members may refresh only the connections ' +
+  'of the tool instances that they created. At most six times a minute for each connection.';
 const DELETE =
   'Its tokens are revoked at the provider, if that is possible. Members may delete only the connections that they ' +
   'created.';
@@ -345,6 +353,26 @@ builder.mutationFields((t) => ({
     args: { ...workspaceArgs(), ...inputArg(CreateConnectionInput, 'What to connect.') },
     resolve: ({ workspace }, { input }, { caller, services }) =>
       services.connections.createByKey(caller, workspace, input.toolInstanceId, input.apiKey),
+  }),
+  refreshNamespaceConnection: t.field({
+    type: ToolAuthorization,
+    description: `Refreshes the access token of the connection of a tool instance in a namespace now. ${REFRESH}`,
+    authorize: { workspace: 'connection:create', in: 'namespace' },
+    // what a refresh finds out, the service tells by itself, whoever asked for it
+    activity: { action: 'refresh', resourceType: 'connection' },
+    args: { ...namespaceArgs(), ...ofInstance() },
+    resolve: ({ namespace }, { toolInstanceId }, { caller, services }) =>
+      services.connections.refresh(caller, namespace, toolInstanceId),
+  }),
+  refreshWorkspaceConnection: t.field({
+    type: ToolAuthorization,
+    description: `Refreshes the access token of the connection of a tool instance for the workspace now. ${REFRESH}`,
+    authorize: { workspace: 'connection:create' },
+    // what a refresh finds out, the service tells by itself, whoever asked for it
+    activity: { action: 'refresh', resourceType: 'connection' },
+    args: { ...workspaceArgs(), ...ofInstance() },
+    resolve: ({ workspace }, { toolInstanceId }, { caller, services }) =>
+      services.connections.refresh(caller, workspace, toolInstanceId),
   }),
   deleteNamespaceConnection: t.field({
     type: DeleteNamespaceConnectionPayload,

@@ -14,6 +14,7 @@ import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { keyFieldsOf } from '../tools/tool-shapes.ts';
 import { connected, showInInstance } from './connection-changes.ts';
+import type { ConnectionRefresh } from './connection-refresh.ts';
 import type { ConnectionRemoval } from './connection-removal.ts';
 import { type AuthType, PENDING_SECONDS } from './connection-state.ts';
 import { type ConnectionTarget, clientOf, clientReferenceOf, findTarget, serviceOf } from './connection-target.ts';
@@ -57,11 +58,14 @@ interface ConnectionDeps extends ServiceDeps {
   states: OAuthStates;
   provider: OAuthProvider;
   removal: ConnectionRemoval;
+  refresh: ConnectionRefresh;
   publicUrl: () => string;
 }
 
 /** Exchanges of one user per minute (defaults §0.5), and authorizations that one may start. */
 const PER_MINUTE = 30;
+/** Refreshes of one connection that users ask for: its provider is asked each time. */
+const REFRESHES_PER_MINUTE = 6;
 
 /**
  * Connections: what tool instances use at providers, each for a namespace or for a whole workspace. A tool instance has
@@ -77,11 +81,13 @@ export class ConnectionService {
   readonly #deps: ConnectionDeps;
   readonly #exchanges: Budget;
   readonly #starts: Budget;
+  readonly #refreshes: Budget;
 
   constructor(deps: ConnectionDeps) {
     this.#deps = deps;
     this.#exchanges = deps.budgets.of('connection_exchanges', PER_MINUTE, 60);
     this.#starts = deps.budgets.of('connection_starts', PER_MINUTE, 60);
+    this.#refreshes = deps.budgets.of('connection_refreshes', REFRESHES_PER_MINUTE, 60);
     const source = { kind: 'connection', from: 'connections', columns } as const;
     this.reads = new Reads(deps, { ...source, below: ['orgId', 'workspaceId'] });
     this.inNamespace = new Reads(deps, {
@@ -209,6 +215,25 @@ export class ConnectionService {
       await this.#store(tx, caller, row, keyOf(apiKey));
       return made;
     });
+  }
+
+  /**
+   * Refreshes the access token of a connection now, together with whatever refreshes it at that moment. A refusal of
+   * the provider is no error: the connection says it.
+   * @returns the connection as it is afterwards
+   * @throws RESOURCE_NOT_FOUND `tool_instance`, `connection`; FORBIDDEN for an instance of others; RATE_LIMIT_EXCEEDED
+   */
+  async refresh(caller: Caller, place: ConnectionPlace, instanceId: string): Promise<ConnectionRow> {
+    const { sql, refresh } = this.#deps;
+    await this.#target(caller, place, instanceId);
+    const key = keyOfPlace(place, instanceId);
+    const found = await findRow(sql, 'connections', key);
+    if (!found) throw notFound('connection', instanceId);
+    await this.#refreshes.demand(found.id);
+    await refresh.refreshNow(found);
+    const refreshed = await findRow(sql, 'connections', key);
+    if (!refreshed) throw notFound('connection', instanceId);
+    return refreshed;
   }
 
   /**

@@ -27,6 +27,8 @@ export interface CalledAction {
   action: ToolAction;
   /** Whose connection is used. */
   namespaceId: string | null;
+  /** Ends the call when nobody waits for it any more. Its reason is an OutboundError. */
+  signal?: AbortSignal;
   parts: ActionRequestParts;
 }
 
@@ -120,7 +122,7 @@ export class ActionCalls {
   /** Calls with what the instance keeps itself, or with its connection, or without credentials if it needs none. */
   async #call(caller: Caller, called: CalledAction, trace: Trace, withinMs: number): Promise<OutboundResponse> {
     const { connections } = this.#deps;
-    const { instance, tool, action, namespaceId, parts } = called;
+    const { instance, tool, action, namespaceId, parts, signal } = called;
     const { orgId, id: toolInstanceId } = instance;
     const limits = limitsOf(action);
     const wholeMs = Math.max(1, Math.min(limits.wholeMs, withinMs));
@@ -128,14 +130,15 @@ export class ActionCalls {
     const ask = async ({ credentials, secrets }: SentCredential): Promise<OutboundResponse> => {
       const request = requestFor({ ...parts, credentials, secrets: { ...parts.secrets, ...secrets } });
       trace.url = String(request.url);
-      const common = { ...request, owner: orgId, traceId: caller.request.traceId };
+      const common = { ...request, owner: orgId, traceId: caller.request.traceId, signal };
       const isMcp = isOfServer(action);
       const call = async (timeoutMs: number) => {
         trace.attempts++;
         return isMcp ? this.#callServer(common, timeoutMs) : this.#request({ ...common, timeoutMs });
       };
       const method = request.method ?? 'GET';
-      return withRetries({ method, ...(isMcp && { isRepeatable: mayRepeat(action) }), limits, endsAt, ask: call });
+      const isRepeatable = isMcp ? { isRepeatable: mayRepeat(action) } : {};
+      return withRetries({ method, ...isRepeatable, limits, endsAt, signal, ask: call });
     };
     if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
     const connected = connections.call({ orgId, toolInstanceId, namespaceId }, (credential) => {
@@ -152,8 +155,15 @@ export class ActionCalls {
   async #callServer(request: OutboundRequest & { owner: string }, timeoutMs: number): Promise<OutboundResponse> {
     const endsAt = performance.now() + timeoutMs;
     return calledTool(request, async (step) => {
-      const { url, owner, traceId } = request;
-      return this.#request({ url, owner, traceId, ...step, timeoutMs: Math.max(1, endsAt - performance.now()) });
+      const { url, owner, traceId, signal } = request;
+      return this.#request({
+        url,
+        owner,
+        traceId,
+        signal,
+        ...step,
+        timeoutMs: Math.max(1, endsAt - performance.now()),
+      });
     });
   }
 
@@ -163,7 +173,8 @@ export class ActionCalls {
     const endsAt = performance.now() + timeoutMs;
     const timer = setTimeout(() => waiting.abort(new OutboundError('timeout')), timeoutMs);
     try {
-      await this.#slots.take(request.owner, waiting.signal);
+      const { owner, signal } = request;
+      await this.#slots.take(owner, signal ? AbortSignal.any([waiting.signal, signal]) : waiting.signal);
     } finally {
       clearTimeout(timer);
     }

@@ -44,6 +44,8 @@ export interface Retried {
   limits: CallLimits;
   /** When it must be over, in the time of `performance`. */
   endsAt: number;
+  /** Ends the waiting, too. */
+  signal?: AbortSignal | undefined;
   ask: (timeoutMs: number) => Promise<OutboundResponse>;
 }
 
@@ -58,6 +60,7 @@ export async function withRetries({
   isRepeatable = IDEMPOTENT.has(method),
   limits,
   endsAt,
+  signal,
   ask,
 }: Retried): Promise<OutboundResponse> {
   for (let tries = 1; ; tries++) {
@@ -66,21 +69,30 @@ export async function withRetries({
     try {
       const answer = await ask(Math.min(limits.tryMs, left));
       const mayHelp = PASSING.has(answer.status) && (isRepeatable || answer.status === 429);
-      if (isLast || !mayHelp || !(await waits(tries, endsAt, retryAfterOf(answer)))) return answer;
+      if (isLast || !mayHelp || !(await waits(tries, endsAt, retryAfterOf(answer), signal))) return answer;
     } catch (error) {
       const fault = OutboundError.in(error);
       const mayHelp = fault !== null && isRepeatable && PASSING_FAULTS.has(fault.code);
-      if (isLast || !mayHelp || !(await waits(tries, endsAt, null))) throw error;
+      if (isLast || !mayHelp || !(await waits(tries, endsAt, null, signal))) throw error;
     }
   }
 }
 
 /** Waits until the next try. @returns false, at once, if there is no time for it */
-async function waits(tries: number, endsAt: number, asked: number | null): Promise<boolean> {
+async function waits(
+  tries: number,
+  endsAt: number,
+  asked: number | null,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
   const own = FIRST_WAIT_MS * 2 ** Math.min(tries - 1, 6) * (0.5 + 0.5 * Math.random());
   const wait = Math.max(own, asked ?? 0);
   if (wait > LONGEST_WAIT_MS || performance.now() + wait >= endsAt) return false;
-  await delay(wait);
+  try {
+    await delay(wait, undefined, { signal });
+  } catch (error) {
+    throw signal?.aborted ? signal.reason : error;
+  }
   return true;
 }
 

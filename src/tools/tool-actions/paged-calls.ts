@@ -15,13 +15,13 @@ import {
   type Trace,
 } from './action-calls.ts';
 import type { ActionLimits } from './action-limits.ts';
-import { PageItems, type PagesEnd } from './page-items.ts';
+import { type ItemBounds, OF_A_STREAM, OF_ONE_LIST, PageItems, type PagesEnd } from './page-items.ts';
 import { type AnsweredPage, type NoPage, type PageChoice, type Pagination, partsOfPage, sentIn } from './pagination.ts';
 
 /** Most pages of one execution. */
 export const MAX_PAGES = 100;
 /** Limit of all pages together. */
-const ALL_PAGES_MS = 120_000;
+export const ALL_PAGES_MS = 120_000;
 
 /** A list that is read page by page. */
 export interface PagedAction extends CalledAction {
@@ -30,22 +30,32 @@ export interface PagedAction extends CalledAction {
   most: number;
 }
 
+/** One whose pages leave one by one, while others are still read. */
+export interface StreamedAction extends PagedAction {
+  /** Ends the reading. */
+  signal: AbortSignal;
+  /** Asked before each further page. @throws ApiError if the caller may not go on */
+  demand: () => Promise<void>;
+}
+
 type Shown = Pick<CallEnd, 'status' | 'headers' | 'excerpt'>;
 type Failure = Pick<CallEnd, 'code' | 'message'>;
 
 /** What the pages have given so far. */
-class Reading {
+export class ListReading {
   readonly startedAt = performance.now();
   readonly endsAt = this.startedAt + ALL_PAGES_MS;
   readonly trace: Trace = { used: new Set(), attempts: 0, url: '' };
   readonly items: PageItems;
+  readonly isStreamed: boolean;
   count = 0;
   sizeBytes = 0;
   shown: Shown = { status: null, headers: {}, excerpt: null };
   failure: Failure | null = null;
 
-  constructor({ uniqueKey }: Pagination) {
-    this.items = new PageItems(uniqueKey);
+  constructor({ uniqueKey }: Pagination, bounds: ItemBounds = OF_ONE_LIST) {
+    this.items = new PageItems(uniqueKey, bounds);
+    this.isStreamed = bounds === OF_A_STREAM;
   }
 
   get leftMs(): number {
@@ -72,32 +82,52 @@ export class PagedCalls {
     this.#limits = limits;
   }
 
-  /** @throws UnusableAction, as for a call without pages */
+  /** Reads all pages into one list. @throws UnusableAction, as for a call without pages */
   async make(caller: Caller, called: PagedAction): Promise<CallEnd> {
-    const reading = new Reading(called.pagination);
-    const ended = await this.#read(caller, called, reading);
-    const { failure, items, count, trace, startedAt, sizeBytes, shown } = reading;
-    const { list } = items;
+    const reading = new ListReading(called.pagination);
+    const pages = this.read(caller, called, reading);
+    for (;;) {
+      const step = await pages.next();
+      if (!step.done) continue;
+      const list = reading.items.take();
+      return this.endOf(called, reading, step.value, reading.count > 0 ? { format: 'json', result: list } : {});
+    }
+  }
+
+  /** How the reading of a list has ended. @param shown of its items */
+  endOf(
+    called: PagedAction,
+    { failure, items, count, trace, startedAt, sizeBytes, shown }: ListReading,
+    ended: PagesEnd,
+    given: Partial<Pick<CallEnd, 'format' | 'result'>> = {},
+  ): CallEnd {
     return end({
       success: true,
       code: 'ok',
       message: `${called.tool.name} answered ${count} page${count === 1 ? '' : 's'}.`,
       ...(failure && { ...failure, success: false }),
       ...shown,
-      ...(count > 0 && { format: 'json', result: list }),
+      ...given,
       truncated: ended === 'size',
       sizeBytes,
       attempts: trace.attempts,
       durationMs: Math.round(performance.now() - startedAt),
-      pages: { count, items: list.length, hasMore: ended !== 'end', ended },
+      pages: { count, items: items.count, hasMore: ended !== 'end', ended },
     });
   }
 
-  async #read(caller: Caller, called: PagedAction, reading: Reading): Promise<PagesEnd> {
+  /** Reads the pages, and stops after each whose items can be taken. @returns why there is no further one */
+  async *read(
+    caller: Caller,
+    called: PagedAction | StreamedAction,
+    reading: ListReading,
+  ): AsyncGenerator<void, PagesEnd, void> {
     const nextOf = called.pagination.start();
     let origin: string | null = null;
     for (let parts = called.parts; ; ) {
+      const { count } = reading;
       const page = await this.#page(caller, { ...called, parts }, reading);
+      if (reading.count > count) yield;
       if (typeof page === 'string') return page;
       const next = nextOf(page);
       if (reading.count >= called.most && (typeof next !== 'string' || next === 'elsewhere')) return 'max_pages';
@@ -111,19 +141,25 @@ export class PagedCalls {
   }
 
   /** Why the next page is not asked for. */
-  async #stopBefore(called: PagedAction, { leftMs }: Reading): Promise<PagesEnd | null> {
-    if (leftMs <= 0) return 'time';
+  async #stopBefore(called: PagedAction | StreamedAction, reading: ListReading): Promise<PagesEnd | null> {
+    if (reading.leftMs <= 0) return 'time';
     try {
+      if ('demand' in called) await called.demand();
       await this.#limits.demand(called);
       return null;
     } catch (error) {
-      if (error instanceof ApiError && error.code === 'RATE_LIMIT_EXCEEDED') return 'rate_limit';
-      throw error;
+      if (!(error instanceof ApiError)) throw error;
+      if (error.code === 'RATE_LIMIT_EXCEEDED') return 'rate_limit';
+      return reading.fails({ code: error.code.toLowerCase(), message: error.message });
     }
   }
 
   /** Reads a page, and takes its items. @returns why it was the last that could be read, if it was */
-  async #page(caller: Caller, called: PagedAction, reading: Reading): Promise<AnsweredPage | PagesEnd> {
+  async #page(
+    caller: Caller,
+    called: PagedAction | StreamedAction,
+    reading: ListReading,
+  ): Promise<AnsweredPage | PagesEnd> {
     const { tool, action, pagination } = called;
     let answer: OutboundResponse;
     try {
@@ -155,9 +191,12 @@ export class PagedCalls {
   }
 }
 
-/** A page of which no request can be made is the caller's fault only where the caller has chosen it: the first one. */
-function failureOfPage(error: unknown, { count }: Reading): Failure {
-  if (count > 0 && error instanceof UnusableAction) return { code: error.code, message: error.message };
+/**
+ * A page of which no request can be made is the caller's fault only where the caller has chosen it: the first one. A
+ * stream has begun by then, and says it at its end.
+ */
+function failureOfPage(error: unknown, { count, isStreamed }: ListReading): Failure {
+  if ((count > 0 || isStreamed) && error instanceof UnusableAction) return { code: error.code, message: error.message };
   return failureOf(error);
 }
 

@@ -7,7 +7,8 @@ import type { ResultFormat } from './action-answer.ts';
 import type { PagesEnd, ReadPages } from './page-items.ts';
 import { MAX_PAGES } from './paged-calls.ts';
 import type { ShownRequest } from './shown-request.ts';
-import type { ToolActionResult as ResultRow } from './tool-actions.ts';
+import type { StreamedPage } from './streamed-pages.ts';
+import type { ToolActionResult as ResultRow } from './tool-action-result.ts';
 
 const ExecuteToolActionInput = builder.inputType('ExecuteToolActionInput', {
   description: 'The action to run, and its parameters.',
@@ -46,13 +47,14 @@ const ToolResultFormat = wordEnum<ResultFormat>('ToolResultFormat', 'How the res
 const ToolPagesEnd = wordEnum<PagesEnd>('ToolPagesEnd', 'Why no further page of a list was read.', {
   end: 'The provider has no more.',
   max_pages: 'There were as many pages as the call, or the action, allows.',
-  items: 'There were 10,000 items.',
-  size: 'The items have 256 KiB.',
+  items: 'There were 10,000 items, or 100,000 in a stream.',
+  size: 'The items have 256 KiB, or 32 MiB in a stream.',
   time: 'Two minutes were over.',
   rate_limit: 'The `rate_limit_group` of the action has to wait.',
   repeated: 'The provider gave the same page again.',
   elsewhere: 'The next page is not on the host of the first one.',
   failed: 'A page could not be read.',
+  left: 'The client of the stream has left. It is only in records: nobody is there to read it.',
 });
 
 const ToolActionPages = builder.objectRef<ReadPages>('ToolActionPages').implement({
@@ -140,6 +142,90 @@ const inputOf = () =>
       description: 'The action to run, and its parameters.',
     }),
   }));
+
+const StreamToolActionInput = builder.inputType('StreamToolActionInput', {
+  description: 'The list to read, and the parameters of its action.',
+  fields: (t) => ({
+    action: t.string({
+      required: true,
+      constraints: { minLength: 1, maxLength: 128 },
+      description: 'The name of an action of the instance that has a `pagination` and changes nothing.',
+    }),
+    parameters: t.field({
+      type: 'JSONObject',
+      constraints: { maxBytes: 256 * 1024, sensitive: true },
+      description: 'Values of its parameters. Other names are refused.',
+    }),
+    confirmation: t.string({
+      constraints: { minLength: 1, maxLength: 128, sensitive: true },
+      description: 'The `confirmation` of the first answer, for an action that needs one.',
+    }),
+    maxPages: t.int({
+      constraints: { min: 1, max: MAX_PAGES },
+      description: `At most so many pages, and no more than its own \`max_pages\`. Default ${MAX_PAGES}.`,
+    }),
+  }),
+});
+
+const ToolActionPage = builder.objectRef<StreamedPage>('ToolActionPage').implement({
+  description: 'A page of a list, or how the reading has ended: the last message, which has no page.',
+  fields: (t) => ({
+    page: t.exposeInt('page', { nullable: true, description: 'The number of the page, from 1. `null` at the end.' }),
+    items: t.expose('items', {
+      type: 'JSON',
+      nullable: true,
+      description: 'The list of the items of the page that no earlier page had. `null` at the end.',
+    }),
+    end: t.field({
+      type: ToolActionResult,
+      nullable: true,
+      authorize: 'inherited',
+      description: 'How it ended, without the items. `null` with a page.',
+      resolve: ({ end }) => end,
+    }),
+  }),
+});
+
+const streamArgs = () =>
+  builder.args((t) => ({
+    input: t.field({
+      type: StreamToolActionInput,
+      required: true,
+      description: 'The list to read, and the parameters of its action.',
+    }),
+  }));
+
+const STREAM =
+  'Each page comes as soon as it was read, and the next one is asked for once it was taken. The last message says ' +
+  'how it ended, whatever the provider did: `end`. At most two minutes, 100,000 items, 32 MiB, and four streams of a ' +
+  'user in an organization. A client that leaves ends the reading.';
+
+const STREAMED = { action: 'execute', resourceType: 'tool_instance', byResolver: true } as const;
+
+builder.subscriptionFields((t) => ({
+  toolActionPages: t.field({
+    type: ToolActionPage,
+    description: `Reads a list of a tool instance page by page with the connection of its workspace. ${STREAM}`,
+    authorize: { workspace: 'tool_instance:execute' },
+    activity: STREAMED,
+    args: { ...workspaceArgs(), ...idArg('The instance.'), ...streamArgs() },
+    subscribe: ({ workspace }, { id, input }, { caller, services }) =>
+      services.toolActions.stream(caller, workspace, id, input),
+    resolve: (page: StreamedPage) => page,
+  }),
+  namespaceToolActionPages: t.field({
+    type: ToolActionPage,
+    description:
+      'Reads a list of a tool instance page by page with the connection of a namespace, or that of its workspace if ' +
+      `the namespace has none. ${STREAM}`,
+    authorize: { workspace: 'tool_instance:execute', in: 'namespace' },
+    activity: STREAMED,
+    args: { ...namespaceArgs(), ...idArg('The instance.'), ...streamArgs() },
+    subscribe: ({ namespace }, { id, input }, { caller, services }) =>
+      services.toolActions.stream(caller, namespace, id, input),
+    resolve: (page: StreamedPage) => page,
+  }),
+}));
 
 const EXECUTE =
   'Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the ' +

@@ -1,3 +1,4 @@
+import type { Authentication } from '../../access/authentication.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { ActivityRecorder } from '../../data/activity.ts';
 import { findRow } from '../../data/find-row.ts';
@@ -6,8 +7,9 @@ import { noCache } from '../../data/request-cache.ts';
 import { statement } from '../../data/writes.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { conflict, invalidInput } from '../../kernel/errors.ts';
+import { conflict, invalidInput, rateLimited, unauthenticated } from '../../kernel/errors.ts';
 import { isReadOnly } from '../../kernel/reading-actions.ts';
+import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { isDatabaseAway } from '../../platform/postgres/faults.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
@@ -36,10 +38,13 @@ import {
 import type { ActionLimits } from './action-limits.ts';
 import { type Confirmations, type IssuedConfirmation, unconfirmed } from './confirmations.ts';
 import { differenceFrom } from './output-check.ts';
-import type { PagedAction, PagedCalls } from './paged-calls.ts';
+import { OF_A_STREAM } from './page-items.ts';
+import { ListReading, MAX_PAGES, type PagedAction, type PagedCalls, type StreamedAction } from './paged-calls.ts';
 import { paginationOf, partsOfPage } from './pagination.ts';
 import { MASK, Redactor, textsIn } from './redactor.ts';
 import { hiddenValues, type ShownRequest, shownRequest } from './shown-request.ts';
+import { onlyEnd, type StreamedPage, StreamedPages } from './streamed-pages.ts';
+import type { ToolActionResult } from './tool-action-result.ts';
 
 /** Which action to run, and with what. */
 export interface ExecuteInput {
@@ -53,18 +58,16 @@ export interface ExecuteInput {
   maxPages?: number | null;
 }
 
-/** How an execution ended. */
-export interface ToolActionResult extends CallEnd {
-  orgId: string;
-  toolInstanceId: string;
-  action: string;
-  /** What would be sent; `null` if it was sent. */
-  request: ShownRequest | null;
-  confirmation: string | null;
-  confirmationExpiresAt: Date | null;
-}
+/** Which list to read, and with what. */
+export type StreamInput = Omit<ExecuteInput, 'dryRun'>;
+
+/** Streams of pages at once: each holds a page that its client has not taken yet. */
+const STREAMS: SlotLimits = { total: 128, perOwner: 16, waitingPerOwner: 0 };
+/** Those of a user in an organization: whoever reads slowly holds up nobody else. */
+const STREAMS_OF_USER: SlotLimits = { ...STREAMS, perOwner: 4 };
 
 interface ToolActionDeps extends ServiceDeps {
+  authentication: Pick<Authentication, 'lives'>;
   toolInstances: ToolInstanceService;
   credentials: Credentials;
   confirmations: Confirmations;
@@ -92,6 +95,8 @@ interface Prepared extends CalledAction {
  */
 export class ToolActions {
   readonly #deps: ToolActionDeps;
+  readonly #streams = new Slots(STREAMS, tooManyStreams);
+  readonly #streamsOfUsers = new Slots(STREAMS_OF_USER, tooManyStreams);
 
   constructor(deps: ToolActionDeps) {
     this.#deps = deps;
@@ -106,18 +111,11 @@ export class ToolActions {
   async execute(caller: Caller, place: CallPlace, id: string, input: ExecuteInput): Promise<ToolActionResult> {
     const prepared = await this.#prepared(caller, place, id, input);
     if (input.dryRun) return this.#shown(prepared);
-    if (prepared.action.requires_confirmation === true) {
-      const call = await this.#callToConfirm(prepared);
-      if (!input.confirmation) return this.#asking(prepared, call);
-      await this.#begin(prepared, { token: input.confirmation, call: call.digested });
-    } else await this.#begin(prepared, null);
-    const { calls, pagedCalls, logger } = this.#deps;
-    const { instance, action, paged, transform } = prepared;
-    // what the end of the process cuts off is seen by this line alone
-    logger.info(
-      { trace_id: caller.request.traceId, org_id: instance.orgId, tool_instance_id: id, action: action.name },
-      'an action begins',
-    );
+    const asking = await this.#confirmed(prepared, input);
+    if (asking) return asking;
+    const { calls, pagedCalls } = this.#deps;
+    const { instance, paged, transform } = prepared;
+    this.#log(prepared);
     const end = transform
       ? await this.#transformed(prepared, transform)
       : await mendable(instance, () =>
@@ -127,7 +125,104 @@ export class ToolActions {
     return { ...this.#about(prepared), ...end };
   }
 
-  async #prepared(caller: Caller, place: CallPlace, id: string, input: ExecuteInput): Promise<Prepared> {
+  /**
+   * Reads a list page by page, each when the one before was taken. The last message says how it ended, and so does the
+   * only one of an action that must be confirmed first.
+   * @throws as {@link execute}, before the first page; what happens then is said at the end
+   */
+  async stream(
+    caller: Caller,
+    place: CallPlace,
+    id: string,
+    { maxPages, ...input }: StreamInput,
+  ): Promise<AsyncIterableIterator<StreamedPage>> {
+    const given = { ...input, maxPages: maxPages ?? MAX_PAGES };
+    const prepared = await this.#prepared(caller, place, id, given, STREAMED_AT);
+    const { instance, paged } = prepared;
+    if (!paged) throw new Error('The pages of an action that has none were asked for.');
+    const leave = this.#enter(`${instance.orgId} ${caller.principal.userId}`, instance.orgId);
+    try {
+      const asking = await this.#confirmed(prepared, input);
+      if (asking) {
+        leave();
+        return onlyEnd(asking);
+      }
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    this.#log(prepared);
+    const { pagedCalls } = this.#deps;
+    const abort = new AbortController();
+    const demand = () => this.#demandStill(prepared);
+    const called: StreamedAction = { ...prepared, ...paged, signal: abort.signal, demand };
+    const reading = new ListReading(paged.pagination, OF_A_STREAM);
+    return new StreamedPages({
+      called,
+      reading,
+      abort,
+      pages: pagedCalls.read(caller, called, reading),
+      endOf: (...of) => pagedCalls.endOf(...of),
+      finish: async (end) => {
+        leave();
+        await this.#record(prepared, end);
+        return { ...this.#about(prepared), ...end };
+      },
+    });
+  }
+
+  /** What the caller was allowed at the beginning may have ended. @throws ApiError */
+  async #demandStill({ caller, instance, namespaceId }: Prepared): Promise<void> {
+    const { access, authentication } = this.#deps;
+    const { orgId, workspaceId } = instance;
+    if (!(await authentication.lives(caller.principal))) throw unauthenticated();
+    await access.requireWorkspace(caller, orgId, workspaceId, 'tool_instance:execute', { namespaceId });
+  }
+
+  /** @returns gives the place of a stream back, once @throws RATE_LIMIT_EXCEEDED */
+  #enter(user: string, orgId: string): () => void {
+    if (!this.#streamsOfUsers.takeNow(user)) throw tooManyStreams();
+    if (!this.#streams.takeNow(orgId)) {
+      this.#streamsOfUsers.release(user);
+      throw tooManyStreams();
+    }
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#streams.release(orgId);
+      this.#streamsOfUsers.release(user);
+    };
+  }
+
+  /** Begins a call, unless somebody must agree to it first. @returns the answer to a call without a confirmation */
+  async #confirmed(prepared: Prepared, { confirmation }: StreamInput): Promise<ToolActionResult | null> {
+    if (prepared.action.requires_confirmation !== true) {
+      await this.#begin(prepared, null);
+      return null;
+    }
+    const call = await this.#callToConfirm(prepared);
+    if (!confirmation) return this.#asking(prepared, call);
+    await this.#begin(prepared, { token: confirmation, call: call.digested });
+    return null;
+  }
+
+  /** What the end of the process cuts off is seen by this line alone. */
+  #log({ caller, instance, action }: Prepared): void {
+    this.#deps.logger.info(
+      { trace_id: caller.request.traceId, org_id: instance.orgId, tool_instance_id: instance.id, action: action.name },
+      'an action begins',
+    );
+  }
+
+  /** @param pagesAt where the call says that it reads pages */
+  async #prepared(
+    caller: Caller,
+    place: CallPlace,
+    id: string,
+    input: ExecuteInput,
+    pagesAt: readonly string[] = PAGED_AT,
+  ): Promise<Prepared> {
     const { toolInstances, sql, credentials, limits } = this.#deps;
     const instance = await toolInstances.reads.get(noCache, place, id);
     const namespaceId = namespaceOf(place, instance);
@@ -152,7 +247,7 @@ export class ToolActions {
     const transform = isTransform(action)
       ? runnableTransform(action, [...toolNames(tool), ...Object.keys(instance.configuration)])
       : null;
-    const paged = pagedBy(transform ? { name: action.name } : action, input);
+    const paged = pagedBy(transform ? { name: action.name } : action, input, pagesAt);
     const parts = paged ? partsOfPage(whole, paged.pagination.first, true) : whole;
     return { caller, instance, tool, action, namespaceId, parts, paged, transform };
   }
@@ -311,10 +406,12 @@ const entryOf = (prepared: Prepared, { code, success, status, durationMs, sizeBy
       duration_ms: durationMs,
       size_bytes: sizeBytes,
       attempts,
-      ...(pages && { pages: pages.count }),
+      ...(pages && { pages: pages.count, pages_ended: pages.ended }),
     },
   } as const;
 };
+
+const tooManyStreams = () => rateLimited(1, 'Too many lists of tools are read page by page at once.');
 
 const confirmerOf = ({ caller: { principal }, instance }: Prepared) => ({
   orgId: instance.orgId,
@@ -356,17 +453,20 @@ const endWithout = (code: string, message: string): CallEnd => ({
   pages: null,
 });
 
+const PAGED_AT = ['input', 'maxPages'];
+const STREAMED_AT = ['input', 'action'];
+const CHANGES = 'the action may change something, so it is called once, and not page by page';
+
 /**
  * How the pages of a call are read; `null` for a call that is to read one. What changes something is called once: where
  * the next page is, only the provider says.
  * @throws InputError for an action without pages, or that may change something
  */
-function pagedBy(action: ToolAction, { maxPages }: ExecuteInput): Prepared['paged'] {
+function pagedBy(action: ToolAction, { maxPages }: ExecuteInput, at: readonly string[]): Prepared['paged'] {
   if (maxPages === null || maxPages === undefined) return null;
   const pagination = paginationOf(action);
-  if (!pagination) throw invalidInput(['input', 'maxPages'], 'the action has no pagination');
-  if (!isReadOnly(action))
-    throw invalidInput(['input', 'maxPages'], 'the action may change something, so it is called once: leave it out');
+  if (!pagination) throw invalidInput([...at], 'the action has no pagination');
+  if (!isReadOnly(action)) throw invalidInput([...at], CHANGES);
   return { pagination, most: Math.min(maxPages, pagination.maxPages) };
 }
 

@@ -195,7 +195,8 @@ export class ToolProxy {
     { id, orgId }: ProxiedInstance,
     gone: AbortSignal,
   ): Promise<() => void> {
-    const waiting = AbortSignal.any([gone, AbortSignal.timeout(LONGEST_WAIT_MS)]);
+    // most calls find room at once, and need no timer
+    let waiting: AbortSignal | undefined;
     const taken: (() => void)[] = [];
     const leave = () => {
       for (const release of taken.splice(0).reverse()) release();
@@ -206,7 +207,11 @@ export class ToolProxy {
         [this.#organizations, orgId],
         [this.#instances, id],
       ] as const) {
-        await slots.take(owner, waiting);
+        gone.throwIfAborted();
+        if (!slots.takeNow(owner)) {
+          waiting ??= AbortSignal.any([gone, AbortSignal.timeout(LONGEST_WAIT_MS)]);
+          await slots.take(owner, waiting);
+        }
         taken.push(() => slots.release(owner));
       }
       return leave;

@@ -191,6 +191,8 @@ export const connectionCases: Readonly<Record<string, InputCase>> = {
   },
   issueWorkspaceConnectionToken: { prepare: connectedBy('createWorkspaceConnection', false) },
   issueNamespaceConnectionToken: { prepare: connectedBy('createNamespaceConnection', true) },
+  refreshWorkspaceConnection: { prepare: connectedBy('createWorkspaceConnection', false) },
+  refreshNamespaceConnection: { prepare: connectedBy('createNamespaceConnection', true) },
   executeToolAction: executed('executeToolAction', false),
   executeNamespaceToolAction: executed('executeNamespaceToolAction', true),
   upgradeToolInstance: {

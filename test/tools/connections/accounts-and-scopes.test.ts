@@ -60,10 +60,8 @@ async function connected(more: Json = {}): Promise<Exchanged & { instanceId: str
 }
 const shown = async (id: string) => {
   const { data } = await ann.ask<{ node: Json }>(
-    '{ node(id: $id) { ... on ToolAuthorization { status scopes missingScopes accountLabel } } }'.replace(
-      '$id',
-      `"${id}"`,
-    ),
+    `{ node(id: "${id}") { ... on ToolAuthorization {
+      status scopes requestedScopes missingScopes accountLabel } } }`,
   );
   return data!.node;
 };
@@ -132,7 +130,12 @@ describe('scopes that the provider did not grant', () => {
     granted = { ...granted, scope: 'read' };
     const made = await connected({ scopes: ['read', 'write'] });
     const [status, missing] = ['connected', ['write']];
-    expect(await shown(made.connection_id)).toMatchObject({ status, scopes: ['read'], missingScopes: missing });
+    expect(await shown(made.connection_id)).toMatchObject({
+      status,
+      scopes: ['read'],
+      requestedScopes: ['read', 'write'],
+      missingScopes: missing,
+    });
     expect(await requirementsOf(made.instanceId)).toEqual([
       false,
       false,

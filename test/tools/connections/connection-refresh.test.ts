@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { listOf } from '../../insight/notifications/told.ts';
 import type { TestApp } from '../../support/app.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
-import { eventsOf, type Person } from '../../support/person.ts';
+import { colleague, eventsOf, type Person } from '../../support/person.ts';
 import { logQueries } from '../../support/query-log.ts';
 import { waitFor, waitUntil } from '../../support/wait.ts';
 import {
@@ -366,5 +366,79 @@ describe('while a refresh is under way', () => {
     await refreshed(one);
     await waitFor(async () => expect((await rowOf(app, one.id)).refreshClaim).toBeNull());
     expect(refreshes()).toBe(1);
+  });
+});
+
+describe('a refresh that somebody asks for', () => {
+  const ask = (one: Connected, person = one.ann) =>
+    person.call<Record<string, unknown>>('POST', `${one.base}/${one.instanceId}/refresh`);
+
+  test('gives another token before its time, and answers the connection as it is then', async () => {
+    const one = await connectedOne();
+    const before = await secretFor(one);
+    const { status, body } = await ask(one);
+    expect(status, JSON.stringify(body)).toBe(200);
+    const row = await rowOf(app, one.id);
+    expect(body).toMatchObject({
+      connection_id: one.id,
+      status: 'connected',
+      last_refreshed_at: row.lastRefreshedAt!.toISOString(),
+      missing_scopes: [],
+    });
+    expect([refreshes(), (await secretFor(one)) === before]).toEqual([1, false]);
+    await app.services.activity.flush();
+    const [record] = await app.database.prisma.activity.findMany({
+      where: { orgId: one.ann.orgId, action: 'refresh' },
+    });
+    expect(record).toMatchObject({ resourceType: 'connection', userId: one.ann.userId, success: true });
+  });
+
+  test('is one with the refresh that runs on another node', async () => {
+    const one = await connectedOne();
+    const other = await app.another({ OUTBOUND_ALLOW: '127.0.0.1' });
+    await move(one.id, { expiresAt: ago(1) });
+    const { opened, open } = gate();
+    server.misbehave.push({ until: () => opened });
+    const first = secretFor(one, other);
+    await waitUntil(() => refreshes() === 1);
+    await logQueries(app.database.pool).during(async (sent) => {
+      const asked = ask(one);
+      // it has seen the token that is being replaced
+      await waitUntil(() => sent.some((text) => text.includes('pg_try_advisory_xact_lock')));
+      open();
+      expect(await asked).toMatchObject({ status: 200, body: { status: 'connected' } });
+    });
+    await first;
+    expect(refreshes()).toBe(1);
+  });
+
+  test('that the provider refuses leaves a connection that must be authorized again, and is not repeated', async () => {
+    const one = await connectedOne();
+    server.misbehave.push({ status: 400, body: { error: 'invalid_grant' } });
+    const { status, body } = await ask(one);
+    expect([status, body.status]).toEqual([200, 'needs_reauth']);
+    expect((await eventsOf(app, one.id)).at(-1)).toBe('connection.needs_reauth');
+    expect([(await ask(one)).body.status, refreshes()]).toEqual(['needs_reauth', 1]);
+  });
+
+  test('is tried while a provider is in trouble, too, and mends what it can', async () => {
+    const one = await connectedOne();
+    server.misbehave.push({ status: 503 });
+    const { body } = await ask(one);
+    expect([body.status, typeof body.last_error]).toEqual(['connected', 'string']);
+    expect((await ask(one)).body).toMatchObject({ status: 'connected', last_error: null });
+    expect(refreshes()).toBe(2);
+  });
+
+  test('is for those who may connect the instance, six times a minute', async () => {
+    const one = await connectedOne();
+    const bob = await colleague(app, one.ann, 'member');
+    expect((await ask(one, bob)).status).toBe(403);
+    const { ann, instanceId } = await withInstance(app, server);
+    expect((await ann.call('POST', `${ann.home}/connections/${instanceId}/refresh`)).status).toBe(404);
+    expect((await ann.call('POST', `${ann.home}/connections/${one.instanceId}/refresh`)).status).toBe(404);
+    const statuses = [];
+    for (let n = 0; n < 7; n++) statuses.push((await ask(one)).status);
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 200, 429]);
   });
 });

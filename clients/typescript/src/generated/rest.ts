@@ -2903,6 +2903,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refreshes the access token of the connection of a tool instance for the workspace now
+         * @description Refreshes the access token of the connection of a tool instance for the workspace now. The answer is the connection as it is afterwards: if the provider refuses the refresh token, its status is `needs_reauth`, and if the provider is in trouble, `lastError` says so. An API key, a connection without a refresh token and one that must be authorized again stay as they are. Members may refresh only the connections of the tool instances that they created. At most six times a minute for each connection.
+         */
+        post: operations["RefreshWorkspaceConnection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections/{instance_id}/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Refreshes the access token of the connection of a tool instance in a namespace now
+         * @description Refreshes the access token of the connection of a tool instance in a namespace now. The answer is the connection as it is afterwards: if the provider refuses the refresh token, its status is `needs_reauth`, and if the provider is in trouble, `lastError` says so. An API key, a connection without a refresh token and one that must be authorized again stay as they are. Members may refresh only the connections of the tool instances that they created. At most six times a minute for each connection.
+         */
+        post: operations["RefreshNamespaceConnection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/artifacts": {
         parameters: {
             query?: never;
@@ -4750,6 +4790,46 @@ export interface paths {
          * @description Runs an action of a tool instance with the connection of a namespace, or that of its workspace if the namespace has none. Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the provider does is a result. An action that needs confirmation first answers what it would send, and a `confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.
          */
         post: operations["ExecuteNamespaceToolAction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/execute/pages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The pages of a list as lines of JSON, while they are read
+         * @description The pages of a list as lines of JSON, while they are read. The last line has `end`.
+         */
+        post: operations["StreamToolActionPages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/tool-instances/{instance_id}/execute/pages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reads a list of a tool instance page by page with the connection of a namespace, or that of its workspace if the namespace has none
+         * @description Reads a list of a tool instance page by page with the connection of a namespace, or that of its workspace if the namespace has none. Each page comes as soon as it was read, and the next one is asked for once it was taken. The last message says how it ended, whatever the provider did: `end`. At most two minutes, 100,000 items, 32 MiB, and four streams of a user in an organization. A client that leaves ends the reading.
+         */
+        post: operations["StreamNamespaceToolActionPages"];
         delete?: never;
         options?: never;
         head?: never;
@@ -9018,6 +9098,61 @@ export interface components {
              */
             api_key: string;
         };
+        /** @description The credentials of a tool instance at its provider: OAuth tokens or an API key, for a namespace or for the whole workspace. A namespace without a connection of its own uses the connection of the workspace. The tokens and the key are never shown. */
+        RefreshedConnection: {
+            /** @description Identifier, `conn_…`. */
+            connection_id: string;
+            /** @description The workspace. */
+            workspace_id: string;
+            /** @description The namespace. `null` if the connection is for the whole workspace. */
+            namespace_id: string | null;
+            /** @description The tool instance. */
+            tool_instance_id: string;
+            /** @description The tool of the instance. */
+            tool_id: string;
+            /**
+             * @description What kind of credential it has.
+             * @enum {string}
+             */
+            auth_type: "oauth2" | "api_key";
+            /**
+             * @description Its status.
+             * @enum {string}
+             */
+            status: "not_connected" | "pending" | "connected" | "expired" | "needs_reauth" | "error" | "revoked";
+            /** @description The scopes that the provider granted. */
+            scopes: string[];
+            /** @description The account at the provider. `null` if the provider does not name it. */
+            account_label: string | null;
+            /**
+             * Format: date-time
+             * @description Expiry time of the access token. The service refreshes the token before it expires.
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the access token was last refreshed.
+             */
+            last_refreshed_at: string | null;
+            /** @description Why the last refresh failed. `null` if it did not. */
+            last_error: string | null;
+            /** @description The user who connected it first. */
+            created_by: string | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
+            updated_at: string;
+            /** @description The scopes that the last authorization asked for. Empty for an API key. */
+            requested_scopes: string[];
+            /** @description The scopes that the last authorization asked for and the provider did not grant. The status stays `connected`, because the token works for the rest. */
+            missing_scopes: string[];
+        };
         /** @description Text or a file that was produced in a namespace. The artifact keeps its id; each change of the content leaves the old version as an artifact with an id of its own. */
         Artifact: {
             /** @description Identifier, `art_…`. */
@@ -11331,7 +11466,7 @@ export interface components {
                  * @description Why no further page was read.
                  * @enum {string}
                  */
-                ended: "end" | "max_pages" | "items" | "size" | "time" | "rate_limit" | "repeated" | "elsewhere" | "failed";
+                ended: "end" | "max_pages" | "items" | "size" | "time" | "rate_limit" | "repeated" | "elsewhere" | "failed" | "left";
             } | null;
             /**
              * Format: int32
@@ -11343,6 +11478,34 @@ export interface components {
              * @description Time of the call in milliseconds, with all attempts.
              */
             duration_ms: number;
+        };
+        /** @description The list to read, and the parameters of its action. */
+        StreamToolActionInput: {
+            /** @description The name of an action of the instance that has a `pagination` and changes nothing. */
+            action: string;
+            /** @description Values of its parameters. Other names are refused. */
+            parameters?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The `confirmation` of the first answer, for an action that needs one. */
+            confirmation?: string | null;
+            /**
+             * Format: int32
+             * @description At most so many pages, and no more than its own `max_pages`. Default 100.
+             */
+            max_pages?: number | null;
+        };
+        /** @description A page of a list, or how the reading has ended: the last message, which has no page. */
+        ToolActionPage: {
+            /**
+             * Format: int32
+             * @description The number of the page, from 1. `null` at the end.
+             */
+            page: number | null;
+            /** @description The list of the items of the page that no earlier page had. `null` at the end. */
+            items: unknown;
+            /** @description How it ended, without the items. `null` with a page. */
+            end: components["schemas"]["ToolActionResult"] | null;
         };
         /** @description The credential of a connection, for callers who run steps. */
         ConnectionToken: {
@@ -22954,6 +23117,108 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    RefreshWorkspaceConnection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The tool instance. */
+                tool_instance_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefreshedConnection"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    RefreshNamespaceConnection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description For 24 hours, the same key with the same request gets the first answer again, and nothing is done twice. The key with another request is refused with 409. */
+                "idempotency-key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The namespace, or `default`. */
+                namespace_id: string;
+                /** @description The tool instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    "idempotent-replayed": components["headers"]["IdempotentReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefreshedConnection"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     ListArtifacts: {
         parameters: {
             query?: {
@@ -30280,6 +30545,110 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    StreamToolActionPages: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The list to read, and the parameters of its action. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StreamToolActionInput"];
+            };
+        };
+        responses: {
+            /** @description Lines of JSON, each as soon as it is known. The schema describes one. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["ToolActionPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    StreamNamespaceToolActionPages: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The namespace, or `default`. */
+                namespace_id: string;
+                /** @description The instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description The list to read, and the parameters of its action. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StreamToolActionInput"];
+            };
+        };
+        responses: {
+            /** @description Lines of JSON, each as soon as it is known. The schema describes one. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["ToolActionPage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["InvalidInput"];
