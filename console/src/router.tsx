@@ -12,6 +12,7 @@ import { t } from './texts';
 import { WorkspaceFrame } from './workspace-frame';
 
 const root = createRootRoute({
+  validateSearch: ({ do: asked }): { do?: string } => (typeof asked === 'string' && asked ? { do: asked } : {}),
   component: Shell,
   notFoundComponent: () => <Empty title={t.notFound} />,
   errorComponent: ({ error }: ErrorComponentProps) => (
@@ -102,12 +103,13 @@ const routeTree = root.addChildren([
     createRoute({
       getParentRoute: () => workspace,
       path: '/tools',
+      validateSearch: (search: Record<string, unknown>) => filters(search, ['find']),
       component: lazyRouteComponent(() => import('./views/tools'), 'Tools'),
     }),
     createRoute({
       getParentRoute: () => workspace,
       path: '/artifacts',
-      validateSearch: (search: Record<string, unknown>) => filters(search, ['namespace', 'find']),
+      validateSearch: (search: Record<string, unknown>) => filters(search, ['namespace', 'find', 'artifact']),
       component: lazyRouteComponent(() => import('./views/artifacts'), 'Artifacts'),
     }),
     createRoute({

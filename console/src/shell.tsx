@@ -1,12 +1,13 @@
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'react';
-import { NotificationChangesDocument, ShellDocument, type ShellQuery, SignOutDocument } from './generated/documents';
-import { goToSignIn, serviceUrl } from './ground/address';
-import { useAnswer, useChange, useStream } from './ground/answers';
+import { NotificationChangesDocument, ShellDocument, type ShellQuery } from './generated/documents';
+import { serviceUrl } from './ground/address';
+import { useAnswer, useStream } from './ground/answers';
 import { useNames } from './ground/filters';
 import { Loading, Problem } from './ground/problem';
+import { useSignOut } from './ground/sign-out';
 import { useStreamState } from './ground/stream-state';
-import { applyTheme, nextTheme, theme } from './ground/theme';
+import { applyTheme, nextTheme, useTheme } from './ground/theme';
 import { setTimeZone } from './ground/time';
 import { chooseLanguage, type Language, language, languages, t } from './texts';
 
@@ -79,17 +80,9 @@ function WorkspaceSwitch({ me }: { me: ShellQuery['me'] }) {
 }
 
 function Account({ me, unread }: { me: ShellQuery['me']; unread: number }) {
-  const signOut = useChange(SignOutDocument);
-  const [chosen, setChosen] = useState(theme());
+  const signOut = useSignOut();
+  const chosen = useTheme();
   useStream(NotificationChangesDocument, {});
-  const leave = async () => {
-    const { error } = await signOut({});
-    if (!error) goToSignIn();
-  };
-  const change = () => {
-    applyTheme(nextTheme());
-    setChosen(theme());
-  };
   return (
     <nav aria-label={t.account.title} className="account">
       <Link to="/notifications" className="badge" aria-label={t.notifications.unread(unread)}>
@@ -110,7 +103,7 @@ function Account({ me, unread }: { me: ShellQuery['me']; unread: number }) {
           <p className="quiet">{me.email}</p>
           <a href={new URL('account', serviceUrl).href}>{t.account.sessions}</a>
           <a href={new URL('docs/', serviceUrl).href}>{t.account.docs}</a>
-          <button type="button" onClick={change}>
+          <button type="button" onClick={() => applyTheme(nextTheme())}>
             {t.account.theme(t.account.themes[chosen])}
           </button>
           {(Object.keys(languages) as Language[])
@@ -120,7 +113,7 @@ function Account({ me, unread }: { me: ShellQuery['me']; unread: number }) {
                 {languages[name]}
               </button>
             ))}
-          <button type="button" onClick={() => void leave()}>
+          <button type="button" onClick={() => void signOut()}>
             {t.account.signOut}
           </button>
         </div>

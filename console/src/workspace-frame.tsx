@@ -1,7 +1,7 @@
 import { Link, Outlet } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { LiveProvider } from './ground/live';
-import { PlaceProvider, usePlace } from './ground/place';
+import { type Place, PlaceProvider, usePlace } from './ground/place';
 import { t } from './texts';
 
 /** The views of a workspace, beside each other. */
@@ -37,17 +37,22 @@ const sections = [
   ['/o/$org/w/$ws/webhooks', 'webhooks'],
 ] as const;
 
-function Sections() {
-  const { orgId, workspaceId, may, mayInOrganization } = usePlace();
+/** The views that the reader may see, with their paths. */
+export function sectionsOf({ may, mayInOrganization }: Place) {
   const isShown: Partial<Record<(typeof sections)[number][1], boolean>> = {
     secrets: may('secret:read'),
     'sign-in': mayInOrganization('identity_provider:read'),
     webhooks: mayInOrganization('webhook:read'),
   };
-  const shown = sections.filter(([, name]) => isShown[name] ?? true);
+  return sections.filter(([, name]) => isShown[name] ?? true);
+}
+
+function Sections() {
+  const place = usePlace();
+  const { orgId, workspaceId } = place;
   return (
     <nav aria-label={t.sections.title} className="sections">
-      {shown.map(([to, name]) => (
+      {sectionsOf(place).map(([to, name]) => (
         <Link
           key={name}
           to={to}

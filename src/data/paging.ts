@@ -55,6 +55,9 @@ export interface Filter {
 export const filtersOf = (given: Readonly<Record<string, unknown>>): Filter[] =>
   Object.entries(given).flatMap(([where, value]) => (value === null || value === undefined ? [] : { where, value }));
 
+/** `%text%`, with the metacharacters of `like` escaped. */
+export const containing = (text: string) => `%${text.replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`;
+
 /**
  * The source with additional conditions. The statement contains only the given ones, so that PostgreSQL plans for
  * exactly these. Their values follow those of the source's own conditions, of which there are `taken`.

@@ -6,6 +6,7 @@ import { colleague, type Person, registerProven } from '../support/person.ts';
 import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
 import { ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
+import { addMany, pagesAskedBy } from './console-many.ts';
 import type { Story } from './console-story.ts';
 
 describeInBrowser('the console in a browser', () => {
@@ -176,17 +177,104 @@ describeInBrowser('the console in a browser', () => {
     await waitFor(async () => expect(await focused()).toBe('New secret'));
   });
 
-  it('compares secrets, reveals one, and forgets its value', async () => {
+  it('compares secrets, reveals one with a reason, and forgets its value', async () => {
     const page = await pageOf(ann);
     await open(page, `${homeOf(ann)}/secrets`);
     await page.getByRole('button', { name: 'Add DATABASE_URL to Staging' }).waitFor();
     await page.getByRole('button', { name: 'Open STRIPE_KEY of Production' }).click();
+    await page.getByLabel('Reason (optional)').fill('Ticket 7');
+    expect(await barriersOf(page)).toEqual([]);
     await page.getByRole('button', { name: 'Reveal value' }).click();
     await page.getByText('STRIPE_KEY-1').waitFor();
     await page.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: 'Open STRIPE_KEY of Production' }).click();
     await page.getByRole('button', { name: 'Reveal value' }).waitFor();
     expect(await page.content()).not.toContain('STRIPE_KEY-1');
+    await open(page, `${homeOf(ann)}/activity?action=reveal`);
+    await page.getByRole('button', { name: 'reveal secret STRIPE_KEY' }).click();
+    await page.getByRole('definition').getByText('Ticket 7').waitFor();
+  });
+
+  it('finds things by their names and does what somebody may do, by keyboard alone', async () => {
+    const folder = `${ann.home}/apps/${story.appId}/namespaces/default/entities`;
+    expect((await ann.call('POST', folder, { name: 'Ada Lovelace', entity_type: 'person' })).status).toBe(201);
+    const page = await pageOf(ann);
+    const choose = async (text: string, choice: string) => {
+      await page.keyboard.press('Control+k');
+      await page.getByRole('combobox', { name: 'Name of a view, of an action, or of a thing' }).fill(text);
+      const option = page.getByRole('option', { name: choice });
+      await option.waitFor();
+      await waitFor(async () => {
+        if ((await option.getAttribute('aria-selected')) !== 'true') await page.keyboard.press('ArrowDown');
+        expect(await option.getAttribute('aria-selected')).toBe('true');
+      });
+      await page
+        .getByRole('status')
+        .getByText(/^\d+ choices?$/)
+        .waitFor();
+    };
+    await open(page, homeOf(ann));
+    await choose('stripe', 'STRIPE_KEY Secret · Production');
+    expect(await barriersOf(page)).toEqual([]);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 2, name: 'STRIPE_KEY' }).waitFor();
+    await page.keyboard.press('Escape');
+    await choose('milk tea plan', 'Plan Artifact');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 2, name: 'Plan' }).waitFor();
+    await page.keyboard.press('Escape');
+    await choose('lovelace', 'Ada Lovelace Entity');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Ada Lovelace' }).waitFor();
+    await choose(bob.username, `${bob.username} person`);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'People' }).waitFor();
+    for (const [text, title] of [
+      ['new secret', 'New secret'],
+      ['invite', 'Invite'],
+      ['slack', 'Add tool'],
+    ] as const) {
+      await page.keyboard.press('Control+k');
+      await page.getByRole('combobox', { name: /Name of a view/ }).fill(text);
+      await page.getByRole('option', { name: text === 'slack' ? 'Add Slack' : title }).waitFor();
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { level: 2, name: title }).waitFor();
+      // a first one clears a field for searches
+      await waitFor(async () => {
+        await page.keyboard.press('Escape');
+        expect(await page.getByRole('dialog').count()).toBe(0);
+      });
+    }
+    await choose('dark', 'Colours: dark action');
+    await page.keyboard.press('Enter');
+    await waitFor(async () => expect(await page.locator('html').getAttribute('data-theme')).toBe('dark'));
+    await choose('colours', 'Colours: as the system action');
+    await page.keyboard.press('Enter');
+    await waitFor(async () => expect(await page.locator('html').getAttribute('data-theme')).toBe('system'));
+  });
+
+  it('finds for a viewer nothing that the service would refuse, and signs out by keyboard', async () => {
+    const guest = await colleague(app, ann, 'viewer');
+    const page = await pageOf(guest);
+    await open(page, homeOf(ann));
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: /Name of a view/ });
+    const found = async (text: string) => {
+      await field.fill(text);
+      await page
+        .getByRole('status')
+        .getByText(/^(Nothing found|\d+ choices?)$/)
+        .waitFor();
+      return page.getByRole('option').allTextContents();
+    };
+    expect(await found('stripe')).toEqual([]);
+    expect(await found('secret')).toEqual([]);
+    expect(await found('invite')).toEqual([]);
+    expect(await found('new a')).toEqual(['New API token action']);
+    await field.fill('sign out');
+    await page.getByRole('option', { name: 'Sign out' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/account\/sign-in\?return_to=/);
   });
 
   it('takes a whole .env, after it has shown what becomes of it', async () => {
@@ -283,6 +371,38 @@ describeInBrowser('the console in a browser', () => {
     expect((await ann.call('PUT', ann.home, { name: 'Meanwhile' })).status).toBe(200);
     await page.locator('h1', { hasText: 'Meanwhile' }).waitFor();
     await page.getByText('The live connection is interrupted.').waitFor({ state: 'detached' });
+  });
+
+  it('scrolls through 10,000 secrets and 100,000 records: few rows are drawn, and pages asked for', async () => {
+    const max = await registerProven(app, { name: 'max' });
+    await addMany(app, max, { secrets: 10_000, records: 100_000 });
+    const page = await pageOf(max);
+    const asked = pagesAskedBy(page);
+    const drawn = () => page.getByRole('row').count();
+    const toTheEnd = () => page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+    await open(page, `${homeOf(max)}/secrets`);
+    const rest = page.getByText('The newest 2000 secrets are shown.');
+    await rest.waitFor();
+    // the event of the first secret may have the first page read again
+    expect(new Set(asked.Secrets).size).toBe(10);
+    expect(await drawn()).toBeLessThan(100);
+    await toTheEnd();
+    await page.getByRole('rowheader', { name: 'KEY_09999' }).waitFor();
+    expect(await drawn()).toBeLessThan(100);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.getByText('The newest 2200 secrets are shown.').waitFor();
+    expect(new Set(asked.Secrets).size).toBe(11);
+
+    await open(page, `${homeOf(max)}/activity`);
+    await page.locator('[data-index="5"]').waitFor();
+    for (const row of [99, 199, 299, 399]) {
+      await toTheEnd();
+      await page.locator(`[data-index="${row}"]`).waitFor();
+      expect(await drawn()).toBeLessThan(100);
+    }
+    const cursors = new Set(asked.WorkspaceActivity);
+    expect(cursors.size).toBeGreaterThanOrEqual(4);
+    expect(cursors.size).toBeLessThan(10);
   });
 
   it('leads to the page to sign in as soon as the session is over', async () => {

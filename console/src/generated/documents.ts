@@ -1477,6 +1477,7 @@ export type FindEntitiesQueryVariables = Exact<{
   appId: string;
   namespaceId: string;
   query: string;
+  first?: number;
 }>;
 
 
@@ -1696,6 +1697,40 @@ export type MutePlacesMutationVariables = Exact<{
 
 
 export type MutePlacesMutation = { readonly updateNotificationMutes: { readonly mutedCategories: ReadonlyArray<NotificationCategory> } };
+
+export type PaletteNamesQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+}>;
+
+
+export type PaletteNamesQuery = { readonly apps: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly environments: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly toolInstances: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly namespaces: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> } };
+
+export type PaletteSecretsQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  search: string;
+}>;
+
+
+export type PaletteSecretsQuery = { readonly secrets: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly environment: { readonly id: string, readonly name: string } | null }> } };
+
+export type PaletteToolsQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  search: string;
+}>;
+
+
+export type PaletteToolsQuery = { readonly tools: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> } };
+
+export type PalettePeopleQueryVariables = Exact<{
+  workspaceId: string;
+  search: string;
+}>;
+
+
+export type PalettePeopleQuery = { readonly users: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly username: string, readonly fullName: string | null }> } };
 
 export type RecipesQueryVariables = Exact<{
   orgId: string;
@@ -2298,6 +2333,7 @@ export type SecretNowQuery = { readonly secret: { readonly id: string, readonly 
 export type RevealSecretQueryVariables = Exact<{
   orgId: string;
   id: string;
+  reason?: string | null | undefined;
 }>;
 
 
@@ -2306,6 +2342,7 @@ export type RevealSecretQuery = { readonly secret: { readonly id: string, readon
 export type SecretVersionsQueryVariables = Exact<{
   orgId: string;
   id: string;
+  reason?: string | null | undefined;
 }>;
 
 
@@ -2670,15 +2707,6 @@ export type FinishUploadMutationVariables = Exact<{
 
 
 export type FinishUploadMutation = { readonly finishUpload: { readonly id: string, readonly name: string } };
-
-export type PaletteSearchQueryVariables = Exact<{
-  orgId: string;
-  workspaceId: string;
-  search: string;
-}>;
-
-
-export type PaletteSearchQuery = { readonly apps: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly environments: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly toolInstances: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> }, readonly tools: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string }> } };
 
 export type WebhookRowFragment = { readonly id: string, readonly name: string, readonly description: string | null, readonly url: string, readonly eventTypes: ReadonlyArray<string>, readonly isEnabled: boolean, readonly disabledReason: WebhookDisabledReason | null, readonly failingSince: string | null, readonly resourceVersion: number, readonly createdAt: string, readonly workspaceId: string | null, readonly workspace: { readonly id: string, readonly name: string } | null };
 
@@ -3359,14 +3387,14 @@ export const EntityDetailDocument = new TypedDocumentString(`
   importance
 }`) as unknown as TypedDocumentString<EntityDetailQuery, EntityDetailQueryVariables>;
 export const FindEntitiesDocument = new TypedDocumentString(`
-    query FindEntities($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $query: String!) {
+    query FindEntities($orgId: ID!, $workspaceId: ID!, $appId: ID!, $namespaceId: ID!, $query: String!, $first: Int! = 20) {
   searchEntities(
     orgId: $orgId
     workspaceId: $workspaceId
     appId: $appId
     namespaceId: $namespaceId
     query: $query
-    first: 20
+    first: $first
   ) {
     results {
       entity {
@@ -3758,6 +3786,69 @@ export const MutePlacesDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<MutePlacesMutation, MutePlacesMutationVariables>;
+export const PaletteNamesDocument = new TypedDocumentString(`
+    query PaletteNames($orgId: ID!, $workspaceId: ID!) {
+  apps(orgId: $orgId, workspaceId: $workspaceId, first: 100) {
+    nodes {
+      id
+      name
+    }
+  }
+  environments(orgId: $orgId, workspaceId: $workspaceId, first: 100) {
+    nodes {
+      id
+      name
+    }
+  }
+  toolInstances(orgId: $orgId, workspaceId: $workspaceId, first: 100) {
+    nodes {
+      id
+      name
+    }
+  }
+  namespaces(orgId: $orgId, workspaceId: $workspaceId, first: 100) {
+    nodes {
+      id
+      name
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<PaletteNamesQuery, PaletteNamesQueryVariables>;
+export const PaletteSecretsDocument = new TypedDocumentString(`
+    query PaletteSecrets($orgId: ID!, $workspaceId: ID!, $search: String!) {
+  secrets(orgId: $orgId, workspaceId: $workspaceId, search: $search, first: 5) {
+    nodes {
+      id
+      name
+      environment {
+        id
+        name
+      }
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<PaletteSecretsQuery, PaletteSecretsQueryVariables>;
+export const PaletteToolsDocument = new TypedDocumentString(`
+    query PaletteTools($orgId: ID!, $workspaceId: ID!, $search: String!) {
+  tools(orgId: $orgId, workspaceId: $workspaceId, search: $search, first: 5) {
+    nodes {
+      id
+      name
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<PaletteToolsQuery, PaletteToolsQueryVariables>;
+export const PalettePeopleDocument = new TypedDocumentString(`
+    query PalettePeople($workspaceId: ID!, $search: String!) {
+  users(workspaceId: $workspaceId, search: $search, first: 5) {
+    nodes {
+      id
+      username
+      fullName
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<PalettePeopleQuery, PalettePeopleQueryVariables>;
 export const RecipesDocument = new TypedDocumentString(`
     query Recipes($orgId: ID!) {
   recipes(orgId: $orgId) {
@@ -4894,16 +4985,16 @@ export const SecretNowDocument = new TypedDocumentString(`
   createdBy
 }`) as unknown as TypedDocumentString<SecretNowQuery, SecretNowQueryVariables>;
 export const RevealSecretDocument = new TypedDocumentString(`
-    query RevealSecret($orgId: ID!, $id: ID!) {
-  secret(orgId: $orgId, id: $id, includeValue: true) {
+    query RevealSecret($orgId: ID!, $id: ID!, $reason: String) {
+  secret(orgId: $orgId, id: $id, includeValue: true, reason: $reason) {
     id
     value
   }
 }
     `) as unknown as TypedDocumentString<RevealSecretQuery, RevealSecretQueryVariables>;
 export const SecretVersionsDocument = new TypedDocumentString(`
-    query SecretVersions($orgId: ID!, $id: ID!) {
-  secretVersions(orgId: $orgId, id: $id) {
+    query SecretVersions($orgId: ID!, $id: ID!, $reason: String) {
+  secretVersions(orgId: $orgId, id: $id, reason: $reason) {
     currentVersion
     versions {
       version
@@ -5647,34 +5738,6 @@ export const FinishUploadDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<FinishUploadMutation, FinishUploadMutationVariables>;
-export const PaletteSearchDocument = new TypedDocumentString(`
-    query PaletteSearch($orgId: ID!, $workspaceId: ID!, $search: String!) {
-  apps(orgId: $orgId, workspaceId: $workspaceId, first: 100) {
-    nodes {
-      id
-      name
-    }
-  }
-  environments(orgId: $orgId, workspaceId: $workspaceId, first: 100) {
-    nodes {
-      id
-      name
-    }
-  }
-  toolInstances(orgId: $orgId, workspaceId: $workspaceId, first: 100) {
-    nodes {
-      id
-      name
-    }
-  }
-  tools(orgId: $orgId, workspaceId: $workspaceId, search: $search, first: 5) {
-    nodes {
-      id
-      name
-    }
-  }
-}
-    `) as unknown as TypedDocumentString<PaletteSearchQuery, PaletteSearchQueryVariables>;
 export const WebhooksDocument = new TypedDocumentString(`
     query Webhooks($orgId: ID!, $after: String) {
   webhooks(orgId: $orgId, first: 100, after: $after) {

@@ -7,6 +7,7 @@ import { askPastCache } from './client';
 import { useNames } from './filters';
 import { atLeast, effectiveRole, isAllowed, isAllowedInOrganization, type Permission, type Roles } from './permissions';
 import { Loading, Problem } from './problem';
+import { showPlace } from './shown-place';
 
 export interface Place {
   orgId: string;
@@ -75,9 +76,20 @@ export function PlaceProvider({ children }: { children: ReactNode }) {
   const may = (permission: Permission, options?: { isOwn?: boolean }) => isAllowed(roles, permission, options);
   const mayInOrganization = (permission: Permission) => isAllowedInOrganization(roles, permission);
   document.title = `${workspace.name} · ${t.console}`;
+  const place = { orgId, workspaceId, workspace, organization, me, roles, may, mayInOrganization };
   return (
-    <PlaceContext value={{ orgId, workspaceId, workspace, organization, me, roles, may, mayInOrganization }}>
+    <PlaceContext value={place}>
+      <Shown place={place} />
       {children}
     </PlaceContext>
   );
+}
+
+/** Tells what is around the views which workspace they show. */
+function Shown({ place }: { place: Place }) {
+  useEffect(() => {
+    showPlace(place);
+    return () => showPlace(null);
+  }, [place]);
+  return null;
 }

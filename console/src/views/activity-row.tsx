@@ -22,6 +22,10 @@ export function subjectOf({ resourceType, resource, resourceId }: ActivityRowFra
 export const actorOf = ({ user, principalType }: ActivityRowFragment): string =>
   user?.username ?? principalType.replaceAll('_', ' ');
 
+/** Why somebody did it, as they have said. */
+export const reasonOf = ({ metadata: { reason } }: ActivityRowFragment): string | null =>
+  typeof reason === 'string' ? reason : null;
+
 export function Outcome({ record: { success, statusCode, errorCode } }: { record: ActivityRowFragment }) {
   return (
     <span className={success ? 'tag ok' : 'tag bad'}>

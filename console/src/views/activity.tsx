@@ -10,7 +10,7 @@ import { CopyButton, Empty } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
 import { t } from '../texts';
-import { actorOf, Outcome, subjectOf } from './activity-row';
+import { actorOf, Outcome, reasonOf, subjectOf } from './activity-row';
 
 type Filter = 'action' | 'resource' | 'result' | 'from' | 'to';
 
@@ -141,6 +141,7 @@ export function ActivityView(): ReactNode {
 
 function RecordDialog({ record, onClose }: { record: ActivityRowFragment; onClose: () => void }) {
   const { metadata, traceId, method, path, durationMs, timestamp } = record;
+  const reason = reasonOf(record);
   return (
     <Dialog title={`${record.action.replaceAll('_', ' ')} ${subjectOf(record)}`} onClose={onClose} isWide>
       <dl className="facts">
@@ -160,6 +161,12 @@ function RecordDialog({ record, onClose }: { record: ActivityRowFragment; onClos
             <Outcome record={record} />
           </dd>
         </div>
+        {reason && (
+          <div>
+            <dt>{t.activity.reason}</dt>
+            <dd>{reason}</dd>
+          </div>
+        )}
         {path && (
           <div>
             <dt>{t.activity.request}</dt>

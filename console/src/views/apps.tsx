@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router';
-import { lazy, type ReactNode, Suspense, useState } from 'react';
+import { lazy, type ReactNode, Suspense } from 'react';
 import { AppsDocument } from '../generated/documents';
+import { useCreating } from '../ground/asked';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { Empty } from '../ground/problem';
@@ -13,7 +14,7 @@ const Recipes = lazy(() => import('./recipes').then(({ Recipes: component }) => 
 /** The apps of a workspace. */
 export function Apps(): ReactNode {
   const { orgId, workspaceId, may } = usePlace();
-  const [isChoosing, setChoosing] = useState(false);
+  const [isChoosing, setChoosing] = useCreating(may('recipe:apply'));
   const list = usePages(AppsDocument, { orgId, workspaceId }, ({ apps }) => apps);
   return (
     <>

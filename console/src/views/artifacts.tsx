@@ -31,12 +31,14 @@ interface Which {
 /** The artifacts of a workspace: found by words, listed by namespace, uploaded by drag. */
 export function Artifacts(): ReactNode {
   const { orgId, workspaceId, may } = usePlace();
-  const [search, change] = useFilters<'find' | 'namespace'>();
+  const [search, change] = useFilters<'find' | 'namespace' | 'artifact'>();
   const { data, error } = useAnswer(NamespacesDocument, { orgId, workspaceId });
   const [words, setWords] = useState(search.find ?? '');
-  const [open, setOpen] = useState<Which | null>(null);
   const namespaces = data?.namespaces.nodes ?? [];
   const namespaceId = (namespaces.find(({ id }) => id === search.namespace) ?? namespaces[0])?.id;
+  // an artifact is opened where it is: its namespace is the one that is listed
+  const open = (which: Which | null) =>
+    change(which ? { namespace: which.namespaceId, artifact: which.id } : { artifact: '' });
   return (
     <>
       <header className="toolbar">
@@ -61,7 +63,7 @@ export function Artifacts(): ReactNode {
       </header>
       <Problem error={error} />
       {!data && !error && <Loading />}
-      {search.find && <Results query={search.find} onOpen={setOpen} />}
+      {search.find && <Results query={search.find} onOpen={open} />}
       {data && namespaces.length === 0 && <Empty title={t.artifacts.noNamespace} />}
       {namespaceId && (
         <>
@@ -78,10 +80,12 @@ export function Artifacts(): ReactNode {
             </label>
           </header>
           {may('artifact:create') && <UploadArea namespaceId={namespaceId} />}
-          <List namespaceId={namespaceId} onOpen={setOpen} />
+          <List namespaceId={namespaceId} onOpen={open} />
         </>
       )}
-      {open && <Detail which={open} onClose={() => setOpen(null)} />}
+      {search.artifact && namespaceId && (
+        <Detail which={{ id: search.artifact, namespaceId }} onClose={() => open(null)} />
+      )}
     </>
   );
 }

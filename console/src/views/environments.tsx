@@ -10,6 +10,7 @@ import {
   UpdateEnvironmentDocument,
 } from '../generated/documents';
 import { useAnswer, useChange } from '../ground/answers';
+import { useCreating } from '../ground/asked';
 import { askPastCache } from '../ground/client';
 import { ConfirmDialog } from '../ground/dialog';
 import { useFilters } from '../ground/filters';
@@ -23,7 +24,7 @@ import { t } from '../texts';
 import { DeployDialog } from './deploy';
 
 export type Environment = EnvironmentsQuery['environments']['nodes'][number];
-type Step = { kind: 'create' } | { kind: 'edit' | 'delete'; environment: Environment };
+type Step = { kind: 'edit' | 'delete'; environment: Environment };
 
 /** The environments of a workspace side by side: what runs where, and how it came there. */
 export function Environments(): ReactNode {
@@ -32,6 +33,7 @@ export function Environments(): ReactNode {
   const apps = usePages(AppsDocument, { orgId, workspaceId }, (answer) => answer.apps, { all: 1_000 });
   const [{ environment: chosen }] = useFilters<'environment'>();
   const [step, setStep] = useState<Step | null>(null);
+  const [isCreating, setCreating] = useCreating(may('environment:create'));
   const environments = data?.environments.nodes ?? [];
   const close = () => setStep(null);
   const current = environments.find(({ id }) => id === chosen) ?? environments[0];
@@ -40,7 +42,7 @@ export function Environments(): ReactNode {
       <header className="toolbar">
         <h1 className="grow">{t.sections.environments}</h1>
         {may('environment:create') && (
-          <button type="button" className="primary" onClick={() => setStep({ kind: 'create' })}>
+          <button type="button" className="primary" onClick={() => setCreating(true)}>
             {t.environments.create}
           </button>
         )}
@@ -50,7 +52,7 @@ export function Environments(): ReactNode {
       {data && environments.length === 0 && <Empty title={t.environments.none}>{t.environments.noneHint}</Empty>}
       {environments.length > 0 && <Board environments={environments} apps={apps.rows} onStep={setStep} />}
       {current && <History environments={environments} current={current} />}
-      {step?.kind === 'create' && <NewEnvironment onClose={close} />}
+      {isCreating && <NewEnvironment onClose={() => setCreating(false)} />}
       {step?.kind === 'edit' && <EditEnvironment environment={step.environment} onClose={close} />}
       {step?.kind === 'delete' && <DeleteEnvironment environment={step.environment} onClose={close} />}
     </>

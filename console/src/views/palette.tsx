@@ -1,134 +1,82 @@
 import { useNavigate } from '@tanstack/react-router';
-import { useEffect, useId, useState } from 'react';
-import { PaletteSearchDocument, type PaletteSearchQuery, type ShellQuery } from '../generated/documents';
-import { askPastCache } from '../ground/client';
+import { type KeyboardEvent, useEffect, useId, useState } from 'react';
+import type { ShellQuery } from '../generated/documents';
 import { Dialog } from '../ground/dialog';
-import { useNames } from '../ground/filters';
+import { useShownPlace } from '../ground/shown-place';
+import { useSignOut } from '../ground/sign-out';
+import { useTheme } from '../ground/theme';
 import { t } from '../texts';
+import { type Entry, entriesAnywhere, entriesIn } from './palette-entries';
+import { useSearch } from './palette-search';
 
-interface Entry {
-  key: string;
-  kind: string;
-  label: string;
-  go: () => Promise<void>;
+/** So many of what is known without a search are shown. */
+const MOST = 12;
+
+/** The entries that have the words, and first those that begin with them. */
+function matching(entries: readonly Entry[], text: string): Entry[] {
+  const words = text.trim().toLowerCase();
+  const begins = ({ label }: Entry) => label.toLowerCase().startsWith(words);
+  const shown = entries.filter(({ label, kind }) => `${label} ${kind}`.toLowerCase().includes(words));
+  return [...shown.filter(begins), ...shown.filter((entry) => !begins(entry))].slice(0, MOST);
 }
 
-const places = [
-  'activity',
-  'analytics',
-  'secrets',
-  'environments',
-  'apps',
-  'tools',
-  'artifacts',
-  'graph',
-  'models',
-  'people',
-  'tokens',
-  'sign-in',
-  'webhooks',
-] as const;
-
-/** Finds a place, a workspace or a thing by its name. */
+/** Finds a place, a thing by its name, or what can be done. */
 export function Palette({ me, onClose }: { me: ShellQuery['me']; onClose: () => void }) {
-  const { org, ws } = useNames();
+  const place = useShownPlace();
   const navigate = useNavigate();
+  const signOut = useSignOut();
+  const chosenTheme = useTheme();
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
-  const [found, setFound] = useState<PaletteSearchQuery | null>(null);
+  const { named, found, isSearching } = useSearch(place, text);
   const list = useId();
-  useEffect(() => {
-    if (!org || !ws || text.length < 2) return;
-    // a word is typed before it is looked for
-    const ask = () => askPastCache(PaletteSearchDocument, { orgId: org, workspaceId: ws, search: text });
-    const timer = setTimeout(() => void ask().then(({ data }) => setFound(data ?? null)), 150);
-    return () => clearTimeout(timer);
-  }, [org, ws, text]);
-  const inWorkspace = (): Entry[] => {
-    if (!org || !ws) return [];
-    const params = { org, ws };
-    return [
-      {
-        key: 'home',
-        kind: t.palette.view,
-        label: t.sections.home,
-        go: () => navigate({ to: '/o/$org/w/$ws', params }),
-      },
-      ...places.map((name) => ({
-        key: name,
-        kind: t.palette.view,
-        label: t.sections[name],
-        go: () => navigate({ to: `/o/$org/w/$ws/${name}`, params }),
-      })),
-      ...(found?.apps.nodes ?? []).map(({ id, name }) => ({
-        key: id,
-        kind: t.apps.one,
-        label: name,
-        go: () => navigate({ to: '/o/$org/w/$ws/apps/$app', params: { ...params, app: id } }),
-      })),
-      ...(found?.environments.nodes ?? []).map(({ id, name }) => ({
-        key: id,
-        kind: t.environments.one,
-        label: name,
-        go: () => navigate({ to: '/o/$org/w/$ws/environments', params, search: { environment: id } }),
-      })),
-      ...(found?.toolInstances.nodes ?? []).map(({ id, name }) => ({
-        key: id,
-        kind: t.tools.tool,
-        label: name,
-        go: () => navigate({ to: '/o/$org/w/$ws/tools', params }),
-      })),
-    ];
-  };
-  const all: Entry[] = [
-    ...inWorkspace(),
-    {
-      key: 'notifications',
-      kind: t.palette.view,
-      label: t.notifications.title,
-      go: () => navigate({ to: '/notifications' }),
-    },
-    ...me.organizations.nodes.flatMap((organization) =>
-      organization.workspaces.nodes.map(({ id, name }) => ({
-        key: id,
-        kind: organization.name,
-        label: name,
-        go: () => navigate({ to: '/o/$org/w/$ws', params: { org: organization.id, ws: id } }),
-      })),
-    ),
+  const known = [
+    ...(place ? entriesIn(place, navigate) : []),
+    ...named,
+    ...entriesAnywhere(me, { navigate, signOut, chosen: chosenTheme }),
   ];
-  const words = text.toLowerCase();
-  const shown = all.filter(({ label, kind }) => `${label} ${kind}`.toLowerCase().includes(words)).slice(0, 12);
+  // what is found later comes behind what is there: nothing moves under the reader's finger
+  const shown = [...matching(known, text), ...found];
   const chosen = shown[Math.min(at, shown.length - 1)];
+  const chosenId = chosen && `${list}-${chosen.key}`;
+  useEffect(() => {
+    if (chosenId) document.getElementById(chosenId)?.scrollIntoView({ block: 'nearest' });
+  }, [chosenId]);
   const open = (entry: Entry | undefined) => {
     if (!entry) return;
     onClose();
     void entry.go();
+  };
+  const press = (event: KeyboardEvent) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      setAt((shown.length + Math.min(at, shown.length - 1) + step) % Math.max(1, shown.length));
+    }
+    if (event.key === 'Enter') open(chosen);
   };
   return (
     <Dialog title={t.palette.open} onClose={onClose}>
       <input
         role="combobox"
         aria-expanded="true"
+        aria-autocomplete="list"
         aria-controls={list}
-        aria-activedescendant={chosen ? `${list}-${chosen.key}` : undefined}
+        aria-activedescendant={chosenId}
         aria-label={t.palette.hint}
         placeholder={t.palette.hint}
+        autoComplete="off"
+        spellCheck={false}
         value={text}
         onChange={(event) => {
           setText(event.target.value);
           setAt(0);
         }}
-        onKeyDown={(event) => {
-          const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-          if (step) {
-            event.preventDefault();
-            setAt((shown.length + at + step) % Math.max(1, shown.length));
-          }
-          if (event.key === 'Enter') open(chosen);
-        }}
+        onKeyDown={press}
       />
-      {shown.length === 0 && <p className="quiet">{t.nothingFound}</p>}
+      <p role="status" className="quiet">
+        {isSearching ? t.palette.searching : t.palette.found(shown.length)}
+      </p>
       <div role="listbox" id={list} aria-label={t.palette.open} className="palette">
         {shown.map((entry) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the field above

@@ -12,6 +12,7 @@ import {
 } from '../generated/documents';
 import { permissions, type Role, roles } from '../generated/permissions';
 import { useChange } from '../ground/answers';
+import { useCreating } from '../ground/asked';
 import { ConfirmDialog } from '../ground/dialog';
 import { FormDialog } from '../ground/form';
 import { usePages } from '../ground/pages';
@@ -29,7 +30,7 @@ type Invitation = InvitationsQuery['invitations']['nodes'][number];
 export function People(): ReactNode {
   const { roles: mine } = usePlace();
   const mayManage = atLeast(mine.organization, 'admin');
-  const [isInviting, setInviting] = useState(false);
+  const [isInviting, setInviting] = useCreating(mayManage);
   return (
     <>
       <header className="toolbar">

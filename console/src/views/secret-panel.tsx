@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useId, useState } from 'react';
 import {
   DeleteSecretDocument,
   RevealSecretDocument,
@@ -18,7 +18,7 @@ import { usePlace } from '../ground/place';
 import { CopyButton, Loading, Problem } from '../ground/problem';
 import { Time } from '../ground/time';
 import { t } from '../texts';
-import { actorOf } from './activity-row';
+import { actorOf, reasonOf } from './activity-row';
 import { asValue } from './secret-values';
 
 type Step = 'look' | 'edit' | 'rotate' | 'delete' | 'versions';
@@ -96,25 +96,50 @@ const Fact = ({ label, children }: { label: string; children: ReactNode }) => (
   </div>
 );
 
+/** Shows what is secret, and asks why. */
+function RevealForm({ action, onReveal }: { action: string; onReveal: (reason: string | null) => Promise<void> }) {
+  const [reason, setReason] = useState('');
+  const hint = useId();
+  return (
+    <form
+      className="reveal"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void onReveal(reason.trim() || null);
+      }}
+    >
+      <label className="field">
+        <span>{t.secrets.reason}</span>
+        <input
+          value={reason}
+          maxLength={500}
+          autoComplete="off"
+          aria-describedby={hint}
+          onChange={(event) => setReason(event.target.value)}
+        />
+      </label>
+      <p id={hint} className="quiet">
+        {t.secrets.revealHint}
+      </p>
+      <button type="submit">{action}</button>
+    </form>
+  );
+}
+
 /** The value, kept by this component alone: it is gone when the dialog closes. */
 function Value({ id }: { id: string }) {
   const { orgId } = usePlace();
   const [value, setValue] = useState<Record<string, unknown> | null>(null);
   const [problem, setProblem] = useState('');
-  const reveal = async () => {
-    const answer = await askPastCache(RevealSecretDocument, { orgId, id });
+  const reveal = async (reason: string | null) => {
+    const answer = await askPastCache(RevealSecretDocument, { orgId, id, reason });
     setValue(answer.data?.secret.value ?? null);
     setProblem(answer.problem ?? '');
   };
   if (!value)
     return (
       <>
-        <p>
-          <button type="button" onClick={() => void reveal()}>
-            {t.secrets.reveal}
-          </button>{' '}
-          <span className="quiet">{t.secrets.revealHint}</span>
-        </p>
+        <RevealForm action={t.secrets.reveal} onReveal={reveal} />
         <Problem message={problem} />
       </>
     );
@@ -146,7 +171,8 @@ function Uses({ id }: { id: string }) {
       <ul className="plain feed">
         {records.map((record) => (
           <li key={record.id}>
-            <strong>{actorOf(record)}</strong> {record.action.replaceAll('_', ' ')} <Time at={record.timestamp} />
+            <strong>{actorOf(record)}</strong> {record.action.replaceAll('_', ' ')} <Time at={record.timestamp} />{' '}
+            <span className="quiet">{reasonOf(record)}</span>
           </li>
         ))}
       </ul>
@@ -158,21 +184,19 @@ function Versions({ secret: { id, name }, onClose }: { secret: SecretCellFragmen
   const { orgId, may } = usePlace();
   const [history, setHistory] = useState<SecretVersionsQuery['secretVersions'] | null>(null);
   const [problem, setProblem] = useState('');
-  const load = async () => {
-    const answer = await askPastCache(SecretVersionsDocument, { orgId, id });
+  const load = async (reason: string | null) => {
+    const answer = await askPastCache(SecretVersionsDocument, { orgId, id, reason });
     setHistory(answer.data?.secretVersions ?? null);
     setProblem(answer.problem ?? '');
   };
   return (
     <Dialog title={t.secrets.versionsOf(name)} onClose={onClose} isWide>
       <Problem message={problem} />
-      {!history && (
-        <p>
-          <button type="button" onClick={() => void load()}>
-            {may('secret:reveal') ? t.secrets.showVersions : t.secrets.listVersions}
-          </button>{' '}
-          {may('secret:reveal') && <span className="quiet">{t.secrets.revealHint}</span>}
-        </p>
+      {!history && may('secret:reveal') && <RevealForm action={t.secrets.showVersions} onReveal={load} />}
+      {!history && !may('secret:reveal') && (
+        <button type="button" onClick={() => void load(null)}>
+          {t.secrets.listVersions}
+        </button>
       )}
       {history && (
         <table>

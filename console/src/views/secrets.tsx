@@ -7,6 +7,7 @@ import {
   SecretsDocument,
 } from '../generated/documents';
 import { useAnswer, useChange } from '../ground/answers';
+import { useCreating } from '../ground/asked';
 import { useFilters } from '../ground/filters';
 import { FormDialog } from '../ground/form';
 import { usePages } from '../ground/pages';
@@ -43,7 +44,8 @@ function rowsOf(secrets: readonly SecretCellFragment[], find: string): Row[] {
 export function Secrets(): ReactNode {
   const { orgId, workspaceId, may } = usePlace();
   const [{ find = '', secret: openId }, change] = useFilters<'find' | 'secret'>();
-  const [isCreating, setCreating] = useState<string | null>(null);
+  const [place, setPlace] = useState('workspace');
+  const [isCreating, setCreating] = useCreating(may('secret:create'));
   const [isPasting, setPasting] = useState(false);
   const list = usePages(SecretsDocument, { orgId, workspaceId }, ({ secrets }) => secrets, { all: AT_ONCE });
   const { data } = useAnswer(EnvironmentNamesDocument, { orgId, workspaceId });
@@ -53,6 +55,14 @@ export function Secrets(): ReactNode {
     ...(data?.environments.nodes.map(({ id, name }) => ({ id, label: name })) ?? []),
   ];
   const rows = rowsOf(list.rows, find);
+  const createIn = (where: string) => {
+    setPlace(where);
+    setCreating(true);
+  };
+  const endCreating = () => {
+    setPlace('workspace');
+    setCreating(false);
+  };
   const open = (secret?: string) => change({ secret: secret ?? '' });
   return (
     <>
@@ -70,7 +80,7 @@ export function Secrets(): ReactNode {
             <button type="button" onClick={() => setPasting(true)}>
               {t.secrets.paste}
             </button>
-            <button type="button" className="primary" onClick={() => setCreating('workspace')}>
+            <button type="button" className="primary" onClick={() => createIn('workspace')}>
               {t.secrets.create}
             </button>
           </>
@@ -82,7 +92,7 @@ export function Secrets(): ReactNode {
         <Empty title={t.secrets.none}>{may('secret:create') ? t.secrets.noneHint : null}</Empty>
       )}
       {list.rows.length > 0 && rows.length === 0 && <Empty title={t.nothingFound} />}
-      {rows.length > 0 && <Matrix rows={rows} columns={columns} onOpen={open} onCreate={setCreating} />}
+      {rows.length > 0 && <Matrix rows={rows} columns={columns} onOpen={open} onCreate={createIn} />}
       {list.hasMore && list.rows.length >= AT_ONCE && (
         <p>
           {t.secrets.first(list.rows.length)}{' '}
@@ -91,7 +101,7 @@ export function Secrets(): ReactNode {
           </button>
         </p>
       )}
-      {isCreating !== null && <NewSecret columns={columns} where={isCreating} onClose={() => setCreating(null)} />}
+      {isCreating && <NewSecret columns={columns} where={place} onClose={endCreating} />}
       {isPasting && <PasteDialog columns={columns} secrets={list.rows} onClose={() => setPasting(false)} />}
       {openId && <SecretPanel id={openId} onClose={() => open()} />}
     </>

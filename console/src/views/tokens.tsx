@@ -10,6 +10,7 @@ import {
 } from '../generated/documents';
 import { permissions } from '../generated/permissions';
 import { useAnswer, useChange } from '../ground/answers';
+import { useCreating } from '../ground/asked';
 import { ConfirmDialog } from '../ground/dialog';
 import { FormDialog, linesOf } from '../ground/form';
 import { type Pages, usePages } from '../ground/pages';
@@ -29,7 +30,7 @@ interface Issued {
 /** The programs that act for people: by tokens of their own, or as applications to which people have granted it. */
 export function Tokens(): ReactNode {
   const { mayInOrganization } = usePlace();
-  const [isCreating, setCreating] = useState(false);
+  const [isCreating, setCreating] = useCreating(mayInOrganization('api_token:create'));
   const [issued, setIssued] = useState<Issued | null>(null);
   return (
     <>

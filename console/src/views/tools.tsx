@@ -11,7 +11,9 @@ import {
   type ToolsQuery,
 } from '../generated/documents';
 import { useChange } from '../ground/answers';
+import { useCreating } from '../ground/asked';
 import { ConfirmDialog, Dialog } from '../ground/dialog';
+import { useFilters } from '../ground/filters';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { Empty, faultOf, Problem } from '../ground/problem';
@@ -26,7 +28,7 @@ const TestInstance = lazy(() => forms().then((module) => ({ default: module.Test
 
 type Instance = ToolInstancesQuery['toolInstances']['nodes'][number];
 type Tool = ToolsQuery['tools']['nodes'][number];
-type Step = { kind: 'catalogue' } | { kind: 'edit' | 'test' | 'delete'; instance: Instance };
+type Step = { kind: 'edit' | 'test' | 'delete'; instance: Instance };
 
 const tagOf = (status: string) =>
   status === 'connected' ? 'tag ok' : status === 'not_connected' || status === 'pending' ? 'tag' : 'tag bad';
@@ -38,6 +40,7 @@ export function Tools(): ReactNode {
   const toggle = useChange(ToggleToolInstanceDocument);
   const initiate = useChange(InitiateConnectionDocument);
   const [step, setStep] = useState<Step | null>(null);
+  const [isAdding, setAdding] = useCreating(may('tool_instance:create'));
   const [problem, setProblem] = useState('');
   const isOwn = ({ createdBy }: { createdBy: string | null }) => ({ isOwn: createdBy === me.id });
   const close = () => setStep(null);
@@ -60,7 +63,7 @@ export function Tools(): ReactNode {
       <header className="toolbar">
         <h1 className="grow">{t.sections.tools}</h1>
         {may('tool_instance:create') && (
-          <button type="button" className="primary" onClick={() => setStep({ kind: 'catalogue' })}>
+          <button type="button" className="primary" onClick={() => setAdding(true)}>
             {t.tools.add}
           </button>
         )}
@@ -149,7 +152,7 @@ export function Tools(): ReactNode {
         ]}
       />
       <Connections />
-      {step?.kind === 'catalogue' && <Catalogue onClose={close} />}
+      {isAdding && <Catalogue onClose={() => setAdding(false)} />}
       <Suspense>
         {step?.kind === 'edit' && <EditInstance id={step.instance.id} name={step.instance.name} onClose={close} />}
         {step?.kind === 'test' && <TestInstance id={step.instance.id} name={step.instance.name} onClose={close} />}
@@ -220,21 +223,25 @@ function Connections() {
 /** All tools of the organization, and the form of the one that is chosen. */
 function Catalogue({ onClose }: { onClose: () => void }) {
   const { orgId, workspaceId } = usePlace();
-  const [search, setSearch] = useState('');
+  const [{ find: search = '' }, change] = useFilters<'find'>();
   const [chosen, setChosen] = useState<Tool | null>(null);
   const variables = { orgId, workspaceId, ...(search && { search }) };
   const list = usePages(ToolsDocument, variables, ({ tools }) => tools);
+  const end = () => {
+    change({ find: '' });
+    onClose();
+  };
   if (chosen)
     return (
       <Suspense>
-        <NewInstance tool={chosen} onClose={onClose} />
+        <NewInstance tool={chosen} onClose={end} />
       </Suspense>
     );
   return (
-    <Dialog title={t.tools.add} onClose={onClose} isWide>
+    <Dialog title={t.tools.add} onClose={end} isWide>
       <label className="field">
         <span>{t.tools.find}</span>
-        <input type="search" value={search} onChange={(event) => setSearch(event.target.value)} />
+        <input type="search" value={search} onChange={(event) => change({ find: event.target.value })} />
       </label>
       <Problem error={list.error} />
       {!list.isLoading && list.rows.length === 0 && <Empty title={t.nothingFound} />}

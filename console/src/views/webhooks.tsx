@@ -14,6 +14,7 @@ import {
 } from '../generated/documents';
 import { eventTypes } from '../generated/event-types';
 import { useAnswer, useChange } from '../ground/answers';
+import { useCreating } from '../ground/asked';
 import { askPastCache } from '../ground/client';
 import { ConfirmDialog, Dialog } from '../ground/dialog';
 import { type FieldSpec, FormDialog, linesOf, type Values } from '../ground/form';
@@ -26,7 +27,7 @@ import { Time } from '../ground/time';
 import { t } from '../texts';
 
 type Delivery = WebhookDeliveriesQuery['webhookDeliveries']['nodes'][number];
-type Open = { kind: 'create' } | { kind: 'edit' | 'rotate' | 'deliveries' | 'delete'; webhook: Webhook };
+type Open = { kind: 'edit' | 'rotate' | 'deliveries' | 'delete'; webhook: Webhook };
 
 /** How often a log is read again while something of it is under way. */
 const PENDING_MS = 1_500;
@@ -52,6 +53,7 @@ function All() {
   const { orgId, mayInOrganization } = usePlace();
   const list = usePages(WebhooksDocument, { orgId }, ({ webhooks }) => webhooks);
   const [open, setOpen] = useState<Open | null>(null);
+  const [isCreating, setCreating] = useCreating(mayInOrganization('webhook:create'));
   const [issued, setIssued] = useState<{ name: string; secret: string } | null>(null);
   const close = () => setOpen(null);
   return (
@@ -59,18 +61,18 @@ function All() {
       <header className="toolbar">
         <h1 className="grow">{t.sections.webhooks}</h1>
         {mayInOrganization('webhook:create') && (
-          <button type="button" className="primary" onClick={() => setOpen({ kind: 'create' })}>
+          <button type="button" className="primary" onClick={() => setCreating(true)}>
             {t.webhooks.create}
           </button>
         )}
       </header>
       <List list={list} onOpen={setOpen} />
-      {open?.kind === 'create' && <NewWebhook onIssued={setIssued} onClose={close} />}
+      {isCreating && <NewWebhook onIssued={setIssued} onClose={() => setCreating(false)} />}
       {open?.kind === 'edit' && <EditWebhook webhook={open.webhook} onClose={close} />}
       {open?.kind === 'rotate' && <RotateSecret webhook={open.webhook} onIssued={setIssued} onClose={close} />}
       {open?.kind === 'deliveries' && <Deliveries webhook={open.webhook} onClose={close} />}
       {open?.kind === 'delete' && <DeleteWebhook webhook={open.webhook} onClose={close} />}
-      {issued && !open && (
+      {issued && !open && !isCreating && (
         <ShownOnce
           title={t.webhooks.secretOf(issued.name)}
           parts={[{ label: t.webhooks.secret, text: issued.secret }]}

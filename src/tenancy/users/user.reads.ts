@@ -1,7 +1,7 @@
 import DataLoader from 'dataloader';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { PageArgs } from '../../data/page.ts';
-import { columnsOf, selectList, words } from '../../data/paging.ts';
+import { columnsOf, containing, selectList, words } from '../../data/paging.ts';
 import type { User as UserRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Role } from '../../kernel/roles.ts';
@@ -74,9 +74,6 @@ export const workspaceUsers = {
     [findsAddresses ? NAMED_OR_ADDRESSED : NAMED]: search ? containing(search) : null,
   }),
 } as const;
-
-/** `%text%`, with the metacharacters of `like` escaped. */
-const containing = (text: string) => `%${text.replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`;
 
 export class UserReads {
   readonly #deps: ServiceDeps;

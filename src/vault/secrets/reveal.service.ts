@@ -49,6 +49,9 @@ export interface RevealDeps extends ServiceDeps {
   onFault: OnVaultFault;
 }
 
+/** The reason of a reveal as its record has it. */
+const given = (reason?: string | null): { reason?: string } => (typeof reason === 'string' ? { reason } : {});
+
 /** Maximum number of versions in a history, newest first. */
 const LISTED_VERSIONS = 1_000;
 
@@ -81,9 +84,15 @@ export class RevealService {
    * @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`; if the value is requested, FORBIDDEN `secret:reveal` and
    * RESOURCE_CONFLICT `secret_unreadable`
    */
-  async get(caller: Caller, place: Checked<OrganizationPlace>, id: string, withValue: boolean): Promise<Secret> {
+  async get(
+    caller: Caller,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    withValue: boolean,
+    reason?: string | null,
+  ): Promise<Secret> {
     const secret = await this.#deps.reads.get(caller, place, id, 'secret:read');
-    return withValue ? this.#withValue(caller, secret) : secret;
+    return withValue ? this.#withValue(caller, secret, reason) : secret;
   }
 
   /** @throws like `get`, and RESOURCE_CONFLICT `ambiguous_name` */
@@ -93,20 +102,26 @@ export class RevealService {
     name: string,
     livingIn: PlaceInput,
     withValue: boolean,
+    reason?: string | null,
   ): Promise<Secret> {
     const secret = await this.#deps.reads.getByName(context, place, name, livingIn);
-    return withValue ? this.#withValue(context.caller, secret) : secret;
+    return withValue ? this.#withValue(context.caller, secret, reason) : secret;
   }
 
   /**
    * Shows the values to callers who may see them, which counts as one reveal; others get masked values. A version that
    * cannot be opened is marked as such.
    */
-  async history(caller: Caller, place: Checked<OrganizationPlace>, id: string): Promise<SecretHistory> {
+  async history(
+    caller: Caller,
+    place: Checked<OrganizationPlace>,
+    id: string,
+    reason?: string | null,
+  ): Promise<SecretHistory> {
     const { reads, prisma } = this.#deps;
     const secret = await reads.get(caller, place, id, 'secret:read');
     if (await reads.may(caller, secret, 'secret:reveal')) {
-      const revealed = await this.#reveal(caller, secret, { history: true });
+      const revealed = await this.#reveal(caller, secret, { history: true, ...given(reason) });
       return this.#historyOf(revealed, await versionsOf(prisma, revealed), (value) => value);
     }
     const current = await prisma.secret.findUnique({ where: { id } });
@@ -114,8 +129,8 @@ export class RevealService {
     return this.#historyOf(current, await versionsOf(prisma, current), masked);
   }
 
-  async #withValue(caller: Caller, listed: ListedSecret): Promise<Secret> {
-    const { ciphertext, rootKeyId, wrappedKey, ...secret } = await this.#reveal(caller, listed, {});
+  async #withValue(caller: Caller, listed: ListedSecret, reason?: string | null): Promise<Secret> {
+    const { ciphertext, rootKeyId, wrappedKey, ...secret } = await this.#reveal(caller, listed, given(reason));
     const { id, vaultVersion: version } = secret;
     const { rootKeys, sql, onFault } = this.#deps;
     // A statement that waited for a rotation sees the number of the new version, but not its value.

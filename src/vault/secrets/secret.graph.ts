@@ -155,6 +155,7 @@ const listArgs = () => ({
       description: 'Only secrets with this status; another word finds nothing. Default: all except deleted secrets.',
     }),
     includeExpired: t.boolean({ required: true, defaultValue: true, description: 'Whether to list expired secrets.' }),
+    search: t.string({ constraints: bounds.name, description: 'Part of the name, ignoring case.' }),
   })),
   ...pageArgs(),
 });
@@ -190,14 +191,23 @@ builder.objectField(Workspace, 'secrets', (t) =>
 );
 
 const target = () => ({ ...organizationArgs(), ...idArg('The secret.') });
-const valueArgs = () =>
+const reasonArg = () =>
   builder.args((t) => ({
+    reason: t.string({
+      constraints: { minLength: 1, maxLength: 500 },
+      description: 'Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`.',
+    }),
+  }));
+const valueArgs = () => ({
+  ...builder.args((t) => ({
     includeValue: t.boolean({
       required: true,
       defaultValue: false,
       description: 'Also returns the value. Needs `secret:reveal`. The access is counted and recorded.',
     }),
-  }));
+  })),
+  ...reasonArg(),
+});
 
 builder.queryFields((t) => ({
   secret: t.field({
@@ -206,8 +216,8 @@ builder.queryFields((t) => ({
     authorize: { organization: 'organization:access', service: 'secret:read' },
     mayFail: ['RESOURCE_CONFLICT'],
     args: { ...target(), ...valueArgs() },
-    resolve: ({ organization }, { id, includeValue }, { caller, services }) =>
-      services.reveals.get(caller, organization, id, includeValue),
+    resolve: ({ organization }, { id, includeValue, reason }, { caller, services }) =>
+      services.reveals.get(caller, organization, id, includeValue, reason),
   }),
   secretByName: t.field({
     type: Secret,
@@ -231,8 +241,8 @@ builder.queryFields((t) => ({
       environmentId: t.arg.id({ constraints: bounds.id, description: 'An environment to look in.' }),
       ...valueArgs(),
     },
-    resolve: ({ organization }, { name, includeValue, ...livingIn }, context) =>
-      context.services.reveals.getByName(context, organization, name, livingIn, includeValue),
+    resolve: ({ organization }, { name, includeValue, reason, ...livingIn }, context) =>
+      context.services.reveals.getByName(context, organization, name, livingIn, includeValue, reason),
   }),
   secrets: t.field({
     type: SecretConnection,
@@ -252,8 +262,9 @@ builder.queryFields((t) => ({
       'The current and former values of a secret. Callers with `secret:reveal` see the values, which counts as ' +
       'one reveal. Others see masked values.',
     authorize: { organization: 'organization:access', service: 'secret:read' },
-    args: target(),
-    resolve: ({ organization }, { id }, { caller, services }) => services.reveals.history(caller, organization, id),
+    args: { ...target(), ...reasonArg() },
+    resolve: ({ organization }, { id, reason }, { caller, services }) =>
+      services.reveals.history(caller, organization, id, reason),
   }),
 }));
 

@@ -4,7 +4,7 @@ import { reachesEveryWorkspace } from '../../access/role-grants.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { FreshFactorNeeded } from '../../access/step-up.ts';
 import type { Page, PageArgs } from '../../data/page.ts';
-import { columnsOf, words } from '../../data/paging.ts';
+import { columnsOf, containing, words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { type CallerContext, noCache } from '../../data/request-cache.ts';
 import type { Secret as SecretRow } from '../../generated/prisma/client.ts';
@@ -45,6 +45,8 @@ interface SecretArgs extends PageArgs {
   status?: string | null;
   includeExpired?: boolean | null;
   workspaceId?: string | null;
+  /** Part of the name. */
+  search?: string | null;
   name?: string;
   /** Only secrets that live exactly there, and the organization's own. */
   livingIn?: SecretPlace | null;
@@ -65,12 +67,13 @@ const secrets = {
   columns: secretColumns,
   always: [`(t.workspace_id is null or ${isLiveWorkspace('t.workspace_id')})`],
   index: { lead: 't.org_id' },
-  filters: ({ secretType, status, includeExpired, workspaceId, name, livingIn, scope }: SecretArgs) => ({
+  filters: ({ secretType, status, includeExpired, workspaceId, search, name, livingIn, scope }: SecretArgs) => ({
     't.secret_type = ?': secretType,
     't.workspace_id = ?': workspaceId,
     [status ? 't.status = ?' : 't.status <> ?']: status ?? 'deleted',
     // The value is a constant, because cursors are bound to it.
     'coalesce(t.expires_at <= now(), false) = ?': includeExpired === false ? false : null,
+    't.name ilike ?': search ? containing(search) : null,
     't.name = ?': name,
     't.scope = ?': scope,
     [`(t.scope = 'organization' or t.scope = '${livingIn?.scope}' and ${PLACE_KEY} = ?)`]:

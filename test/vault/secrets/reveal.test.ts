@@ -35,6 +35,29 @@ test('the history shows values to those who may reveal, as one counted reveal, a
   ]);
 });
 
+test('a reveal is recorded with the reason that was given for it', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const { url, secret_id, name } = await newSecret(ann);
+  const why = (text: string) => `reason=${encodeURIComponent(text)}`;
+  await ann.call('GET', `${url}?include_value=true&${why('Ticket 7')}`);
+  await ann.call('GET', `${secretsOf(ann)}/by-name/${name}?include_value=true&${why('Ticket 8')}`);
+  await ann.call('GET', `${url}/versions?${why('Ticket 9')}`);
+  const place = `orgId: "${ann.orgId}", id: "${secret_id}"`;
+  await ann.ask(`{ secret(${place}, includeValue: true, reason: "Ticket 10") { value } }`);
+  await ann.call('GET', `${url}?include_value=true`);
+  // nothing is revealed: there is no reveal to give a reason for
+  await ann.call('GET', `${url}?${why('Ticket 11')}`);
+  expect((await ann.call('GET', `${url}?include_value=true&${why('x'.repeat(501))}`)).status).toBe(422);
+  const records = (await changesOf(app, secret_id)).filter(({ action }) => action === 'reveal');
+  expect(records.map(({ metadata }) => metadata)).toEqual([
+    { version: 1, reason: 'Ticket 7' },
+    { version: 1, reason: 'Ticket 8' },
+    { version: 1, history: true, reason: 'Ticket 9' },
+    { version: 1, reason: 'Ticket 10' },
+    { version: 1 },
+  ]);
+});
+
 test('what holds a value is kept by nothing between; neither is any other answer of the API', async () => {
   const ann = await register(app, { name: 'ann' });
   const { url } = await newSecret(ann);

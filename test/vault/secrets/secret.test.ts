@@ -692,6 +692,25 @@ test('secrets of a deleted workspace are out of reach, and so are those of anoth
   expect((await ann.call<SecretList>('GET', secretsOf(ann))).body.total).toBe(0);
 });
 
+test('GraphQL: lists find parts of names, page by page, and take no pattern', async () => {
+  const ann = await register(app, { name: 'ann' });
+  for (const name of ['stripe-a', 'STRIPE_B', 'xstripe', 'other']) await newSecret(ann, { name });
+  const found = async (search: string, more = '') => {
+    const query = `{ secrets(orgId: "${ann.orgId}", search: ${JSON.stringify(search)}${more}) {
+      totalCount nodes { name } pageInfo { endCursor } } }`;
+    const { data } = await ann.ask<{
+      secrets: { totalCount: number; nodes: { name: string }[]; pageInfo: { endCursor: string } };
+    }>(query);
+    const { totalCount, nodes, pageInfo } = data!.secrets;
+    return { names: nodes.map(({ name }) => name), totalCount, after: pageInfo.endCursor };
+  };
+  const first = await found('Stripe', ', first: 2');
+  expect([first.names, first.totalCount]).toEqual([['xstripe', 'STRIPE_B'], 3]);
+  expect((await found('Stripe', `, first: 2, after: "${first.after}"`)).names).toEqual(['stripe-a']);
+  expect((await found('e_b')).names).toEqual(['STRIPE_B']);
+  for (const pattern of ['%', 'e_a', 'e\\_b']) expect((await found(pattern)).names).toEqual([]);
+});
+
 test('GraphQL: nested lists show what the caller may read, and never a value', async () => {
   const ann = await register(app, { name: 'ann' });
   const top = await newSecret(ann);

@@ -20287,6 +20287,8 @@ export interface operations {
             query?: {
                 /** @description Also returns the value. Needs `secret:reveal`. The access is counted and recorded. */
                 include_value?: boolean;
+                /** @description Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. */
+                reason?: string;
                 /** @description A workspace to look in, without its namespaces and environments. */
                 workspace_id?: string;
                 /** @description A namespace to look in. `default` also works if the workspace is given. */
@@ -20417,6 +20419,8 @@ export interface operations {
             query?: {
                 /** @description Also returns the value. Needs `secret:reveal`. The access is counted and recorded. */
                 include_value?: boolean;
+                /** @description Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. */
+                reason?: string;
             };
             header?: {
                 /** @description Access token: `Bearer <token>`. */
@@ -20697,7 +20701,10 @@ export interface operations {
     };
     ListSecretVersions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. */
+                reason?: string;
+            };
             header?: {
                 /** @description Access token: `Bearer <token>`. */
                 authorization?: components["parameters"]["Authorization"];
