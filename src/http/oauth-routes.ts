@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { pathPrefixOf } from '../access/oauth-tokens.ts';
 import { type AuthorizationServer, type NextStep, oauthProblem } from '../identity/oauth/authorization-server.ts';
-import { choicePage, consentPage, oauthPages } from '../identity/oauth/oauth-pages.ts';
+import { choicePage, consentPage, oauthPagesOf } from '../identity/oauth/oauth-pages.ts';
+import type { OAuthPages } from '../identity/oauth/oauth-provider.ts';
 import { onward, pageHeadersFor } from '../identity/pages/page.ts';
 import { forbidden, unauthenticated } from '../kernel/errors.ts';
 import { shownAddress } from '../kernel/shown-address.ts';
@@ -251,14 +252,17 @@ class OAuthRoutes {
   }
 
   #invalid(reply: FastifyReply, description: string): FastifyReply {
-    const text = oauthPages.error({ error: 'invalid_request', description });
-    return reply.code(400).headers(pageHeadersFor()).send(text);
+    return this.#failed(reply, { error: 'invalid_request', description });
   }
 
   async #problem(reply: FastifyReply, error: unknown): Promise<FastifyReply> {
     const problem = await oauthProblem(error);
     if (!problem) throw callerError(error);
-    const text = oauthPages.error(problem).replaceAll('../account/', '../../account/');
-    return reply.code(400).headers(pageHeadersFor()).send(text);
+    return this.#failed(reply, problem);
+  }
+
+  #failed(reply: FastifyReply, problem: Parameters<OAuthPages['error']>[0]): FastifyReply {
+    const { error } = oauthPagesOf(`${pathPrefixOf(this.#server.publicUrl)}/account/`);
+    return reply.code(400).headers(pageHeadersFor()).send(error(problem));
   }
 }

@@ -15,7 +15,7 @@ import type { ApplicationGrants, ForeignClient } from './application-grants.ts';
 import { clientHostOf, DEVICE_GRANT, type idTokenAlgorithms, shownName } from './client-document.ts';
 import { ClientDocuments, isOfMachine } from './client-documents.ts';
 import { grantableScopes, identityScopes, isAlwaysAsked } from './granted-scopes.ts';
-import { type ChoiceFacts, type ConsentFacts, type OrganizationChoice, oauthPages } from './oauth-pages.ts';
+import { type ChoiceFacts, type ConsentFacts, type OrganizationChoice, oauthPagesOf } from './oauth-pages.ts';
 import { COOKIES, isByDocument, newOAuthProvider, oauthLibrary } from './oauth-provider.ts';
 import { SealedRecords } from './oauth-records.ts';
 
@@ -181,7 +181,7 @@ export class AuthorizationServer {
         client: (id) => this.#client(id),
       },
       documents: this.#documents,
-      pages: oauthPages,
+      pages: oauthPagesOf(`${pathPrefixOf(publicUrl)}/account/`),
       account: (userId) => this.#account(userId),
       onFault: (error) => this.#deps.onFault(error, 'the authorization server could not answer'),
       onWrongCode: ({ req }) => void this.#withWrongCode.add(req),

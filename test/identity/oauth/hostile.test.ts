@@ -704,6 +704,17 @@ describe('what strangers can have kept', () => {
   });
 });
 
+test.each(['/oauth/auth', '/oauth/auth/x', '/oauth/device/x', '/oauth/interaction/x'])(
+  'what is wrong at %s is said by a page that has its style',
+  async (path) => {
+    const at = `${app.url}${path}`;
+    const text = await (await fetch(at, { headers: { accept: 'text/html' } })).text();
+    const [, style = ''] = /rel="stylesheet" href="([^"]+)"/.exec(text) ?? [];
+    const answer = await fetch(new URL(style, at));
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8']);
+  },
+);
+
 describe('applications of an organization', () => {
   test.each([
     'http://app.example.test/callback',
