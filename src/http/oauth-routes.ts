@@ -36,7 +36,6 @@ const PASSED: readonly { method: 'GET' | 'POST'; url: string; isKept?: boolean }
   { method: 'GET', url: '/oauth/jwks' },
   { method: 'GET', url: AUTHORIZATION, isKept: true },
   { method: 'GET', url: '/oauth/auth/:uid' },
-  { method: 'GET', url: '/oauth/device/:uid' },
   { method: 'POST', url: '/oauth/device/auth', isKept: true },
   { method: 'POST', url: '/oauth/request', isKept: true },
   { method: 'POST', url: '/oauth/token' },
@@ -77,6 +76,7 @@ export function addOAuthRoutes(app: FastifyInstance, options: OAuthRouteOptions)
       });
     scope.post(AUTHORIZATION, { bodyLimit: MAX_PARAMETERS }, (request, reply) => routes.askByForm(request, reply));
     scope.get(DEVICE, { exposeHeadRoute: false }, (request, reply) => routes.showDevice(request, reply));
+    scope.get(`${DEVICE}/:uid`, { exposeHeadRoute: false }, (request, reply) => routes.resumeDevice(request, reply));
     scope.post(DEVICE, { bodyLimit: MAX_PARAMETERS }, (request, reply) => routes.enterCode(request, reply));
   });
   // programs learn from a refusal where tokens are from (RFC 9728)
@@ -147,6 +147,16 @@ class OAuthRoutes {
     await this.#server.demandRequest(request.caller);
     await this.#server.demandCodes(caller);
     return this.pass(request, reply, '/device', caller);
+  }
+
+  /** What comes after the consent for a device. */
+  async resumeDevice(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    if (!isSpelledAs(request)) return reply.callNotFound();
+    const caller = await this.#sessions.callerOf(request);
+    if (!caller) return this.#go(reply, this.#signInPage(DEVICE));
+    // what the session began is gone with it
+    if (!(await this.#server.hasSession(request.raw, reply.raw, caller))) return this.#go(reply, DEVICE);
+    return this.pass(request, reply, request.url.slice(PREFIX.length), caller);
   }
 
   /** A code that somebody has typed, or confirmed. */

@@ -704,7 +704,7 @@ describe('what strangers can have kept', () => {
   });
 });
 
-test.each(['/oauth/auth', '/oauth/auth/x', '/oauth/device/x', '/oauth/interaction/x'])(
+test.each(['/oauth/auth', '/oauth/auth/x', '/oauth/interaction/x'])(
   'what is wrong at %s is said by a page that has its style',
   async (path) => {
     const at = `${app.url}${path}`;
@@ -714,6 +714,26 @@ test.each(['/oauth/auth', '/oauth/auth/x', '/oauth/device/x', '/oauth/interactio
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8']);
   },
 );
+
+test('the way back from a consent for a device that nobody has asked for leads to the page for the code', async () => {
+  const at = `${app.url}/oauth/device/x`;
+  const stranger = await fetch(at, { redirect: 'manual' });
+  expect([stranger.status, stranger.headers.get('location')]).toEqual([
+    303,
+    '/account/sign-in?return_to=%2Foauth%2Fdevice',
+  ]);
+  const other = await signedInBrowser(app, ann);
+  const first = await other.send(at);
+  expect([first.status, first.headers.get('location')]).toEqual([303, '/oauth/device']);
+  await other.send(`${app.url}/oauth/device`);
+  const answer = await other.send(at);
+  const text = await answer.text();
+  expect([answer.status, /Connect a device/.test(text), /href="\/account\/assets\/account.css"/.test(text)]).toEqual([
+    400,
+    true,
+    true,
+  ]);
+});
 
 describe('applications of an organization', () => {
   test.each([
