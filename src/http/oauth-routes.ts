@@ -13,11 +13,13 @@ interface OAuthRouteOptions {
   server: AuthorizationServer;
   sessions: PageSessions;
   /** Has forms without files read. */
-  acceptForms: (scope: FastifyInstance) => void;
+  acceptForms: (scope: FastifyInstance, mostFields?: number) => void;
 }
 
 /** For a form about tokens: those of many scopes are long. */
 const MAX_FORM = 57_344;
+/** Fields of a consent: a request may name all scopes, and a user all workspaces that are offered. */
+const MOST_CHOICES = 512;
 /** All parameters of a request together: strangers send them, and most are kept for a while. */
 const MAX_PARAMETERS = 4_096;
 const CONSENT = 'consent';
@@ -60,12 +62,15 @@ export function addOAuthRoutes(app: FastifyInstance, options: OAuthRouteOptions)
   app.get('/.well-known/oauth-protected-resource', () => server.resourceMetadata('api'));
   app.get('/.well-known/oauth-protected-resource/mcp', () => server.resourceMetadata('mcp'));
   void app.register(async (scope) => {
-    options.acceptForms(scope);
+    options.acceptForms(scope, MOST_CHOICES);
     const limit = { bodyLimit: MAX_FORM };
     scope.get<{ Params: { uid: string } }>('/oauth/interaction/:uid', (request, reply) => routes.ask(request, reply));
     scope.post<{ Params: { uid: string } }>('/oauth/interaction/:uid', limit, (request, reply) =>
       routes.decide(request, reply),
     );
+  });
+  void app.register(async (scope) => {
+    options.acceptForms(scope);
     for (const { method, url, isKept = false } of PASSED)
       scope.route({
         method,

@@ -1,6 +1,7 @@
 import {
   Client,
   type OAuthClientProvider,
+  type OAuthDiscoveryState,
   type StoredOAuthTokens,
   StreamableHTTPClientTransport,
   UnauthorizedError,
@@ -44,6 +45,11 @@ class Kept implements OAuthClientProvider {
     this.#verifier = verifier;
   };
   codeVerifier = () => this.#verifier;
+  #discovered: OAuthDiscoveryState | undefined;
+  saveDiscoveryState = (state: OAuthDiscoveryState) => {
+    this.#discovered = state;
+  };
+  discoveryState = () => this.#discovered;
 }
 
 const transportOf = (authProvider: OAuthClientProvider) =>
@@ -64,6 +70,7 @@ test('the client of the MCP SDK finds its way from a refusal to a token, uses it
   expect(Object.fromEntries(kept.asked!.searchParams)).toMatchObject({
     code_challenge_method: 'S256',
     resource: `${app.url}/mcp`,
+    scope: 'read write',
   });
   await transport.finishAuth(back.searchParams);
   const client = newClient();

@@ -100,6 +100,8 @@ const MOST_ORGANIZATIONS = 100;
 /** Programs of others that a user brings into organizations on one day: each is a row that stays. */
 const NEW_CLIENTS = 20;
 const DAY = 86_400;
+/** MCP clients ask for all that is named here: nobody could read a question about each permission. */
+const MCP_SCOPES = ['read', 'write'];
 
 const APPLICATION = `select a.id, a.org_id as "orgId", o.name as organization, a.name,
     a.application_type as "applicationType", a.redirect_uris as "redirectUris",
@@ -197,7 +199,7 @@ export class AuthorizationServer {
       resource: resourcesOf(publicUrl)[kind],
       authorization_servers: [issuerOf(publicUrl)],
       bearer_methods_supported: ['header'],
-      scopes_supported: grantableScopes,
+      scopes_supported: kind === 'mcp' ? MCP_SCOPES : grantableScopes,
     };
   }
 
