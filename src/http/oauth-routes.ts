@@ -277,7 +277,7 @@ class OAuthRoutes {
   }
 
   #failed(reply: FastifyReply, problem: Parameters<OAuthPages['error']>[0]): FastifyReply {
-    const { error } = oauthPagesOf(`${pathPrefixOf(this.#server.publicUrl)}/account/`);
-    return reply.code(400).headers(pageHeadersFor()).send(error(problem));
+    const pages = oauthPagesOf(`${pathPrefixOf(this.#server.publicUrl)}/account/`);
+    return reply.code(400).headers(pageHeadersFor()).send(pages.error(problem));
   }
 }

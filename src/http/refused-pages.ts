@@ -11,7 +11,7 @@ const PAGES: ReadonlySet<string> = new Set([
   '/oauth/interaction/:uid',
 ]);
 
-interface Refusal {
+interface ToldError {
   error: string;
   message: string;
   details: { retry_after?: number };
@@ -29,15 +29,15 @@ export function addRefusedPages(server: FastifyInstance, base: () => string): vo
     if (reply.errorCode === undefined || typeof payload !== 'string' || !isForPerson(request))
       return done(null, payload);
     reply.headers(pageHeadersFor());
-    done(null, refusedPage(JSON.parse(payload) as Refusal, base()));
+    done(null, refusedPage(JSON.parse(payload) as ToldError, base()));
   });
 }
 
-function refusedPage({ error, message, details }: Refusal, base: string): string {
+function refusedPage({ error, message, details }: ToldError, base: string): string {
   const isSignedOut = error === 'AUTHENTICATION_FAILED';
   const minutes = Math.ceil((details.retry_after ?? 60) / 60);
   const text = isSignedOut
-    ? 'You are not signed in any more.'
+    ? 'You are no longer signed in.'
     : error === 'RATE_LIMIT_EXCEEDED'
       ? `Too many tries. Try again in ${minutes === 1 ? 'a minute' : `${minutes} minutes`}.`
       : message;

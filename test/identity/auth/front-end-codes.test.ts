@@ -189,7 +189,7 @@ describe('nobody else gets it', () => {
     expect((await handOver(access_token, `${FRONT}/in`)).statusCode).toBe(401);
     const code = codeIn(first.json<{ redirect_to: string }>().redirect_to);
     const statuses = (await Promise.all([1, 2, 3, 4].map(() => exchange(code)))).map(({ statusCode }) => statusCode);
-    expect(statuses.toSorted()).toEqual([200, 401, 401, 401]);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 401, 401, 401]);
     expect((await handOver(access_token, `${FRONT}/in`)).statusCode).toBe(401);
   });
 

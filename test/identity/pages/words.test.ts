@@ -25,12 +25,12 @@ test.each([
     'Chrome on Linux',
   ],
   [
-    'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36 Edg/131.0',
+    'Mozilla/5.0 (Windows NT 10.0; Win64; x64) (KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36 Edg/131.0',
     'Edge on Windows',
   ],
   ['Mozilla/5.0 (Macintosh; Intel Mac OS X 14.1; rv:132.0) Gecko/20100101 Firefox/132.0', 'Firefox on a Mac'],
   [
-    'Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1 Mobile/15E148 Safari/604.1',
+    'Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) (KHTML, like Gecko) Version/18.1 Safari/604.1',
     'Safari on an iPhone',
   ],
   ['curl/8.5.0', 'curl/8.5.0'],
