@@ -241,6 +241,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     sql: services.sql,
     seal: new Seal(secret, 'mcp confirmations'),
     limit,
+    isGrantable: (scope) => services.authorizationServer.isGrantable(scope),
     version,
     publicUrl: () => services.authorizationServer.publicUrl,
     corsOrigins: config.corsOrigins,

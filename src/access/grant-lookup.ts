@@ -73,6 +73,7 @@ function principalOf(row: GrantRow, hash: string, scopes: readonly string[]): To
       appId: null,
       applicationId,
       permissions: new Set(granted.flatMap(expandScope)),
+      names: granted,
       workspaceIds,
       namespaceIds: [],
       environmentIds: [],

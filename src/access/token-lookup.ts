@@ -170,6 +170,7 @@ export function grantOf(
     orgId,
     appId,
     permissions: expand(row.scopes, row.permissions),
+    names: [...row.scopes, ...row.permissions],
     workspaceIds: row.workspaceId ? [row.workspaceId] : row.workspaceIds,
     namespaceIds,
     environmentIds,

@@ -21,6 +21,8 @@ export interface TokenGrant {
   /** The application of somebody's that the user has granted this to; absent for tokens that were made by hand. */
   applicationId?: string;
   permissions: ReadonlySet<Permission>;
+  /** What it lists, as it was written: names of permissions, and words that stand for many. Absent for none. */
+  names?: readonly string[];
   workspaceIds: readonly string[];
   namespaceIds: readonly string[];
   environmentIds: readonly string[];
@@ -66,6 +68,15 @@ export function restrictionsOf(token: TokenGrant | null): {
 /** Whether a token is for some places of a kind only, besides its organization. */
 export const isRestricted = ({ workspaceIds, namespaceIds, environmentIds, appId }: TokenGrant): boolean =>
   workspaceIds.length + namespaceIds.length + environmentIds.length > 0 || appId !== null;
+
+/** The same token for one of its workspaces only; `null` for a workspace that it does not reach. */
+export function narrowedTo(token: TokenGrant, workspaceId: string): TokenGrant | null {
+  const { workspaceIds, impliedWorkspaceIds } = token;
+  if (impliedWorkspaceIds)
+    return impliedWorkspaceIds.includes(workspaceId) ? { ...token, impliedWorkspaceIds: [workspaceId] } : null;
+  if (workspaceIds.length > 0 && !workspaceIds.includes(workspaceId)) return null;
+  return { ...token, workspaceIds: [workspaceId] };
+}
 
 /** Permissions that change nothing. Restricted tokens may use them without naming a place. */
 const isHarmless = (permission: Permission): boolean =>

@@ -9,21 +9,23 @@ import { jsonBounds } from '../engine/transport/bounds.ts';
 import type { GraphQLEndpoint } from '../engine/transport/endpoint.ts';
 import type { OwnDocuments } from '../engine/transport/own-documents.ts';
 import type { Context } from '../graphql/context.ts';
-import type { Caller } from '../kernel/caller.ts';
-import { ApiError, unauthenticated } from '../kernel/errors.ts';
+import { ApiError } from '../kernel/errors.ts';
 import { isJsonObject } from '../kernel/json-object.ts';
 import { overloadOf } from '../kernel/json-shape.ts';
 import { loadedOnce } from '../kernel/loaded-once.ts';
 import type { Seal } from '../platform/keys/seal.ts';
+import { type AddressedRequest, askedBy } from './address.ts';
 import { McpConfirmations } from './confirmations.ts';
 import { EventPages } from './event-pages.ts';
+import { JoinedTools } from './joined-tools.ts';
+import { addListChanges, ListChangeBus, sendChanges } from './list-changes.ts';
+import { challengeOf, MissingScope } from './missing-scope.ts';
 import { PlatformTools } from './platform-tools.ts';
 import { SchemaSearch } from './schema-search.ts';
 import { type RestOperation, SetOperations } from './set-operations.ts';
 import { SetTools } from './set-tools.ts';
 import type { McpCall, McpLibrary, McpRequest, ToolFace } from './tool.ts';
 import { errorResult, internalError, type ShownError } from './tool-results.ts';
-import { operationsOfSets, refused, type SetOptions } from './tool-sets.ts';
 import { TurnLimits } from './turn-limits.ts';
 import { WorkspaceActions } from './workspace-actions.ts';
 import { addWorkspaceTools, WorkspaceTools } from './workspace-tools.ts';
@@ -42,6 +44,8 @@ interface McpOptions {
   inputOf: (name: string) => Record<string, Record<string, unknown>>;
   seal: Seal;
   limit: Pick<CallerLimit, 'demandRest'>;
+  /** Whether applications may ask for a scope. */
+  isGrantable: (scope: string) => boolean;
   version: string;
   publicUrl: () => string;
   corsOrigins: readonly string[];
@@ -52,18 +56,17 @@ interface McpOptions {
 /** A document with its variables, and what the protocol adds. */
 const MAX_BODY = 1024 * 1024;
 const WORKSPACE = /^\/mcp\/w\/[\w-]{1,64}$/;
-const METHOD_NOT_FOUND = -32601;
 const PARSE_ERROR = -32700;
 const INVALID_REQUEST = -32600;
 /** How long a client may keep a list. */
 const LIST_TTL_MS = 60_000;
+/** Comments that keep proxies from closing an idle stream. */
+const PING_MS = 15_000;
 
 function withoutSecrets(context: Context): Context {
   context.hidesSecrets = true;
   return context;
 }
-
-type ForWorkspace = FastifyRequest<{ Params: { workspace?: string } }>;
 
 /** Serves the Model Context Protocol at `/mcp`, and tools of a workspace at `/mcp/w/{workspace}` (decision 74). */
 export function addMcp(server: FastifyInstance, options: McpOptions): void {
@@ -72,9 +75,20 @@ export function addMcp(server: FastifyInstance, options: McpOptions): void {
   void server.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
-    const handler = (request: FastifyRequest, reply: FastifyReply) => routes.answer(request as ForWorkspace, reply);
+    const handler = (request: FastifyRequest, reply: FastifyReply) => routes.answer(request as AddressedRequest, reply);
     for (const url of ['/mcp', '/mcp/w/:workspace']) scope.route({ method: 'POST', url, bodyLimit, handler });
+    scope.get('/mcp/w/:workspace', { exposeHeadRoute: false }, (request, reply) =>
+      routes.follow(request as AddressedRequest, reply),
+    );
   });
+}
+
+/** A request with the tools that it finds. */
+interface Served {
+  face: ToolFace;
+  asked: McpRequest;
+  /** Whether its client may be told that the list of them has changed. */
+  tellsChanges: boolean;
 }
 
 class McpRoutes {
@@ -84,13 +98,21 @@ class McpRoutes {
   readonly #sets: SetOperations;
   readonly #turns = new TurnLimits();
   /** What each request of the protocol is about, by the request that the library gets. */
-  readonly #requests = new WeakMap<object, { face: ToolFace; asked: McpRequest }>();
+  readonly #requests = new WeakMap<object, Served>();
+  /** What requests were refused for that their clients may ask for. */
+  readonly #missing = new WeakMap<FastifyRequest, MissingScope>();
   /** The library takes a while to load, and is not needed before a client comes. */
   readonly #loaded = loadedOnce(async () => {
     const library: McpLibrary = await import('@modelcontextprotocol/server');
     const serverFor: Parameters<McpLibrary['createMcpHandler']>[0] = ({ era, requestInfo }) =>
       this.#serverFor(library, era, requestInfo);
-    return library.createMcpHandler(serverFor, { maxSubscriptions: 0, keepAliveMs: 0 });
+    return {
+      /** For all requests but those that follow a list. */
+      plain: library.createMcpHandler(serverFor, { keepAliveMs: 0 }),
+      /** For one request that does. */
+      following: (bus: ListChangeBus['bus']) =>
+        library.createMcpHandler(serverFor, { bus, maxSubscriptions: 1, keepAliveMs: PING_MS }),
+    };
   });
 
   constructor(given: McpOptions) {
@@ -100,6 +122,7 @@ class McpRoutes {
     this.#options = options;
     const { schema, documents, seal, sql, limit } = options;
     addWorkspaceTools(documents);
+    addListChanges(documents);
     this.#sets = new SetOperations(schema, options.operations, options.inputOf);
     this.#actions = new WorkspaceActions(documents, limit);
     this.#platform = new PlatformTools({
@@ -110,23 +133,75 @@ class McpRoutes {
     });
   }
 
-  async answer(request: ForWorkspace, reply: FastifyReply): Promise<FastifyReply> {
-    demandSpelling(request);
-    this.#demandOrigin(request);
-    const asked = askedBy(request);
+  async answer(request: AddressedRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const served = await this.#served(request);
     const body = messageIn(request.body);
     if ('error' in body) return reply.code(400).send(rpcError(body.error, body.message));
-    // streams are for events, which have a tool here
-    if (body.message.method === 'subscriptions/listen')
-      return reply.code(404).send(rpcError(METHOD_NOT_FOUND, 'There are no subscriptions.', body.message.id));
-    const handler = await this.#loaded();
-    const passed = new Request('http://localhost/mcp', { method: 'POST', headers: headersOf(request) });
-    this.#requests.set(passed, { face: this.#faceOf(request, asked), asked });
-    const answer = await handler.fetch(passed, { parsedBody: body.message });
+    const { message } = body;
+    if (message.method === 'subscriptions/listen' && served.tellsChanges) return this.#listen(served, message, reply);
+    const { plain } = await this.#loaded();
+    const answer = await plain.fetch(this.#passed(served), { parsedBody: message });
     const text = await answer.text();
+    const missing = this.#missing.get(request);
+    if (missing) return this.#challenge(served, missing, message.id, reply);
     const type = answer.headers.get('content-type');
     if (type) reply.header('content-type', type);
     return reply.code(answer.status).send(text);
+  }
+
+  /** The stream that clients of 2025 hold open beside their requests: it tells of changes, and nothing else. */
+  async follow(request: AddressedRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { face, asked, tellsChanges } = await this.#served(request);
+    if (!tellsChanges || !/\btext\/event-stream\b/i.test(request.headers.accept ?? ''))
+      throw new ApiError('METHOD_NOT_ALLOWED', { method: 'GET' });
+    return sendChanges(reply, await face.watch!(asked));
+  }
+
+  /** The stream of a client of 2026: it ends with its token, or when the service stops. */
+  async #listen(served: Served, message: RpcMessage, reply: FastifyReply): Promise<FastifyReply> {
+    const { asked } = served;
+    const { following } = await this.#loaded();
+    const frames = await served.face.watch!(asked);
+    const changes = new ListChangeBus(frames, (error) => {
+      if (error !== null) this.#options.onFault(error, asked.request.id);
+      void handler.close();
+    });
+    const handler = following(changes.bus);
+    const answer = await handler.fetch(this.#passed(served), { parsedBody: message });
+    await changes.endUnlessTaken();
+    answer.headers.forEach((value, name) => void reply.header(name, value));
+    return reply.code(answer.status).send(answer.body);
+  }
+
+  /** @throws what a request is refused for before its message is read */
+  async #served(request: AddressedRequest): Promise<Served> {
+    demandSpelling(request);
+    this.#demandOrigin(request);
+    const asked = await askedBy(request, this.#options.access);
+    const face = this.#faceOf(request, asked);
+    const mayFollow = asked.caller.principal.token?.permissions.has('sync:subscribe') === true;
+    return { face, asked, tellsChanges: face.watch !== undefined && mayFollow };
+  }
+
+  /** The request as the library takes it. */
+  #passed(served: Served): Request {
+    const { request, caller } = served.asked;
+    const signal = caller.request.left?.() ?? null;
+    const passed = new Request('http://localhost/mcp', { method: 'POST', headers: headersOf(request), signal });
+    this.#requests.set(passed, served);
+    return passed;
+  }
+
+  /** Says what an application must ask its user for, as the protocol has it. */
+  #challenge({ asked }: Served, missing: MissingScope, id: unknown, reply: FastifyReply): FastifyReply {
+    const metadata = `${this.#options.publicUrl()}/.well-known/oauth-protected-resource/mcp`;
+    const { token } = asked.caller.principal;
+    if (!token) throw new Error('A caller without a token asked for tools.');
+    const details = { code: 'FORBIDDEN', required_permissions: missing.permissions, trace_id: asked.request.id };
+    return reply
+      .code(403)
+      .header('www-authenticate', challengeOf(token, missing, metadata))
+      .send(rpcError(INVALID_REQUEST, 'The access token does not name what this needs.', id, details));
   }
 
   /** @throws FORBIDDEN for a page of another origin: its name may lead to this machine by a trick with DNS */
@@ -138,10 +213,8 @@ class McpRoutes {
       throw new ApiError('FORBIDDEN', { reason: 'origin' }, 'Pages of this origin may not call the service.');
   }
 
-  #faceOf({ params: { workspace } }: ForWorkspace, { sets }: McpRequest): ToolFace {
-    const { access } = this.#options;
-    if (sets) return new SetTools({ ...sets, made: this.#sets, platform: this.#platform, access });
-    if (workspace === undefined) return this.#platform;
+  #faceOf({ params: { workspace } }: AddressedRequest, asked: McpRequest): ToolFace {
+    if (workspace === undefined) return this.#platformFace(asked);
     return new WorkspaceTools({
       ...this.#options,
       workspaceId: workspace,
@@ -151,14 +224,27 @@ class McpRoutes {
     });
   }
 
+  #platformFace({ chosen, workspaceId, caller, reveals }: McpRequest): ToolFace {
+    const { access } = this.#options;
+    const faces: ToolFace[] = !chosen || chosen.hasPlatform ? [this.#platform] : [];
+    if (chosen && chosen.operations.length > 0) {
+      const { operations } = chosen;
+      const platform = this.#platform;
+      faces.push(new SetTools({ operations, workspaceId, reveals, made: this.#sets, platform, access }));
+    }
+    if (faces.length === 1 && workspaceId === null) return faces[0]!;
+    const place = `the workspace '${workspaceId}' of the organization '${caller.principal.orgId}'`;
+    return new JoinedTools(faces, workspaceId === null ? '' : `Nothing outside of ${place} can be changed here.`);
+  }
+
   #serverFor(library: McpLibrary, era: 'legacy' | 'modern', passed: object | undefined): Server {
     const found = passed && this.#requests.get(passed);
     if (!found) throw new Error('The library made up a request.');
-    const { face, asked } = found;
+    const { face, asked, tellsChanges } = found;
     const server = new library.Server(
       { name: 'platform-management-api', version: this.#options.version },
       {
-        capabilities: { tools: {} },
+        capabilities: { tools: tellsChanges ? { listChanged: true } : {} },
         instructions: face.instructions,
         inputRequired: { legacyShim: false },
         cacheHints: { 'tools/list': { ttlMs: LIST_TTL_MS, cacheScope: 'private' } },
@@ -177,7 +263,8 @@ class McpRoutes {
     try {
       return { tools: await face.list(asked) };
     } catch (error) {
-      if (!(error instanceof ListRefusal)) this.#options.onFault(error, traceId);
+      const isMissing = this.#isMissing(error, asked);
+      if (!isMissing && !(error instanceof ListRefusal)) this.#options.onFault(error, traceId);
       const { code, message } = error instanceof ListRefusal ? error.shown : internalError();
       throw new library.ProtocolError(library.ProtocolErrorCode.InvalidParams, message, { code, trace_id: traceId });
     }
@@ -190,9 +277,16 @@ class McpRoutes {
       if (answer) return answer;
       return errorResult({ code: 'RESOURCE_NOT_FOUND', message: 'There is no tool of this name here.' }, traceId);
     } catch (error) {
-      this.#options.onFault(error, traceId);
+      if (!this.#isMissing(error, call)) this.#options.onFault(error, traceId);
       return errorResult(internalError(), traceId);
     }
+  }
+
+  /** Whether a request lacks scopes: then its answer says which, whatever the library makes of it. */
+  #isMissing(error: unknown, { request }: McpRequest): boolean {
+    if (!(error instanceof MissingScope)) return false;
+    this.#missing.set(request, error);
+    return true;
   }
 }
 
@@ -216,44 +310,10 @@ class ListRefusal extends Error {
  * A token is for `/mcp` or for all else, by the path as it was sent: another spelling of the same route would be for
  * the wrong one.
  */
-function demandSpelling({ url, params: { workspace } }: ForWorkspace): void {
+function demandSpelling({ url, params: { workspace } }: AddressedRequest): void {
   const [path = ''] = url.split('?', 1);
   const isPlain = workspace === undefined ? path === '/mcp' : WORKSPACE.test(path);
   if (!isPlain) throw new ApiError('RESOURCE_NOT_FOUND', { resource_type: 'route' }, 'There is no such route.');
-}
-
-const READ_ONLY = new Map<unknown, boolean>([
-  [undefined, false],
-  ['0', false],
-  ['false', false],
-  ['1', true],
-  ['true', true],
-]);
-
-/**
- * Who asks, with which limits.
- * @throws AUTHENTICATION_FAILED without a token for programs; INVALID_REQUEST for an option that there is not: who asks
- * for less must not get more
- */
-function askedBy(request: ForWorkspace): McpRequest {
-  const { caller, query } = request;
-  if (!caller.principal?.token) throw unauthenticated();
-  const { read_only: given, tools, workspace, ...others } = query as Record<string, unknown>;
-  const isReadOnly = READ_ONLY.get(given);
-  if (isReadOnly === undefined || Object.keys(others).length > 0)
-    throw refused('The options of the address are read_only=1, and at /mcp also tools=… and workspace=….');
-  const sets = request.params.workspace === undefined ? setsOf(tools, workspace) : null;
-  if (!sets && (tools !== undefined || workspace !== undefined))
-    throw refused('Sets of tools are at /mcp, and workspace=… is an option of them.');
-  return { request, caller: caller as Caller, isReadOnly, sets };
-}
-
-function setsOf(tools: unknown, workspace: unknown): SetOptions | null {
-  if (tools === undefined) return null;
-  const isWorkspace = typeof workspace === 'string' && /^[\w-]{1,64}$/.test(workspace);
-  if (typeof tools !== 'string' || (workspace !== undefined && !isWorkspace))
-    throw refused('tools=… and workspace=… are given once, such as tools=secrets,members.');
-  return { operations: operationsOfSets(tools), workspaceId: isWorkspace ? workspace : null };
 }
 
 type RpcMessage = Record<string, unknown>;
@@ -271,9 +331,9 @@ function messageIn(text: unknown): { message: RpcMessage } | { error: number; me
   }
 }
 
-const rpcError = (code: number, message: string, id: unknown = null) => ({
+const rpcError = (code: number, message: string, id: unknown = null, data?: object) => ({
   jsonrpc: '2.0',
-  error: { code, message },
+  error: { code, message, ...(data && { data }) },
   id: typeof id === 'string' || typeof id === 'number' ? id : null,
 });
 

@@ -114,6 +114,7 @@ export const HARMLESS_FIELDS = names(`
 `);
 
 const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);
+const NOTHING: ReadonlySet<string> = new Set();
 
 /** Whether a field of an object may hold a secret, as far as its name says. */
 export const looksSecret = (type: string, field: string): boolean =>
@@ -125,14 +126,23 @@ export const isOpen = (root: string, field: string): boolean =>
     ? OPEN_QUERIES.has(field)
     : root === 'Mutation' && (CALM_MUTATIONS.has(field) || ASKING_MUTATIONS.has(field));
 
-/** The first field of a valid document that no model gets; `null` if there is none. */
-export function withheldIn(schema: GraphQLSchema, document: DocumentNode): string | null {
+/**
+ * The first field of a valid document that no model gets; `null` if there is none.
+ * @param shown fields that are shown in this document although their names are those of secrets
+ */
+export function withheldIn(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  shown: ReadonlySet<string> = NOTHING,
+): string | null {
   let found: string | null = null;
   const types = new TypeInfo(schema);
   const enter = ({ name: { value: name } }: FieldNode) => {
     const parent = types.getParentType()?.name ?? '';
     if (found !== null || name.startsWith('__') || parent.startsWith('__')) return;
-    if (ROOTS.has(parent) ? !isOpen(parent, name) : isSecretLeaf(types, parent, name)) found = `${parent}.${name}`;
+    const place = `${parent}.${name}`;
+    if (shown.has(place)) return;
+    if (ROOTS.has(parent) ? !isOpen(parent, name) : isSecretLeaf(types, parent, name)) found = place;
   };
   visit(document, visitWithTypeInfo(types, { Field: enter }));
   return found;

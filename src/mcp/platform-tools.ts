@@ -1,15 +1,25 @@
 import type { Tool } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
-import { type DocumentNode, type ExecutionResult, type FieldNode, GraphQLError, valueFromASTUntyped } from 'graphql';
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  type FieldNode,
+  GraphQLError,
+  type GraphQLSchema,
+  valueFromASTUntyped,
+} from 'graphql';
 import { z } from 'zod';
 import type { PersistedDocuments } from '../engine/path/persisted-documents.ts';
 import { recordRefused, recordUnconfirmed } from '../engine/path/refused-operations.ts';
 import { type GraphQLEndpoint, prepared } from '../engine/transport/endpoint.ts';
 import type { Context } from '../graphql/context.ts';
+import { permissionOfField } from '../graphql/plugins/access-plugin.ts';
 import type { ErrorCode } from '../kernel/errors.ts';
 import { isJsonObject } from '../kernel/json-object.ts';
+import type { Permission } from '../kernel/resources.ts';
 import type { McpConfirmations } from './confirmations.ts';
 import type { EventPages } from './event-pages.ts';
+import { demandScopes, MissingScope, permissionsAskedBy, type ScopeRules } from './missing-scope.ts';
 import { asksFirst, onlyField, onlyOperation, operationsOf, withheldIn } from './open-operations.ts';
 import type { SchemaSearch } from './schema-search.ts';
 import { inputSchemaOf, type McpCall, type McpRequest, readArguments, type ToolAnswer, type ToolFace } from './tool.ts';
@@ -24,7 +34,7 @@ import {
 } from './tool-results.ts';
 import { askUser, userAnswer } from './user-answer.ts';
 
-interface PlatformToolsOptions {
+interface PlatformToolsOptions extends ScopeRules {
   endpoint: GraphQLEndpoint;
   contextOf: (request: FastifyRequest) => Context;
   /** Says whether a browser may send a text. */
@@ -108,6 +118,8 @@ type Ready = { refusal: ToolAnswer } | ReadyOperation;
 interface ReadyOperation {
   run: () => Promise<ExecutionResult>;
   field: FieldNode | null;
+  /** What the field itself needs, where it is about the caller's organization. */
+  permission: Permission | null;
   /** Answers, and records, that it is not run. */
   refuse: (code: ErrorCode, message: string) => ToolAnswer;
   /** Records that it waits for somebody's agreement, or has not got it. */
@@ -171,19 +183,31 @@ export class PlatformTools implements ToolFace {
     return errorResult({ code: 'RESOURCE_NOT_FOUND', message: `Nothing here has this name.${hint}` }, request.id);
   }
 
-  /** Runs a query, as far as models may. */
-  async readDocument({ query, variables: given }: z.infer<typeof Read>, call: McpCall): Promise<ToolAnswer> {
-    const ready = await this.#prepared(query, given, call, 'query');
+  /**
+   * Runs a query, as far as models may.
+   * @param shown fields that this one document may have, although their names are those of secrets
+   */
+  async readDocument(
+    { query, variables: given }: z.infer<typeof Read>,
+    call: McpCall,
+    shown: ReadonlySet<string> = NONE,
+  ): Promise<ToolAnswer> {
+    const ready = await this.#prepared(query, given, call, { kind: 'query', shown });
     if ('refusal' in ready) return ready.refusal;
     return this.#shown(await ready.run(), call);
   }
 
   /** Runs a mutation, as far as models may, once somebody has agreed to it. */
   async changeDocument(given: z.infer<typeof Change>, call: McpCall): Promise<ToolAnswer> {
-    const ready = await this.#prepared(given.mutation, given.variables, call, 'mutation');
+    const ready = await this.#prepared(given.mutation, given.variables, call, { kind: 'mutation', shown: NONE });
     if ('refusal' in ready) return ready.refusal;
     const { field } = ready;
     if (!field) return ready.refuse('INVALID_REQUEST', 'A change is one mutation of one field.');
+    // before anybody is asked whether it should be made
+    await demandScopes(this.#options, call, [ready.permission]).catch((error: unknown) => {
+      if (error instanceof MissingScope) ready.refuse('FORBIDDEN', error.message);
+      throw error;
+    });
     if (asksFirst(field.name.value)) {
       const question = await this.#unlessConfirmed({ field, record: ready.recordUnconfirmed }, given, call);
       if (question) return question;
@@ -229,15 +253,15 @@ export class PlatformTools implements ToolFace {
     query: string,
     given: Record<string, unknown> | undefined,
     call: McpCall,
-    kind: 'query' | 'mutation',
+    { kind, shown }: { kind: 'query' | 'mutation'; shown: ReadonlySet<string> },
   ): Promise<Ready> {
     const { endpoint, contextOf, persisted } = this.#options;
     const { request } = call;
     const context = contextOf(request);
     const refused = await persisted.textOf({ query }, request).then(() => null, graphqlErrorOr);
-    if (refused) return { refusal: this.#shown({ errors: [refused] }, call) };
+    if (refused) return { refusal: await this.#shown({ errors: [refused] }, call) };
     const ready = await prepared(endpoint, { query, variables: given ?? {} }, request, context);
-    if (!('document' in ready)) return { refusal: this.#shown({ errors: ready }, call) };
+    if (!('document' in ready)) return { refusal: await this.#shown({ errors: ready }, call) };
     const { document, schema } = ready;
     const operation = onlyOperation(document);
     const asked = { document, operationName: nameToRecord(document), variables: given };
@@ -247,24 +271,30 @@ export class PlatformTools implements ToolFace {
     };
     if (!operation) return { refusal: refuse('INVALID_REQUEST', 'A document has one operation here.') };
     if (operation.operation !== kind) return { refusal: refuse('INVALID_REQUEST', WRONG_KIND[kind]) };
-    const withheld = withheldIn(schema, document);
+    const withheld = withheldIn(schema, document, shown);
     if (withheld !== null) {
       const message = `${withheld} is not available here, whatever your rights: use the REST API.`;
       return { refusal: refuse('FORBIDDEN', message) };
     }
+    const field = onlyField(operation);
     return {
       run: async () => (await ready.execute(ready)) as ExecutionResult,
-      field: onlyField(operation),
+      field,
+      permission:
+        field && isIn(call.caller.principal.orgId, field, given) ? permissionOfRoot(schema, kind, field) : null,
       refuse,
       recordUnconfirmed: (code) => recordUnconfirmed(schema, asked, context, code),
     };
   }
 
   /** What an operation answered. Errors beside data are part of the answer. */
-  #shown({ data, errors = [] }: ExecutionResult, { request }: McpCall): ToolAnswer {
+  async #shown(result: ExecutionResult, call: McpCall): Promise<ToolAnswer> {
+    const { data, errors = [] } = result;
+    const { request } = call;
     const shown = errors.map((error) => this.#shownError(error, request.id));
     const [first] = shown;
     const isEmpty = !data || Object.values(data).every((value) => value === null);
+    if (first && isEmpty) await demandScopes(this.#options, call, permissionsAskedBy(result));
     if (first && isEmpty)
       return errorResult({ ...first, ...(shown.length > 1 && { more: shown.slice(1, 5) }) } as ShownError, request.id);
     const answer = first ? { data, errors: shown.slice(0, 20), trace_id: request.id } : { data };
@@ -298,6 +328,24 @@ const WRONG_KIND = {
   query: 'Only queries are read: mutations are made with `change`, and there are no subscriptions.',
   mutation: 'Only mutations change something: queries are made with `read`, and there are no subscriptions.',
 };
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** Whether a root field is about an organization, or about none. */
+function isIn(
+  orgId: string | null,
+  { arguments: given = [] }: FieldNode,
+  values: Record<string, unknown> = {},
+): boolean {
+  const named = given.find(({ name }) => name.value === 'orgId');
+  return !named || valueFromASTUntyped(named.value, values) === orgId;
+}
+
+function permissionOfRoot(schema: GraphQLSchema, kind: 'query' | 'mutation', { name }: FieldNode): Permission | null {
+  const root = kind === 'query' ? schema.getQueryType() : schema.getMutationType();
+  const field = root?.getFields()[name.value];
+  return field ? permissionOfField(field) : null;
+}
 
 const LONGEST_SHOWN = 80;
 

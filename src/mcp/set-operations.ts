@@ -45,6 +45,8 @@ export interface SetOperation {
   permission: Permission | null;
   /** The text of its document, without what no model gets. */
   text: string;
+  /** Fields with the names of secrets that it has nevertheless. */
+  shown: ReadonlySet<string>;
   /** What it takes, by the names of the REST API. */
   properties: Readonly<Record<string, InputPart>>;
   required: readonly string[];
@@ -54,12 +56,18 @@ export interface SetOperation {
 
 const MAX_DESCRIPTION = 300;
 
+/** What answers the value of one secret, and where. */
+const REVEALING: ReadonlySet<string> = new Set(['GetSecret', 'GetSecretByName']);
+const REVEALED: ReadonlySet<string> = new Set(['Secret.value']);
+const NOTHING: ReadonlySet<string> = new Set();
+
 /** The operations of the sets, made of those of the REST API when they are first asked for. */
 export class SetOperations {
   readonly #operations: Map<string, RestOperation>;
   readonly #schema: GraphQLSchema;
   readonly #inputOf: (name: string) => Record<string, InputPart>;
   readonly #made = new Map<string, SetOperation>();
+  readonly #revealing = new Map<string, SetOperation>();
 
   /** @param inputOf the inputs of an operation, as JSON Schemas by their names */
   constructor(
@@ -72,20 +80,22 @@ export class SetOperations {
     this.#inputOf = inputOf;
   }
 
-  get(name: string): SetOperation {
-    const made = this.#made.get(name) ?? this.#make(name);
-    this.#made.set(name, made);
+  /** @param reveals whether values of secrets may be asked for, where an operation can answer them */
+  get(name: string, reveals = false): SetOperation {
+    const known = reveals ? this.#revealing : this.#made;
+    const made = known.get(name) ?? this.#make(name, reveals && REVEALING.has(name) ? REVEALED : NOTHING);
+    known.set(name, made);
     return made;
   }
 
-  #make(name: string): SetOperation {
+  #make(name: string, shown: ReadonlySet<string>): SetOperation {
     const operation = this.#operations.get(name);
     if (!operation) throw new Error(`A set names the operation '${name}', which the REST API does not have.`);
     const { rootField, type, body, description } = operation;
     const isReading = type === 'query';
     const root = isReading ? this.#schema.getQueryType() : this.#schema.getMutationType();
     const field: GraphQLField<unknown, unknown> | undefined = root?.getFields()[rootField];
-    const { document, hidden } = withoutSecrets(this.#schema, operation.document);
+    const { document, hidden } = withoutSecrets(this.#schema, operation.document, shown);
     const sent = operation.parameters.filter((given) => given.in !== 'header' && !hidden.has(given.name));
     const inputs = this.#inputOf(name);
     const properties = Object.fromEntries(
@@ -99,6 +109,7 @@ export class SetOperations {
       asks: !isReading && asksFirst(rootField),
       permission: field ? permissionOfField(field) : null,
       text: print(document),
+      shown,
       properties,
       required: [...required, ...(body?.isRequired ? ['body'] : [])],
       read: (args) => {
@@ -120,16 +131,20 @@ const textOf = (value: unknown): string => (typeof value === 'string' ? value : 
 
 /**
  * A document without the fields that no model gets.
+ * @param shown fields that stay
  * @returns also the variables that were only about them: nobody is asked for these
  */
 export function withoutSecrets(
   schema: GraphQLSchema,
   given: DocumentNode,
+  shown: ReadonlySet<string> = NOTHING,
 ): { document: DocumentNode; hidden: ReadonlySet<string> } {
   const hidden = new Set<string>();
   const types = new TypeInfo(schema);
   const enter = (field: FieldNode) => {
-    if (!isSecretLeaf(types, types.getParentType()?.name ?? '', field.name.value)) return undefined;
+    const parent = types.getParentType()?.name ?? '';
+    if (shown.has(`${parent}.${field.name.value}`)) return undefined;
+    if (!isSecretLeaf(types, parent, field.name.value)) return undefined;
     for (const directive of field.directives ?? [])
       visit(directive, { Variable: ({ name }: VariableNode) => void hidden.add(name.value) });
     return null;

@@ -31,28 +31,41 @@ export const TOOL_SETS: Readonly<Record<string, readonly string[]>> = {
     ToggleToolInstance TestToolInstance ListWorkspaceConnections ListNamespaceConnections GetConnectionRequirements`),
 };
 
-/** What an address asks for. */
-export interface SetOptions {
-  /** Names of operations of the REST API. */
+/** The name of the five tools over the whole schema, among the sets. */
+const PLATFORM = 'platform';
+const PLATFORM_TOOLS = 5;
+/** The set that an address may name together with `reveal=1`. */
+const SECRETS = 'secrets';
+
+/** The tools that an address asks for. */
+export interface ChosenTools {
+  /** Whether the five tools over the whole schema are among them. */
+  hasPlatform: boolean;
+  /** Whether values of secrets may be asked for, as far as the address says. */
+  hasSecrets: boolean;
+  /** Names of operations of the REST API, each once. */
   operations: readonly string[];
-  /** The workspace of all calls; `null` if each names its own. */
-  workspaceId: string | null;
 }
 
 /**
- * The operations of the sets that an address names, each once.
+ * The tools of the sets that an address names.
  * @throws INVALID_REQUEST for an unknown set, and for more tools than a list has
  */
-export function operationsOfSets(given: string): string[] {
-  const operations = new Set<string>();
-  for (const name of given.split(',').map((text) => text.trim())) {
-    const set = Object.hasOwn(TOOL_SETS, name) ? TOOL_SETS[name]! : null;
-    if (!set)
-      throw refused(`There is no set '${name.slice(0, 50)}'. The sets are: ${Object.keys(TOOL_SETS).join(', ')}.`);
-    for (const operation of set) operations.add(operation);
-  }
-  if (operations.size <= MAX_TOOLS) return [...operations];
-  throw refused(`The sets have ${operations.size} tools together. A list has at most ${MAX_TOOLS}: name fewer sets.`);
+export function toolsOfSets(given: string): ChosenTools {
+  const sets = new Set(given.split(',').map((text) => text.trim()));
+  const operations = [...new Set([...sets].flatMap(operationsOf))];
+  const hasPlatform = sets.has(PLATFORM);
+  const count = operations.length + (hasPlatform ? PLATFORM_TOOLS : 0);
+  if (count > MAX_TOOLS)
+    throw refused(`The sets have ${count} tools together. A list has at most ${MAX_TOOLS}: name fewer sets.`);
+  return { hasPlatform, hasSecrets: sets.has(SECRETS), operations };
+}
+
+function operationsOf(set: string): readonly string[] {
+  if (set === PLATFORM) return [];
+  if (Object.hasOwn(TOOL_SETS, set)) return TOOL_SETS[set]!;
+  const known = [...Object.keys(TOOL_SETS), PLATFORM].sort().join(', ');
+  throw refused(`There is no set '${set.slice(0, 50)}'. The sets are: ${known}.`);
 }
 
 /** What is wrong with the options of an address. */

@@ -1,8 +1,9 @@
 import type { CallToolResult, InputRequiredResult, ServerContext, Tool } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { Frames } from '../engine/live/frames.ts';
 import type { Caller } from '../kernel/caller.ts';
-import type { SetOptions } from './tool-sets.ts';
+import type { ChosenTools } from './tool-sets.ts';
 
 export type McpLibrary = typeof import('@modelcontextprotocol/server');
 export type ToolAnswer = CallToolResult | InputRequiredResult;
@@ -13,8 +14,12 @@ export interface McpRequest {
   caller: Caller;
   /** Whether it may change nothing, whatever its token may. */
   isReadOnly: boolean;
-  /** The sets of tools that its address names; `null` for the tools over the whole schema. */
-  sets: SetOptions | null;
+  /** Whether its address says that values of secrets are shown. */
+  reveals: boolean;
+  /** The tools that its address names; `null` if it names none. */
+  chosen: ChosenTools | null;
+  /** The workspace that its address names, which is that of all calls; `null` if each names its own. */
+  workspaceId: string | null;
 }
 
 /** A call of a tool. */
@@ -32,6 +37,8 @@ export interface ToolFace {
   list(request: McpRequest): Promise<Tool[]>;
   /** Runs a tool. @returns `null` if there is none of this name */
   call(name: string, args: unknown, call: McpCall): Promise<ToolAnswer | null>;
+  /** Follows what changes the list, where that is told: each frame is a change. */
+  watch?(request: McpRequest): Promise<Frames>;
 }
 
 /** The JSON Schema of what a tool takes. */

@@ -2,10 +2,13 @@ import type { Tool } from '@modelcontextprotocol/server';
 import type { FastifyRequest } from 'fastify';
 import { type ExecutionResult, parse } from 'graphql';
 import { z } from 'zod';
+import type { Frames } from '../engine/live/frames.ts';
 import type { OwnDocuments } from '../engine/transport/own-documents.ts';
 import type { Context } from '../graphql/context.ts';
 import { isJsonObject } from '../kernel/json-object.ts';
 import { CONFIRMATION } from './action-schema.ts';
+import { changesOf } from './list-changes.ts';
+import { demandScopes, permissionsAskedBy, type ScopeRules } from './missing-scope.ts';
 import { inputSchemaOf, type McpCall, type McpRequest, readArguments, type ToolAnswer, type ToolFace } from './tool.ts';
 import { bytesOf, dataResult, errorResult, internalError, type ShownError, shownError } from './tool-results.ts';
 import type { TurnLimits } from './turn-limits.ts';
@@ -56,7 +59,7 @@ const CALL_TOOL: Tool = {
   annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: true },
 };
 
-interface WorkspaceToolsOptions {
+interface WorkspaceToolsOptions extends ScopeRules {
   workspaceId: string;
   documents: OwnDocuments;
   actions: WorkspaceActions;
@@ -86,7 +89,7 @@ export class WorkspaceTools implements ToolFace {
     const { isReadOnly } = request;
     const found = await actions.list(...this.#place(request), { isReadOnly, most: MAX_TOOLS });
     if (!found) return [SEARCH_TOOLS, CALL_TOOL];
-    if ('error' in found) throw refuse(this.#errorOf(found.error, request.request.id), request.request.id);
+    if ('error' in found) throw refuse(await this.#errorOf(found.error, request), request.request.id);
     const tools = found.tools.map(({ tool }) => tool());
     return bytesOf(JSON.stringify(tools)) > MAX_LIST_BYTES ? [SEARCH_TOOLS, CALL_TOOL] : tools;
   }
@@ -107,6 +110,11 @@ export class WorkspaceTools implements ToolFace {
     );
   }
 
+  /** @throws what the stream was refused for */
+  watch(request: McpRequest): Promise<Frames> {
+    return changesOf(this.#options.documents, ...this.#place(request));
+  }
+
   #place({ request, caller }: McpRequest) {
     const { contextOf, workspaceId } = this.#options;
     return [contextOf(request), { orgId: caller.principal.orgId ?? '', workspaceId }] as const;
@@ -120,7 +128,7 @@ export class WorkspaceTools implements ToolFace {
       .slice(0, 12);
     const { isReadOnly, request } = call;
     const found = await this.#options.actions.search(...this.#place(call), { words: asked, limit, isReadOnly });
-    if ('error' in found) return errorResult(this.#errorOf(found.error, request.id), request.id);
+    if ('error' in found) return errorResult(await this.#errorOf(found.error, call), request.id);
     const shown: Tool[] = [];
     let bytes = 0;
     for (const tool of found.tools.map((one) => one.tool())) {
@@ -139,7 +147,7 @@ export class WorkspaceTools implements ToolFace {
     const { request, caller, isReadOnly } = call;
     const found = await this.#options.actions.find(...this.#place(call), name);
     if (!found) return null;
-    if ('error' in found) return errorResult(this.#errorOf(found.error, request.id), request.id);
+    if ('error' in found) return errorResult(await this.#errorOf(found.error, call), request.id);
     if (isReadOnly && !found.isReading) return null;
     const given = args ?? {};
     if (!isJsonObject(given)) return errorResult(wrongArguments([]), request.id);
@@ -172,7 +180,7 @@ export class WorkspaceTools implements ToolFace {
       id: instanceId,
       input: { action, parameters, ...(confirmation !== undefined && { confirmation }) },
     });
-    if (result.errors || !result.data) return errorResult(this.#errorOf(result, request.id), request.id);
+    if (result.errors || !result.data) return errorResult(await this.#errorOf(result, call), request.id);
     const { confirmation: issued, request: sent, ...executed } = (result.data as { result: Executed }).result;
     if (!issued) return dataResult(executed, { isError: !executed.success, hint: 'Ask the service for less.' });
     const what = sent ? `${sent.method} ${sent.url.slice(0, 300).toWellFormed()}` : `the action ${action}`;
@@ -184,10 +192,12 @@ export class WorkspaceTools implements ToolFace {
     return dataResult({ send: what }, { before });
   }
 
-  #errorOf({ errors = [] }: ExecutionResult, traceId: string): ShownError {
-    const [error] = errors;
+  /** @throws MissingScope */
+  async #errorOf(result: ExecutionResult, asked: McpRequest): Promise<ShownError> {
+    await demandScopes(this.#options, asked, permissionsAskedBy(result));
+    const [error] = result.errors ?? [];
     const shown = error ? shownError(error) : null;
-    if (!shown) this.#options.onFault(error?.originalError ?? error, traceId);
+    if (!shown) this.#options.onFault(error?.originalError ?? error, asked.request.id);
     return shown ?? internalError();
   }
 }

@@ -46,6 +46,7 @@ describe('the grant in the row of a token', () => {
       orgId: 'org_1',
       appId: 'app_1',
       permissions: new Set(['secret:read']),
+      names: expect.arrayContaining(['secret:read']),
       workspaceIds: ['ws_1'],
       namespaceIds: ['ns_1'],
       environmentIds: ['env_1'],

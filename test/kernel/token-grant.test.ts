@@ -6,6 +6,7 @@ import {
   grants,
   isRestricted,
   mayEnter,
+  narrowedTo,
   type Reach,
   reaches,
   restrictionsOf,
@@ -67,6 +68,23 @@ describe('a token for some workspaces', () => {
     ['recipe:export', undefined, false],
   ])('%s in %s: %s', (permission, workspaceId, expected) => {
     expect(reaches(token, permission, inside({ workspaceId }))).toBe(expected);
+  });
+});
+
+describe('a token that is narrowed to a workspace', () => {
+  it('reaches nothing else, and nothing more', () => {
+    const narrowed = narrowedTo(tokenWith(), 'ws_1')!;
+    expect(isRestricted(narrowed)).toBe(true);
+    expect(reaches(narrowed, 'thread:update', inside({ workspaceId: 'ws_1' }))).toBe(true);
+    expect(reaches(narrowed, 'thread:read', inside({ workspaceId: 'ws_2' }))).toBe(false);
+    expect(reaches(narrowed, 'workspace:create', inside())).toBe(false);
+    const some = tokenWith({ workspaceIds: ['ws_1', 'ws_2'] });
+    expect(restrictionsOf(narrowedTo(some, 'ws_2')).workspaceId).toEqual(['ws_2']);
+    expect(narrowedTo(some, 'ws_3')).toBeNull();
+    const implied = tokenWith({ namespaceIds: ['ns_1'], impliedWorkspaceIds: ['ws_1', 'ws_2'] });
+    expect(restrictionsOf(narrowedTo(implied, 'ws_1'))).toMatchObject({ workspaceId: ['ws_1'], namespaceId: ['ns_1'] });
+    expect(narrowedTo(implied, 'ws_3')).toBeNull();
+    expect(narrowedTo(tokenWith({ impliedWorkspaceIds: [] }), 'ws_1')).toBeNull();
   });
 });
 

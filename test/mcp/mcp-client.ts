@@ -9,6 +9,8 @@ export interface McpClientOptions {
   era?: Era;
   /** What the user answers to questions; without it, the client cannot ask. */
   user?: (question: string) => boolean;
+  /** Is called when the client is told that the list of tools has changed. */
+  onListChanged?: () => void;
 }
 
 /** A client of the SDK that is connected to the service. */
@@ -26,12 +28,15 @@ export interface Called {
 }
 
 export async function connect(app: TestApp, token: string, options: McpClientOptions = {}): Promise<McpClient> {
-  const { path = '/mcp', era = 'modern', user } = options;
+  const { path = '/mcp', era = 'modern', user, onListChanged } = options;
   const client = new Client(
     { name: 'a-test', version: '1.0.0' },
     {
       ...(era === 'modern' && { versionNegotiation: { mode: { pin: '2026-07-28' } } }),
       capabilities: user ? { elicitation: { form: {} } } : {},
+      ...(onListChanged && {
+        listChanged: { tools: { onChanged: onListChanged, autoRefresh: false, debounceMs: 0 } },
+      }),
     },
   );
   if (user)

@@ -41,6 +41,12 @@ const STREAM_HEADERS = {
   connection: 'keep-alive',
 };
 
+/** The headers of a stream that answers a request, with those that its answer has already. */
+export const streamHeadersOf = (reply: FastifyReply): OutgoingHttpHeaders => ({
+  ...(reply.getHeaders() as OutgoingHttpHeaders),
+  ...STREAM_HEADERS,
+});
+
 const accepts = (header: string | null): boolean => /(?:text\/event-stream|text\/\*|\*\/\*)/i.test(header ?? '*/*');
 
 /**
@@ -52,7 +58,7 @@ export function answerWithFrames(reply: FastifyReply, frames: Frames): FastifyRe
   const onFault = (error: unknown) => reply.log.error({ err: error }, 'an event stream was interrupted by an error');
   sendFrames(reply.raw, frames, {
     status: 200,
-    headers: { ...(reply.getHeaders() as OutgoingHttpHeaders), ...STREAM_HEADERS },
+    headers: streamHeadersOf(reply),
     beginning: PING,
     ping: PING,
     end: COMPLETE,

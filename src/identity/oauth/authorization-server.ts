@@ -203,6 +203,11 @@ export class AuthorizationServer {
     };
   }
 
+  /** Whether applications may ask for a scope. */
+  isGrantable(scope: string): boolean {
+    return grantableScopes.includes(scope);
+  }
+
   /**
    * Prepares the answer to a request at an address of the authorization server.
    * @param from its path and query below `/oauth`, who is signed in to the pages of this origin, and its address
