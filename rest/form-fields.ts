@@ -10,12 +10,12 @@ export const FORM_TYPE = 'application/x-www-form-urlencoded';
 const MAX_FIELDS = 32;
 
 /** For routes whose body may be a form without files: accepts one, or JSON. */
-export function acceptFields(server: FastifyInstance): void {
+export function acceptFields(server: FastifyInstance, mostFields = MAX_FIELDS): void {
   acceptJson(server);
   server.addContentTypeParser(FORM_TYPE, { parseAs: 'buffer' }, (_request, body, done) => {
     const text = isUtf8(body as Buffer) ? (body as Buffer).toString('utf8') : null;
     // before it is parsed: every separator costs time and memory
-    if (text === null || text.split('&', MAX_FIELDS + 1).length > MAX_FIELDS)
+    if (text === null || text.split('&', mostFields + 1).length > mostFields)
       done(new ApiError('INVALID_REQUEST', { reason: 'form_fields' }));
     else done(null, new URLSearchParams(text));
   });

@@ -45,6 +45,7 @@ import { addLeaving, closeInQuiet } from './http/leaving.ts';
 import { addMetrics } from './http/metrics.ts';
 import { addOAuthRoutes } from './http/oauth-routes.ts';
 import { PageSessions } from './http/page-sessions.ts';
+import { addRefusedPages } from './http/refused-pages.ts';
 import { replayGate } from './http/replay-gate.ts';
 import { addRequestContext, traceIdOf } from './http/request-context.ts';
 import { addRequestLog } from './http/request-log.ts';
@@ -175,6 +176,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addHealth(server, { database, keys, eventLag, redis, storeCheck, leaving, siblings: deps.siblings });
   addAccountPages(server);
   const base = () => pathPrefixOf(services.authorizationServer.publicUrl);
+  addRefusedPages(server, base);
   addSessionPages(server, { services: open, sessions, acceptForms: acceptFields, base });
   addFactorPages(server, { services: open, sessions, acceptForms: acceptFields, base });
   addOAuthRoutes(server, { server: services.authorizationServer, sessions, acceptForms: acceptFields });

@@ -1,5 +1,5 @@
 // Asks for an e-mail address and goes the right way: to the identity provider of its domain, or to a password. With
-// `?redirect_uri=…` a sign-in at an identity provider goes on to that page. With `?notification=…` the page shows that
+// `?redirect_uri=…` every sign-in goes on to that front end, with a code. With `?notification=…` the page shows that
 // notification. With `?return_to=…` the browser goes on to that page of this service, signed in. URLs are relative, so
 // that the service may run below a path of its host.
 
@@ -10,6 +10,8 @@ import { knowsPasskeys, usePasskey } from './passkeys.js';
 const given = new URLSearchParams(location.search);
 const status = byId('status');
 const here = `${location.origin}${location.pathname}`;
+/** Where a sign-in ends, if not at this page itself. */
+const frontEnd = given.get('redirect_uri') === here ? null : given.get('redirect_uri');
 
 /** @param {string} id */
 function byId(id) {
@@ -111,10 +113,31 @@ function taken(name) {
 const isOwnPath = (to) => /^\/(?![/\\])[\x21-\x7e]*$/.test(to) && !to.includes('\\');
 
 /**
+ * The session becomes that of a front end, which gets a code for it. This page gives its tokens up.
+ * @param {string} redirectUri
+ * @param {string} accessToken
+ * @param {RequestInit} options
+ */
+async function handOver(redirectUri, accessToken, options) {
+  const body = new URLSearchParams({ redirect_uri: redirectUri });
+  const answer = await fetch('session/code', { ...options, body }).catch(() => null);
+  /** @type {unknown} */
+  const result = await answer?.json().catch(() => null);
+  if (answer?.ok) return location.assign(/** @type {{ redirect_to: string }} */ (result).redirect_to);
+  await call('logout', {}, accessToken).catch(() => undefined);
+  throw new Error(
+    answer?.status === 400
+      ? 'You were not signed in: the application that has sent you here is not one of this service.'
+      : 'You could not be signed in. Try again in a moment.',
+  );
+}
+
+/**
  * The session becomes that of this browser: a cookie holds it, which no script reads, and its tokens are given up.
  * @param {Session} session
+ * @param {string | null} [redirectUri] the front end that gets it instead
  */
-async function greet({ access_token: accessToken, user }) {
+async function greet({ access_token: accessToken, user }, redirectUri = null) {
   const id = taken(NOTIFICATION);
   const to = taken(RETURN);
   if (id) {
@@ -124,11 +147,13 @@ async function greet({ access_token: accessToken, user }) {
   }
   const headers = { authorization: `Bearer ${accessToken}`, 'x-csrf': '1' };
   const options = { method: 'POST', headers, credentials: /** @type {const} */ ('same-origin') };
+  if (redirectUri !== null) return handOver(redirectUri, accessToken, options);
   const opened = await fetch('session', options).catch(() => null);
   if (!opened?.ok) throw new Error('You could not be signed in. Try again in a moment.');
   if (to && isOwnPath(to)) return location.assign(new URL(`..${to}`, location.href));
   show(`You are signed in as ${user.email}. You may close this page.`, 'done');
   byId('account').hidden = false;
+  byId('others').hidden = true;
 }
 
 /**
@@ -186,7 +211,7 @@ function askForFactor({ challenge, methods = [], passkey_options: options }) {
   const finish = async (/** @type {object} */ proof) => {
     const session = await call('login/complete', { challenge, ...proof });
     byId('factor-form').hidden = true;
-    await greet(/** @type {Session} */ (session));
+    await greet(/** @type {Session} */ (session), frontEnd);
   };
   onSubmit('factor-form', (value) => finish({ code: value('code') }));
   if (options && knowsPasskeys && methods.includes('passkey'))
@@ -198,7 +223,7 @@ async function signInWithPasskey() {
   const credential = await usePasskey(begun.options);
   const session = await call('passkeys/sign-in', { challenge: begun.challenge, credential });
   byId('ask').hidden = true;
-  await greet(/** @type {Session} */ (session));
+  await greet(/** @type {Session} */ (session), frontEnd);
 }
 
 function ask() {
@@ -234,7 +259,7 @@ function ask() {
     try {
       const session = await call('login', { username: email, password: value('password') });
       byId('password-form').hidden = true;
-      await greet(/** @type {Session} */ (session));
+      await greet(/** @type {Session} */ (session), frontEnd);
     } catch (error) {
       if (!(error instanceof FactorRequired)) throw error;
       askForFactor(error.details);

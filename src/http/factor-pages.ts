@@ -19,7 +19,8 @@ interface FactorPageOptions {
 }
 
 const PATH = '/account/factors';
-const PURPOSE = 'factors';
+/** What the forms of the page are for. */
+export const FACTORS = 'factors';
 const MAX_FORM = 8_192;
 const MAX_NAME = 255;
 const MAX_PASSWORD = 1_024;
@@ -57,7 +58,7 @@ class FactorPages {
     const fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
     const caller = await sessions.callerOf(request);
     if (!caller) throw unauthenticated();
-    sessions.demandOwn(request, PURPOSE, fields.get('form_token'));
+    sessions.demandOwn(request, FACTORS, fields.get('form_token'));
     const [action = '', id = ''] = (fields.get('do') ?? '').split(' ');
     let shown: Shown | null;
     try {
@@ -106,7 +107,7 @@ class FactorPages {
       services.factors.view(caller),
       services.passkeys.list(caller),
     ]).catch(throwCallerError);
-    const formToken = sessions.formToken(request, PURPOSE);
+    const formToken = sessions.formToken(request, FACTORS);
     const text = factorsPage({ ...shown, factors, passkeys, formToken });
     return reply.headers(formPageHeaders).type('text/html; charset=utf-8').send(text);
   }
@@ -121,7 +122,9 @@ function textOf(fields: URLSearchParams, name: string, longest: number): string 
   return text;
 }
 
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
 const problemOf = (error: ApiError | InputError): string =>
   error instanceof InputError
-    ? error.issues.map(({ msg }) => `${msg.replace('Value error, ', '')}.`).join(' ')
+    ? error.issues.map(({ msg }) => sentence(msg.replace('Value error, ', ''))).join(' ')
     : error.message;

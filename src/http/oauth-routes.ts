@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { pathPrefixOf } from '../access/oauth-tokens.ts';
 import { type AuthorizationServer, type NextStep, oauthProblem } from '../identity/oauth/authorization-server.ts';
-import { choicePage, consentPage, oauthPages } from '../identity/oauth/oauth-pages.ts';
+import { choicePage, consentPage, oauthPagesOf } from '../identity/oauth/oauth-pages.ts';
+import type { OAuthPages } from '../identity/oauth/oauth-provider.ts';
 import { onward, pageHeadersFor } from '../identity/pages/page.ts';
 import { forbidden, unauthenticated } from '../kernel/errors.ts';
 import { shownAddress } from '../kernel/shown-address.ts';
@@ -12,11 +13,13 @@ interface OAuthRouteOptions {
   server: AuthorizationServer;
   sessions: PageSessions;
   /** Has forms without files read. */
-  acceptForms: (scope: FastifyInstance) => void;
+  acceptForms: (scope: FastifyInstance, mostFields?: number) => void;
 }
 
 /** For a form about tokens: those of many scopes are long. */
 const MAX_FORM = 57_344;
+/** Fields of a consent: a request may name all scopes, and a user all workspaces that are offered. */
+const MOST_CHOICES = 512;
 /** All parameters of a request together: strangers send them, and most are kept for a while. */
 const MAX_PARAMETERS = 4_096;
 const CONSENT = 'consent';
@@ -35,7 +38,6 @@ const PASSED: readonly { method: 'GET' | 'POST'; url: string; isKept?: boolean }
   { method: 'GET', url: '/oauth/jwks' },
   { method: 'GET', url: AUTHORIZATION, isKept: true },
   { method: 'GET', url: '/oauth/auth/:uid' },
-  { method: 'GET', url: '/oauth/device/:uid' },
   { method: 'POST', url: '/oauth/device/auth', isKept: true },
   { method: 'POST', url: '/oauth/request', isKept: true },
   { method: 'POST', url: '/oauth/token' },
@@ -60,12 +62,15 @@ export function addOAuthRoutes(app: FastifyInstance, options: OAuthRouteOptions)
   app.get('/.well-known/oauth-protected-resource', () => server.resourceMetadata('api'));
   app.get('/.well-known/oauth-protected-resource/mcp', () => server.resourceMetadata('mcp'));
   void app.register(async (scope) => {
-    options.acceptForms(scope);
+    options.acceptForms(scope, MOST_CHOICES);
     const limit = { bodyLimit: MAX_FORM };
     scope.get<{ Params: { uid: string } }>('/oauth/interaction/:uid', (request, reply) => routes.ask(request, reply));
     scope.post<{ Params: { uid: string } }>('/oauth/interaction/:uid', limit, (request, reply) =>
       routes.decide(request, reply),
     );
+  });
+  void app.register(async (scope) => {
+    options.acceptForms(scope);
     for (const { method, url, isKept = false } of PASSED)
       scope.route({
         method,
@@ -76,6 +81,7 @@ export function addOAuthRoutes(app: FastifyInstance, options: OAuthRouteOptions)
       });
     scope.post(AUTHORIZATION, { bodyLimit: MAX_PARAMETERS }, (request, reply) => routes.askByForm(request, reply));
     scope.get(DEVICE, { exposeHeadRoute: false }, (request, reply) => routes.showDevice(request, reply));
+    scope.get(`${DEVICE}/:uid`, { exposeHeadRoute: false }, (request, reply) => routes.resumeDevice(request, reply));
     scope.post(DEVICE, { bodyLimit: MAX_PARAMETERS }, (request, reply) => routes.enterCode(request, reply));
   });
   // programs learn from a refusal where tokens are from (RFC 9728)
@@ -146,6 +152,16 @@ class OAuthRoutes {
     await this.#server.demandRequest(request.caller);
     await this.#server.demandCodes(caller);
     return this.pass(request, reply, '/device', caller);
+  }
+
+  /** What comes after the consent for a device. */
+  async resumeDevice(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    if (!isSpelledAs(request)) return reply.callNotFound();
+    const caller = await this.#sessions.callerOf(request);
+    if (!caller) return this.#go(reply, this.#signInPage(DEVICE));
+    // what the session began is gone with it
+    if (!(await this.#server.hasSession(request.raw, reply.raw, caller))) return this.#go(reply, DEVICE);
+    return this.pass(request, reply, request.url.slice(PREFIX.length), caller);
   }
 
   /** A code that somebody has typed, or confirmed. */
@@ -251,14 +267,17 @@ class OAuthRoutes {
   }
 
   #invalid(reply: FastifyReply, description: string): FastifyReply {
-    const text = oauthPages.error({ error: 'invalid_request', description });
-    return reply.code(400).headers(pageHeadersFor()).send(text);
+    return this.#failed(reply, { error: 'invalid_request', description });
   }
 
   async #problem(reply: FastifyReply, error: unknown): Promise<FastifyReply> {
     const problem = await oauthProblem(error);
     if (!problem) throw callerError(error);
-    const text = oauthPages.error(problem).replaceAll('../account/', '../../account/');
-    return reply.code(400).headers(pageHeadersFor()).send(text);
+    return this.#failed(reply, problem);
+  }
+
+  #failed(reply: FastifyReply, problem: Parameters<OAuthPages['error']>[0]): FastifyReply {
+    const pages = oauthPagesOf(`${pathPrefixOf(this.#server.publicUrl)}/account/`);
+    return reply.code(400).headers(pageHeadersFor()).send(pages.error(problem));
   }
 }

@@ -8,12 +8,13 @@ import { FactorRequired, wrongFactor } from '../identity/factors/factor-refusals
 import type { SessionCaller } from '../identity/oauth/authorization-server.ts';
 import { type AccountFacts, accountPage } from '../identity/pages/account-home.ts';
 import { secondStepPage } from '../identity/pages/factor-pages.ts';
-import { html, onward, page, pageHeadersFor } from '../identity/pages/page.ts';
+import { type Html, html, onward, page, pageHeadersFor } from '../identity/pages/page.ts';
 import { isUnstorable } from '../kernel/constraints.ts';
 import { ApiError, forbidden, unauthenticated, wrongPassword } from '../kernel/errors.ts';
 import { projectRoot } from '../paths.ts';
 import { throwCallerError } from '../platform/postgres/faults.ts';
 import { formPageHeaders } from './account-pages.ts';
+import { FACTORS } from './factor-pages.ts';
 import { type PageSessions, returnPath } from './page-sessions.ts';
 
 type PageServices = Pick<
@@ -22,8 +23,11 @@ type PageServices = Pick<
   | 'authentication'
   | 'factorSignIn'
   | 'browserSessions'
+  | 'sessionCodes'
   | 'applicationGrants'
   | 'ownTokens'
+  | 'factors'
+  | 'passkeys'
   | 'registration'
   | 'users'
 >;
@@ -57,6 +61,7 @@ export function addSessionPages(server: FastifyInstance, options: SessionPageOpt
     const limit = { bodyLimit: MAX_FORM };
     scope.post('/account/sign-in', limit, (request, reply) => pages.signIn(request, reply));
     scope.post('/account/session', limit, (request, reply) => pages.adopt(request, reply));
+    scope.post('/account/session/code', limit, (request, reply) => pages.handOver(request, reply));
     scope.post('/account', limit, (request, reply) => pages.change(request, reply));
   });
 }
@@ -72,11 +77,12 @@ class SessionPages {
 
   showSignIn(request: FastifyRequest, reply: FastifyReply, problem = '') {
     const { sessions, services } = this.#options;
-    const { return_to: to } = { ...(request.query as Record<string, unknown>) };
+    const { return_to: to, redirect_uri: address } = { ...(request.query as Record<string, unknown>) };
     const form = html`${problem && html`<p class="problem" role="alert">${problem}</p>`}
         <form method="post" action="sign-in">
           <input type="hidden" name="form_token" value="${sessions.strangersToken(request, SIGN_IN)}" />
           <input type="hidden" name="return_to" value="${returnPath(fieldsOf(request).get('return_to') ?? to)}" />
+          ${this.#redirectField(fieldsOf(request).get('redirect_uri') ?? address)}
           <label for="plain-username">User name or e-mail address</label>
           <input id="plain-username" name="username" type="text" autocomplete="username" required maxlength="320" />
           <label for="plain-password">Password</label>
@@ -86,6 +92,16 @@ class SessionPages {
     const register = services.registration.isOpen ? ' · <a href="register">Create an account</a>' : '';
     const text = this.#signInText.replace('{{form}}', () => form).replace('{{register}}', register);
     return reply.headers(formPageHeaders).type('text/html; charset=utf-8').send(text);
+  }
+
+  /** Where a sign-in ends, if that is a front end that the operator has listed. */
+  #frontEnd(given: unknown): string | null {
+    return typeof given === 'string' && this.#options.services.sessionCodes.mayEndAt(given) ? given : null;
+  }
+
+  #redirectField(given: unknown): Html | false {
+    const address = this.#frontEnd(given);
+    return address !== null && html`<input type="hidden" name="redirect_uri" value="${address}" />`;
   }
 
   /** The form of the page without a script. */
@@ -102,8 +118,11 @@ class SessionPages {
     }
     const principal = await services.authentication.authenticate(credentialOf(`Bearer ${token}`));
     if (!principal || principal.token) throw unauthenticated();
-    await this.#open(request, reply, { request: request.caller.request, principal });
-    const to = `${this.#options.base()}${returnPath(fields.get('return_to'))}`;
+    const caller = { request: request.caller.request, principal };
+    const address = this.#frontEnd(fields.get('redirect_uri'));
+    let to = `${this.#options.base()}${returnPath(fields.get('return_to'))}`;
+    if (address === null) await this.#open(request, reply, caller);
+    else to = await services.sessionCodes.handOver(caller, address).catch(throwCallerError);
     return reply.headers(pageHeadersFor()).send(onward(to));
   }
 
@@ -133,6 +152,7 @@ class SessionPages {
       challenge,
       formToken: sessions.strangersToken(request, SIGN_IN),
       returnTo: returnPath(fields.get('return_to')),
+      redirectUri: this.#redirectField(fields.get('redirect_uri')),
       problem: isAsked ? '' : error.message,
     });
     return reply
@@ -143,12 +163,25 @@ class SessionPages {
 
   /** What the script of the page calls when somebody has signed in: the session becomes that of the browser. */
   async adopt(request: FastifyRequest, reply: FastifyReply) {
+    await this.#open(request, reply, this.#signedInByPage(request));
+    return reply.code(204).send();
+  }
+
+  /** The same for a sign-in that ends at a front end: the session becomes that of whoever brings the code. */
+  async handOver(request: FastifyRequest, reply: FastifyReply) {
+    const caller = this.#signedInByPage(request);
+    const address = fieldsOf(request).get('redirect_uri') ?? '';
+    const to = await this.#options.services.sessionCodes.handOver(caller, address).catch(throwCallerError);
+    return reply.header('cache-control', 'no-store').send({ redirect_to: to });
+  }
+
+  /** Who has just signed in by a page of this origin, and holds the tokens still. */
+  #signedInByPage(request: FastifyRequest): SessionCaller {
     const { principal } = request.caller;
     if (!principal) throw unauthenticated();
     if (principal.token || !this.#options.sessions.isOwn(request) || request.headers['x-csrf'] !== '1')
       throw forbidden('user:update', 'Only a page of this service opens a session of a browser.');
-    await this.#open(request, reply, { request: request.caller.request, principal });
-    return reply.code(204).send();
+    return { request: request.caller.request, principal };
   }
 
   async #open(request: FastifyRequest, reply: FastifyReply, caller: SessionCaller): Promise<void> {
@@ -169,14 +202,18 @@ class SessionPages {
   async #facts(request: FastifyRequest, caller: SessionCaller): Promise<AccountFacts> {
     const { services, sessions } = this.#options;
     const { userId, orgId, sessionId } = caller.principal;
-    const [user, living, applications, tokens] = await Promise.all([
+    const [user, living, applications, tokens, factors, passkeys] = await Promise.all([
       services.users.view(userId, orgId),
       services.browserSessions.list(caller),
       services.applicationGrants.ofUser(userId),
       services.ownTokens.list(caller),
+      services.factors.view(caller),
+      services.passkeys.list(caller),
     ]);
     const formToken = sessions.formToken(request, ACCOUNT);
-    return { email: user.email, sessionId, sessions: living, applications, tokens, formToken };
+    const factorFormToken = sessions.formToken(request, FACTORS);
+    const has = { applications, tokens, factors, passkeys };
+    return { email: user.email, sessionId, sessions: living, ...has, formToken, factorFormToken };
   }
 
   #endOf(caller: SessionCaller, kind: string | undefined, id: string): (() => Promise<unknown>) | null {

@@ -18,11 +18,20 @@ export function mayRedirectTo(address: string, { listed, publicUrl }: RedirectTa
  */
 export function mayFollowUnasked(address: string, { listed, publicUrl }: RedirectTargets): boolean {
   const page = pageOf(address);
-  if (page === null || !isListed(page, listed)) return false;
+  return page !== null && isListed(page, listed) && !isOfAccount(page, publicUrl);
+}
+
+/** Whether an address is one of the pages of this service by which somebody signs in, however it is written. */
+export function isOwnPage(address: string, publicUrl: string): boolean {
+  const page = pageOf(address);
+  return page !== null && isOfAccount(page, publicUrl);
+}
+
+function isOfAccount(page: string, publicUrl: string): boolean {
   try {
-    return !`${decodeURIComponent(page)}/`.startsWith(`${decodeURIComponent(publicUrl)}/account/`);
+    return `${decodeURIComponent(page)}/`.startsWith(`${decodeURIComponent(publicUrl)}/account/`);
   } catch {
-    return false; // it is escaped in a way that has no meaning
+    return true; // it is escaped in a way that has no meaning
   }
 }
 

@@ -11,6 +11,7 @@ import { EmailProofs } from '../identity/auth/email-proofs.ts';
 import { PasswordChanges } from '../identity/auth/password-changes.ts';
 import { RegistrationService } from '../identity/auth/registration.service.ts';
 import { RequestedMails } from '../identity/auth/requested-mails.ts';
+import { SessionCodes } from '../identity/auth/session-codes.ts';
 import { Sessions } from '../identity/auth/sessions.ts';
 import { Challenges } from '../identity/factors/challenges.ts';
 import { FactorService } from '../identity/factors/factor.service.ts';
@@ -98,7 +99,8 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
   const registration = new RegistrationService(signIn);
   const auth = new AuthService(signIn);
   const emailChange = new EmailChange({ sql: deps.sql, prisma, mail, mailBudgets, budgets, currentPassword });
-  const single = createSingleSignOn(ground, signIn, { vault, auth });
+  const sessionCodes = new SessionCodes({ ...signIn, publicUrl: ground.serviceUrl });
+  const single = createSingleSignOn(ground, signIn, { vault, auth, sessionCodes });
   const applicationGrants = new ApplicationGrants({ ...deps, authentication });
   return {
     open: {
@@ -139,6 +141,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
       tokenResumption: new TokenResumption(deps),
       breakGlass: new BreakGlass({ ...deps, authentication, currentPassword }),
       browserSessions: new BrowserSessions({ ...deps, authentication, sessions, config }),
+      sessionCodes,
       applications: new ApplicationService({ ...deps, authentication }),
       applicationGrants,
       scimTokens: new ScimTokens({ ...deps, config, serviceUrl: ground.serviceUrl }),
@@ -171,7 +174,11 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
 function createSingleSignOn(
   { config, deps: { sql, changes, budgets }, logger, publicUrl, sealFor, open, closed: { outbound } }: Ground,
   signIn: SignInParts,
-  { vault, auth }: { vault: VaultGroup['closed']['vault']; auth: AuthService },
+  {
+    vault,
+    auth,
+    sessionCodes,
+  }: { vault: VaultGroup['closed']['vault']; auth: AuthService; sessionCodes: SessionCodes },
 ) {
   const { sessions, authentication } = signIn;
   const idTokens = sealFor('id tokens');
@@ -186,7 +193,16 @@ function createSingleSignOn(
   const common = { sql, changes, refusals, publicUrl, identityProviders: signInProviders };
   return {
     open: {
-      sso: new SsoService({ ...common, config, budgets, outbound, seal: sealFor('sso state'), saml, federatedSignIn }),
+      sso: new SsoService({
+        ...common,
+        config,
+        budgets,
+        outbound,
+        seal: sealFor('sso state'),
+        saml,
+        federatedSignIn,
+        sessionCodes,
+      }),
       singleLogout: new SingleLogout({
         ...common,
         seal: sealFor('single logout'),

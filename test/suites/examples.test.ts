@@ -83,7 +83,7 @@ const placeholders: Record<string, (world: World) => Promise<string> | string> =
     const provider = await app.database.prisma.identityProvider.findUniqueOrThrow({ where: { id: idpId } });
     const email = `sue@${domain}`;
     const identity = { subject: email, email, emailVerified: false, groups: [], claims: {} };
-    return app.services.federatedSignIn.signInForCode(provider, identity, systemCaller('test'));
+    return app.services.federatedSignIn.signInForCode(provider, identity, systemCaller('test'), null);
   },
   other_user_id: (world) => world.guest.userId,
   // an account of the organization takes a secret of the organization

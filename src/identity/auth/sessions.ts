@@ -90,11 +90,17 @@ export class Sessions {
   ): Promise<TokenPair> {
     const { config } = this.#deps;
     const id = newId('session');
-    const refreshToken = randomToken();
     const expiresAt = new Date(Date.now() + config.refreshTokenAbsoluteDays * DAY_MS);
     tx.insert('sessions', { id, ...user, ...origin, expiresAt });
-    tx.insert('refresh_tokens', { hash: tokenHash(refreshToken), sessionId: id, expiresAt: this.#idleEnd() });
-    return this.#pair({ ...user, sessionId: id }, refreshToken);
+    return this.equip(tx, { ...user, sessionId: id });
+  }
+
+  /** Gives a session that has no refresh token its first one. */
+  async equip(tx: Tx, session: SessionFacts): Promise<TokenPair> {
+    const refreshToken = randomToken();
+    const { sessionId } = session;
+    tx.insert('refresh_tokens', { hash: tokenHash(refreshToken), sessionId, expiresAt: this.#idleEnd() });
+    return this.#pair(session, refreshToken);
   }
 
   /**

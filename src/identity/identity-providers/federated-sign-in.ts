@@ -127,8 +127,14 @@ export class FederatedSignIn {
 
   /**
    * The same, but for a code that a front end exchanges for the session within a minute. @throws as {@link signIn}
+   * @param browser what the cookie of the browser holds that alone may exchange it; `null` for a front end
    */
-  async signInForCode(provider: ProviderRow, identity: VerifiedIdentity, caller: AnyCaller): Promise<string> {
+  async signInForCode(
+    provider: ProviderRow,
+    identity: VerifiedIdentity,
+    caller: AnyCaller,
+    browser: string | null,
+  ): Promise<string> {
     return this.#admit(provider, identity, caller, async (tx, { userId, metadata }) => {
       const { id, orgId } = provider;
       const code = randomToken();
@@ -141,6 +147,7 @@ export class FederatedSignIn {
         sessionIndex: identity.sessionIndex ?? null,
         nameIdFormat: identity.nameIdFormat ?? null,
         idToken: this.#sealed(id, identity),
+        browserHash: browser === null ? null : tokenHash(browser),
         expiresAt: new Date(Date.now() + CODE_SECONDS * 1_000),
       });
       tx.audit({ action: 'update', resourceType: 'user', resourceId: userId, orgId, metadata });
@@ -162,6 +169,8 @@ export class FederatedSignIn {
       const provider = await tx.lock('identity_providers', active, 'share', unauthenticated);
       const stored = await tx.lock('sso_codes', { hash }, 'no key update', unauthenticated);
       if (stored.usedAt !== null || stored.expiresAt.getTime() <= Date.now()) throw unauthenticated();
+      if (stored.browserHash !== null && stored.browserHash !== tokenHash(caller.request.browser?.token ?? ''))
+        throw unauthenticated();
       tx.update('sso_codes', { hash }, { usedAt: new Date() });
       tx.write(statement`update users set last_login = now() where id = ${user.id}`);
       const { userId, orgId } = stored;

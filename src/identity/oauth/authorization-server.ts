@@ -16,7 +16,7 @@ import { clientHostOf, DEVICE_GRANT, type idTokenAlgorithms, shownName } from '.
 import { ClientDocuments, isOfMachine } from './client-documents.ts';
 import { COMMAND_LINE, commandLineClient, isOfAll } from './command-line.ts';
 import { grantableScopes, identityScopes, isAlwaysAsked } from './granted-scopes.ts';
-import { type ChoiceFacts, type ConsentFacts, type OrganizationChoice, oauthPages } from './oauth-pages.ts';
+import { type ChoiceFacts, type ConsentFacts, type OrganizationChoice, oauthPagesOf } from './oauth-pages.ts';
 import { COOKIES, newOAuthProvider, oauthLibrary } from './oauth-provider.ts';
 import { SealedRecords } from './oauth-records.ts';
 
@@ -100,6 +100,8 @@ const MOST_ORGANIZATIONS = 100;
 /** Programs of others that a user brings into organizations on one day: each is a row that stays. */
 const NEW_CLIENTS = 20;
 const DAY = 86_400;
+/** MCP clients ask for all that is named here: nobody could read a question about each permission. */
+const MCP_SCOPES = ['read', 'write'];
 
 const APPLICATION = `select a.id, a.org_id as "orgId", o.name as organization, a.name,
     a.application_type as "applicationType", a.redirect_uris as "redirectUris",
@@ -182,7 +184,7 @@ export class AuthorizationServer {
         client: (id) => this.#client(id),
       },
       documents: this.#documents,
-      pages: oauthPages,
+      pages: oauthPagesOf(`${pathPrefixOf(publicUrl)}/account/`),
       account: (userId) => this.#account(userId),
       onFault: (error) => this.#deps.onFault(error, 'the authorization server could not answer'),
       onWrongCode: ({ req }) => void this.#withWrongCode.add(req),
@@ -197,7 +199,7 @@ export class AuthorizationServer {
       resource: resourcesOf(publicUrl)[kind],
       authorization_servers: [issuerOf(publicUrl)],
       bearer_methods_supported: ['header'],
-      scopes_supported: grantableScopes,
+      scopes_supported: kind === 'mcp' ? MCP_SCOPES : grantableScopes,
     };
   }
 

@@ -34,17 +34,32 @@ export const grantableScopes: readonly string[] = [
 const VERBS: Readonly<Record<string, string>> = {
   access: 'Reach',
   execute: 'Use',
-  manage: 'Manage',
+  read: 'See',
+  reveal: 'See the values of',
   subscribe: 'Follow',
+  update: 'Change',
+};
+/** Where the plural of the name of a resource says nothing to people. */
+const NOUNS: Readonly<Record<string, string>> = {
+  activity: 'the activity',
+  analytics: 'the numbers of use',
+  api_token: 'API tokens',
+  organization: 'the organization',
+  organization_recipe: 'recipes of the organization',
+  presence: 'who is present',
+  scim_token: 'tokens of directories',
+  sync: 'what happens',
+  user: 'accounts of users',
 };
 const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+const plural = (noun: string): string => (noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`);
 
 /** A scope in plain words. */
 export function meaningOf(scope: string): string {
   const known = words[scope] ?? identityScopes[scope];
   if (known) return known;
   const [resource = '', verb = ''] = scope.split(':');
-  return `${VERBS[verb] ?? capital(verb)}: ${resource.replaceAll('_', ' ')}`;
+  return `${VERBS[verb] ?? capital(verb)} ${NOUNS[resource] ?? plural(resource.replaceAll('_', ' '))}`;
 }
 
 /** Whether somebody should think twice. */

@@ -3,18 +3,18 @@ import { COMMAND_LINE } from './command-line.ts';
 import { isAboutAccount, isSensitive, meaningOf } from './granted-scopes.ts';
 import type { OAuthPages } from './oauth-provider.ts';
 
-/** The way from `/oauth/…` to the folder of the account pages. */
-const ROOT = '../account/';
-
-/** The pages that oidc-provider shows by itself. */
-export const oauthPages: OAuthPages = {
+/**
+ * The pages that oidc-provider shows by itself. They are at addresses of several depths.
+ * @param root the path of the folder of the account pages
+ */
+export const oauthPagesOf = (root: string): OAuthPages => ({
   headers: pageHeadersFor(),
   error: ({ error, description }) =>
     page(
       'This does not work',
       html`<p class="problem">${description ?? 'The request of the application cannot be answered.'}</p>
       <p class="hint">Code: ${error}. Go back to the application and begin again.</p>`,
-      { root: ROOT },
+      { root },
     ),
   deviceCode: ({ action, xsrf, problem }) =>
     page(
@@ -24,11 +24,11 @@ export const oauthPages: OAuthPages = {
         <input type="hidden" name="xsrf" value="${xsrf}" />
         <label for="user_code">Code that the device shows</label>
         <input id="user_code" name="user_code" type="text" autocomplete="off" autocapitalize="characters" required
-          maxlength="20" />
+          maxlength="20" autofocus />
         <p class="hint">Enter only a code of a device that is in front of you. Nobody needs to send you one.</p>
         <button type="submit">Continue</button>
       </form>`,
-      { root: ROOT },
+      { root },
     ),
   deviceConfirm: ({ action, xsrf, code, client, clientHost, from }) =>
     page(
@@ -45,11 +45,11 @@ export const oauthPages: OAuthPages = {
         <button type="submit" name="confirm" value="yes">It is my device</button>
         <button type="submit" name="abort" value="yes" class="other">Refuse</button>
       </form>`,
-      { root: ROOT },
+      { root },
     ),
   deviceDone: () =>
-    page('The device is connected', html`<p>Go on at your device. You may close this page.</p>`, { root: ROOT }),
-};
+    page('The device is connected', html`<p>Go on at your device. You may close this page.</p>`, { root }),
+});
 
 /** An organization of a user. */
 export interface OrganizationChoice {

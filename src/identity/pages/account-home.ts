@@ -1,7 +1,10 @@
 import type { OwnToken } from '../api-tokens/own-tokens.ts';
 import type { LivingSession } from '../auth/browser-sessions.ts';
+import type { FactorsView } from '../factors/factor.service.ts';
+import type { PasskeyView } from '../factors/passkey.service.ts';
 import type { ConnectedApplication } from '../oauth/application-grants.ts';
 import { meaningOf } from '../oauth/granted-scopes.ts';
+import { agentName } from './agent-name.ts';
 import { MOST_SHOWN } from './most-shown.ts';
 import { type Html, html, page } from './page.ts';
 
@@ -13,13 +16,18 @@ export interface AccountFacts {
   sessions: readonly LivingSession[];
   applications: readonly ConnectedApplication[];
   tokens: readonly OwnToken[];
+  factors: FactorsView;
+  passkeys: readonly PasskeyView[];
   formToken: string;
+  /** For the forms of the page of second factors. */
+  factorFormToken: string;
 }
 
 const day = (date: Date): string => date.toISOString().slice(0, 16).replace('T', ' ');
 
 /** What has access to an account, each with a button that ends it. */
-export function accountPage({ email, sessionId, sessions, applications, tokens, formToken }: AccountFacts): string {
+export function accountPage(facts: AccountFacts): string {
+  const { email, sessionId, sessions, applications, tokens, formToken } = facts;
   const button = (end: string, label: string, text: string): Html =>
     html`<form method="post" action="account" class="inline">
         <input type="hidden" name="form_token" value="${formToken}" />
@@ -33,7 +41,7 @@ export function accountPage({ email, sessionId, sessions, applications, tokens, 
         }`
       : html`<p class="hint">${none}</p>`;
   const ofSession = ({ id, createdAt, method, userAgent }: LivingSession): Html =>
-    html`<li>${userAgent || 'A program'} <span class="hint">since ${day(createdAt)} UTC, by ${method}${
+    html`<li>${agentName(userAgent)} <span class="hint">since ${day(createdAt)} UTC, by ${method}${
       id === sessionId && ', this browser'
     }</span> ${button(`session ${id}`, `End the session since ${day(createdAt)}`, 'End')}</li>`;
   const ofApplication = ({ id, name, organization, scopes, lastUsedAt, workspaceIds }: ConnectedApplication): Html =>
@@ -51,7 +59,8 @@ export function accountPage({ email, sessionId, sessions, applications, tokens, 
     html`<p>You are signed in as <strong>${email}</strong>.</p>
       ${button('sign_out', 'Sign out of this browser', 'Sign out')}
       <h2>Second factors</h2>
-      <p><a href="account/factors">One-time codes, passkeys and recovery codes</a></p>
+      ${list(factorsOf(facts), 'You have none: your password is enough to sign in.')}
+      <p><a href="account/factors">Add or change one-time codes, passkeys and recovery codes</a></p>
       <h2>Sessions</h2>
       ${list(sessions.map(ofSession), 'None.')}
       <h2>Connected applications</h2>
@@ -60,4 +69,23 @@ export function accountPage({ email, sessionId, sessions, applications, tokens, 
       ${list(tokens.map(ofToken), 'You have no API token that works.')}`,
     { root: 'account/' },
   );
+}
+
+/** The second factors, each with a button that removes it: by a form of their own page, which may ask for a proof. */
+function factorsOf({ factors: { totp }, passkeys, factorFormToken }: AccountFacts): Html[] {
+  const used = (date: Date | null) => (date ? `last used ${day(date)} UTC` : 'never used');
+  const one = (
+    name: string,
+    { createdAt, lastUsedAt }: Pick<PasskeyView, 'createdAt' | 'lastUsedAt'>,
+    remove: string,
+  ) =>
+    html`<li><strong>${name}</strong> <span class="hint">since ${day(createdAt)} UTC, ${used(lastUsedAt)}</span>
+      <form method="post" action="account/factors" class="inline">
+        <input type="hidden" name="form_token" value="${factorFormToken}" />
+        <button type="submit" name="do" value="${remove}" aria-label="Remove ${name}">Remove</button>
+      </form></li>`;
+  return [
+    ...(totp ? [one('App for one-time codes', totp, 'remove_totp')] : []),
+    ...passkeys.map((passkey) => one(`Passkey ${passkey.name}`, passkey, `remove_passkey ${passkey.id}`)),
+  ];
 }

@@ -10,15 +10,18 @@ export function secondStepPage(facts: {
   challenge: string;
   formToken: string;
   returnTo: string;
+  /** A field with where the sign-in ends, if that is a front end. */
+  redirectUri: Html | false;
   problem: string;
 }): string {
-  const { challenge, formToken, returnTo, problem } = facts;
+  const { challenge, formToken, returnTo, redirectUri, problem } = facts;
   return page(
     'One more step',
     html`${problem && html`<p class="problem" role="alert">${problem}</p>`}
       <form method="post" action="sign-in">
         <input type="hidden" name="form_token" value="${formToken}" />
         <input type="hidden" name="return_to" value="${returnTo}" />
+        ${redirectUri}
         <input type="hidden" name="challenge" value="${challenge}" />
         <label for="code">Code of your app, or a recovery code</label>
         <input id="code" name="code" type="text" ${CODE} autofocus />

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Budgets } from '../../access/budgets.ts';
+import { randomToken } from '../../access/random-token.ts';
 import type { Budget } from '../../access/throttle.ts';
 import type { Config } from '../../config.ts';
 import type { Changes } from '../../data/changes.ts';
@@ -9,11 +10,12 @@ import { statement } from '../../data/writes.ts';
 import type { IdentityProvider } from '../../generated/prisma/client.ts';
 import type { AnyCaller } from '../../kernel/caller.ts';
 import { ApiError, invalidInput, notFound } from '../../kernel/errors.ts';
-import { mayFollowUnasked, mayRedirectTo, withParameter } from '../../kernel/redirect-targets.ts';
+import { isOwnPage, mayFollowUnasked, mayRedirectTo, withParameter } from '../../kernel/redirect-targets.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { SignIn } from '../auth/auth.service.ts';
+import type { SessionCodes } from '../auth/session-codes.ts';
 import { domainOfEmail } from '../identity-providers/domain-name.ts';
 import type { FederatedSignIn } from '../identity-providers/federated-sign-in.ts';
 import { ClientSecretUnusable, type IdentityProviders } from '../identity-providers/identity-providers.ts';
@@ -36,6 +38,7 @@ interface SsoDeps {
   publicUrl: () => string;
   identityProviders: IdentityProviders;
   federatedSignIn: FederatedSignIn;
+  sessionCodes: SessionCodes;
   budgets: Budgets;
 }
 
@@ -204,12 +207,15 @@ export class SsoService {
     return redirectTo ?? this.#page;
   }
 
-  /** Opens the session that a code stands for. @throws AUTHENTICATION_FAILED, RATE_LIMIT_EXCEEDED */
+  /**
+   * Opens the session that a code stands for: of a sign-in at a provider, or at the page of the service.
+   * @throws AUTHENTICATION_FAILED, RATE_LIMIT_EXCEEDED
+   */
   async exchange(caller: AnyCaller, code: string): Promise<SignIn> {
-    const { federatedSignIn, refusals } = this.#deps;
+    const { federatedSignIn, sessionCodes, refusals } = this.#deps;
     await refusals.check(caller);
     try {
-      return await federatedSignIn.exchange(caller, code);
+      return (await sessionCodes.exchange(caller, code)) ?? (await federatedSignIn.exchange(caller, code));
     } catch (error) {
       if (error instanceof ApiError && error.code === 'AUTHENTICATION_FAILED') await refusals.count(caller);
       throw error;
@@ -319,7 +325,10 @@ export class SsoService {
     const redirectUri = state?.redirectUri ?? wanted;
     if (redirectUri === null)
       return { ...(await federatedSignIn.signIn(provider, identity, caller)), redirectTo: null };
-    const code = await federatedSignIn.signInForCode(provider, identity, caller);
+    // the page itself signs its browser in by the code: nobody else may be sent there with it
+    const isBound = isOwnPage(redirectUri, this.#deps.publicUrl());
+    const browser = isBound ? (caller.request.browser?.token ?? randomToken()) : null;
+    const code = await federatedSignIn.signInForCode(provider, identity, caller, browser);
     return { ...NO_SESSION, redirectTo: withParameter(redirectUri, 'code', code) };
   }
 

@@ -3,7 +3,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type BrowserWithCookies, newBrowserWithCookies } from '../../support/browser-with-cookies.ts';
-import { codeOf, forgetCodes, withTotp } from '../../support/factors.ts';
+import { codeOf, forgetCodes, withPasskey, withTotp } from '../../support/factors.ts';
 import { type Person, register } from '../../support/person.ts';
 import { PATIENCE_MS } from '../../support/slowness.ts';
 import { formIn, onwardIn, signedInBrowser, signIn, submit } from '../oauth/oauth-browser.ts';
@@ -39,7 +39,7 @@ describe('without a script', () => {
     const secret = /<code id="secret">([A-Z2-7]{32})</.exec(shown)?.[1] ?? '';
     const wrong = await act(browser, { do: 'confirm', code: '000000' });
     const again = await wrong.text();
-    expect([wrong.status, again.includes('this code is wrong'), again.includes(secret)]).toEqual([422, true, false]);
+    expect([wrong.status, again.includes('This code is wrong'), again.includes(secret)]).toEqual([422, true, false]);
     const codes = await (await act(browser, { do: 'confirm', code: codeOf(secret) })).text();
     expect(codes.match(/<code>[a-z0-9-]{19}<\/code>/g)).toHaveLength(10);
     expect(await (await browser.send(url())).text()).not.toMatch(/<code>/);
@@ -74,6 +74,29 @@ describe('without a script', () => {
     expect((await act(browser, { do: 'prove', code: codeOf(secret, 1) })).status).toBe(303);
     expect((await act(browser, { do: 'remove_totp' })).status).toBe(303);
     expect(await (await browser.send(url())).text()).toContain('Add an app');
+  });
+
+  test('the page of the account lists them, and removes each, once a factor was proven', async () => {
+    const ann = await register(app, { name: 'ann' });
+    const { secret } = await withTotp(app, ann);
+    await withPasskey(app, ann);
+    const browser = newBrowserWithCookies();
+    const form = formIn(await (await signIn(app, browser, ann)).text());
+    form.set('code', codeOf(secret));
+    await submit(app, browser, `${app.url}/account/sign-in`, form);
+    const account = async () => (await browser.send(`${app.url}/account`)).text();
+    const text = await account();
+    expect(text).toContain('<strong>App for one-time codes</strong>');
+    expect(text).toContain('<strong>Passkey Key</strong>');
+    const [, removal = ''] = /value="(remove_passkey \w+)"/.exec(text) ?? [];
+    const [, form_token = ''] = /action="account\/factors"[\s\S]*?name="form_token" value="(\w+)"/.exec(text) ?? [];
+    const remove = (action: string) => submit(app, browser, url(), new URLSearchParams({ form_token, do: action }));
+    await app.database.pool.query('update sessions set factor_at = null where user_id = $1', [ann.userId]);
+    expect((await remove(removal)).status).toBe(403);
+    await app.database.pool.query('update sessions set factor_at = now() where user_id = $1', [ann.userId]);
+    expect((await remove(removal)).status).toBe(303);
+    expect((await remove('remove_totp')).status).toBe(303);
+    expect(await account()).toContain('You have none: your password is enough to sign in.');
   });
 
   test.each([{ origin: 'https://evil.example' }, { origin: 'null' }])('a form of %j changes nothing', async (from) => {

@@ -565,7 +565,7 @@ describe('a code for a session', () => {
 
   test('is exchanged once, also if many try at once', async () => {
     const { domain, provider } = await company();
-    const code = await app.services.federatedSignIn.signInForCode(provider, identityIn(domain), browser());
+    const code = await app.services.federatedSignIn.signInForCode(provider, identityIn(domain), browser(), null);
     const results = await Promise.allSettled(Array.from({ length: 5 }, () => exchange(code)));
     const [signedIn, ...more] = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     expect(more).toEqual([]);
@@ -577,7 +577,7 @@ describe('a code for a session', () => {
 
   test('is refused when it is unknown, too late, or its provider was switched off', async () => {
     const { owner, domain, provider, url } = await company();
-    const code = () => app.services.federatedSignIn.signInForCode(provider, identityIn(domain), browser());
+    const code = () => app.services.federatedSignIn.signInForCode(provider, identityIn(domain), browser(), null);
     const late = await code();
     await app.database.pool.query(`update sso_codes set expires_at = now() where identity_provider_id = $1`, [
       provider.id,

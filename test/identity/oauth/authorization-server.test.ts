@@ -99,7 +99,14 @@ describe('the code flow with PKCE', () => {
 test('the page of the consent says who asks for what, and the user may grant less', async () => {
   const { url, verifier, state } = await ask(peer, { scope: 'workspace:read secret:reveal' });
   const { text } = await openConsent(app, browser, url);
-  for (const part of ['Notes', 'app.example.test', ann.username, 'Reveal: secret', '(sensitive)', 'Read: workspace'])
+  for (const part of [
+    'Notes',
+    'app.example.test',
+    ann.username,
+    'See the values of secrets',
+    '(sensitive)',
+    'See workspaces',
+  ])
     expect(text).toContain(part);
   const back = await allow(app, browser, url, (form) => {
     form.delete('scope');

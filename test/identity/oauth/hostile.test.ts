@@ -655,6 +655,31 @@ describe('the page of a device', () => {
     expect(stranger.headers.get('location')).toContain('/account/sign-in');
   });
 
+  test('says to people in words what went wrong, and to programs in JSON', async () => {
+    const bob = await register(app, { name: 'bob' });
+    const other = await signedInBrowser(app, bob);
+    const code = await (await other.send(`${app.url}/oauth/device`)).text();
+    const form = formIn(code);
+    for (let tries = 0; tries < 5; tries += 1) {
+      form.set('user_code', `ZZZZ-ZZZ${tries}`);
+      const next = formIn(await (await submit(app, other, `${app.url}/oauth/device`, form)).text());
+      form.set('xsrf', next.get('xsrf') ?? '');
+    }
+    const locked = await other.send(`${app.url}/oauth/device`, { headers: { accept: 'text/html' } });
+    const text = await locked.text();
+    expect([locked.status, locked.headers.get('content-type')]).toEqual([429, 'text/html; charset=utf-8']);
+    expect(text).toMatch(/Too many tries\. Try again in \d+ minutes\./);
+    expect(text).toContain('href="/account/assets/account.css"');
+    const asJson = await other.send(`${app.url}/oauth/device`);
+    expect(await asJson.json()).toMatchObject({ error: 'RATE_LIMIT_EXCEEDED' });
+    const form2 = new URLSearchParams({ end: 'sign_out' });
+    const stranger = await submit(app, other, `${app.url}/account`, form2, { accept: 'text/html' });
+    expect([stranger.status, (await stranger.text()).includes('Open the page again, and send its own form.')]).toEqual([
+      403,
+      true,
+    ]);
+  });
+
   test('looks up five wrong codes, also of many that are sent at once, and right ones are not counted', async () => {
     const guesser = await register(app, { name: 'guesser' });
     const theirs = await signedInBrowser(app, guesser);
@@ -702,6 +727,37 @@ describe('what strangers can have kept', () => {
       await narrow.close();
     }
   });
+});
+
+test.each(['/oauth/auth', '/oauth/auth/x', '/oauth/interaction/x'])(
+  'what is wrong at %s is said by a page that has its style',
+  async (path) => {
+    const at = `${app.url}${path}`;
+    const text = await (await fetch(at, { headers: { accept: 'text/html' } })).text();
+    const [, style = ''] = /rel="stylesheet" href="([^"]+)"/.exec(text) ?? [];
+    const answer = await fetch(new URL(style, at));
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/css; charset=utf-8']);
+  },
+);
+
+test('the way back from a consent for a device that nobody has asked for leads to the page for the code', async () => {
+  const at = `${app.url}/oauth/device/x`;
+  const stranger = await fetch(at, { redirect: 'manual' });
+  expect([stranger.status, stranger.headers.get('location')]).toEqual([
+    303,
+    '/account/sign-in?return_to=%2Foauth%2Fdevice',
+  ]);
+  const other = await signedInBrowser(app, ann);
+  const first = await other.send(at);
+  expect([first.status, first.headers.get('location')]).toEqual([303, '/oauth/device']);
+  await other.send(`${app.url}/oauth/device`);
+  const answer = await other.send(at);
+  const text = await answer.text();
+  expect([answer.status, /Connect a device/.test(text), /href="\/account\/assets\/account.css"/.test(text)]).toEqual([
+    400,
+    true,
+    true,
+  ]);
 });
 
 describe('applications of an organization', () => {

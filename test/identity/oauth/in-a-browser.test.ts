@@ -121,6 +121,8 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await tabTo(page, 'button[value="allow"]');
     await page.keyboard.press('Enter');
     await page.waitForSelector('text=The device is connected', { timeout: PATIENCE_MS });
+    expect(await barriersOf(page)).toEqual([]);
+    expect(await page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth")).not.toBe('none');
     const tokens = await client.genericGrantRequest(device, 'urn:ietf:params:oauth:grant-type:device_code', {
       device_code: begun.device_code,
     });

@@ -1,5 +1,6 @@
 import * as client from 'openid-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { grantableScopes } from '../../../src/identity/oauth/granted-scopes.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type BrowserWithCookies, newBrowserWithCookies } from '../../support/browser-with-cookies.ts';
 import { type Person, register } from '../../support/person.ts';
@@ -276,4 +277,10 @@ test('administrators list what was granted in their organization, and take it ba
     action: 'revoke',
     metadata: expect.objectContaining({ application_id: made.id, reason: 'administrator' }),
   });
+});
+
+test('a request may name as many scopes as fit, and the user may allow all of them', async () => {
+  const many = grantableScopes.slice(0, 100).join(' ');
+  const tokens = await tokensOf(app, browser, await peerOf(app, await newApplication(ann)), { scope: many });
+  expect(tokens.scope?.split(' ').toSorted()).toEqual(many.split(' ').toSorted());
 });

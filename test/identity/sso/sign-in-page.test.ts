@@ -135,6 +135,22 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.waitForURL(/\/in\?code=[\w-]{43}$/, { timeout: PATIENCE_MS });
   });
 
+  test('so it does after a password, and no session stays in the browser', async () => {
+    const person = await register(app, { name: 'pat' });
+    const to = `http://127.0.0.1:${front.port}/in`;
+    await page.context().clearCookies();
+    await enter(person.email, `?redirect_uri=${encodeURIComponent(to)}`);
+    await page.fill('#password', person.password);
+    await page.click('#password-form button');
+    await page.waitForURL(/\/in\?code=[\w-]{43}$/, { timeout: PATIENCE_MS });
+    expect((await page.context().cookies(app.url)).map(({ name }) => name)).not.toContain('session');
+    await enter(person.email, `?redirect_uri=${encodeURIComponent('https://evil.example/in')}`);
+    await page.fill('#password', person.password);
+    await page.click('#password-form button');
+    await waitFor(async () => expect(await status()).toContain('is not one of this service'));
+    problems.length = 0; // the browser tells of the refusal
+  });
+
   test('what was refused is told in the page, which asks again; so is the end of a sign-out', async () => {
     await page.goto(`${app.url}/v1/auth/sso/callback/oidc?error=access_denied&state=unknown`);
     await waitFor(async () =>

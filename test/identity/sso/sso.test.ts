@@ -270,6 +270,20 @@ describe('OpenID Connect', () => {
     expect((await exchange()).statusCode).toBe(401);
   });
 
+  test('a code for the own page signs in the browser that began it, and nobody who is sent there with it', async () => {
+    server.account = accountAt(openId);
+    const browser = newBrowser(app);
+    const redirect_uri = `${app.url}/account/sign-in`;
+    const answer = await browser.send('GET', callbackPath(await wayBack(browser, openId, { redirect_uri })));
+    const payload = { code: new URL(answer.headers.location!).searchParams.get('code')! };
+    const url = '/v1/auth/sso/exchange';
+    const lured = newBrowser(app);
+    await wayBack(lured); // has a cookie of its own
+    expect((await lured.send('POST', url, payload)).statusCode).toBe(401);
+    expect((await app.server.inject({ method: 'POST', url, payload })).statusCode).toBe(401);
+    expect((await browser.send('POST', url, payload)).statusCode).toBe(200);
+  });
+
   test('a misbehaving provider: one answer, and the reason in the log', async () => {
     const bodies = new Set<string>();
     for (const [name, misconduct, reason] of await badOpenIdAnswers(() => server)) {
