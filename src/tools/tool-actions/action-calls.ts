@@ -27,6 +27,8 @@ export interface CalledAction {
   action: ToolAction;
   /** Whose connection is used. */
   namespaceId: string | null;
+  /** The end user whose connection is used, and no other; `null` for that of the place. */
+  endUserId: string | null;
   parts: ActionRequestParts;
 }
 
@@ -120,7 +122,7 @@ export class ActionCalls {
   /** Calls with what the instance keeps itself, or with its connection, or without credentials if it needs none. */
   async #call(caller: Caller, called: CalledAction, trace: Trace, withinMs: number): Promise<OutboundResponse> {
     const { connections } = this.#deps;
-    const { instance, tool, action, namespaceId, parts } = called;
+    const { instance, tool, action, namespaceId, endUserId, parts } = called;
     const { orgId, id: toolInstanceId } = instance;
     const limits = limitsOf(action);
     const wholeMs = Math.max(1, Math.min(limits.wholeMs, withinMs));
@@ -138,7 +140,7 @@ export class ActionCalls {
       return withRetries({ method, ...(isMcp && { isRepeatable: mayRepeat(action) }), limits, endsAt, ask: call });
     };
     if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
-    const connected = connections.call({ orgId, toolInstanceId, namespaceId }, (credential) => {
+    const connected = connections.call({ orgId, toolInstanceId, namespaceId, endUserId }, (credential) => {
       trace.used.add(credential.secret);
       return ask(sentBy(tool, action, credential));
     });
