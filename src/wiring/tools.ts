@@ -1,6 +1,6 @@
+import { LinkCaller } from '../knowledge/files/link-caller.ts';
 import { instanceUsers } from '../pipelines/augmentations/step-users.ts';
 import { stepsOfApp } from '../pipelines/views.ts';
-import { LinkCaller } from '../knowledge/files/link-caller.ts';
 import { ConnectLinks } from '../tools/connect-links/connect-links.ts';
 import { EndUserConnections } from '../tools/connect-links/end-user-connections.ts';
 import { type MakerOf, OpenLinks } from '../tools/connect-links/open-links.ts';

@@ -83,7 +83,7 @@ const ReturnAddressesInput = builder.inputType('ReturnAddressesInput', {
     addresses: t.stringList({
       required: true,
       constraints: { maxItems: 20, item: address },
-      description: 'The whole addresses: `https`, or `http` on the own machine. They replace those that there are.',
+      description: 'The whole addresses, with https, or with http on the own machine. They replace the earlier addresses.',
     }),
   }),
 });

@@ -74,8 +74,7 @@ export class ConnectionCredentials {
 
   /** What kind of credential an instance would be called with; `null` if it has no connection. Nothing is refreshed. */
   async kindOf(use: CredentialUse): Promise<AuthType | null> {
-    const first = await this.#find(use);
-    return first?.found.authType ?? null;
+    return (await this.#rowOf(use))?.authType ?? null;
   }
 
   /**
@@ -165,7 +164,7 @@ export class ConnectionCredentials {
   async #find(use: CredentialUse) {
     const { sql, credentials } = this.#deps;
     const { orgId, endUserId } = use;
-    const found = endUserId ? await this.#ofEndUser(use, endUserId) : await this.#ofPlace(use);
+    const found = await this.#rowOf(use);
     if (!found) return null;
     const stored = credentialIn(await credentials.open(sql, orgId, { connectionId: found.id }));
     if (!stored) {
@@ -173,6 +172,10 @@ export class ConnectionCredentials {
       return null;
     }
     return { found, secret: 'api_key' in stored ? stored.api_key : stored.access_token };
+  }
+
+  #rowOf(use: CredentialUse): Promise<StoredConnection | undefined> {
+    return use.endUserId ? this.#ofEndUser(use, use.endUserId) : this.#ofPlace(use);
   }
 
   /** There is no other connection in its place: whoever names an end user means that one. */

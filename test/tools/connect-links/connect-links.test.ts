@@ -162,12 +162,14 @@ describe('an end user connects', () => {
     const [one, two] = [newEndUser(), newEndUser()];
     await connectByKey(app, ann, { instanceId: of, endUserId: one, key: 'key-of-one' });
     await connectByKey(app, ann, { instanceId: of, endUserId: two, key: 'key-of-two' });
-    const { body } = await execute(of, { action: 'drop', end_user_id: one });
-    const confirmed = { action: 'drop', confirmation: body.confirmation };
+    const asked = async () => {
+      const { body } = await execute(of, { action: 'drop', end_user_id: one });
+      return { action: 'drop', confirmation: body.confirmation };
+    };
     for (const other of [{ end_user_id: two }, {}])
-      expect((await execute(of, { ...confirmed, ...other })).status).toBe(422);
+      expect((await execute(of, { ...(await asked()), ...other })).status).toBe(422);
     const before = server.requests.length;
-    expect((await execute(of, { ...confirmed, end_user_id: one })).status).toBe(200);
+    expect((await execute(of, { ...(await asked()), end_user_id: one })).status).toBe(200);
     expect(server.requests.slice(before)).toMatchObject([{ method: 'DELETE', headers: { 'x-api-key': 'key-of-one' } }]);
   });
 
@@ -211,7 +213,7 @@ describe('whoever means harm', () => {
       404,
       expect.stringContaining('cannot be used'),
     ]);
-    expect(await gone(await newBrowserWithCookies().send(back(app, server, at)))).toMatchObject([404]);
+    expect((await newBrowserWithCookies().send(back(app, server, at))).status).toBe(404);
     expect((await listed()).connections).toEqual([]);
   });
 
@@ -342,16 +344,17 @@ describe('whoever means harm', () => {
   });
 
   test('does not have what end users connected sent elsewhere', async () => {
-    const member = await colleague(app, ann, 'member');
-    const of = await makeKeyInstance({ ...member, home: ann.home } as Person, server).catch(() => null);
-    if (of === null) throw new Error('A member makes instances.');
+    const { home } = ann;
+    const member = { ...(await colleague(app, ann, 'member')), home };
+    const of = await makeKeyInstance(member, server, {}, ann);
     const steer = () =>
-      member.call('PUT', `${ann.home}/tool-instances/${of}`, {
+      member.call('PUT', `${home}/tool-instances/${of}`, {
         custom_actions: [{ name: 'out', method: 'GET', url_template: 'https://evil.example.test/' }],
       });
     const endUserId = newEndUser();
     const browser = newBrowserWithCookies();
-    const link = await linkFor({ ...member, home: ann.home } as Person, of, endUserId);
+    const link = await linkFor(member, of, endUserId);
+    expect((await steer()).status).toBe(200);
     expect((await goOn(app, browser, link, { api_key: 'key-of-eve' })).status).toBe(200);
     expect((await steer()).status).toBe(403);
   });

@@ -32,8 +32,13 @@ export async function makeOAuthInstance(maker: Person, server: OAuthServer, give
 }
 
 /** An instance of a tool that takes keys, which keeps one itself. */
-export async function makeKeyInstance(maker: Person, server: OAuthServer, given: Json = {}): Promise<string> {
-  const toolId = await newTool(maker, {
+export async function makeKeyInstance(
+  maker: Person,
+  server: OAuthServer,
+  given: Json = {},
+  toolMaker = maker,
+): Promise<string> {
+  const toolId = await newTool(toolMaker, {
     name: 'Weather',
     supports_connection: true,
     config_schema: [],

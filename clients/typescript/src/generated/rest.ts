@@ -4776,7 +4776,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/orgs/{org_id}/workspaces/{workspace_id}/end-user-connections/{connection_id}": {
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/end-user-connections/{end_user_connection_id}": {
         parameters: {
             query?: never;
             header?: never;
@@ -30533,7 +30533,7 @@ export interface operations {
                 /** @description The workspace. */
                 workspace_id: string;
                 /** @description The connection. */
-                connection_id: string;
+                end_user_connection_id: string;
             };
             cookie?: never;
         };
@@ -30580,7 +30580,7 @@ export interface operations {
                 /** @description The workspace. */
                 workspace_id: string;
                 /** @description The connection. */
-                connection_id: string;
+                end_user_connection_id: string;
             };
             cookie?: never;
         };
