@@ -1781,7 +1781,7 @@ export type RestoreArtifactVersionInput = {
 
 /** Where connect links may lead back to. */
 export type ReturnAddressesInput = {
-  /** The whole addresses: `https`, or `http` on the own machine. They replace those that there are. */
+  /** The whole addresses, with https, or with http on the own machine. They replace the earlier addresses. */
   readonly addresses: ReadonlyArray<string>;
 };
 

@@ -48,7 +48,7 @@ export class EndUserConnections {
       name: 'connections of end users in a workspace',
       below: ['orgId', 'workspaceId'],
     });
-    this.ofInstance = new Reads<ConnectionRow, InstancePlace, PageArgs & EndUserFilters>(deps, {
+    this.ofInstance = new Reads(deps, {
       ...SOURCE,
       name: 'connections of end users',
       below: ['orgId', 'workspaceId', 'toolInstanceId'],

@@ -11335,7 +11335,7 @@ export interface components {
         };
         /** @description Where connect links may lead back to. */
         ReturnAddressesInput: {
-            /** @description The whole addresses: `https`, or `http` on the own machine. They replace those that there are. */
+            /** @description The whole addresses, with https, or with http on the own machine. They replace the earlier addresses. */
             addresses: string[];
         };
         /** @description The credentials of a tool instance at its provider: OAuth tokens or an API key, for a namespace or for the whole workspace. A namespace without a connection of its own uses the connection of the workspace. The tokens and the key are never shown. */
