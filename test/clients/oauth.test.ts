@@ -129,35 +129,66 @@ test('a sign-in in a browser gives a grant, which is refreshed once for all who 
   await expect(finishSignIn(application, begun, back)).rejects.toMatchObject({ name: 'AuthenticationFailedError' });
 });
 
-test('the command line signs in with a code that is entered in a browser, and gives the grant back', async () => {
-  const { clientId } = await applicationOf({ name: 'Shell', redirect_uris: [] });
+/** The command line, with a home of its own, and a user who allows what it shows. */
+async function withCommandLine(
+  work: (run: (args: string[]) => Promise<{ code: number | null; out: string }>) => Promise<void>,
+): Promise<void> {
   const home = mkdtempSync(path.join(tmpdir(), 'cli-'));
-  const run = (args: string[], onError: (text: string) => void = () => undefined) =>
+  const program = path.join(projectRoot, 'clients', 'cli', 'dist', 'index.js');
+  const run = (args: string[]) =>
     new Promise<{ code: number | null; out: string }>((resolve) => {
-      const program = path.join(projectRoot, 'clients', 'cli', 'dist', 'index.js');
       const child = spawn(process.execPath, [program, ...args], { env: { PATH: process.env.PATH, HOME: home } });
-      let [out, err] = ['', ''];
+      let [out, err, isAnswered] = ['', '', false];
       child.stdout.on('data', (part: Buffer) => (out += part.toString()));
-      child.stderr.on('data', (part: Buffer) => onError((err += part.toString())));
+      child.stderr.on('data', (part: Buffer) => {
+        const code = /enter the code (\S+)\n/.exec((err += part.toString()))?.[1];
+        if (code && !isAnswered) void answer(code, 'allow');
+        isAnswered ||= code !== undefined;
+      });
       child.once('close', (code) => resolve({ code, out }));
     });
   try {
-    let isAnswered = false;
-    const login = ['login', '--url', url, '--client-id', clientId, '--scope', 'read offline_access'];
-    const signedIn = await run(login, (text) => {
-      const code = /enter the code (\S+)\n/.exec(text)?.[1];
-      if (code && !isAnswered) void answer(code, 'allow');
-      isAnswered ||= code !== undefined;
-    });
-    expect(signedIn).toEqual({ code: 0, out: `Signed in as ${ann.username} at ${url}.\n` });
-    const who = await run(['whoami', '--json']);
-    expect(JSON.parse(who.out)).toMatchObject({ username: ann.username, credentials: 'profile' });
-    const grants = 'select count(*)::int as live from oauth_grants where application_id = $1 and revoked_at is null';
-    const live = async () => (await app.database.pool.query<{ live: number }>(grants, [clientId])).rows[0]!.live;
-    expect(await live()).toBe(1);
-    expect((await run(['logout'])).code).toBe(0);
-    expect(await live()).toBe(0);
+    await work(run);
   } finally {
     rmSync(home, { recursive: true });
   }
+}
+
+test('the command line signs in with a code that is entered in a browser, and gives the grant back', () =>
+  withCommandLine(async (run) => {
+    expect(await run(['login', '--url', url, '--browser'])).toEqual({
+      code: 0,
+      out: `Signed in as ${ann.username} at ${url}.\n`,
+    });
+    const who = await run(['whoami', '--json']);
+    expect(JSON.parse(who.out)).toMatchObject({ username: ann.username, credentials: 'profile', org: ann.orgId });
+    // what the user allowed is enough for what the help begins with
+    expect(await run(['workspace', 'use', ann.workspaceId])).toMatchObject({ code: 0 });
+    const secret = { name: 'key', secret_type: 'api_key', value: { api_key: 'v-1' } };
+    expect((await ann.call('POST', `/v1/orgs/${ann.orgId}/secrets`, secret)).status).toBe(201);
+    expect(await run(['secrets', 'get', 'key'])).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('v-1') as string,
+    });
+    const live = () => liveGrants('Command line of this service');
+    expect(await live()).toBe(1);
+    expect((await run(['logout'])).code).toBe(0);
+    expect(await live()).toBe(0);
+  }));
+
+test('it signs in for an application of the organization, with what is asked for', async () => {
+  const { clientId } = await applicationOf({ name: 'Shell of ours', redirect_uris: [] });
+  await withCommandLine(async (run) => {
+    const login = ['login', '--url', url, '--client-id', clientId, '--scope', 'read offline_access'];
+    expect((await run(login)).code).toBe(0);
+    expect(await liveGrants('Shell of ours')).toBe(1);
+    expect((await run(['workspace', 'create', 'No', '--org', ann.orgId])).code).toBe(4);
+  });
 });
+
+/** How many grants of an application are good. */
+async function liveGrants(name: string): Promise<number> {
+  const text = `select count(*)::int as live from oauth_grants g join applications a on a.id = g.application_id
+    where a.name = $1 and g.revoked_at is null`;
+  return (await app.database.pool.query<{ live: number }>(text, [name])).rows[0]!.live;
+}

@@ -42,6 +42,7 @@ describe.skipIf(!hasTerminal)('in a terminal', () => {
     const signedIn = await typed(
       ['login', '--url', url],
       [
+        ['Which way to sign in?', DOWN + ENTER],
         ['Username or e-mail address', `${bea.username}${ENTER}`],
         ['Password', `${bea.password}${ENTER}`],
       ],

@@ -43,8 +43,9 @@ const Application = builder.objectRef<ApplicationRow>('Application').implement({
     metadataUrl: t.exposeString('metadataUrl', {
       nullable: true,
       description:
-        "The document that describes somebody else's program: its address is the `client_id`. Members let such a " +
-        'program in themselves. `null` for an application that the organization has registered.',
+        'The `client_id` of a program of all organizations: the address of the document that describes it, or ' +
+        '`urn:platform-management:command-line`. Members let such a program in themselves. `null` for an application ' +
+        'that the organization has registered.',
     }),
     secretChangedAt: t.expose('secretChangedAt', {
       type: 'DateTime',

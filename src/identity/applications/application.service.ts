@@ -76,7 +76,7 @@ export class ApplicationService {
 
   /**
    * Changes the given fields; omitted ones stay.
-   * @throws RESOURCE_NOT_FOUND, InputError, RESOURCE_CONFLICT for somebody else's program
+   * @throws RESOURCE_NOT_FOUND, InputError, RESOURCE_CONFLICT for a program of all organizations
    */
   async update(
     caller: Caller,
@@ -90,7 +90,12 @@ export class ApplicationService {
     return updateRow(this.#deps, caller, applications, { id, ...place }, input, async (tx) => {
       const known = await kindOf(tx, place, id);
       if (known?.metadataUrl)
-        throw conflict('application', id, 'invalid_status', 'Its document describes it: it is changed there.');
+        throw conflict(
+          'application',
+          id,
+          'invalid_status',
+          'It was not registered here: what describes it is changed elsewhere.',
+        );
       return set;
     });
   }

@@ -14,9 +14,10 @@ import type { Outbound } from '../../platform/outbound/outbound.ts';
 import type { ApplicationGrants, ForeignClient } from './application-grants.ts';
 import { clientHostOf, DEVICE_GRANT, type idTokenAlgorithms, shownName } from './client-document.ts';
 import { ClientDocuments, isOfMachine } from './client-documents.ts';
+import { COMMAND_LINE, commandLineClient, isOfAll } from './command-line.ts';
 import { grantableScopes, identityScopes, isAlwaysAsked } from './granted-scopes.ts';
 import { type ChoiceFacts, type ConsentFacts, type OrganizationChoice, oauthPages } from './oauth-pages.ts';
-import { COOKIES, isByDocument, newOAuthProvider, oauthLibrary } from './oauth-provider.ts';
+import { COOKIES, newOAuthProvider, oauthLibrary } from './oauth-provider.ts';
 import { SealedRecords } from './oauth-records.ts';
 
 /** A user who is signed in to the pages of this origin. */
@@ -53,13 +54,13 @@ interface ApplicationRow {
   idTokenSignedResponseAlg: (typeof idTokenAlgorithms)[number];
 }
 
-/** Who asks: an application of an organization, or somebody else's program for an organization of the user. */
+/** Who asks: an application of an organization, or a program of all for an organization of the user. */
 interface AskingClient {
   clientId: string;
   /** What the grant is for. */
   application: string | ForeignClient;
   name: string;
-  /** The host of the document of somebody else's program. */
+  /** The host of the document of somebody else's program; `null` for any other. */
   clientHost: string | null;
   orgId: string;
   organization: string;
@@ -86,7 +87,7 @@ export interface Decision {
   allow: boolean;
   scopes: readonly string[];
   workspaceIds: readonly string[];
-  /** Of the user, for somebody else's program. */
+  /** Of the user, for a program of all. */
   organizationId: string | null;
 }
 
@@ -280,7 +281,7 @@ export class AuthorizationServer {
 
   /**
    * What comes next for a request that waits for its user: to sign in, to be asked, or to go on.
-   * @param chosen the organization that somebody else's program is let in for
+   * @param chosen the organization that a program of all is let in for
    * @throws `SessionNotFound` of oidc-provider for a request of another browser, or an old one
    */
   async next(
@@ -335,13 +336,13 @@ export class AuthorizationServer {
     chosen: string | null,
   ): Promise<AskingClient | { choice: ChoiceFacts } | null> {
     const clientId = String(interaction.params.client_id);
-    if (isByDocument(clientId)) return this.#foreign(caller, interaction, clientId, chosen);
+    if (isOfAll(clientId)) return this.#foreign(caller, interaction, clientId, chosen);
     const row = await this.#application(clientId);
     if (!row || !(await this.#deps.access.organizationRole(caller, row.orgId))) return null;
     return { ...row, clientId, application: row.id, clientHost: null, hasOthers: false };
   }
 
-  /** The same of somebody else's program: it belongs to no organization, so the user says for which one it may act. */
+  /** The same of a program that belongs to no organization: the user says for which one it may act. */
   async #foreign(
     caller: SessionCaller,
     interaction: Interaction,
@@ -351,16 +352,16 @@ export class AuthorizationServer {
     const found = await (await this.#provider).Client.find(clientId);
     const clientHost = clientHostOf(clientId);
     const organizations = await this.#organizationsOf(caller);
-    if (!found || !clientHost || organizations.length === 0) return null;
+    if (!found || (!clientHost && clientId !== COMMAND_LINE) || organizations.length === 0) return null;
     const [first, ...others] = organizations;
     const organization = others.length === 0 ? first : organizations.find(({ id }) => id === chosen);
-    const name = found.clientName || clientHost;
+    const name = found.clientName || String(clientHost);
     if (!organization) return { choice: { application: name, clientHost, host: hostOf(interaction), organizations } };
     return {
       clientId,
       application: {
         metadataUrl: clientId,
-        name: shownName(found.clientName ?? '', clientHost),
+        name: clientHost === null ? name : shownName(found.clientName ?? '', clientHost),
         redirectUris: [...(found.redirectUris ?? [])],
       },
       name,
@@ -501,6 +502,7 @@ export class AuthorizationServer {
   }
 
   async #client(id: string): Promise<AdapterPayload | undefined> {
+    if (id === COMMAND_LINE) return commandLineClient;
     const row = await this.#application(id);
     if (!row) return undefined;
     const isConfidential = row.applicationType === 'confidential' && row.secretHash !== null;

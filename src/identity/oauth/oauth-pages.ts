@@ -1,4 +1,5 @@
 import { type Html, html, page, pageHeadersFor } from '../pages/page.ts';
+import { COMMAND_LINE } from './command-line.ts';
 import { isAboutAccount, isSensitive, meaningOf } from './granted-scopes.ts';
 import type { OAuthPages } from './oauth-provider.ts';
 
@@ -56,10 +57,11 @@ export interface OrganizationChoice {
   name: string;
 }
 
-/** What the page shows that asks for which organization somebody else's program is let in. */
+/** What the page shows that asks for which organization a program of all is let in. */
 export interface ChoiceFacts {
   application: string;
-  clientHost: string;
+  /** The host of the document of somebody else's program; `null` for the command line. */
+  clientHost: string | null;
   host: string;
   organizations: readonly OrganizationChoice[];
 }
@@ -67,7 +69,7 @@ export interface ChoiceFacts {
 /** What the page of a consent shows. */
 export interface ConsentFacts {
   application: string;
-  /** The host of the document that describes somebody else's program; `null` for an application of the organization. */
+  /** The host of the document that describes somebody else's program; `null` for any other. */
   clientHost: string | null;
   clientId: string;
   organizationId: string;
@@ -93,19 +95,25 @@ const noteOn = (scope: string): string =>
   [isSensitive(scope) ? '(sensitive)' : '', isAboutAccount(scope) ? '(about your whole account)' : ''].join(' ').trim();
 
 /** A program of somebody else is known by its host: what it calls itself can be anything. */
-const whoAsks = ({ application, clientHost, organization }: ConsentFacts): Html =>
-  clientHost === null
-    ? html`The application <strong>${application}</strong> of the organization <strong>${organization}</strong> wants to
-      act for you there.`
-    : html`A program of <strong>${clientHost}</strong>, which does not belong to this service and calls itself
-      <strong>${application}</strong>, wants to act for you in the organization <strong>${organization}</strong>.`;
+const outsider = (clientHost: string, name: string): Html =>
+  html`A program of <strong>${clientHost}</strong>, which does not belong to this service and calls itself
+      <strong>${name}</strong>,`;
 
-/** Asks a user for which of their organizations somebody else's program may act for them. */
+const whoAsks = ({ application, clientHost, clientId, organization }: ConsentFacts): Html => {
+  if (clientHost === null && clientId !== COMMAND_LINE)
+    return html`The application <strong>${application}</strong> of the organization <strong>${organization}</strong>
+      wants to act for you there.`;
+  const who = clientHost === null ? html`The <strong>${application}</strong>` : outsider(clientHost, application);
+  return html`${who} wants to act for you in the organization <strong>${organization}</strong>.`;
+};
+
+/** Asks a user for which of their organizations a program of all may act for them. */
 export const choicePage = ({ application, clientHost, host, organizations }: ChoiceFacts): string =>
   page(
     'For which organization?',
-    html`<p>A program of <strong>${clientHost}</strong>, which does not belong to this service and calls itself
-      <strong>${application}</strong>, wants to act for you. You will go on to <strong>${host}</strong>.</p>
+    html`<p>${
+      clientHost === null ? html`The <strong>${application}</strong>` : outsider(clientHost, application)
+    } wants to act for you. You will go on to <strong>${host}</strong>.</p>
     <form method="get">
       <fieldset><legend>Organization</legend>
       ${organizations.map(

@@ -7,6 +7,7 @@ import type { Config } from '../../config.ts';
 import { clientHostOf, idTokenAlgorithms } from './client-document.ts';
 import { type ClientDocuments, MAX_SECONDS } from './client-documents.ts';
 import { assertionAlgorithms } from './client-keys.ts';
+import { isOfAll } from './command-line.ts';
 import { grantableScopes } from './granted-scopes.ts';
 import { OAuthRecords, type RecordDeps } from './oauth-records.ts';
 
@@ -35,7 +36,7 @@ export interface DeviceFacts {
   xsrf: string;
   code: string;
   client: string;
-  /** The host of the document of somebody else's program; `null` for an application of an organization. */
+  /** The host of the document of somebody else's program; `null` for any other. */
   clientHost: string | null;
   from: Device;
 }
@@ -160,7 +161,7 @@ function configurationOf(deps: OAuthProviderDeps, library: Library): Configurati
     },
     loadExistingGrant: async ({ oidc }) => {
       const given = oidc.result?.consent?.grantId;
-      const isKnown = oidc.client && !isByDocument(oidc.client.clientId);
+      const isKnown = oidc.client && !isOfAll(oidc.client.clientId);
       const grantId = given ?? (isKnown ? oidc.session?.grantIdFor(oidc.client!.clientId) : undefined);
       return grantId ? oidc.provider.Grant.find(grantId) : undefined;
     },
@@ -174,20 +175,17 @@ function configurationOf(deps: OAuthProviderDeps, library: Library): Configurati
 const addressOf = (target: string | URL | Request): string =>
   target instanceof Request ? target.url : new URL(target).href;
 
-/** Whether a client is somebody else's, whose `client_id` is the address of a document. */
-export const isByDocument = (clientId: string): boolean => clientId.startsWith('https://');
-
 /**
- * Whoever is described by a document can change where answers go, without the user: each of their requests is shown to
- * the user, whatever was granted before.
+ * Who is described by a document can change where answers go, without the user, and anybody can begin in the name of
+ * the command line: each of their requests is shown to the user, whatever was granted before.
  */
 function policyOf({ interactionPolicy: { base, Check } }: Library) {
   const policy = base();
   policy
     .get('consent')
     ?.checks.add(
-      new Check('client_by_document', 'the user decides about each request of this client', ({ oidc }) =>
-        oidc.client && isByDocument(oidc.client.clientId) && !oidc.result?.consent
+      new Check('client_of_all', 'the user decides about each request of this client', ({ oidc }) =>
+        oidc.client && isOfAll(oidc.client.clientId) && !oidc.result?.consent
           ? Check.REQUEST_PROMPT
           : Check.NO_NEED_TO_PROMPT,
       ),

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { AuthenticationFailedError, Client, endGrant, type paths, signInWithDevice } from 'platform-management-client';
+import { MeDocument } from 'platform-management-client/documents';
 import { OutcomeError, UsageError } from '../failures.ts';
 import { withExamples } from '../help.ts';
 import { KeyringError } from '../keyring.ts';
@@ -13,7 +14,11 @@ interface KeepOptions {
   keyring: boolean;
 }
 
+/** The command line at the authorization server of every service, in each organization. */
+const COMMAND_LINE = 'urn:platform-management:command-line';
+
 interface LoginOptions extends KeepOptions {
+  browser?: boolean;
   clientId?: string;
   scope: string;
   username?: string;
@@ -24,13 +29,25 @@ interface LoginOptions extends KeepOptions {
 
 async function login(bench: Workbench, options: LoginOptions): Promise<void> {
   const url = await bench.address();
-  if (options.clientId !== undefined) return loginWithDevice(bench, options.clientId, options);
   if (options.tokenStdin) return loginWithToken(bench, await readStdin(bench), options);
+  if (await wantsBrowser(bench, options)) return loginWithDevice(bench, options);
   const { username: given, passwordStdin } = options;
-  demand(bench, { '--username': given, '--password-stdin': passwordStdin }, ' (or --token-stdin, or --client-id)');
+  demand(bench, { '--username': given, '--password-stdin': passwordStdin }, ' (or --token-stdin, or --browser)');
   const username = given ?? (await bench.ask('--username', 'Username or e-mail address'));
   const password = await passwordOf(bench, passwordStdin);
   keepSession(bench, await sessionOf(bench, new Client({ url }), { username, password }, options.code), options);
+}
+
+/** Whether somebody signs in in a browser, which knows passkeys and the sign-in of organizations, too. */
+async function wantsBrowser(bench: Workbench, options: LoginOptions): Promise<boolean> {
+  const { browser = false, clientId, username, passwordStdin } = options;
+  if (browser || clientId !== undefined) return true;
+  if (username !== undefined || passwordStdin || !bench.isInteractive) return false;
+  const choices = async () => [
+    { value: 'browser', label: 'In a browser' },
+    { value: 'password', label: 'With a password' },
+  ];
+  return (await bench.pick({ option: '--browser', noun: 'way to sign in', choices })) === 'browser';
 }
 
 /** Names all that is missing where nobody can be asked. */
@@ -86,7 +103,8 @@ async function register(bench: Workbench, options: RegisterOptions): Promise<voi
 }
 
 /** The user types a code in a browser, anywhere. */
-async function loginWithDevice(bench: Workbench, clientId: string, { scope, keyring }: LoginOptions): Promise<void> {
+async function loginWithDevice(bench: Workbench, options: LoginOptions): Promise<void> {
+  const { clientId = COMMAND_LINE, scope, keyring } = options;
   const { url } = bench;
   const { access_token, refresh_token, expires_in } = await signInWithDevice({
     url,
@@ -96,9 +114,11 @@ async function loginWithDevice(bench: Workbench, clientId: string, { scope, keyr
       tell(bench, `Open ${verification_uri} and enter the code ${user_code}`),
   });
   const tokens = { access_token, expires_in, ...(refresh_token !== undefined && { refresh_token }) };
-  const { data } = await new Client({ url, credentials: access_token }).rest.GET('/v1/auth/me');
+  const { me } = await new Client({ url, credentials: access_token }).query(MeDocument, {});
   const grant = { ...stored(tokens), client_id: clientId };
-  signedIn(bench, data.username, bench.keep({ url, grant }, keyring));
+  // a grant is for one organization
+  const org = me.organizations.nodes[0]?.id;
+  signedIn(bench, me.username, bench.keep({ url, grant, org }, keyring));
 }
 
 /** A token is stored once the service has accepted it. */
@@ -169,8 +189,9 @@ export function addSessionCommands(program: Command, around: Surroundings): void
     program
       .command('login')
       .description('sign in at a service, and keep that in the keyring, or where there is none, in a file of yours')
-      .option('--client-id <id>', 'sign in in a browser, for an application of your organization')
-      .option('--scope <scopes>', 'what that application may do', 'read write offline_access')
+      .option('--browser', 'sign in in a browser, anywhere, with a code that is shown here')
+      .option('--client-id <id>', 'the same for an application of your organization')
+      .option('--scope <scopes>', 'what to ask for in the browser', 'read write secret:reveal offline_access')
       .option('--username <name>', 'username or e-mail address')
       .option('--password-stdin', 'read the password from stdin')
       .option('--code <code>', 'code of your app, for an account with a second factor')

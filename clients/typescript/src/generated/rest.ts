@@ -5546,7 +5546,7 @@ export interface components {
              * @enum {string}
              */
             id_token_signed_response_alg: "ES256" | "RS256";
-            /** @description The document that describes somebody else's program: its address is the `client_id`. Members let such a program in themselves. `null` for an application that the organization has registered. */
+            /** @description The `client_id` of a program of all organizations: the address of the document that describes it, or `urn:platform-management:command-line`. Members let such a program in themselves. `null` for an application that the organization has registered. */
             metadata_url: string | null;
             /**
              * Format: date-time
