@@ -44,6 +44,7 @@ export const titleOf = ({ kind, name }: RootField): string => `${kind[0]!.toUppe
 const idMeanings: Record<string, string> = {
   secretVersions: 'secret_id',
   setReturnAddresses: 'instance_id',
+  createConnectLink: 'instance_id',
   endUserConnection: 'end_user_connection_id',
   deleteEndUserConnection: 'end_user_connection_id',
   previewToolReimport: 'tool_id',

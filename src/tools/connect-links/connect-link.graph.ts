@@ -83,7 +83,8 @@ const ReturnAddressesInput = builder.inputType('ReturnAddressesInput', {
     addresses: t.stringList({
       required: true,
       constraints: { maxItems: 20, item: address },
-      description: 'The whole addresses, with https, or with http on the own machine. They replace the earlier addresses.',
+      description:
+        'The whole addresses, with https, or with http on the own machine. They replace the earlier addresses.',
     }),
   }),
 });
@@ -134,11 +135,11 @@ builder.mutationFields((t) => ({
     activity: { action: 'connect', resourceType: 'tool_instance' },
     args: {
       ...workspaceArgs(),
-      ...builder.args((of) => ({ toolInstanceId: of.id({ required: true, description: 'The tool instance.' }) })),
+      ...idArg('The tool instance.'),
       ...inputArg(CreateConnectLinkInput, 'Who connects.'),
     },
-    resolve: ({ workspace }, { toolInstanceId, input }, { caller, services }) =>
-      services.connectLinks.create(caller, workspace, toolInstanceId, input),
+    resolve: ({ workspace }, { id, input }, { caller, services }) =>
+      services.connectLinks.create(caller, workspace, id, input),
   }),
   setReturnAddresses: t.field({
     type: ToolInstance,

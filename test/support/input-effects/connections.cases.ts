@@ -44,7 +44,7 @@ const showsOnPage =
     const place = { orgId, workspaceId };
     const addresses = ['https://unusual.example.test/done'];
     await mutateOk(app, 'setReturnAddresses', { ...place, id: toolInstanceId, input: { addresses } }, accessToken);
-    const given = { ...place, toolInstanceId, input: { endUserId: 'an-end-user', [field]: value } };
+    const given = { ...place, id: toolInstanceId, input: { endUserId: 'an-end-user', [field]: value } };
     const { url } = (await mutateOk(app, 'createConnectLink', given, accessToken)) as { url: string };
     const { pathname, search } = new URL(url);
     const { statusCode, body } = await app.server.inject({ method: 'GET', url: `${pathname}${search}` });
