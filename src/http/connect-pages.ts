@@ -154,8 +154,8 @@ function connectPage(
   const content = html`
       <p><strong>${organization}</strong> asks to use an account of yours at <strong>${tool.name}</strong>, for
         “${instance.name}”.</p>
-      <p>The account will be used for <strong>${name}</strong>${more.map((text) => html` (${text})`)}. Go on only if that
-        is you, and if you began this yourself.</p>
+      <p>The account will be used for <strong>${name}</strong>${more.map((text) => html` (${text})`)}. Go on only
+        if that is you, and if you began this yourself.</p>
       ${
         scopes.length > 0 &&
         html`<p id="scopes">It asks ${tool.name} for these permissions:</p>

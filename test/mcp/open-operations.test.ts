@@ -25,7 +25,8 @@ const WITHHELD = {
     resetPassword changePassword completeSignIn beginPasskeySignIn signInWithPasskey beginPasskey addPasskey
     renamePasskey removePasskey enrolTotp confirmTotp disableTotp renewRecoveryCodes beginFactorProof proveFactor
     issueWorkspaceConnectionToken issueNamespaceConnectionToken initiateNamespaceConnection
-    initiateWorkspaceConnection exchangeConnection createConnectLink createUpload finishUpload checkDomainProof resumeApiTokens
+    initiateWorkspaceConnection exchangeConnection createConnectLink createUpload finishUpload checkDomainProof
+    resumeApiTokens
     testIdentityProvider joinPresence leavePresence viewResource updateNotificationPreferences
     updateNotificationMutes updateNotificationSchedules acceptInvitation updateOrganizationStorage breakGlass
     beginSingleLogout discoverSso initiateSso finishSamlSignIn finishOidcSignIn exchangeSsoCode executeToolAction

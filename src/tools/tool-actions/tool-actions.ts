@@ -104,8 +104,8 @@ export class ToolActions {
   /**
    * Runs an action, or shows what it would send.
    * @throws RESOURCE_NOT_FOUND, also `unknown_end_user`; RESOURCE_CONFLICT `instance_inactive`, `tool_disabled`,
-   * `configuration_invalid`; InputError for arguments that the action does not accept, or a confirmation that is not of this call;
-   * RATE_LIMIT_EXCEEDED
+   * `configuration_invalid`; InputError for arguments that the action does not accept, or a confirmation that is not
+   * of this call; RATE_LIMIT_EXCEEDED
    */
   async execute(caller: Caller, place: CallPlace, id: string, input: ExecuteInput): Promise<ToolActionResult> {
     const prepared = await this.#prepared(caller, place, id, input);

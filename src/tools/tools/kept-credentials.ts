@@ -59,8 +59,8 @@ export const refusedBecause = (refusal: ApiError, message: string): ApiError =>
 
 /**
  * Whether an instance keeps credentials of others than a user. Whose a credential is, is who gave it last: not who made
- * the instance or the connection that has it. So is one that somebody, or an end user, is about to bring from a provider; an
- * exchange may end shortly after its state has expired.
+ * the instance or the connection that has it. So is one that somebody, or an end user, is about to bring
+ * from a provider; an exchange may end shortly after its state has expired.
  * @param instance `isKept` says whether something stays of what the instance keeps itself
  */
 export async function keepsOfOthers(

@@ -177,7 +177,7 @@ describe('an end user connects', () => {
     const browser = newBrowserWithCookies();
     const link = await linkFor(ann, instanceId, newEndUser());
     const refused = new URL(await begin(app, browser, link)).searchParams.get('state')!;
-    const denial = `${app.url}/connections/callback?${new URLSearchParams({ error: 'access_denied', state: refused }).toString()}`;
+    const denial = `${app.url}/connections/callback?error=access_denied&state=${refused}`;
     expect((await endOf(await browser.send(denial))).href).toBe(`${RETURN_TO}&status=denied`);
     expect((await browser.send(denial)).status).toBe(404);
     server.misbehave.push({ status: 500, body: { error: 'server_error' } });
