@@ -31,6 +31,7 @@ import { addAnswerHeaders } from './http/answer-headers.ts';
 import { addAsyncApi } from './http/async-api.ts';
 import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
+import { addConnectPages, ConnectReturns } from './http/connect-pages.ts';
 import { cutOffSlowReaders, cutOffSlowSenders, endUnusedConnections, UPLOAD_TIMEOUT_MS } from './http/connections.ts';
 import { addConsistency, CONSISTENCY_HEADER } from './http/consistency.ts';
 import { addConsolePages, consoleDocuments } from './http/console-pages.ts';
@@ -181,7 +182,8 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addFactorPages(server, { services: open, sessions, acceptForms: acceptFields, base });
   addOAuthRoutes(server, { server: services.authorizationServer, sessions, acceptForms: acceptFields });
   addUnsubscribePage(server, open, acceptFields);
-  addCallbackPage(server, config);
+  addConnectPages(server, { services: open, publicUrl, acceptForms: acceptFields });
+  addCallbackPage(server, { ...config, ofEndUsers: new ConnectReturns(open) });
   addFileRoutes(server, {
     downloads: services.downloads,
     files: services.files,

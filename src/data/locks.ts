@@ -39,6 +39,7 @@ const lockOrder = [
   'environments',
   'environment_slots',
   'oauth_states',
+  'connect_links',
   'tools',
   'tool_instances',
   'connections',
@@ -72,6 +73,7 @@ const places = new Map([...new Set<TableName>([...lockOrder, ...tableNames])].ma
 const keys: { [Name in LockableTable]?: string } = {
   environment_slots: 't.environment_id, t.app_id',
   oauth_states: 't.hash',
+  connect_links: 't.hash',
   identity_provider_domains: 't.domain',
   sso_states: 't.hash',
   sso_codes: 't.hash',

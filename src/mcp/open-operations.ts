@@ -31,7 +31,7 @@ export const OPEN_QUERIES = names(`
   execution executions release releases
   entity entities searchEntities entityTraversal entityPath memory memories
   tool tools toolBySlug customActionSchemas toolInstance toolInstances
-  connection connections namespaceConnections connectionRequirements
+  connection connections namespaceConnections connectionRequirements endUserConnection endUserConnections
   logicalModel logicalModels modelEntitlement modelEntitlements routeModel providerAccount providerAccounts
   presence notification notifications unreadNotifications notificationPreferences
   invitation invitations identityProvider identityProviders identityLink identityProviderTest signInPolicy
@@ -77,6 +77,7 @@ export const ASKING_MUTATIONS = names(`
   createToolInstance updateToolInstance deleteToolInstance testToolInstance
   toggleToolInstance upgradeToolInstance
   createNamespaceConnection createWorkspaceConnection deleteNamespaceConnection deleteWorkspaceConnection
+  setReturnAddresses deleteEndUserConnection
   createIdentityProvider updateIdentityProvider deleteIdentityProvider linkIdentity unlinkIdentity
   startDomainProof updateSignInPolicy
   createLogicalModel updateLogicalModel deleteLogicalModel createModelEntitlement updateModelEntitlement

@@ -41,6 +41,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'emailProofs' },
   { owner: 'auth' },
   { owner: 'oauthStates' },
+  { owner: 'connectLinks' },
   { owner: 'toolConfirmations' },
   { owner: 'executions' },
   { owner: 'events' },

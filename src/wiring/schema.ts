@@ -26,6 +26,7 @@ import '../knowledge/entities/entity-search.graph.ts';
 import '../knowledge/entities/entity-traversal.graph.ts';
 import '../knowledge/memories/memory.graph.ts';
 import '../tools/connections/connection.graph.ts';
+import '../tools/connect-links/connect-link.graph.ts';
 import '../live/events/event.graph.ts';
 import '../knowledge/files/file.graph.ts';
 import '../identity/identity-providers/identity-provider.graph.ts';

@@ -1,5 +1,9 @@
+import { LinkCaller } from '../knowledge/files/link-caller.ts';
 import { instanceUsers } from '../pipelines/augmentations/step-users.ts';
 import { stepsOfApp } from '../pipelines/views.ts';
+import { ConnectLinks } from '../tools/connect-links/connect-links.ts';
+import { EndUserConnections } from '../tools/connect-links/end-user-connections.ts';
+import { type MakerOf, OpenLinks } from '../tools/connect-links/open-links.ts';
 import { ConnectionService } from '../tools/connections/connection.service.ts';
 import { ConnectionCredentials } from '../tools/connections/connection-credentials.ts';
 import { ConnectionRefresh } from '../tools/connections/connection-refresh.ts';
@@ -59,6 +63,9 @@ export function createTools(
   const tools = new ToolService(deps);
   const toolDocuments = new DocumentReader(outbound, deps.budgets.of('tool_documents', DOCUMENTS_PER_MINUTE, 60));
   const dataTransforms = new DataTransforms();
+  const makers = new LinkCaller(deps);
+  const makerOf: MakerOf = (caller, maker, permission, place) => makers.demand(caller, maker, permission, place);
+  const links = new OpenLinks({ ...deps, makerOf });
   const calls = new ActionCalls({ outbound, connections, limits });
   return {
     open: {
@@ -89,16 +96,19 @@ export function createTools(
         activity,
         logger,
       }),
-      connections: new ConnectionService({
+      connections: new ConnectionService({ ...deps, credentials, vault, provider, removal, refresh, publicUrl, states }),
+      connectLinks: new ConnectLinks({
         ...deps,
         credentials,
         vault,
         provider,
         removal,
-        refresh,
+        links,
+        activity,
+        seal: sealFor('connect link'),
         publicUrl,
-        states,
       }),
+      endUserConnections: new EndUserConnections({ ...deps, removal, toolInstances }),
       connectionTokens: new ConnectionTokens({ ...deps, toolInstances, connections }),
       connectionRequirements: new ConnectionRequirementsReader(sql, stepsOfApp),
     },

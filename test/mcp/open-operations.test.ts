@@ -25,7 +25,7 @@ const WITHHELD = {
     resetPassword changePassword completeSignIn beginPasskeySignIn signInWithPasskey beginPasskey addPasskey
     renamePasskey removePasskey enrolTotp confirmTotp disableTotp renewRecoveryCodes beginFactorProof proveFactor
     issueWorkspaceConnectionToken issueNamespaceConnectionToken initiateNamespaceConnection
-    refreshWorkspaceConnection refreshNamespaceConnection
+    refreshWorkspaceConnection refreshNamespaceConnection createConnectLink
     initiateWorkspaceConnection exchangeConnection createUpload finishUpload checkDomainProof resumeApiTokens
     testIdentityProvider joinPresence leavePresence viewResource updateNotificationPreferences
     updateNotificationMutes updateNotificationSchedules acceptInvitation updateOrganizationStorage breakGlass

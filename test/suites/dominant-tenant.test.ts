@@ -171,6 +171,8 @@ async function copy(
       // an instance has one connection for each namespace
       if (table === 'connections' && column === 'namespace_id' && parents.includes(row.tool_instance_id))
         return [[column, `'k${group}' || n`]];
+      // and one for each end user
+      if (table === 'connections' && column === 'end_user_id' && value !== null) return [[column, `'k${group}' || n`]];
       // the version after that of the copy
       if (column === 'replaced_by_version' && value !== null) return [[column, `${group} * 1000000 + n + 1`]];
       if (typeof value === 'string' && parents.includes(value)) return elsewhere ? [[column, `'elsewhere'`]] : [];

@@ -62,6 +62,8 @@ const alone: Record<string, string> = {
   'LogoutPayload.sessionId': 'Sessions are no resources.',
   'VerifyEmailPayload.userId': 'Whoever has the link need not be signed in.',
   'ResetPasswordPayload.userId': 'The same.',
+  'ToolAuthorization.endUserId': 'What an app calls a user of its own, who has no account here.',
+  'ConnectLink.endUserId': 'The same.',
   'User.settings': 'An object for REST; `organizations` gives them.',
 };
 

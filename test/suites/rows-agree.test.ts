@@ -524,15 +524,23 @@ const special: Record<string, HeldReads> = {
   },
   'connections.reads': {
     place: inWorkspace,
-    rows: () => rows.connections(inWorkspace()),
+    rows: () => rows.connections({ ...inWorkspace(), endUserId: null }),
   },
   'connections.inNamespace': {
     place: () => ({ ...inWorkspace(), namespaceId: ids.namespace_id! }),
-    rows: () => rows.connections({ ...inWorkspace(), namespaceId: ids.namespace_id }),
+    rows: () => rows.connections({ ...inWorkspace(), namespaceId: ids.namespace_id, endUserId: null }),
   },
   'connections.ofInstance': {
     place: () => ({ ...inWorkspace(), toolInstanceId: ids.tool_instance_id! }),
-    rows: () => rows.connections({ ...inWorkspace(), toolInstanceId: ids.tool_instance_id }),
+    rows: () => rows.connections({ ...inWorkspace(), toolInstanceId: ids.tool_instance_id, endUserId: null }),
+  },
+  'endUserConnections.reads': {
+    place: inWorkspace,
+    rows: () => rows.connections({ ...inWorkspace(), endUserId: { not: null } }),
+  },
+  'endUserConnections.ofInstance': {
+    place: () => ({ ...inWorkspace(), toolInstanceId: ids.instance_id! }),
+    rows: () => rows.connections({ ...inWorkspace(), toolInstanceId: ids.instance_id, endUserId: { not: null } }),
   },
   'modelEntitlements.reads': {
     place: inWorkspace,

@@ -48,6 +48,7 @@ const withoutVersion: Record<string, string> = {
   createArtifact: 'makes something; a next version adds to what it cannot lose',
   createAppToken: 'makes something',
   createEnvironment: 'makes something',
+  createConnectLink: 'makes something; the links that it ends have no versions',
   createNamespaceConnection: 'makes something, or replaces the key of what it cannot name',
   createUpload: 'makes something',
   createWorkspaceConnection: 'makes something, or replaces the key of what it cannot name',

@@ -9,6 +9,7 @@ import {
   findKey,
   givePasskey,
   grantIn,
+  makeEndUserConnection,
   makeNotification,
   makeOne,
   makePasskey,
@@ -57,6 +58,7 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
   relation_id: makeRelation,
   notification_id: (app, world, _path, role) => makeNotification(app, world, role),
   passkey_id: (app, world, _path, role) => makePasskey(app, world, role),
+  end_user_connection_id: (app, world) => makeEndUserConnection(app, world),
   instance_id: (app, world) => connectedInstance(app, world, 'namespaces/{namespace_id}/connections'),
   tool_instance_id: (app, world) => connectedInstance(app, world, 'connections/api-key'),
   logical_model_id: async (app, world, path) => {

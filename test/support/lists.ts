@@ -29,6 +29,8 @@ interface RowSource {
 /** Lists of artifacts do not have their old versions. */
 const heads: RowSource = { table: 'artifacts', where: 't.is_latest and t.deleted_at is null' };
 
+const ofNoEndUser: RowSource = { table: 'connections', fresh: 'tool_instance_id', where: 't.end_user_id is null' };
+
 const livingWorkspaces: RowSource = { table: 'workspaces', where: 't.deleted_at is null' };
 const goneToday = () => ({ deleted_at: new Date().toISOString() });
 
@@ -61,10 +63,12 @@ const sources: Record<string, RowSource> = {
   'GET /v1/orgs/{org_id}/provider-accounts': { table: 'provider_accounts' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances': { table: 'tool_instances' },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/model-entitlements': { table: 'model_entitlements' },
-  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/connections': { table: 'connections', fresh: 'tool_instance_id' },
-  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections': {
+  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/connections': ofNoEndUser,
+  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/namespaces/{namespace_id}/connections': ofNoEndUser,
+  'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/end-user-connections': {
     table: 'connections',
-    fresh: 'tool_instance_id',
+    where: 't.end_user_id is not null',
+    scope: { tool_instance_id: ({ ids }) => ids.instance_id! },
   },
   'GET /v1/orgs/{org_id}/workspaces/{workspace_id}/executions': { table: 'executions', fresh: 'execution_id' },
   'GET /v1/orgs/{org_id}/api-tokens': {

@@ -245,6 +245,14 @@ export const agingRows: readonly AgingRow[] = [
       where org_id = :org_id limit 1`,
   },
   {
+    rule: /from connect_links/,
+    table: 'connect_links',
+    keyColumn: 'hash',
+    age: '1 day',
+    make: `insert into connect_links (hash, org_id, workspace_id, tool_instance_id, end_user_id, user_id, expires_at)
+      select :key, org_id, workspace_id, id, 'old', :user_id, :time from tool_instances where org_id = :org_id limit 1`,
+  },
+  {
     rule: /from executions where/,
     table: 'executions',
     age: '90 days',

@@ -43,6 +43,10 @@ export const titleOf = ({ kind, name }: RootField): string => `${kind[0]!.toUppe
 /** What `id` means, where neither the answer nor the name of the field tells. THE place to add one. */
 const idMeanings: Record<string, string> = {
   secretVersions: 'secret_id',
+  setReturnAddresses: 'instance_id',
+  createConnectLink: 'instance_id',
+  endUserConnection: 'end_user_connection_id',
+  deleteEndUserConnection: 'end_user_connection_id',
   previewToolReimport: 'tool_id',
   toolActionPages: 'instance_id',
   namespaceToolActionPages: 'instance_id',

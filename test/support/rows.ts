@@ -62,6 +62,8 @@ export async function cloneRows(
       const varied =
         columns.find(({ column }) => fresh?.includes(column)) ?? columns.find(({ parent }) => parent === null);
       if (!varied || columns.some(({ column }) => column in changes)) continue;
+      // a unique index lets any number of rows have none
+      if (original[varied.column] === null) continue;
       changes[varied.column] = await anew(db, table, varied, original[varied.column], id);
     }
     await db.query(`insert into ${table} select r.* from jsonb_populate_record(null::${table}, $1::jsonb) r`, [

@@ -123,6 +123,11 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'StreamToolActionInput.action': () => 'list',
   'StreamToolActionInput.parameters': () => absent,
   'StreamToolActionInput.confirmation': () => absent,
+  'StreamToolActionInput.endUserId': () => absent,
+  'ExecuteToolActionInput.endUserId': () => absent,
+  // the instance of the world allows none
+  'CreateConnectLinkInput.returnTo': () => absent,
+  'ReturnAddressesInput.addresses': ({ marker, next }) => [`https://app.example.test/${marker}/${next()}`],
   'TestToolInstanceInput.parameters': ({ marker }) => ({ id: marker }),
   '*.clientSecretVaultId': () => 'external:client',
   // a provider has the configuration of its protocol alone; a domain is claimed once
@@ -306,6 +311,8 @@ const variables: Record<string, (source: SampleSource) => unknown> = {
   // the names of entities have it
   query: ({ marker }) => marker,
   cursor: () => absent,
+  // where the connection of somebody else would do
+  end_user_id: () => absent,
   after: () => absent,
 };
 

@@ -112,6 +112,7 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     for (const variable of ['augmentation_id', 'endpoint_id', 'action_id']) await makeId(app, world, variable);
     ids.notification_id = await makeNotification(app, world, 'owner');
     ids.passkey_id = await makePasskey(app, world, 'owner');
+    ids.end_user_connection_id = await makeEndUserConnection(app, world);
     // artifacts are made in it
     await makeId(app, world, 'thread_id');
     // no route makes a version of a recipe alone
@@ -227,6 +228,22 @@ export async function makeNotification(app: TestApp, { ids, as }: World, role: R
   // the newest rows are the pattern of others: lists show no row like this one
   await app.database.pool.query('delete from api_tokens where id = $1', [token.token_id]);
   return notifications[0]!.notification_id;
+}
+
+/** A connection of an end user of the world's instance. No route makes one without a browser. */
+export async function makeEndUserConnection(app: TestApp, { accounts, ids, marker }: World): Promise<string> {
+  const id = newId('connection');
+  await fromOutside(() =>
+    app.database.pool.query(
+      `insert into connections (id, org_id, workspace_id, namespace_id, tool_instance_id, tool_id, end_user_id,
+          end_user_name, end_user_email, auth_type, status, account_label, created_by)
+        select $1::text, org_id, workspace_id, namespace_id, id, tool_id, $3 || '-' || lower($1::text), $3,
+          $3 || '@example.test', 'api_key', 'connected', $3, $4
+        from tool_instances where id = $2`,
+      [id, ids.instance_id, marker, accounts.owner.userId],
+    ),
+  );
+  return id;
 }
 
 /** A passkey, which was just used. No route makes one without an authenticator. */

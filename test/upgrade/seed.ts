@@ -52,6 +52,11 @@ export async function seed(
   if (tables.has('entities')) await seedGraph(ann, org, ids, tables);
   if (tables.has('artifacts')) await seedArtifacts(ann, org, ids);
   if (tables.has('tool_instances')) await seedConnections(ann, org, ids);
+  if (tables.has('connect_links'))
+    await ann.post(`${org}/workspaces/${ids.workspace_id}/tool-instances/${ids.instance_id}/connect-links`, {
+      end_user_id: 'user-of-old',
+      name: 'Eve',
+    });
   if (tables.has('tool_confirmations'))
     await ann.post(`${org}/workspaces/${ids.workspace_id}/tool-instances/${ids.instance_id}/execute`, {
       action: 'drop',

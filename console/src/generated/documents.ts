@@ -422,6 +422,8 @@ export type ExecuteToolActionInput = {
   readonly confirmation?: string | null | undefined;
   /** Shows the request and sends nothing. Default false. */
   readonly dryRun?: boolean | null | undefined;
+  /** Runs it with the connection of this end user, and with no other: without such a connection it is a 404. */
+  readonly endUserId?: string | null | undefined;
   /** Reads a list page by page, as the `pagination` of the action says: at most so many pages, and no more than its own `max_pages`. The result is the list of all items. Without it, one request is sent. */
   readonly maxPages?: number | null | undefined;
   /** Values of its parameters. Other names are refused. */

@@ -38,7 +38,7 @@ export class LinkCaller {
     { request }: AnyCaller,
     { userId, tokenId }: Signer,
     permission: Permission,
-    place: { orgId: string; workspaceId: string; namespaceId: string },
+    place: { orgId: string; workspaceId: string; namespaceId: string | null },
   ): Promise<Caller> {
     const [user] = await this.#sql.read<{ username: string; isVouchedFor: boolean }>(LIVES, [
       userId,

@@ -4,13 +4,16 @@ import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { type ConnectionRefresh, KEPT_MS, LOOK_AHEAD_MS } from './connection-refresh.ts';
 import type { ConnectionRefusals } from './connection-refusals.ts';
 import type { AuthType } from './connection-state.ts';
+import { unknownEndUser } from './end-user.ts';
 import { credentialIn } from './stored-credential.ts';
 
-/** What needs a credential: an instance, used in a namespace or for the workspace as a whole. */
+/** What needs a credential: an instance, used in a namespace, for the workspace as a whole, or for an end user. */
 export interface CredentialUse {
   orgId: string;
   toolInstanceId: string;
   namespaceId: string | null;
+  /** Only the connection of this end user will do, whatever others there are. */
+  endUserId?: string | null;
 }
 
 /** A credential that can be sent to a provider. */
@@ -64,10 +67,14 @@ export class ConnectionCredentials {
     this.#deps = deps;
   }
 
+  /** The connection of an end user. @throws RESOURCE_NOT_FOUND `unknown_end_user` */
+  async demandEndUser(use: CredentialUse & { endUserId: string }): Promise<string> {
+    return (await this.#ofEndUser(use, use.endUserId)).id;
+  }
+
   /** What kind of credential an instance would be called with; `null` if it has no connection. Nothing is refreshed. */
   async kindOf(use: CredentialUse): Promise<AuthType | null> {
-    const first = await this.#find(use);
-    return first?.found.authType ?? null;
+    return (await this.#rowOf(use))?.authType ?? null;
   }
 
   /**
@@ -154,19 +161,43 @@ export class ConnectionCredentials {
     return answer;
   }
 
-  async #find({ orgId, toolInstanceId, namespaceId }: CredentialUse) {
+  async #find(use: CredentialUse) {
     const { sql, credentials } = this.#deps;
-    // one that was never finished does not hide that of the workspace
-    const [found] = await sql.query<StoredConnection>(statement`
+    const { orgId, endUserId } = use;
+    const found = await this.#rowOf(use);
+    if (!found) return null;
+    const stored = credentialIn(await credentials.open(sql, orgId, { connectionId: found.id }));
+    if (!stored) {
+      if (endUserId) throw unknownEndUser(use.toolInstanceId);
+      return null;
+    }
+    return { found, secret: 'api_key' in stored ? stored.api_key : stored.access_token };
+  }
+
+  #rowOf(use: CredentialUse): Promise<StoredConnection | undefined> {
+    return use.endUserId ? this.#ofEndUser(use, use.endUserId) : this.#ofPlace(use);
+  }
+
+  /** There is no other connection in its place: whoever names an end user means that one. */
+  async #ofEndUser({ orgId, toolInstanceId }: CredentialUse, endUserId: string): Promise<StoredConnection> {
+    const [found] = await this.#deps.sql.query<StoredConnection>(statement`
       select t.id, t.auth_type as "authType", t.status, t.expires_at as "expiresAt", t.last_error as "lastError"
-      from connections t where t.org_id = ${orgId} and t.tool_instance_id = ${toolInstanceId}
+      from connections t
+      where t.org_id = ${orgId} and t.tool_instance_id = ${toolInstanceId} and t.end_user_id = ${endUserId}`);
+    if (!found) throw unknownEndUser(toolInstanceId);
+    return found;
+  }
+
+  async #ofPlace({ orgId, toolInstanceId, namespaceId }: CredentialUse): Promise<StoredConnection | undefined> {
+    // one that was never finished does not hide that of the workspace
+    const [found] = await this.#deps.sql.query<StoredConnection>(statement`
+      select t.id, t.auth_type as "authType", t.status, t.expires_at as "expiresAt", t.last_error as "lastError"
+      from connections t
+      where t.org_id = ${orgId} and t.tool_instance_id = ${toolInstanceId} and t.end_user_id is null
         and (t.namespace_id = ${namespaceId} or t.namespace_id is null)
         and exists (select 1 from credentials c where c.connection_id = t.id)
       order by t.namespace_id nulls last limit 1`);
-    if (!found) return null;
-    const stored = credentialIn(await credentials.open(sql, orgId, { connectionId: found.id }));
-    if (!stored) return null;
-    return { found, secret: 'api_key' in stored ? stored.api_key : stored.access_token };
+    return found;
   }
 }
 

@@ -11,11 +11,10 @@ import type { Owner } from '../../kernel/owner.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
 import { type Attempt, scheduled, type Task } from '../../kernel/tasks.ts';
 import { isDatabaseAway } from '../../platform/postgres/faults.ts';
-import { peopleInCharge } from '../../tenancy/organizations/people-in-charge.ts';
 import { isLivePlace } from '../../tenancy/views.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
-import { connected, showInInstance } from './connection-changes.ts';
+import { connected, showInInstance, toldOf } from './connection-changes.ts';
 import { afterFailure } from './connection-state.ts';
 import { type ConnectionTarget, clientOf, clientReferenceOf, findTarget } from './connection-target.ts';
 import { type OAuthGrant, type OAuthProvider, ProviderRefusal } from './oauth-provider.ts';
@@ -241,7 +240,7 @@ export class ConnectionRefresh implements Owner {
         'connection',
         connection,
         { tool_instance_id: connection.toolInstanceId },
-        { userIds: await peopleInCharge(tx, connection, 'connection:read'), name: instance.name, of: tool.name },
+        { userIds: await toldOf(tx, connection), name: instance.name, of: tool.name },
       );
     });
   }

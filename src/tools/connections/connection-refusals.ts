@@ -5,9 +5,8 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Connection } from '../../generated/prisma/client.ts';
 import { systemCaller } from '../../kernel/system-caller.ts';
-import { peopleInCharge } from '../../tenancy/organizations/people-in-charge.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
-import { showInInstance } from './connection-changes.ts';
+import { showInInstance, toldOf } from './connection-changes.ts';
 import type { AuthType } from './connection-state.ts';
 import { findTarget } from './connection-target.ts';
 import { credentialIn } from './stored-credential.ts';
@@ -54,7 +53,7 @@ export class ConnectionRefusals {
         connection,
         { tool_instance_id: connection.toolInstanceId },
         {
-          userIds: await peopleInCharge(tx, connection, 'connection:read'),
+          userIds: await toldOf(tx, connection),
           name: target.instance.name,
           of: target.tool.name,
         },

@@ -13,6 +13,8 @@ import type { Revocations } from './revocations.ts';
 
 /** Connections that are removed together: the number of statements depends on the batches only. */
 const BATCH = 500;
+/** How many of them a record names: an instance may have those of thousands of end users. */
+const NAMED = 500;
 
 /** Ends connections, alone or with the place that they belong to (docs/decisions/0018). */
 export class ConnectionRemoval implements Owner, ContentOwner {
@@ -120,6 +122,6 @@ function recordRemoved(
     action: 'disconnect',
     resourceType: 'connection',
     resourceId: null,
-    metadata: { ...metadata, connection_ids: ids },
+    metadata: { ...metadata, connections: ids.length, connection_ids: ids.slice(0, NAMED) },
   });
 }

@@ -68,7 +68,7 @@ const used = (stepsOfApp: StepsOfApp): string => `with steps as (${stepsOfApp('$
     select i.*, c.status as connected, case when c.auth_type = 'oauth2' then c.scopes end as granted
     from tool_instances i
     left join lateral (select k.status, k.auth_type, k.scopes from connections k
-      where k.tool_instance_id = i.id and (k.namespace_id = $3 or k.namespace_id is null)
+      where k.tool_instance_id = i.id and k.end_user_id is null and (k.namespace_id = $3 or k.namespace_id is null)
       order by case when k.namespace_id is null then 1
         when exists (select 1 from credentials e where e.connection_id = k.id) then 0 else 2 end limit 1) c on true
     where i.org_id = $1 and i.workspace_id = $2 and (i.namespace_id is null or i.namespace_id = $3)),

@@ -7,7 +7,12 @@ import { conflict, notFound } from '../../kernel/errors.ts';
 import { demandRunnable } from '../tool-instances/runnable.ts';
 import type { ToolInstanceService } from '../tool-instances/tool-instance.service.ts';
 import { type CallPlace, namespaceOf } from './call-place.ts';
-import { type ConnectionCredentials, ConnectionUnusable, type UsableCredential } from './connection-credentials.ts';
+import {
+  type ConnectionCredentials,
+  ConnectionUnusable,
+  type CredentialUse,
+  type UsableCredential,
+} from './connection-credentials.ts';
 import type { AuthType } from './connection-state.ts';
 
 /** Tokens of one user per minute: whoever runs steps keeps a token until it ends. */
@@ -46,11 +51,17 @@ export class ConnectionTokens {
   }
 
   /**
-   * The credential of an instance, with an access token that lives five minutes longer if the provider gives one.
-   * @throws RESOURCE_NOT_FOUND `tool_instance`, or `connection` if there is none; RESOURCE_CONFLICT
+   * The credential of an instance, or of an end user there, with an access token that lives five minutes longer if the
+   * provider gives one.
+   * @throws RESOURCE_NOT_FOUND `tool_instance`, `unknown_end_user`, or `connection` if there is none; RESOURCE_CONFLICT
    * `instance_inactive`, `tool_disabled`, `needs_reauth`, `token_expired`; RATE_LIMIT_EXCEEDED
    */
-  async issue(caller: Caller, place: CallPlace, instanceId: string): Promise<ConnectionToken> {
+  async issue(
+    caller: Caller,
+    place: CallPlace,
+    instanceId: string,
+    endUserId?: string | null,
+  ): Promise<ConnectionToken> {
     const { toolInstances, sql, changes, access } = this.#deps;
     const instance = await toolInstances.reads.get(noCache, place, instanceId);
     const { orgId, workspaceId } = instance;
@@ -59,7 +70,7 @@ export class ConnectionTokens {
     const tool = await findRow(sql, 'tools', { id: instance.toolId });
     if (!tool) throw new Error(`A foreign key says that the tool '${instance.toolId}' exists.`);
     demandRunnable(instance, tool);
-    const found = await this.#fresh({ orgId, toolInstanceId: instanceId, namespaceId });
+    const found = await this.#fresh({ orgId, toolInstanceId: instanceId, namespaceId, endUserId });
     const connection = found && (await findRow(sql, 'connections', { id: found.connectionId, orgId }));
     if (!found || !connection) throw notFound('connection', instanceId);
     // a token for a namespace may have actions run with the connection of the workspace, and not take it out
@@ -89,11 +100,7 @@ export class ConnectionTokens {
     };
   }
 
-  async #fresh(use: {
-    orgId: string;
-    toolInstanceId: string;
-    namespaceId: string | null;
-  }): Promise<UsableCredential | null> {
+  async #fresh(use: CredentialUse): Promise<UsableCredential | null> {
     try {
       return await this.#deps.connections.freshFor(use);
     } catch (error) {

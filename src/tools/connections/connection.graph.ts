@@ -20,6 +20,7 @@ import type {
   ConnectionRequirements as RequirementsRow,
 } from './connection-requirements.ts';
 import type { ConnectionToken as ConnectionTokenRow } from './connection-tokens.ts';
+import { endUserId } from './end-user.ts';
 import { missingScopes } from './missing-scopes.ts';
 
 export const ToolAuthorization = builder.objectRef<ConnectionRow>('ToolAuthorization').implement({
@@ -72,7 +73,7 @@ refersTo(ToolAuthorization, {
   toolId: 'tool',
   toolInstanceId: 'tool_instance',
 });
-const ConnectionPage = readable(ToolAuthorization, {
+export const ConnectionPage = readable(ToolAuthorization, {
   kind: 'connection',
   // a type whose name ends in Connection is a page (Relay)
   word: 'Connection',
@@ -219,6 +220,14 @@ const CreateConnectionInput = builder.inputType('CreateConnectionInput', {
 const ofInstance = () =>
   builder.args((t) => ({ toolInstanceId: t.id({ required: true, description: 'The tool instance.' }) }));
 
+const forEndUser = () =>
+  builder.args((t) => ({
+    endUserId: t.string({
+      constraints: endUserId,
+      description: 'The connection of this end user, and no other: without such a connection it is a 404.',
+    }),
+  }));
+
 const INITIATE =
   'A connection that is there keeps working until the authorization is finished. Members may connect only the tool ' +
   'instances that they created.';
@@ -275,9 +284,9 @@ builder.mutationFields((t) => ({
     description: `Shows the credential of the connection of a tool instance for the workspace. ${ISSUE}`,
     authorize: { workspace: 'connection:use' },
     activity: { action: 'reveal', resourceType: 'connection' },
-    args: { ...workspaceArgs(), ...ofInstance() },
-    resolve: ({ workspace }, { toolInstanceId }, { caller, services }) =>
-      services.connectionTokens.issue(caller, workspace, toolInstanceId),
+    args: { ...workspaceArgs(), ...ofInstance(), ...forEndUser() },
+    resolve: ({ workspace }, { toolInstanceId, endUserId: of }, { caller, services }) =>
+      services.connectionTokens.issue(caller, workspace, toolInstanceId, of),
   }),
   issueNamespaceConnectionToken: t.field({
     type: ConnectionToken,
@@ -286,9 +295,9 @@ builder.mutationFields((t) => ({
       `of the workspace. ${ISSUE}`,
     authorize: { workspace: 'connection:use', in: 'namespace' },
     activity: { action: 'reveal', resourceType: 'connection' },
-    args: { ...namespaceArgs(), ...ofInstance() },
-    resolve: ({ namespace }, { toolInstanceId }, { caller, services }) =>
-      services.connectionTokens.issue(caller, namespace, toolInstanceId),
+    args: { ...namespaceArgs(), ...ofInstance(), ...forEndUser() },
+    resolve: ({ namespace }, { toolInstanceId, endUserId: of }, { caller, services }) =>
+      services.connectionTokens.issue(caller, namespace, toolInstanceId, of),
   }),
   initiateNamespaceConnection: t.field({
     type: InitiatedToolAuthorization,

@@ -42,7 +42,7 @@ export interface InitiatedConnection {
 /** Columns that only the refresh knows. */
 type Hidden = 'refreshAt' | 'refreshFailures' | 'refreshClaim' | 'claimedUntil';
 const hidden: readonly string[] = ['refreshAt', 'refreshFailures', 'refreshClaim', 'claimedUntil'] satisfies Hidden[];
-const columns = columnsOf(
+export const connectionColumns = columnsOf(
   Object.values(Prisma.ConnectionScalarFieldEnum).filter((name) => !hidden.includes(name)) as Exclude<
     Prisma.ConnectionScalarFieldEnum,
     Hidden
@@ -88,7 +88,13 @@ export class ConnectionService {
     this.#exchanges = deps.budgets.of('connection_exchanges', PER_MINUTE, 60);
     this.#starts = deps.budgets.of('connection_starts', PER_MINUTE, 60);
     this.#refreshes = deps.budgets.of('connection_refreshes', REFRESHES_PER_MINUTE, 60);
-    const source = { kind: 'connection', from: 'connections', columns } as const;
+    // end users may have thousands: they are lists of their own
+    const source = {
+      kind: 'connection',
+      from: 'connections',
+      columns: connectionColumns,
+      listed: ['t.end_user_id is null'],
+    } as const;
     this.reads = new Reads(deps, { ...source, below: ['orgId', 'workspaceId'] });
     this.inNamespace = new Reads(deps, {
       ...source,
@@ -285,7 +291,7 @@ export class ConnectionService {
  * takes none. Without a description, `supports_connection` decides.
  * @throws RESOURCE_CONFLICT `api_key_not_supported`, `connection_not_supported`
  */
-function demandKeys({ slug, supportsConnection, credentialSchema }: Tool, instanceId: string): void {
+export function demandKeys({ slug, supportsConnection, credentialSchema }: Tool, instanceId: string): void {
   if (keyFieldsOf(credentialSchema as object[]).length > 0) return;
   if (serviceOf({ credentialSchema }))
     throw conflict(
@@ -303,7 +309,10 @@ function demandKeys({ slug, supportsConnection, credentialSchema }: Tool, instan
     );
 }
 
-type PlacedConnection = Pick<Connection, 'id' | 'orgId' | 'workspaceId' | 'namespaceId' | 'toolInstanceId'>;
+type PlacedConnection = Pick<
+  Connection,
+  'id' | 'orgId' | 'workspaceId' | 'namespaceId' | 'toolInstanceId' | 'endUserId'
+>;
 
 const namespaceOf = (place: WorkspacePlace & { namespaceId?: string | null }): string | null =>
   place.namespaceId ?? null;
@@ -313,6 +322,7 @@ const keyOfPlace = (place: WorkspacePlace & { namespaceId?: string | null }, too
   workspaceId: place.workspaceId,
   namespaceId: namespaceOf(place),
   toolInstanceId,
+  endUserId: null,
 });
 
 /** Whether an instance can be used in a place: one of a namespace only there, and for the whole workspace. */

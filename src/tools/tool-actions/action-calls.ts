@@ -29,6 +29,8 @@ export interface CalledAction {
   namespaceId: string | null;
   /** Ends the call when nobody waits for it any more. Its reason is an OutboundError. */
   signal?: AbortSignal;
+  /** The end user whose connection is used, and no other; `null` for that of the place. */
+  endUserId: string | null;
   parts: ActionRequestParts;
 }
 
@@ -122,7 +124,7 @@ export class ActionCalls {
   /** Calls with what the instance keeps itself, or with its connection, or without credentials if it needs none. */
   async #call(caller: Caller, called: CalledAction, trace: Trace, withinMs: number): Promise<OutboundResponse> {
     const { connections } = this.#deps;
-    const { instance, tool, action, namespaceId, parts, signal } = called;
+    const { instance, tool, action, namespaceId, endUserId, parts, signal } = called;
     const { orgId, id: toolInstanceId } = instance;
     const limits = limitsOf(action);
     const wholeMs = Math.max(1, Math.min(limits.wholeMs, withinMs));
@@ -141,7 +143,7 @@ export class ActionCalls {
       return withRetries({ method, ...isRepeatable, limits, endsAt, signal, ask: call });
     };
     if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
-    const connected = connections.call({ orgId, toolInstanceId, namespaceId }, (credential) => {
+    const connected = connections.call({ orgId, toolInstanceId, namespaceId, endUserId }, (credential) => {
       trace.used.add(credential.secret);
       return ask(sentBy(tool, action, credential));
     });

@@ -3,6 +3,7 @@ import { optionalTime } from '../../graphql/common-fields.ts';
 import { idArg, namespaceArgs, workspaceArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { wordEnum } from '../../graphql/word-enum.ts';
+import { endUserId } from '../connections/end-user.ts';
 import type { ResultFormat } from './action-answer.ts';
 import type { PagesEnd, ReadPages } from './page-items.ts';
 import { MAX_PAGES } from './paged-calls.ts';
@@ -27,6 +28,11 @@ const ExecuteToolActionInput = builder.inputType('ExecuteToolActionInput', {
     confirmation: t.string({
       constraints: { minLength: 1, maxLength: 128, sensitive: true },
       description: 'The `confirmation` of the first answer, for an action that needs one.',
+    }),
+    endUserId: t.string({
+      constraints: endUserId,
+      description:
+        'Runs it with the connection of this end user, and with no other: without such a connection it is a 404.',
     }),
     maxPages: t.int({
       constraints: { min: 1, max: MAX_PAGES },
@@ -155,6 +161,11 @@ const StreamToolActionInput = builder.inputType('StreamToolActionInput', {
       type: 'JSONObject',
       constraints: { maxBytes: 256 * 1024, sensitive: true },
       description: 'Values of its parameters. Other names are refused.',
+    }),
+    endUserId: t.string({
+      constraints: endUserId,
+      description:
+        'Runs it with the connection of this end user, and with no other: without such a connection it is a 404.',
     }),
     confirmation: t.string({
       constraints: { minLength: 1, maxLength: 128, sensitive: true },

@@ -21,7 +21,7 @@ import type { ActionRequestParts } from '../tool-instances/action-request.ts';
 import { checkConfiguration, fieldsOf } from '../tool-instances/configuration.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { demandRunnable } from '../tool-instances/runnable.ts';
-import { placedSecrets, sentBy } from '../tool-instances/sent-credential.ts';
+import { placedSecrets, sentBy, withoutKeys } from '../tool-instances/sent-credential.ts';
 import type { ToolInstanceService } from '../tool-instances/tool-instance.service.ts';
 import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
 import { toolNames } from '../tools/tool-shapes.ts';
@@ -56,6 +56,8 @@ export interface ExecuteInput {
   confirmation?: string | null;
   /** Reads a list page by page, and so many pages at most. */
   maxPages?: number | null;
+  /** The end user whose connection is used. */
+  endUserId?: string | null;
 }
 
 /** Which list to read, and with what. */
@@ -83,6 +85,8 @@ interface ToolActionDeps extends ServiceDeps {
 /** An action with all that its request is made of. */
 interface Prepared extends CalledAction {
   caller: Caller;
+  /** The connection of the end user; `null` for a call for none. */
+  endUsersConnectionId: string | null;
   /** How its pages are read; `null` for one call. */
   paged: Pick<PagedAction, 'pagination' | 'most'> | null;
   /** What it does with data; `null` if it sends a request. */
@@ -104,9 +108,9 @@ export class ToolActions {
 
   /**
    * Runs an action, or shows what it would send.
-   * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `instance_inactive`, `tool_disabled`, `configuration_invalid`;
-   * InputError for arguments that the action does not accept, or a confirmation that is not of this call;
-   * RATE_LIMIT_EXCEEDED
+   * @throws RESOURCE_NOT_FOUND, also `unknown_end_user`; RESOURCE_CONFLICT `instance_inactive`, `tool_disabled`,
+   * `configuration_invalid`; InputError for arguments that the action does not accept, or a confirmation that is not
+   * of this call; RATE_LIMIT_EXCEEDED
    */
   async execute(caller: Caller, place: CallPlace, id: string, input: ExecuteInput): Promise<ToolActionResult> {
     const prepared = await this.#prepared(caller, place, id, input);
@@ -223,7 +227,7 @@ export class ToolActions {
     input: ExecuteInput,
     pagesAt: readonly string[] = PAGED_AT,
   ): Promise<Prepared> {
-    const { toolInstances, sql, credentials, limits } = this.#deps;
+    const { toolInstances, sql, credentials, limits, calls } = this.#deps;
     const instance = await toolInstances.reads.get(noCache, place, id);
     const namespaceId = namespaceOf(place, instance);
     const tool = await findRow(sql, 'tools', { id: instance.toolId });
@@ -236,7 +240,12 @@ export class ToolActions {
     const values = checkedArguments(action, instance.configuration, given, PARAMETERS);
     if (!input.dryRun) demandRunnable(instance, tool);
     demandConfiguration(instance, tool);
-    const secrets = (await credentials.open(sql, instance.orgId, { toolInstanceId: instance.id })) ?? {};
+    const endUserId = input.endUserId ?? null;
+    const use = { orgId: instance.orgId, toolInstanceId: id, namespaceId };
+    const endUsersConnectionId = endUserId ? await calls.connections.demandEndUser({ ...use, endUserId }) : null;
+    const kept = (await credentials.open(sql, instance.orgId, { toolInstanceId: instance.id })) ?? {};
+    // what the instance signs in with is not for the calls of its end users
+    const secrets = endUserId ? withoutKeys(tool, kept) : kept;
     const whole: ActionRequestParts = {
       action,
       parameters: values,
@@ -249,7 +258,7 @@ export class ToolActions {
       : null;
     const paged = pagedBy(transform ? { name: action.name } : action, input, pagesAt);
     const parts = paged ? partsOfPage(whole, paged.pagination.first, true) : whole;
-    return { caller, instance, tool, action, namespaceId, parts, paged, transform };
+    return { caller, instance, tool, action, namespaceId, endUserId, endUsersConnectionId, parts, paged, transform };
   }
 
   /**
@@ -305,10 +314,10 @@ export class ToolActions {
   }
 
   async #callToConfirm(prepared: Prepared) {
-    const { instance, action, namespaceId, parts, paged, transform } = prepared;
+    const { instance, action, namespaceId, endUserId, parts, paged, transform } = prepared;
     const request = await this.#requestOf(prepared);
     const what = request ?? transform;
-    const digested = [instance.id, namespaceId, action.name, parts.parameters, what, paged?.most ?? null];
+    const digested = [instance.id, namespaceId, endUserId, action.name, parts.parameters, what, paged?.most ?? null];
     return { request, digested };
   }
 
@@ -334,13 +343,13 @@ export class ToolActions {
 
   /** What would be sent, without asking any provider for a token. `null` for an action that sends nothing. */
   async #requestOf(prepared: Prepared): Promise<ShownRequest | null> {
-    const { parts, tool, action, instance, namespaceId } = prepared;
+    const { parts, tool, action, instance, namespaceId, endUserId } = prepared;
     if (typeof action.url_template !== 'string') return null;
     const { orgId, id: toolInstanceId } = instance;
     const authType =
       parts.credentials.length > 0
         ? null
-        : await this.#deps.calls.connections.kindOf({ orgId, toolInstanceId, namespaceId });
+        : await this.#deps.calls.connections.kindOf({ orgId, toolInstanceId, namespaceId, endUserId });
     const sent = authType ? sentBy(tool, action, { authType, secret: MASK }) : { credentials: parts.credentials };
     const redactor = new Redactor(textsIn([parts.secrets, hiddenValues(parts)]));
     return mendable(instance, () => {
@@ -407,6 +416,7 @@ const entryOf = (prepared: Prepared, { code, success, status, durationMs, sizeBy
       size_bytes: sizeBytes,
       attempts,
       ...(pages && { pages: pages.count, pages_ended: pages.ended }),
+      ...(prepared.endUsersConnectionId !== null && { connection_id: prepared.endUsersConnectionId }),
     },
   } as const;
 };

@@ -27,6 +27,12 @@ export const placedSecrets = (tool: OfTool, secrets: Readonly<Record<string, unk
     return placement && typeof value === 'string' ? [{ placement, value }] : [];
   });
 
+/** What an instance keeps, without what it signs in with itself. */
+export function withoutKeys(tool: OfTool, secrets: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const keys = new Set(keyFieldsOf(tool.credentialSchema as object[]).map(({ name }) => name));
+  return Object.fromEntries(Object.entries(secrets).filter(([name]) => !keys.has(name)));
+}
+
 /** The key of a connection where the action names it, in place of a header; `null` if it does not. */
 export function asPlaceholder({ credentialSchema }: ToolRow, action: ToolAction, key: string): SentCredential | null {
   const used = foreignNames(action);

@@ -17,9 +17,9 @@ const columns = {
     words(
       'id orgId workspaceId namespaceId toolId name description configuration credentialRefs customActionParameters',
       'actionDefaults authConfig customActions authMode connectionStatus clientId clientSecretVaultId callbackUrl',
-      'scopesOverride isActive mcpDescriptionOverride mcpActionFilter mcpActionDescriptions mcpMaxCallsPerTurn',
-      'mcpRequiresConfirmation mcpParameterOverrides schemaVersion metadata usageCount actionCounts lastUsedAt',
-      'createdBy createdAt updatedAt resourceVersion',
+      'scopesOverride returnAddresses isActive mcpDescriptionOverride mcpActionFilter mcpActionDescriptions',
+      'mcpMaxCallsPerTurn mcpRequiresConfirmation mcpParameterOverrides schemaVersion metadata usageCount actionCounts',
+      'lastUsedAt createdBy createdAt updatedAt resourceVersion',
     ),
   ),
   toolVersion: 'tool.resource_version',

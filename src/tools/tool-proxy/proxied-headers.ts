@@ -5,6 +5,8 @@ export type WireHeaders = Readonly<Record<string, string | string[] | undefined>
 
 /** Names the host of a tool that has several. */
 export const HOST_HEADER = 'x-tool-host';
+/** Names the end user whose connection is used. */
+export const END_USER_HEADER = 'x-tool-end-user';
 
 const among = (...patterns: string[]): RegExp => new RegExp(`^(?:${patterns.join('|')})$`);
 

@@ -8,6 +8,7 @@ import type { UsableCredential } from '../connections/connection-credentials.ts'
 import type { AuthType } from '../connections/connection-state.ts';
 import { credentialIn } from '../connections/stored-credential.ts';
 import { type ActionChanges, effectiveActions, type ToolAction } from '../tool-instances/effective-actions.ts';
+import { withoutKeys } from '../tool-instances/sent-credential.ts';
 import { ToolFactsReads } from '../tool-instances/tool-instance.facts.ts';
 
 /** What is read of an instance to call its provider. */
@@ -17,6 +18,8 @@ export interface ProxiedInstance {
   workspaceId: string;
   /** Whose connection is used. */
   namespaceId: string | null;
+  /** The end user whose connection is used; `null` for a call for none. */
+  endUserId: string | null;
   /** The namespace that the instance is of; `null` for the whole workspace. */
   ownNamespaceId: string | null;
   isActive: boolean;
@@ -61,7 +64,10 @@ function sealedIn(row: FoundRow, name: 'own' | 'held'): SealedCredential | null 
   return id === null ? null : ({ id, orgId, rootKeyId, wrappedKey, version, ciphertext } as SealedCredential);
 }
 
-const FIND = `select i.id, i.org_id as "orgId", i.workspace_id as "workspaceId", i.namespace_id as "namespaceId",
+/** @param connection which one is used, of the instance `i` */
+const find = (
+  connection: string,
+): string => `select i.id, i.org_id as "orgId", i.workspace_id as "workspaceId", i.namespace_id as "namespaceId",
     i.is_active as "isActive", i.auth_mode as "authMode", i.configuration,
     i.custom_actions as "customActions", i.custom_action_parameters as "customActionParameters",
     i.action_defaults as "actionDefaults", i.mcp_action_filter as "mcpActionFilter",
@@ -77,9 +83,14 @@ const FIND = `select i.id, i.org_id as "orgId", i.workspace_id as "workspaceId",
     left join lateral (select c.*, t.namespace_id, t.auth_type, t.status, t.expires_at
       from connections t join credentials c on c.connection_id = t.id
       where t.org_id = i.org_id and t.tool_instance_id = i.id
-        and (t.namespace_id is null or t.namespace_id = coalesce($4, i.namespace_id))
+        and ${connection}
       order by t.namespace_id nulls last limit 1) held on true
   where i.org_id = $1 and i.workspace_id = $2 and i.id = $3`;
+
+const OF_PLACE = find(
+  't.end_user_id is null and (t.namespace_id is null or t.namespace_id = coalesce($4, i.namespace_id))',
+);
+const OF_END_USER = find('t.end_user_id = $4');
 
 interface FoundRow
   extends ActionChanges,
@@ -108,15 +119,21 @@ export class ProxiedInstances {
     this.#facts = new ToolFactsReads(deps.sql);
   }
 
-  /** @throws RESOURCE_NOT_FOUND */
-  async get(place: CallPlace, id: string): Promise<ProxiedInstance> {
+  /**
+   * @param endUserId whose connection is used: without one, there is none
+   * @throws RESOURCE_NOT_FOUND
+   */
+  async get(place: CallPlace, id: string, endUserId: string | null): Promise<ProxiedInstance> {
     const { orgId, workspaceId } = place;
     const ofNamespace = 'namespaceId' in place ? place.namespaceId : null;
-    const [row] = await this.#deps.sql.read<FoundRow>(FIND, [orgId, workspaceId, id, ofNamespace]);
+    const [row] = await (endUserId === null
+      ? this.#deps.sql.read<FoundRow>(OF_PLACE, [orgId, workspaceId, id, ofNamespace])
+      : this.#deps.sql.read<FoundRow>(OF_END_USER, [orgId, workspaceId, id, endUserId]));
     if (!row) throw notFound('tool_instance', id);
     const namespaceId = namespaceOf(place, row);
     const [facts] = await this.#facts.of(noCache, [row]);
     const own = sealedIn(row, 'own');
+    const kept = own ? this.#deps.credentials.opened(own) : {};
     return {
       id,
       orgId,
@@ -128,7 +145,9 @@ export class ProxiedInstances {
       configuration: row.configuration,
       actions: effectiveActions(facts!.actions, row),
       tool: { id: row.toolId, name: row.toolName, status: row.toolStatus, credentialSchema: row.credentialSchema },
-      secrets: own ? this.#deps.credentials.opened(own) : {},
+      // what the instance signs in with is not for the calls of its end users
+      secrets: endUserId === null ? kept : withoutKeys(row, kept),
+      endUserId,
       connection: this.#connectionIn(row),
     };
   }

@@ -10,6 +10,7 @@ import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { StreamedAnswer, StreamLimits } from '../../platform/outbound/streamed-exchange.ts';
 import type { CallPlace } from '../connections/call-place.ts';
 import { type ConnectionCredentials, isKept, type UsableCredential } from '../connections/connection-credentials.ts';
+import { isEndUserId, unknownEndUser } from '../connections/end-user.ts';
 import type { ActionLimits } from '../tool-actions/action-limits.ts';
 import { retryAfterOf } from '../tool-actions/action-retries.ts';
 import { Redactor, textsIn } from '../tool-actions/redactor.ts';
@@ -18,7 +19,7 @@ import { demandRunnable } from '../tool-instances/runnable.ts';
 import { demandCredentials } from '../tool-instances/sent-credential.ts';
 import { type AddressFault, addressBelow } from './proxied-address.ts';
 import { keepsCredentials, sentTexts } from './proxied-credentials.ts';
-import { answeredHeaders, HOST_HEADER, sentHeaders, type WireHeaders } from './proxied-headers.ts';
+import { answeredHeaders, END_USER_HEADER, HOST_HEADER, sentHeaders, type WireHeaders } from './proxied-headers.ts';
 import type { ProxiedInstance, ProxiedInstances } from './proxied-instance.ts';
 import { failureOf, outcomeOf, type ProxyOutcome } from './proxy-failures.ts';
 import { basesOf, defaultHeaders, type ToolBase } from './tool-base.ts';
@@ -132,9 +133,10 @@ export class ToolProxy {
    */
   async call(caller: Caller, place: CallPlace, id: string, request: ProxiedRequest): Promise<ProxiedAnswer> {
     const { limits } = this.#deps;
-    const instance = await this.#deps.instances.get(place, id);
+    const instance = await this.#deps.instances.get(place, id, endUserIn(request.headers));
     // before anything is said of the instance: the hosts of its tool are not for everybody
     await this.#demandUse(caller, instance);
+    if (instance.endUserId !== null && !instance.connection) throw unknownEndUser(id);
     demandRunnable(instance, instance.tool);
     const base = baseOf(instance, request.headers[HOST_HEADER]);
     const prepared: Prepared = { caller, instance, base, request, sent: null };
@@ -224,8 +226,8 @@ export class ToolProxy {
   async #answer(prepared: Prepared): Promise<StreamedAnswer> {
     const { instance, request } = prepared;
     const { connections } = this.#deps;
-    const { id: toolInstanceId, orgId, namespaceId, connection, tool } = instance;
-    const use = { orgId, toolInstanceId, namespaceId };
+    const { id: toolInstanceId, orgId, namespaceId, endUserId, connection, tool } = instance;
+    const use = { orgId, toolInstanceId, namespaceId, endUserId };
     if (keepsCredentials(instance)) return this.#open(prepared, null);
     const credential = connection && !isKept(connection) ? await connections.freshFor(use) : connection;
     if (!credential) {
@@ -300,6 +302,7 @@ export class ToolProxy {
     const entry = entryOf(instance, {
       code: outcome,
       status,
+      ...(instance.endUserId !== null && { connection_id: instance.connection?.connectionId }),
       request_bytes: sizes.sent,
       response_bytes: sizes.received,
     });
@@ -335,6 +338,17 @@ const badAddress = (fault: AddressFault) =>
       ? 'The path must stay below the base address of the tool, and have no empty or dotted parts.'
       : 'The query has characters that must be encoded.',
   );
+
+/** The end user that a request names; `null` if it names none. @throws INVALID_REQUEST */
+function endUserIn({ [END_USER_HEADER]: given }: WireHeaders): string | null {
+  if (given === undefined) return null;
+  if (typeof given === 'string' && isEndUserId(given)) return given;
+  throw new ApiError(
+    'INVALID_REQUEST',
+    { reason: 'end_user' },
+    'The header x-tool-end-user names one end user, by at most 255 visible ASCII characters.',
+  );
+}
 
 function demandSize({ contentLength }: ProxiedRequest, limit: number): void {
   if (contentLength !== null && contentLength > limit) throw tooLarge(limit);

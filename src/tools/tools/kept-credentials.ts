@@ -59,8 +59,8 @@ export const refusedBecause = (refusal: ApiError, message: string): ApiError =>
 
 /**
  * Whether an instance keeps credentials of others than a user. Whose a credential is, is who gave it last: not who made
- * the instance or the connection that has it. So is one that somebody is about to bring from a provider; an exchange
- * may end shortly after its state has expired.
+ * the instance or the connection that has it. So is one that somebody, or an end user, is about to bring
+ * from a provider; an exchange may end shortly after its state has expired.
  * @param instance `isKept` says whether something stays of what the instance keeps itself
  */
 export async function keepsOfOthers(
@@ -73,7 +73,9 @@ export async function keepsOfOthers(
       or exists (select 1 from connections c join credentials k on k.connection_id = c.id
         where c.tool_instance_id = ${id} and k.set_by is distinct from ${userId})
       or exists (select 1 from oauth_states s where s.tool_instance_id = ${id} and s.user_id <> ${userId}
-        and s.expires_at > clock_timestamp() - interval '1 minute')`);
+        and s.expires_at > clock_timestamp() - interval '1 minute')
+      or exists (select 1 from connect_links l where l.tool_instance_id = ${id} and l.browser_hash is not null
+        and l.expires_at > clock_timestamp() - interval '1 minute')`);
   return kept !== undefined;
 }
 
@@ -98,7 +100,9 @@ export async function demandNoCredentials(
       or exists (select 1 from connections c join credentials k on k.connection_id = c.id
         where c.tool_instance_id = i.id and k.set_by is distinct from ${userId})
       or exists (select 1 from oauth_states s where s.tool_instance_id = i.id and s.user_id <> ${userId}
-        and s.expires_at > clock_timestamp() - interval '1 minute'))
+        and s.expires_at > clock_timestamp() - interval '1 minute')
+      or exists (select 1 from connect_links l where l.tool_instance_id = i.id and l.browser_hash is not null
+        and l.expires_at > clock_timestamp() - interval '1 minute'))
     limit 1`);
   if (kept)
     throw refusedBecause(

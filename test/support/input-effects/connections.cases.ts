@@ -3,6 +3,7 @@ import { startOAuthServer } from '../oauth-server.ts';
 import { caller } from '../person.ts';
 import { startTarget } from '../target-server.ts';
 import { makeClient, makeInstance, makeMarkedInstance, makeTool } from '../tool-instance.ts';
+import { makeEndUserConnection } from '../world.ts';
 import type { InputCase, Lab } from './input-case.ts';
 import { mutateOk } from './input-trials.ts';
 import { leftOut } from './input-values.ts';
@@ -33,6 +34,29 @@ const usesKey =
     const use = { orgId: orgId!, toolInstanceId, namespaceId };
     expect(await app.services.connectionCredentials.credentialFor(use)).toMatchObject({ secret: apiKey });
   };
+
+/** What the page of a link shows of what was given with it. */
+const showsOnPage =
+  (field: string, value: string) =>
+  async ({ app, world }: Lab): Promise<void> => {
+    const { orgId, workspaceId, accessToken } = world.accounts.owner;
+    const toolInstanceId = await makeMarkedInstance(app, world);
+    const place = { orgId, workspaceId };
+    const addresses = ['https://unusual.example.test/done'];
+    await mutateOk(app, 'setReturnAddresses', { ...place, id: toolInstanceId, input: { addresses } }, accessToken);
+    const given = { ...place, id: toolInstanceId, input: { endUserId: 'an-end-user', [field]: value } };
+    const { url } = (await mutateOk(app, 'createConnectLink', given, accessToken)) as { url: string };
+    const { pathname, search } = new URL(url);
+    const { statusCode, body } = await app.server.inject({ method: 'GET', url: `${pathname}${search}` });
+    expect([statusCode, body]).toEqual([200, expect.stringContaining(value.replace(/^https:..|.done$/g, ''))]);
+  };
+
+/** An end user who is connected to an instance. */
+async function endUserOf({ app, world }: Lab, instanceId: string): Promise<string> {
+  const id = await makeEndUserConnection(app, { ...world, ids: { ...world.ids, instance_id: instanceId } });
+  const { endUserId } = await app.database.prisma.connection.findUniqueOrThrow({ where: { id } });
+  return endUserId!;
+}
 
 const newInstance = async ({ app, world }: Lab) => ({
   given: { input: { toolInstanceId: await makeMarkedInstance(app, world) } },
@@ -120,6 +144,15 @@ const executed = (mutation: string, isInNamespace: boolean): InputCase => {
         await run({ action: 'one', parameters: { word: 'unusual' } });
         expect(server.requests.map(({ path }) => path)).toEqual(['/unusual']);
       },
+      'input.endUserId': async (given) => {
+        const { run } = await lab(given);
+        const { id } = await run({ action: 'one', dryRun: true }).then(({ toolInstanceId }) => ({
+          id: toolInstanceId,
+        }));
+        const endUserId = await endUserOf(given, String(id));
+        expect(await run({ action: 'one', dryRun: true, endUserId })).toMatchObject({ code: 'dry_run' });
+        await expect(run({ action: 'one', dryRun: true, endUserId: 'nobody' })).rejects.toThrow('unknown_end_user');
+      },
       'input.dryRun': async (given) => {
         const { server, run } = await lab(given);
         expect(await run({ action: 'one', dryRun: true })).toMatchObject({ code: 'dry_run' });
@@ -189,8 +222,22 @@ export const connectionCases: Readonly<Record<string, InputCase>> = {
       },
     },
   },
-  issueWorkspaceConnectionToken: { prepare: connectedBy('createWorkspaceConnection', false) },
-  issueNamespaceConnectionToken: { prepare: connectedBy('createNamespaceConnection', true) },
+  issueWorkspaceConnectionToken: {
+    prepare: connectedBy('createWorkspaceConnection', false),
+    demands: { endUserId: 'nobody-connected-this' },
+  },
+  issueNamespaceConnectionToken: {
+    prepare: connectedBy('createNamespaceConnection', true),
+    demands: { endUserId: 'nobody-connected-this' },
+  },
+  createConnectLink: {
+    effects: {
+      'input.name': showsOnPage('name', 'Unusual Name'),
+      'input.email': showsOnPage('email', 'unusual@example.test'),
+      'input.returnTo': showsOnPage('returnTo', 'https://unusual.example.test/done'),
+    },
+  },
+  setReturnAddresses: { readAs: { 'input.addresses': 'returnAddresses' } },
   refreshWorkspaceConnection: { prepare: connectedBy('createWorkspaceConnection', false) },
   refreshNamespaceConnection: { prepare: connectedBy('createNamespaceConnection', true) },
   executeToolAction: executed('executeToolAction', false),

@@ -24,6 +24,7 @@ function proxyWith(open: (url: URL) => Promise<StreamedAnswer>, more: object = {
     workspaceId: 'w',
     namespaceId: null,
     ownNamespaceId: null,
+    endUserId: null,
     isActive: true,
     authMode: 'none',
     configuration: {},

@@ -191,4 +191,8 @@ export interface Lists {
     item: operations['ListSources']['responses'][200]['content']['application/json']['sources'][number];
     parameters: { path: operations['ListSources']['parameters']['path']; query?: Omit<NonNullable<operations['ListSources']['parameters']['query']>, 'cursor'> };
   };
+  '/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/end-user-connections': {
+    item: operations['ListEndUserConnections']['responses'][200]['content']['application/json']['connections'][number];
+    parameters: { path: operations['ListEndUserConnections']['parameters']['path']; query?: Omit<NonNullable<operations['ListEndUserConnections']['parameters']['query']>, 'cursor'> };
+  };
 }

@@ -4756,6 +4756,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/connect-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes an address at which an end user of an app connects an account of theirs to a tool instance
+         * @description Makes an address at which an end user of an app connects an account of theirs to a tool instance. It works for half an hour, for one connection, in the first browser that goes on with it, and as long as its maker may connect the instance. Earlier links for the same end user end. Members may make links only for the instances that they created. At most 120 a minute for each user.
+         */
+        post: operations["CreateConnectLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/return-addresses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Sets where connect links of a tool instance may lead back to
+         * @description Sets where connect links of a tool instance may lead back to. Members may do so only for the instances that they created.
+         */
+        put: operations["SetReturnAddresses"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/end-user-connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The connections of the end users of a tool instance, newest first
+         * @description The connections of the end users of a tool instance, newest first.
+         */
+        get: operations["ListEndUserConnections"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/orgs/{org_id}/workspaces/{workspace_id}/end-user-connections/{end_user_connection_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The connection of an end user by its identifier
+         * @description The connection of an end user by its identifier.
+         */
+        get: operations["GetEndUserConnection"];
+        put?: never;
+        post?: never;
+        /**
+         * Deletes the connection of an end user, and ends the links that were made for them
+         * @description Deletes the connection of an end user, and ends the links that were made for them. Its tokens are revoked at the provider, if that is possible. Members may delete only the connections whose links they made.
+         */
+        delete: operations["DeleteEndUserConnection"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/orgs/{org_id}/workspaces/{workspace_id}/tool-instances/{instance_id}/execute": {
         parameters: {
             query?: never;
@@ -11373,6 +11457,79 @@ export interface components {
             /** @description Free text. */
             description?: string | null;
         };
+        /** @description Who connects, and where their browser goes then. */
+        CreateConnectLinkInput: {
+            /** @description What the app calls the end user: visible ASCII characters. It stands for one connection. */
+            end_user_id: string;
+            /** @description The name of the end user, which the page shows. */
+            name?: string | null;
+            /** @description The e-mail address of the end user, which the page shows. */
+            email?: string | null;
+            /** @description Where the browser goes at the end, with `status` and `connection_id`. It must be one of the `returnAddresses` of the instance. Without it, the page of the service says how it ended. */
+            return_to?: string | null;
+        };
+        /** @description Where connect links may lead back to. */
+        ReturnAddressesInput: {
+            /** @description The whole addresses, with https, or with http on the own machine. They replace the earlier addresses. */
+            addresses: string[];
+        };
+        /** @description The credentials of a tool instance at its provider: OAuth tokens or an API key, for a namespace or for the whole workspace. A namespace without a connection of its own uses the connection of the workspace. The tokens and the key are never shown. */
+        EndUserConnection: {
+            /** @description Identifier, `conn_…`. */
+            connection_id: string;
+            /** @description The workspace. */
+            workspace_id: string;
+            /** @description The namespace. `null` if the connection is for the whole workspace. */
+            namespace_id: string | null;
+            /** @description The tool instance. */
+            tool_instance_id: string;
+            /** @description The tool of the instance. */
+            tool_id: string;
+            /**
+             * @description What kind of credential it has.
+             * @enum {string}
+             */
+            auth_type: "oauth2" | "api_key";
+            /**
+             * @description Its status.
+             * @enum {string}
+             */
+            status: "not_connected" | "pending" | "connected" | "expired" | "needs_reauth" | "error" | "revoked";
+            /** @description The scopes that the provider granted. */
+            scopes: string[];
+            /** @description The account at the provider. `null` if the provider does not name it. */
+            account_label: string | null;
+            /**
+             * Format: date-time
+             * @description Expiry time of the access token. The service refreshes the token before it expires.
+             */
+            expires_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the access token was last refreshed.
+             */
+            last_refreshed_at: string | null;
+            /** @description Why the last refresh failed. `null` if it did not. */
+            last_error: string | null;
+            /** @description The user who connected it first. */
+            created_by: string | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it last changed.
+             */
+            updated_at: string;
+            /** @description What an app calls the end user whose connection it is. `null` for a connection of the workspace or of a namespace. */
+            end_user_id: string | null;
+            /** @description The name of the end user, as the app gave it. */
+            end_user_name: string | null;
+            /** @description The e-mail address of the end user, as the app gave it. */
+            end_user_email: string | null;
+        };
         /** @description The action to run, and its parameters. */
         ExecuteToolActionInput: {
             /** @description The name of an action of the instance. */
@@ -11385,6 +11542,8 @@ export interface components {
             dry_run?: boolean | null;
             /** @description The `confirmation` of the first answer, for an action that needs one. */
             confirmation?: string | null;
+            /** @description Runs it with the connection of this end user, and with no other: without such a connection it is a 404. */
+            end_user_id?: string | null;
             /**
              * Format: int32
              * @description Reads a list page by page, as the `pagination` of the action says: at most so many pages, and no more than its own `max_pages`. The result is the list of all items. Without it, one request is sent.
@@ -11487,6 +11646,8 @@ export interface components {
             parameters?: {
                 [key: string]: unknown;
             } | null;
+            /** @description Runs it with the connection of this end user, and with no other: without such a connection it is a 404. */
+            end_user_id?: string | null;
             /** @description The `confirmation` of the first answer, for an action that needs one. */
             confirmation?: string | null;
             /**
@@ -30441,6 +30602,288 @@ export interface operations {
             503: components["responses"]["ServiceUnavailable"];
         };
     };
+    CreateConnectLink: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The tool instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description Who connects, and where their browser goes then. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateConnectLinkInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            201: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The page to open in the browser of the end user. It is shown only this once. */
+                        url: string;
+                        /**
+                         * Format: date-time
+                         * @description Expiry time, half an hour after the link was made.
+                         */
+                        expires_at: string;
+                        /** @description The tool instance. */
+                        tool_instance_id: string;
+                        /** @description The end user, as the app calls them. */
+                        end_user_id: string;
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    SetReturnAddresses: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description One or more `ETag` values of earlier answers, or `*`. Nothing changes unless one of them matches. */
+                "if-match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        /** @description Where connect links may lead back to. */
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReturnAddressesInput"];
+            };
+        };
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Identifier, `ti_…`. */
+                        instance_id: string;
+                        /** @description Where connect links of the instance may lead back to. */
+                        return_addresses: string[];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    ListEndUserConnections: {
+        parameters: {
+            query?: {
+                /** @description Only the connection of this end user. */
+                end_user_id?: string;
+                /** @description Only connections with this status. */
+                status?: "not_connected" | "pending" | "connected" | "expired" | "needs_reauth" | "error" | "revoked";
+                /** @description Maximum number of rows on the page. */
+                limit?: number;
+                /** @description Cursor of the row to continue after. */
+                cursor?: string;
+            };
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The tool instance. */
+                instance_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * Format: int32
+                         * @description The number of rows that match the filters, on all pages.
+                         */
+                        total: number;
+                        /** @description Whether there are rows after this page. */
+                        has_more: boolean;
+                        /** @description Pass it as `after` to fetch the next page. `null` on the last page. */
+                        next_cursor: string | null;
+                        /** @description The rows of the page. */
+                        connections: components["schemas"]["EndUserConnection"][];
+                    };
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    GetEndUserConnection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The connection. */
+                end_user_connection_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success. */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndUserConnection"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
+    DeleteEndUserConnection: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Access token: `Bearer <token>`. */
+                authorization?: components["parameters"]["Authorization"];
+                /** @description Correlates logs and activity records. The answer repeats it. 1 to 128 characters of `A-Z a-z 0-9 . _ -`; any other value is replaced. */
+                "x-trace-id"?: components["parameters"]["TraceId"];
+                /** @description One or more `ETag` values of earlier answers, or `*`. Nothing changes unless one of them matches. */
+                "if-match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /** @description The organization of the workspace. */
+                org_id: string;
+                /** @description The workspace. */
+                workspace_id: string;
+                /** @description The connection. */
+                end_user_connection_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success without a body. */
+            204: {
+                headers: {
+                    "x-trace-id": components["headers"]["TraceId"];
+                    "x-ratelimit-limit": components["headers"]["RateLimitLimit"];
+                    "x-ratelimit-remaining": components["headers"]["RateLimitRemaining"];
+                    "x-ratelimit-reset": components["headers"]["RateLimitReset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["AuthenticationFailed"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["InvalidInput"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ServiceUnavailable"];
+        };
+    };
     ExecuteToolAction: {
         parameters: {
             query?: never;
@@ -30659,7 +31102,10 @@ export interface operations {
     };
     IssueWorkspaceConnectionToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The connection of this end user, and no other: without such a connection it is a 404. */
+                end_user_id?: string;
+            };
             header?: {
                 /** @description Access token: `Bearer <token>`. */
                 authorization?: components["parameters"]["Authorization"];
@@ -30705,7 +31151,10 @@ export interface operations {
     };
     IssueNamespaceConnectionToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The connection of this end user, and no other: without such a connection it is a 404. */
+                end_user_id?: string;
+            };
             header?: {
                 /** @description Access token: `Bearer <token>`. */
                 authorization?: components["parameters"]["Authorization"];
