@@ -96,7 +96,16 @@ export function createTools(
         activity,
         logger,
       }),
-      connections: new ConnectionService({ ...deps, credentials, vault, provider, removal, refresh, publicUrl, states }),
+      connections: new ConnectionService({
+        ...deps,
+        credentials,
+        vault,
+        provider,
+        removal,
+        refresh,
+        publicUrl,
+        states,
+      }),
       connectLinks: new ConnectLinks({
         ...deps,
         credentials,

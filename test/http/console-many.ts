@@ -6,11 +6,12 @@ import type { Person } from '../support/person.ts';
 /** Copies a secret of a workspace, and the record of what made it, many times: by two statements. */
 export async function addMany(
   { database: { pool } }: TestApp,
-  { call, orgId, workspaceId }: Person,
+  person: Person,
   { secrets, records }: { secrets: number; records: number },
 ): Promise<void> {
+  const { orgId, workspaceId } = person;
   const body = { name: 'KEY', secret_type: 'token', value: { value: 'x' }, workspace_id: workspaceId };
-  const { body: made } = await call<{ secret_id: string }>('POST', `/v1/orgs/${orgId}/secrets`, body);
+  const { body: made } = await person.call<{ secret_id: string }>('POST', `/v1/orgs/${orgId}/secrets`, body);
   const ids = (kind: 'secret' | 'activity', count: number) => Array.from({ length: count }, () => newId(kind));
   await pool.query(
     `insert into secrets select (jsonb_populate_record(t,
