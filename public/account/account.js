@@ -188,6 +188,14 @@ async function acceptInvitation() {
   );
 }
 
+/** Who came from a sign-in goes back to the same one. */
+function keepSignIn() {
+  const given = new URLSearchParams(location.search);
+  const kept = new URLSearchParams([...given].filter(([name]) => name === 'return_to' || name === 'redirect_uri'));
+  const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector('a[href="sign-in"]'));
+  if (link && kept.size > 0) link.search = kept.toString();
+}
+
 /** Pages that need no link. @type {Record<string, () => void>} */
 const open = {
   'forgot-password': () => onSubmit('forgot', ({ email }) => call('POST', 'auth/forgot-password', { body: { email } })),
@@ -212,8 +220,10 @@ const pages = {
 
 try {
   const page = open[document.body.dataset.page ?? ''];
-  if (page) page();
-  else if (token) await pages[document.body.dataset.page ?? '']?.();
+  if (page) {
+    keepSignIn();
+    page();
+  } else if (token) await pages[document.body.dataset.page ?? '']?.();
   else show('This link is not complete. Open it from your mail again.', 'problem');
 } catch (error) {
   show(error instanceof Error ? error.message : String(error), 'problem');

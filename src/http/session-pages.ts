@@ -77,20 +77,32 @@ class SessionPages {
 
   showSignIn(request: FastifyRequest, reply: FastifyReply, problem = '') {
     const { sessions, services } = this.#options;
-    const { return_to: to, redirect_uri: address } = { ...(request.query as Record<string, unknown>) };
+    const query = { ...(request.query as Record<string, unknown>) };
+    const fields = fieldsOf(request);
+    const to = fields.get('return_to') ?? query.return_to;
+    const address = this.#frontEnd(fields.get('redirect_uri') ?? query.redirect_uri);
     const form = html`${problem && html`<p class="problem" role="alert">${problem}</p>`}
         <form method="post" action="sign-in">
           <input type="hidden" name="form_token" value="${sessions.strangersToken(request, SIGN_IN)}" />
-          <input type="hidden" name="return_to" value="${returnPath(fieldsOf(request).get('return_to') ?? to)}" />
-          ${this.#redirectField(fieldsOf(request).get('redirect_uri') ?? address)}
+          <input type="hidden" name="return_to" value="${returnPath(to)}" />
+          ${this.#redirectField(address)}
           <label for="plain-username">User name or e-mail address</label>
           <input id="plain-username" name="username" type="text" autocomplete="username" required maxlength="320" />
           <label for="plain-password">Password</label>
           <input id="plain-password" name="password" type="password" autocomplete="current-password" required />
           <button type="submit">Sign in</button>
         </form>`.text;
-    const register = services.registration.isOpen ? ' · <a href="register">Create an account</a>' : '';
-    const text = this.#signInText.replace('{{form}}', () => form).replace('{{register}}', register);
+    // whoever makes an account or chooses a new password comes back to the same sign-in
+    const kept = new URLSearchParams();
+    if (typeof to === 'string') kept.set('return_to', returnPath(to));
+    if (address !== null) kept.set('redirect_uri', address);
+    const link = (page: string, label: string) =>
+      html`<a href="${page}${kept.size > 0 && `?${kept.toString()}`}">${label}</a>`.text;
+    const links = [
+      link('forgot-password', 'Forgot your password?'),
+      ...(services.registration.isOpen ? [link('register', 'Create an account')] : []),
+    ];
+    const text = this.#signInText.replace('{{form}}', () => form).replace('{{links}}', () => links.join(' · '));
     return reply.headers(formPageHeaders).type('text/html; charset=utf-8').send(text);
   }
 

@@ -8,7 +8,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { notFound, unauthenticated } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import { MOST_SHOWN } from '../pages/most-shown.ts';
-import type { Sessions } from './sessions.ts';
+import { HANDED_OVER_WITHIN_SECONDS, type Sessions } from './sessions.ts';
 
 /** A session that has not ended, as its user sees it. */
 export interface LivingSession {
@@ -51,7 +51,7 @@ export class BrowserSessions {
    * session that the browser had before.
    * @param former what the cookie held before
    * @returns what the new one holds
-   * @throws AUTHENTICATION_FAILED when the session has ended, or has a cookie already
+   * @throws AUTHENTICATION_FAILED when the session has ended, was opened long ago, or was handed over already
    */
   async open(caller: Caller, { former, userAgent }: { former: string | null; userAgent: string }): Promise<string> {
     const { changes, authentication, config } = this.#deps;
@@ -62,7 +62,8 @@ export class BrowserSessions {
       const opened = await tx.query(statement`update sessions set cookie_hash = ${tokenHash(token)},
           user_agent = ${userAgent.slice(0, MAX_USER_AGENT)},
           expires_at = least(expires_at, now() + make_interval(days => ${days}))
-        where id = ${sessionId} and revoked_at is null and cookie_hash is null returning id`);
+        where id = ${sessionId} and revoked_at is null and cookie_hash is null and code_hash is null
+          and created_at > now() - make_interval(secs => ${HANDED_OVER_WITHIN_SECONDS}) returning id`);
       if (opened.length === 0) throw unauthenticated();
       tx.write(statement`delete from refresh_tokens where session_id = ${sessionId}`);
       if (former !== null)

@@ -9,7 +9,7 @@ import { ApiError, unauthenticated } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import { mayFollowUnasked, withParameter } from '../../kernel/redirect-targets.ts';
 import type { SignIn } from './auth.service.ts';
-import type { SessionFacts, Sessions } from './sessions.ts';
+import { HANDED_OVER_WITHIN_SECONDS, type SessionFacts, type Sessions } from './sessions.ts';
 
 interface SessionCodeDeps {
   sql: Sql;
@@ -21,8 +21,6 @@ interface SessionCodeDeps {
 }
 
 const CODE_SECONDS = 60;
-/** A session is handed over right after its sign-in: a token that was stolen later makes no longer session. */
-const FRESH_SECONDS = 600;
 
 const HOLDER = `select u.id as "userId", u.username from sessions s join users u on u.id = s.user_id
   where s.code_hash = $1 and s.revoked_at is null and s.expires_at > now() and u.is_active`;
@@ -60,7 +58,7 @@ export class SessionCodes {
         update sessions set code_hash = ${tokenHash(code)},
           expires_at = least(expires_at, now() + make_interval(secs => ${CODE_SECONDS}))
         where id = ${sessionId} and revoked_at is null and cookie_hash is null and code_hash is null
-          and created_at > now() - make_interval(secs => ${FRESH_SECONDS}) returning id`);
+          and created_at > now() - make_interval(secs => ${HANDED_OVER_WITHIN_SECONDS}) returning id`);
       if (given.length === 0) throw unauthenticated();
       tx.write(statement`delete from refresh_tokens where session_id = ${sessionId}`);
       tx.afterCommit(() => authentication.sessionsChanged());

@@ -19,6 +19,12 @@ export interface TokenPair {
   expiresIn: number;
 }
 
+/**
+ * How long after its sign-in a session becomes that of a browser or of a front end: a token that was stolen later makes
+ * no longer session.
+ */
+export const HANDED_OVER_WITHIN_SECONDS = 600;
+
 /** The user of a session and the organization that it works in. */
 export interface SessionFacts {
   sessionId: string;

@@ -32,6 +32,20 @@ describe('signing in without a script', () => {
     expect(await (await browser.send(`${app.url}/account`)).text()).toContain(ann.email);
   });
 
+  test('keeps where it leads in its links, and no other address', async () => {
+    const linksIn = async (query: string) => {
+      const text = await (await newBrowserWithCookies().send(`${app.url}/account/sign-in${query}`)).text();
+      return [...text.matchAll(/href="((?:register|forgot-password)[^"]*)"/g)].map(([, href]) => href);
+    };
+    expect(await linksIn('')).toEqual(['forgot-password', 'register']);
+    expect(await linksIn('?return_to=/oauth/device')).toEqual([
+      'forgot-password?return_to=%2Foauth%2Fdevice',
+      'register?return_to=%2Foauth%2Fdevice',
+    ]);
+    const hostile = '?return_to=//evil.example&redirect_uri=https://evil.example/%22%3E&return_to=x';
+    for (const link of await linksIn(hostile)) expect(link).not.toContain('evil');
+  });
+
   test('over https the cookie is of this host alone', async () => {
     const secure = await startTestApp({ env: { PUBLIC_URL: 'https://api.example.test' } });
     const bob = await register(secure, { name: 'bob' });

@@ -193,6 +193,11 @@ describe('nobody else gets it', () => {
     expect((await handOver(access_token, `${FRONT}/in`)).statusCode).toBe(401);
   });
 
+  const adopt = async (token: string) => {
+    const headers = { host: new URL(app.url).host, origin: origin(), 'x-csrf': '1', authorization: `Bearer ${token}` };
+    return (await app.server.inject({ method: 'POST', url: '/account/session', headers })).statusCode;
+  };
+
   test('of a session that was opened long ago, or is that of a browser already', async () => {
     const ann = await register(app, { name: 'ann' });
     const old = await tokenOf(ann);
@@ -201,15 +206,14 @@ describe('nobody else gets it', () => {
       [ann.userId],
     );
     expect((await handOver(old.access_token, `${FRONT}/in`)).statusCode).toBe(401);
+    // nor does it become that of a browser: a token that was stolen ends with the session it was stolen from
+    expect(await adopt(old.access_token)).toBe(401);
     const { access_token } = await tokenOf(ann);
-    const headers = { host: new URL(app.url).host, origin: origin(), 'x-csrf': '1' };
-    const adopted = await app.server.inject({
-      method: 'POST',
-      url: '/account/session',
-      headers: { ...headers, authorization: `Bearer ${access_token}` },
-    });
-    expect(adopted.statusCode).toBe(204);
+    expect(await adopt(access_token)).toBe(204);
     expect((await handOver(access_token, `${FRONT}/in`)).statusCode).toBe(401);
+    const given = await tokenOf(ann);
+    expect((await handOver(given.access_token, `${FRONT}/in`)).statusCode).toBe(200);
+    expect(await adopt(given.access_token)).toBe(401);
   });
 
   test.each<[string, (ann: Person) => Promise<unknown>]>([

@@ -103,6 +103,26 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.waitForURL(`${app.url}${to}`, { timeout: PATIENCE_MS });
   };
 
+  test('leads who makes an account on the way, or has no password any more, back to where they were going', async () => {
+    const page = await newPage();
+    const username = `newcomer-${ann.userId.slice(-6)}`.toLowerCase();
+    await page.goto(`${app.url}/account/sign-in?return_to=%2Foauth%2Fdevice`);
+    await page.click('text=Forgot your password?');
+    await page.click('text=Go to the page to sign in');
+    await page.click('text=Create an account');
+    await page.fill('#email', `${username}@example.test`);
+    await page.fill('#username', username);
+    await page.fill('#password', 'correct horse battery');
+    await page.click('button[type="submit"]');
+    await page.waitForSelector('text=Your account is ready', { timeout: PATIENCE_MS });
+    await page.click('text=Go to the page to sign in');
+    await page.fill('#email', `${username}@example.test`);
+    await page.keyboard.press('Enter');
+    await page.fill('#password', 'correct horse battery');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${app.url}/oauth/device`, { timeout: PATIENCE_MS });
+  });
+
   test('connects a device by the keyboard alone', async () => {
     const device = await peerOf(app, await newApplication(ann, { name: 'Shell', redirect_uris: [] }));
     const begun = await client.initiateDeviceAuthorization(device, { scope: 'workspace:read' });
