@@ -103,7 +103,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.waitForURL(`${app.url}${to}`, { timeout: PATIENCE_MS });
   };
 
-  test('leads who makes an account on the way, or has no password any more, back to where they were going', async () => {
+  test('leads who makes an account on the way, or forgot a password, back to where they were going', async () => {
     const page = await newPage();
     const username = `newcomer-${ann.userId.slice(-6)}`.toLowerCase();
     await page.goto(`${app.url}/account/sign-in?return_to=%2Foauth%2Fdevice`);
