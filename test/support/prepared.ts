@@ -273,8 +273,9 @@ export const prepared: Record<string, Prepare> = {
     const { pathname, search } = server.authorize(begun);
     const { headers } = await browser.send('GET', `${pathname}${search}`);
     parts.body = { code: new URL(headers.location ?? '').searchParams.get('code') };
-    // it is good for a minute: on a busy machine its turn comes later
-    await app.database.pool.query(`update sso_codes set expires_at = expires_at + interval '1 hour'`);
+    // it is good for a minute: on a busy machine its turn comes later. And it is of no browser, as for a front end
+    const text = `update sso_codes set expires_at = expires_at + interval '1 hour', browser_hash = null`;
+    await app.database.pool.query(text);
   },
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/token': async (app, world, parts) =>
     withKey(app, world, parts, '/connections/api-key'),

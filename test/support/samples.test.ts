@@ -120,6 +120,7 @@ const LEFT_OUT: readonly string[] = [
   'ReportExecutionInput.error',
   'ReportExecutionInput.startedAt',
   'StreamToolActionInput.confirmation',
+  'StreamToolActionInput.endUserId',
   'StreamToolActionInput.parameters',
   'UpdateActionInput.triggerEvent',
   'UpdateAuditStreamInput.bucket',
