@@ -85,7 +85,7 @@ export const t: Texts = {
     connections: 'Verbindungen',
     oldest: 'Älteste Verbindung',
     jobs: 'Aufträge',
-    jobsHint: 'Aufgaben mit Aufträgen. Einzelheiten zu Fehlern stehen im Log, unter dem Namen der Aufgabe.',
+    jobsHint: 'Aufgaben mit Aufträgen. Was aufgegeben wurde, steht im Log, unter dem Namen der Aufgabe.',
     noJobs: 'Kein Auftrag wartet oder läuft.',
     task: 'Aufgabe',
     waiting: 'Wartend',

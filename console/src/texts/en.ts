@@ -77,7 +77,7 @@ export const t = {
     connections: 'Connections',
     oldest: 'Oldest connection',
     jobs: 'Jobs',
-    jobsHint: 'Tasks with jobs. Details of failures are in the log, by the name of the task.',
+    jobsHint: 'Tasks with jobs. What was given up is in the log, by the name of the task.',
     noJobs: 'No jobs wait or run.',
     task: 'Task',
     waiting: 'Waiting',

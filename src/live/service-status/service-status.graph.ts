@@ -36,7 +36,9 @@ const JobStatus = builder.objectRef<TaskJobs>('JobStatus').implement({
     retryingCount: t.exposeInt('retryingCount', { description: 'Failed, and waiting for another attempt.' }),
     runningCount: t.exposeInt('runningCount', { description: 'Running now.' }),
     failedCount: t.exposeInt('failedCount', {
-      description: 'Out of attempts because their node died. A node removes them within a minute, and logs each.',
+      description:
+        'Out of attempts because their node died in the last one. A node removes them soon. Jobs that fail in their ' +
+        'last attempt are removed at once: the log and `platform_jobs_given_up_total` have them.',
     }),
     oldestWaitingSeconds: t.exposeFloat('oldestWaitingSeconds', {
       nullable: true,
