@@ -21,8 +21,8 @@ import { createWorld, type World } from '../support/world.ts';
 const welcomesForeigners = ['addWorkspaceMember input.userId', 'addOrganizationMember input.userId'];
 
 /**
- * Filters of records. Those of the caller's own organization never name what is of another one: they leave nothing. What
- * an app calls an end user is a word of its own.
+ * Filters of records. Those of the caller's own organization never name what is of another one: they leave nothing.
+ * What an app calls an end user is a word of its own.
  */
 const filtersOfRecords: readonly (readonly [path: string, filters: readonly string[], list: string])[] = [
   ['/activity', ['user_id', 'token_id', 'resource_id'], 'activities'],

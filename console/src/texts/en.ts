@@ -66,8 +66,8 @@ export const t = {
     hint: 'What this service does, over all organizations. It is read again every ten seconds.',
     node: 'Nodes',
     nodeHint:
-      'The node that answered, and what the database knows of all nodes: their connections. Nodes with one address, or ' +
-      'behind one pooler, are one row.',
+      'The node that answered, and what the database knows of all nodes: their connections. Nodes with one address, ' +
+      'or behind one pooler, are one row.',
     version: 'Version',
     started: 'Started',
     workers: 'Workers',

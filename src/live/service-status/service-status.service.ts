@@ -47,7 +47,7 @@ export interface TaskJobs {
   oldestWaitingSeconds: number | null;
 }
 
-interface Deps {
+interface ServiceStatusDeps {
   sql: Sql;
   jobQueue: JobQueue;
   eventLag: EventLag;
@@ -58,9 +58,9 @@ interface Deps {
 
 /** The state of the service. Each part is read when it is asked for. */
 export class ServiceStatus {
-  readonly #deps: Deps;
+  readonly #deps: ServiceStatusDeps;
 
-  constructor(deps: Deps) {
+  constructor(deps: ServiceStatusDeps) {
     this.#deps = deps;
   }
 
@@ -120,7 +120,7 @@ function jobsOf(task: string, states: readonly JobState[]): TaskJobs {
 export class ServiceStatusService {
   readonly #status: ServiceStatus;
 
-  constructor(deps: Deps) {
+  constructor(deps: ServiceStatusDeps) {
     this.#status = new ServiceStatus(deps);
   }
 

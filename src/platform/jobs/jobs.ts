@@ -23,7 +23,8 @@ const STATES = `select n.task, s.state, count(j.id)::int as count,
       filter (where j.run_at <= now() and s.state in ('waiting', 'retrying'))))::float8 as "oldestSeconds"
   from unnest($1::text[]) n(task) cross join unnest(array['waiting', 'retrying', 'running', 'dead']) s(state)
   left join jobs._private_tasks t on t.identifier = n.task
-  left join (select * from jobs._private_jobs limit $2) j on j.task_id = t.id and s.state = case when j.locked_at is not null then 'running'
+  left join (select * from jobs._private_jobs limit $2) j on j.task_id = t.id
+    and s.state = case when j.locked_at is not null then 'running'
     when j.attempts >= j.max_attempts then 'dead' when j.attempts > 0 then 'retrying' else 'waiting' end
   group by 1, 2`;
 

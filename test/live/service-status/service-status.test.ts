@@ -68,7 +68,8 @@ describe('the state of the service', () => {
     );
     await app.database.pool.query(
       `insert into jobs._private_jobs (task_id, run_at)
-        select id, now() + interval '1 day' from jobs._private_tasks, generate_series(1, 3) where identifier = 'retention'`,
+        select id, now() + interval '1 day' from jobs._private_tasks, generate_series(1, 3)
+        where identifier = 'retention'`,
     );
     const { jobs } = await statusOf(admin);
     expect(jobs.map(({ task }) => task)).toEqual(app.services.jobQueue.tasks.map(({ name }) => name).sort());
