@@ -66,7 +66,6 @@ import { apart } from './kernel/spans.ts';
 import { scheduled, type Task } from './kernel/tasks.ts';
 import { hasKeptFiles } from './knowledge/files/kept-files.ts';
 import { asyncApi } from './live/events/async-api.ts';
-import { EventLag } from './live/events/event-lag.ts';
 import { addMcp } from './mcp/mcp-routes.ts';
 import { operationsDir, version } from './paths.ts';
 import { recipeSchema } from './pipelines/recipes/recipe-schema.ts';
@@ -155,7 +154,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const toolsWritten = writeBuiltInTools(services.sql); // while the routes are made
   toolsWritten.catch(() => undefined); // reported where it is awaited
   const storeCheck = storeCheckOf(deps, services, logFault);
-  const eventLag = new EventLag(services.sql, logger);
+  const { eventLag } = services;
   const limit = new CallerLimit(config, services.budgets);
   const admission = new Admission(services.authentication, limit);
   const leaving = addLeaving(server);

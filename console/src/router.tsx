@@ -34,6 +34,12 @@ const notifications = createRoute({
   component: lazyRouteComponent(() => import('./views/notifications'), 'Notifications'),
 });
 
+const operators = createRoute({
+  getParentRoute: () => root,
+  path: '/operators',
+  component: lazyRouteComponent(() => import('./views/operators'), 'Operators'),
+});
+
 const workspace = createRoute({ getParentRoute: () => root, path: '/o/$org/w/$ws', component: WorkspaceFrame });
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
@@ -50,6 +56,7 @@ function filters<Name extends string>(search: Record<string, unknown>, names: re
 const routeTree = root.addChildren([
   chooser,
   notifications,
+  operators,
   workspace.addChildren([
     createRoute({
       getParentRoute: () => workspace,

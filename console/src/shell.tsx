@@ -4,6 +4,7 @@ import { NotificationChangesDocument, ShellDocument, type ShellQuery } from './g
 import { serviceUrl } from './ground/address';
 import { useAnswer, useStream } from './ground/answers';
 import { useNames } from './ground/filters';
+import { administersPlatform } from './ground/permissions';
 import { Loading, Problem } from './ground/problem';
 import { useSignOut } from './ground/sign-out';
 import { useStreamState } from './ground/stream-state';
@@ -101,6 +102,7 @@ function Account({ me, unread }: { me: ShellQuery['me']; unread: number }) {
         <summary>{me.username}</summary>
         <div className="menu">
           <p className="quiet">{me.email}</p>
+          {administersPlatform(me) && <Link to="/operators">{t.operators.title}</Link>}
           <a href={new URL('account', serviceUrl).href}>{t.account.sessions}</a>
           <a href={new URL('docs/', serviceUrl).href}>{t.account.docs}</a>
           <button type="button" onClick={() => applyTheme(nextTheme())}>

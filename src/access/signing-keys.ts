@@ -9,6 +9,8 @@ import { replaceFile } from '../platform/whole-file.ts';
 /** A private signing key as stored. */
 interface StoredKey {
   jwk: JWK;
+  /** When it was made; not known of keys that earlier versions made. */
+  createdAt?: string;
   /** When a newer key replaced it. It still verifies until the tokens that it signed have expired. */
   retiredAt?: string;
 }
@@ -18,6 +20,18 @@ interface LoadedKey {
   privateKey: CryptoKey;
   publicKey: CryptoKey;
   publicJwk: JWK;
+  createdAt: Date | null;
+  retiredAt: Date | null;
+}
+
+/** What may be shown of a signing key. */
+export interface SigningKeyFacts {
+  /** Its `kid`, as in `/.well-known/jwks.json`. */
+  id: string;
+  /** `null` for keys that earlier versions made. */
+  createdAt: Date | null;
+  /** `null` for the key that signs. */
+  retiredAt: Date | null;
 }
 
 /**
@@ -72,7 +86,7 @@ export class SigningKeys {
       const kept = read(file)
         .map((key) => ({ ...key, retiredAt: key.retiredAt ?? now.toISOString() }))
         .filter((key) => now.getTime() - Date.parse(key.retiredAt) < FORGET_AFTER_MS);
-      const fresh = await newKey();
+      const fresh = await newKey(now);
       replaceFile(file, JSON.stringify([fresh, ...kept]));
       return String(fresh.jwk.kid);
     } finally {
@@ -120,6 +134,12 @@ export class SigningKeys {
   async jwks(): Promise<JSONWebKeySet> {
     await this.#refresh(REFRESH_MS);
     return { keys: this.#keys.map((key) => key.publicJwk) };
+  }
+
+  /** Which keys verify, the one that signs first. Nothing secret. */
+  async list(): Promise<SigningKeyFacts[]> {
+    await this.#refresh(REFRESH_MS);
+    return this.#keys.map(({ kid, createdAt, retiredAt }) => ({ id: kid, createdAt, retiredAt }));
   }
 
   async #refresh(olderThanMs: number): Promise<void> {
@@ -177,15 +197,26 @@ const unusable = (file: string, why: string) =>
       'The service then creates new keys, and all users have to sign in again.',
   );
 
-async function newKey(): Promise<StoredKey> {
+async function newKey(now = new Date()): Promise<StoredKey> {
   const { privateKey } = await generateKeyPair('EdDSA', { extractable: true });
-  return { jwk: { ...(await exportJWK(privateKey)), kid: randomUUID(), alg: 'EdDSA', use: 'sig' } };
+  const jwk = { ...(await exportJWK(privateKey)), kid: randomUUID(), alg: 'EdDSA', use: 'sig' };
+  return { jwk, createdAt: now.toISOString() };
 }
 
-async function loadKey({ jwk }: StoredKey): Promise<LoadedKey> {
+const timeOf = (text: string | undefined): Date | null =>
+  text === undefined || Number.isNaN(Date.parse(text)) ? null : new Date(text);
+
+async function loadKey({ jwk, createdAt, retiredAt }: StoredKey): Promise<LoadedKey> {
   const { d: _private, ...publicJwk } = jwk;
   const [privateKey, publicKey] = await Promise.all([importJWK(jwk, 'EdDSA'), importJWK(publicJwk, 'EdDSA')]);
   if (privateKey instanceof Uint8Array || publicKey instanceof Uint8Array || !jwk.kid)
     throw new Error('A signing key is not an Ed25519 key with an id.');
-  return { kid: jwk.kid, privateKey, publicKey, publicJwk };
+  return {
+    kid: jwk.kid,
+    privateKey,
+    publicKey,
+    publicJwk,
+    createdAt: timeOf(createdAt),
+    retiredAt: timeOf(retiredAt),
+  };
 }

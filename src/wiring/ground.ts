@@ -22,6 +22,7 @@ import { Seal } from '../platform/keys/seal.ts';
 import type { Logger } from '../platform/logger.ts';
 import type { AccountMail } from '../platform/mail/account-mail.ts';
 import type { Mailer } from '../platform/mail/mail.ts';
+import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
 import type { Database } from '../platform/postgres/database.ts';
 import type { RedisLink } from '../platform/redis/redis-link.ts';
@@ -44,6 +45,8 @@ export interface ProcessDeps {
   passwords?: Passwords;
   /** `null`: the node shares nothing beside the database. */
   redis: RedisLink | null;
+  /** The other workers of the node, if the process is one of several. */
+  siblings?: Pick<Siblings, 'running' | 'of'> | undefined;
 }
 
 /** What stands before the ground: changes tell the groups on top of it what they did. */
@@ -90,6 +93,8 @@ export function createGround(process: ProcessDeps, { sql, replicaReads, mail, no
     prisma: database.prisma,
     logger,
     rootKeys,
+    keys: process.keys,
+    siblings: process.siblings,
     appSecret,
     publicUrl,
     deps,

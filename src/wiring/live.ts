@@ -6,6 +6,7 @@ import { AuditStreamService } from '../live/audit-streams/audit-stream.service.t
 import { AuditStreamDeliveries } from '../live/audit-streams/audit-stream-deliveries.ts';
 import { Audience } from '../live/events/audience.ts';
 import { EventService } from '../live/events/event.service.ts';
+import { EventLag } from '../live/events/event-lag.ts';
 import type { EventTail } from '../live/events/event-tail.ts';
 import { MissedEvents } from '../live/events/missed-events.ts';
 import { PresenceService } from '../live/presence/presence.service.ts';
@@ -15,6 +16,7 @@ import { Disabling } from '../live/sending/disabling.ts';
 import { SendEngine } from '../live/sending/send-engine.ts';
 import { SendQueue } from '../live/sending/send-queue.ts';
 import { SendSlots } from '../live/sending/send-slots.ts';
+import { ServiceStatusService } from '../live/service-status/service-status.service.ts';
 import { WebhookService } from '../live/webhooks/webhook.service.ts';
 import { type WebhookMessage, webhookChannel } from '../live/webhooks/webhook-channel.ts';
 import { WebhookDeliveries } from '../live/webhooks/webhook-deliveries.ts';
@@ -46,9 +48,14 @@ export function createLive(ground: Ground, vaultGroup: VaultGroup, { tail, redis
   const webhooks = createWebhooks(ground, vaultGroup, slots);
   const auditStreams = createAuditStreams(ground, vaultGroup, slots, activityFeed);
   const presence = new PresenceService({ ...deps, snapshots: redis && new PresenceSnapshots(redis) });
+  const eventLag = new EventLag(sql, ground.logger);
+  const { keys, siblings } = ground;
+  const { jobQueue } = ground.closed;
+  const { rootKeyUses } = vaultGroup.closed;
   return {
     open: {
       presence,
+      serviceStatus: new ServiceStatusService({ sql, jobQueue, eventLag, keys, rootKeyUses, siblings }),
       events: new EventService({
         config,
         tail,
@@ -62,7 +69,7 @@ export function createLive(ground: Ground, vaultGroup: VaultGroup, { tail, redis
       ...webhooks.open,
       ...auditStreams.open,
     },
-    closed: { tail, ...webhooks.closed, ...auditStreams.closed },
+    closed: { tail, eventLag, ...webhooks.closed, ...auditStreams.closed },
   };
 }
 

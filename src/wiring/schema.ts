@@ -39,6 +39,7 @@ import '../models/models/model-routing.graph.ts';
 import '../models/models/model-usage.graph.ts';
 import '../live/presence/presence.graph.ts';
 import '../live/sending/send-attempt.graph.ts';
+import '../live/service-status/service-status.graph.ts';
 import '../models/provider-accounts/provider-account.graph.ts';
 import '../tenancy/namespaces/namespace.graph.ts';
 import '../insight/notifications/notification.graph.ts';

@@ -1,5 +1,6 @@
 import { Credentials } from '../vault/secrets/credentials.ts';
 import { RevealService } from '../vault/secrets/reveal.service.ts';
+import { RootKeyUses } from '../vault/secrets/root-key-uses.ts';
 import { SecretReads } from '../vault/secrets/secret.reads.ts';
 import { SecretService } from '../vault/secrets/secret.service.ts';
 import { secretNotices } from '../vault/secrets/secret-notices.ts';
@@ -22,6 +23,7 @@ export function createVault({ deps, prisma, rootKeys, open: { onFault } }: Groun
     },
     closed: {
       vault,
+      rootKeyUses: new RootKeyUses({ sql, rootKeys }),
       credentials: new Credentials({ rootKeys }),
       userCredentials: new UserCredentials({ rootKeys }),
       secretNotices: secretNotices({ changes }),

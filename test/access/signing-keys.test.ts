@@ -77,6 +77,12 @@ describe('a rotation', () => {
       [second, '1970-01-01T00:01:00.000Z'],
       [first, '1970-01-01T00:00:00.000Z'],
     ]);
+    const shown = await (await SigningKeys.open(dir)).list();
+    expect(shown.map(({ id, createdAt, retiredAt }) => [id, createdAt?.getTime(), retiredAt?.getTime()])).toEqual([
+      [third, 60_000, undefined],
+      [second, 0, 60_000],
+      [first, expect.any(Number), 0],
+    ]);
     expect(storedKeys()[0]!.jwk).toMatchObject({ kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig' });
   });
 

@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { foldActivity } from '../../src/insight/activity/activity.service.ts';
 import type { TestApp } from '../support/app.ts';
 import { barriersOf } from '../support/barriers.ts';
-import { colleague, type Person, registerProven } from '../support/person.ts';
+import { colleague, type Person, platformAdmin, registerProven } from '../support/person.ts';
 import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
 import { ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
@@ -124,6 +124,46 @@ describeInBrowser('the console in a browser', () => {
     });
     for (const name of ['Secrets', 'Webhooks', 'Sign-in'])
       expect(await page.getByRole('link', { name, exact: true }).count()).toBe(0);
+  });
+
+  it('shows administrators of the platform how the service is, again and again', async () => {
+    const admin = await platformAdmin(app);
+    const page = await pageOf(admin);
+    await page.clock.install();
+    await open(page, `${app.url}/console/`);
+    await page.locator('summary', { hasText: admin.username }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'Operators' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Operators' }).waitFor();
+    const nodes = part(page, 'Nodes');
+    await nodes.getByRole('cell', { name: '1 of 1' }).waitFor();
+    await part(page, 'Root keys').getByText('in use').waitFor();
+    await part(page, 'Signing keys').getByText('in use').waitFor();
+    await part(page, 'Live events').getByRole('columnheader', { name: 'Held back' }).waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    await app.database.pool.query(`with t as (insert into jobs._private_tasks (identifier) values ('retention')
+        on conflict (identifier) do update set identifier = excluded.identifier returning id)
+      insert into jobs._private_jobs (task_id, run_at) select id, now() + interval '1 day' from t`);
+    await page.clock.fastForward(10_000);
+    await page.getByRole('rowheader', { name: 'retention' }).waitFor();
+    await page.setViewportSize({ width: 360, height: 800 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await barriersOf(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+  });
+
+  it('has no page for operators for anybody else', async () => {
+    const page = await pageOf(vic);
+    const asked = pagesAskedBy(page);
+    for (const view of ['operators', 'nowhere']) {
+      await page.goto(`${app.url}/console/${view}`);
+      await page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+    }
+    await page.locator('summary', { hasText: vic.username }).click();
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    expect(await page.getByRole('link', { name: 'Operators' }).count()).toBe(0);
+    expect(asked.Operators).toBeUndefined();
   });
 
   it('shows numbers over time beside those of another span, with their tables and files', async () => {

@@ -19,7 +19,7 @@ const fieldsOf = (root: 'query' | 'mutation' | 'subscription') =>
 
 /** Somebody has decided that no model gets these. */
 const WITHHELD = {
-  query: names(`authConfig inviteInfo membersWithoutFactor myFactors secretVersions`),
+  query: names(`authConfig inviteInfo membersWithoutFactor myFactors secretVersions serviceStatus`),
   mutation: names(`
     createOrganization register login refresh logout switchOrganization verifyEmail resendVerification forgotPassword
     resetPassword changePassword completeSignIn beginPasskeySignIn signInWithPasskey beginPasskey addPasskey

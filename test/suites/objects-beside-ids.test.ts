@@ -124,7 +124,8 @@ test('every field with an id in an answer is one of those', async () => {
       }
     }
   };
-  for (const root of rootFields.filter(({ kind }) => kind === 'query')) {
+  // the state of the service is for administrators of the platform, and names nothing of anybody
+  for (const root of rootFields.filter(({ kind, name }) => kind === 'query' && name !== 'serviceStatus')) {
     const given = argumentsOf(root, world);
     const { data } = await expectOk<{ data: Record<string, unknown> }>(
       app,

@@ -223,6 +223,7 @@ const rootsAboutOneself = [
   'Query.notificationPreferences',
   'Query.notifications',
   'Query.organizations',
+  'Query.serviceStatus',
   'Query.unreadNotifications',
   'Subscription.notificationChanged',
   'Subscription.unreadNotifications',

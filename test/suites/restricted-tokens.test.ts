@@ -99,8 +99,8 @@ const queries = rootFields.filter(
     kind === 'query' &&
     field.extensions.access !== 'public' &&
     !showsRecords(name) &&
-    // second factors are shown to sessions alone
-    name !== 'myFactors',
+    // second factors, and the state of the service, are shown to sessions alone
+    !['myFactors', 'serviceStatus'].includes(name),
 );
 
 /** Queries that a token restricted to a place of some kind asks in this run: each is asked with one kind at least. */

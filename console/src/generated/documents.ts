@@ -1261,6 +1261,21 @@ export type UploadArtifactInput = {
   readonly ttlSeconds?: number | null | undefined;
 };
 
+/** A role of a user: in the organization, or on the platform. */
+export type UserRole =
+  /** Manages members and settings. */
+  | 'admin'
+  /** Changes what all have made. */
+  | 'editor'
+  /** Makes things, and changes what is their own. */
+  | 'member'
+  /** The highest role. It alone makes others owners. */
+  | 'owner'
+  /** Administers the whole platform. */
+  | 'platform_admin'
+  /** The lowest role: it reads. */
+  | 'viewer';
+
 /** How far a delivery is. */
 export type WebhookDeliveryStatus =
   /** The receiver accepted it, with a status of 2xx. */
@@ -1311,7 +1326,7 @@ export type MyRoleQuery = { readonly workspaceMembers: { readonly nodes: Readonl
 export type ShellQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type ShellQuery = { readonly me: { readonly id: string, readonly username: string, readonly email: string | null, readonly timezone: string | null, readonly organizations: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly role: Role, readonly workspaces: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly orgId: string }>, readonly pageInfo: { readonly hasNextPage: boolean } } }> } }, readonly unreadNotifications: { readonly unreadCount: number } };
+export type ShellQuery = { readonly me: { readonly id: string, readonly username: string, readonly email: string | null, readonly timezone: string | null, readonly roles: ReadonlyArray<UserRole>, readonly organizations: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly role: Role, readonly workspaces: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly orgId: string }>, readonly pageInfo: { readonly hasNextPage: boolean } } }> } }, readonly unreadNotifications: { readonly unreadCount: number } };
 
 export type SignOutMutationVariables = Exact<{ [key: string]: never; }>;
 
@@ -1699,6 +1714,11 @@ export type MutePlacesMutationVariables = Exact<{
 
 
 export type MutePlacesMutation = { readonly updateNotificationMutes: { readonly mutedCategories: ReadonlyArray<NotificationCategory> } };
+
+export type OperatorsQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type OperatorsQuery = { readonly serviceStatus: { readonly node: { readonly version: string, readonly startedAt: string, readonly workerCount: number, readonly runningWorkerCount: number }, readonly databaseClients: ReadonlyArray<{ readonly address: string | null, readonly connectionCount: number, readonly oldestConnectionAt: string }>, readonly jobs: ReadonlyArray<{ readonly task: string, readonly waitingCount: number, readonly retryingCount: number, readonly runningCount: number, readonly failedCount: number, readonly oldestWaitingSeconds: number | null }>, readonly eventLag: { readonly waitingCount: number, readonly lagSeconds: number }, readonly rootKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string, readonly sealedCount: number, readonly isCurrent: boolean, readonly isPresent: boolean }>, readonly signingKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string | null, readonly retiredAt: string | null }> } };
 
 export type PaletteNamesQueryVariables = Exact<{
   orgId: string;
@@ -3039,6 +3059,7 @@ export const ShellDocument = new TypedDocumentString(`
     username
     email
     timezone
+    roles
     organizations(first: 50) {
       nodes {
         id
@@ -3788,6 +3809,47 @@ export const MutePlacesDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<MutePlacesMutation, MutePlacesMutationVariables>;
+export const OperatorsDocument = new TypedDocumentString(`
+    query Operators {
+  serviceStatus {
+    node {
+      version
+      startedAt
+      workerCount
+      runningWorkerCount
+    }
+    databaseClients {
+      address
+      connectionCount
+      oldestConnectionAt
+    }
+    jobs {
+      task
+      waitingCount
+      retryingCount
+      runningCount
+      failedCount
+      oldestWaitingSeconds
+    }
+    eventLag {
+      waitingCount
+      lagSeconds
+    }
+    rootKeys {
+      id
+      createdAt
+      sealedCount
+      isCurrent
+      isPresent
+    }
+    signingKeys {
+      id
+      createdAt
+      retiredAt
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<OperatorsQuery, OperatorsQueryVariables>;
 export const PaletteNamesDocument = new TypedDocumentString(`
     query PaletteNames($orgId: ID!, $workspaceId: ID!) {
   apps(orgId: $orgId, workspaceId: $workspaceId, first: 100) {

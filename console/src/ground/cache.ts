@@ -19,6 +19,7 @@ const values = `
   WorkspaceLimits RecipeCatalogue RecipeContent AppliedRecipe MissingPart ArtifactVersions NotificationPreferences
   NotificationMute MemberWithoutFactor EntityRelation EntitySearchResult FoundEntity
   ToolActionResult ToolActionRequest UsedResource
+  ServiceStatus NodeStatus DatabaseClient JobStatus EventLagStatus
 `
   .trim()
   .split(/\s+/);

@@ -40,3 +40,7 @@ export const grantOf = (role: Role, permission: Permission): 'all' | 'own' | 'no
   if (from && atLeast(role, from)) return 'all';
   return ownFrom && atLeast(role, ownFrom) ? 'own' : 'none';
 };
+
+/** Whether somebody administers the platform, beside what they are in organizations. */
+export const administersPlatform = ({ roles }: { roles: readonly string[] }): boolean =>
+  roles.includes('platform_admin');

@@ -2,7 +2,7 @@ import type { useNavigate } from '@tanstack/react-router';
 import type { PaletteNamesQuery, ShellQuery } from '../generated/documents';
 import { serviceUrl } from '../ground/address';
 import { CREATE } from '../ground/asked';
-import { atLeast } from '../ground/permissions';
+import { administersPlatform, atLeast } from '../ground/permissions';
 import type { Place } from '../ground/place';
 import { applyTheme, type Theme, themes } from '../ground/theme';
 import { chooseLanguage, type Language, language, languages, t } from '../texts';
@@ -90,6 +90,16 @@ export function entriesAnywhere(
       label: t.notifications.title,
       go: () => navigate({ to: '/notifications' }),
     },
+    ...(administersPlatform(me)
+      ? [
+          {
+            key: 'operators',
+            kind: t.palette.view,
+            label: t.operators.title,
+            go: () => navigate({ to: '/operators' }),
+          },
+        ]
+      : []),
     action('account', t.account.sessions, () => location.assign(new URL('account', serviceUrl).href)),
     ...themes
       .filter((name) => name !== chosen)

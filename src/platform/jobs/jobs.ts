@@ -17,10 +17,14 @@ const SHARED_WORKERS = 4;
 /** Places are numbered anew at most so often. */
 const RENUMBER_MS = 60_000;
 
-const STATES = `select n.task, s.state, count(j.id)::int as count
+// without a limit, `limit null` counts all. What waits for its time does not wait for a worker
+const STATES = `select n.task, s.state, count(j.id)::int as count,
+    (extract(epoch from now() - min(j.run_at)
+      filter (where j.run_at <= now() and s.state in ('waiting', 'retrying'))))::float8 as "oldestSeconds"
   from unnest($1::text[]) n(task) cross join unnest(array['waiting', 'retrying', 'running', 'dead']) s(state)
   left join jobs._private_tasks t on t.identifier = n.task
-  left join jobs._private_jobs j on j.task_id = t.id and s.state = case when j.locked_at is not null then 'running'
+  left join (select * from jobs._private_jobs limit $2) j on j.task_id = t.id
+    and s.state = case when j.locked_at is not null then 'running'
     when j.attempts >= j.max_attempts then 'dead' when j.attempts > 0 then 'retrying' else 'waiting' end
   group by 1, 2`;
 
@@ -63,6 +67,26 @@ export async function troubledJobs(pool: pg.Pool): Promise<TroubledJobs[]> {
   const { rows } = await pool.query<TroubledJobs>(TROUBLED, [LEASE_SECONDS, LATE_SECONDS]);
   return rows;
 }
+
+/** How many jobs of a task are in a state. */
+export interface JobState {
+  task: string;
+  state: 'waiting' | 'retrying' | 'running' | 'dead';
+  count: number;
+  /** For how long the oldest of them could have run; `null` if none could, or in another state. */
+  oldestSeconds: number | null;
+}
+
+/**
+ * Jobs by task and state, including zeros.
+ * @param ask runs a statement
+ * @param limit of the jobs that are looked at; `null` for all
+ */
+export const jobStates = (
+  ask: (text: string, values: unknown[]) => Promise<JobState[]>,
+  tasks: readonly string[],
+  limit: number | null = null,
+): Promise<JobState[]> => ask(STATES, [tasks, limit]);
 
 /** A job that ended with its node in its last try. */
 interface DeadJob {
@@ -128,11 +152,9 @@ export class Jobs {
   }
 
   /** Number of jobs by known task and state, including zeros. */
-  async states(): Promise<{ task: string; state: string; count: number }[]> {
-    const { rows } = await this.#options.pool.query<{ task: string; state: string; count: number }>(STATES, [
-      [...this.givenUp.keys()],
-    ]);
-    return rows;
+  states(): Promise<JobState[]> {
+    const { pool } = this.#options;
+    return jobStates(async (text, values) => (await pool.query<JobState>(text, values)).rows, [...this.givenUp.keys()]);
   }
 
   /** Takes no more jobs and finishes the running ones, within ten seconds. The next node runs the rest. */

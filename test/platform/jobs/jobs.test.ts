@@ -92,7 +92,7 @@ describe('a job', () => {
     const { queue, jobs } = start([task]);
     await add(queue, { task, payload: { SECRET } });
     await soon(async () => expect(await count(`last_error = 'EBUSY' and locked_at is null`)).toBe(1));
-    expect(await jobs.states()).toContainEqual({ task: 'flaky', state: 'retrying', count: 1 });
+    expect(await jobs.states()).toContainEqual(expect.objectContaining({ task: 'flaky', state: 'retrying', count: 1 }));
     await skipWaits();
     await soon(async () => expect(await count()).toBe(0));
     expect(attempts).toEqual([1, 2]);

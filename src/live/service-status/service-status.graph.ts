@@ -1,0 +1,134 @@
+import type { SigningKeyFacts } from '../../access/signing-keys.ts';
+import { builder } from '../../graphql/builder.ts';
+import type { RootKeyUse } from '../../vault/secrets/root-key-uses.ts';
+import type { Lag } from '../events/event-lag.ts';
+import type { NodeConnections, ServiceNode, ServiceStatus, TaskJobs } from './service-status.service.ts';
+
+const NodeStatus = builder.objectRef<ServiceNode>('NodeStatus').implement({
+  description: 'The node that answers. With several nodes behind a proxy, the next answer may be of another node.',
+  fields: (t) => ({
+    version: t.exposeString('version', { description: 'Its version.' }),
+    startedAt: t.expose('startedAt', { type: 'DateTime', description: 'When the process that answers started.' }),
+    workerCount: t.exposeInt('workerCount', { description: 'How many workers it should have (`WORKERS`).' }),
+    runningWorkerCount: t.exposeInt('runningWorkerCount', { description: 'How many of them are ready.' }),
+  }),
+});
+
+const DatabaseClient = builder.objectRef<NodeConnections>('DatabaseClient').implement({
+  description:
+    'Connections of nodes to the primary database, by the address from which they come. Several nodes with one ' +
+    'address, or behind one pooler, are one entry; a node without an open connection has none.',
+  fields: (t) => ({
+    address: t.exposeString('address', {
+      nullable: true,
+      description: 'The address, as the database sees it. `null` for a local socket.',
+    }),
+    connectionCount: t.exposeInt('connectionCount', { description: 'How many are open.' }),
+    oldestConnectionAt: t.expose('oldestAt', { type: 'DateTime', description: 'When the oldest of them was opened.' }),
+  }),
+});
+
+const JobStatus = builder.objectRef<TaskJobs>('JobStatus').implement({
+  description: 'The background jobs of a task, of all nodes. At most 100,000 jobs of all tasks are counted.',
+  fields: (t) => ({
+    task: t.exposeString('task', { description: 'The name of the task, as in logs and metrics.' }),
+    waitingCount: t.exposeInt('waitingCount', { description: 'Not tried yet.' }),
+    retryingCount: t.exposeInt('retryingCount', { description: 'Failed, and waiting for another attempt.' }),
+    runningCount: t.exposeInt('runningCount', { description: 'Running now.' }),
+    failedCount: t.exposeInt('failedCount', {
+      description:
+        'Out of attempts because their node died in the last one. A node removes them soon. Jobs that fail in their ' +
+        'last attempt are removed at once: the log and `platform_jobs_given_up_total` have them.',
+    }),
+    oldestWaitingSeconds: t.exposeFloat('oldestWaitingSeconds', {
+      nullable: true,
+      description: 'For how long the oldest job could have run already. `null` if no job is due.',
+    }),
+  }),
+});
+
+const EventLagStatus = builder.objectRef<Lag>('EventLagStatus').implement({
+  description: 'Events that are held back by a running transaction, as in `/readyz`.',
+  fields: (t) => ({
+    waitingCount: t.exposeInt('waiting', { description: 'How many, 10,000 at most.' }),
+    lagSeconds: t.exposeFloat('seconds', { description: 'The age of the oldest of them, in seconds. 0 for none.' }),
+  }),
+});
+
+const RootKeyStatus = builder.objectRef<RootKeyUse>('RootKeyStatus').implement({
+  description: 'A root key that the database needs. It never shows the key.',
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Its id, as in the name of its file or in `ROOT_KEYS`.' }),
+    createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the database first needed it.' }),
+    sealedCount: t.exposeInt('sealedCount', {
+      description: 'Secrets and credentials whose data keys it wraps, with deleted secrets. 10,000 at most.',
+    }),
+    isCurrent: t.exposeBoolean('isCurrent', { description: 'Whether the node that answers wraps with it.' }),
+    isPresent: t.exposeBoolean('isPresent', { description: 'Whether the node that answers has it.' }),
+  }),
+});
+
+const SigningKeyStatus = builder.objectRef<SigningKeyFacts>('SigningKeyStatus').implement({
+  description: 'A key that verifies access tokens. It never shows the private key.',
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Its `kid`, as in `/.well-known/jwks.json`.' }),
+    createdAt: t.expose('createdAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When it was made. `null` for keys that earlier versions made.',
+    }),
+    retiredAt: t.expose('retiredAt', {
+      type: 'DateTime',
+      nullable: true,
+      description: 'When a newer key took its place. `null` for the key that signs.',
+    }),
+  }),
+});
+
+const ServiceStatusType = builder.objectRef<ServiceStatus>('ServiceStatus').implement({
+  description: 'The state of the service: its nodes, background jobs, live events and keys.',
+  fields: (t) => ({
+    node: t.expose('node', { type: NodeStatus, authorize: 'inherited', description: 'The node that answers.' }),
+    databaseClients: t.field({
+      type: [DatabaseClient],
+      authorize: 'inherited',
+      description:
+        'What the database knows of all nodes: their connections, by address. Nodes do not report to each other. ' +
+        '100 addresses at most.',
+      resolve: (status) => status.connections(),
+    }),
+    jobs: t.field({
+      type: [JobStatus],
+      authorize: 'inherited',
+      description: 'The background jobs, by task.',
+      resolve: (status) => status.jobs(),
+    }),
+    eventLag: t.field({
+      type: EventLagStatus,
+      authorize: 'inherited',
+      description: 'How far live events are behind.',
+      resolve: (status) => status.eventLag(),
+    }),
+    rootKeys: t.field({
+      type: [RootKeyStatus],
+      authorize: 'inherited',
+      description: 'The root keys that the database needs, newest first. 100 at most.',
+      resolve: (status) => status.rootKeys(),
+    }),
+    signingKeys: t.field({
+      type: [SigningKeyStatus],
+      authorize: 'inherited',
+      description: 'The keys of access tokens, of the node that answers; the key that signs first.',
+      resolve: (status) => status.signingKeys(),
+    }),
+  }),
+});
+
+builder.queryFields((t) => ({
+  serviceStatus: t.field({
+    type: ServiceStatusType,
+    description: 'The state of the service, for administrators of the platform. Refused to everybody else.',
+    authorize: { session: 'organization:update' },
+    resolve: (_root, _args, { caller, services }) => services.serviceStatus.of(caller),
+  }),
+}));
