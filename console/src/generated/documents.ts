@@ -127,6 +127,18 @@ export type CreateApplicationInput = {
   readonly redirectUris: ReadonlyArray<string>;
 };
 
+/** Who connects, and where their browser goes then. */
+export type CreateConnectLinkInput = {
+  /** The e-mail address of the end user, which the page shows. */
+  readonly email?: string | null | undefined;
+  /** What the app calls the end user: visible ASCII characters. It stands for one connection. */
+  readonly endUserId: string;
+  /** The name of the end user, which the page shows. */
+  readonly name?: string | null | undefined;
+  /** Where the browser goes at the end, with `status` and `connection_id`. It must be one of the `returnAddresses` of the instance. Without it, the page of the service says how it ended. */
+  readonly returnTo?: string | null | undefined;
+};
+
 /** A new entity. */
 export type CreateEntityInput = {
   /** Other names. */
@@ -773,6 +785,12 @@ export type RelationDirection =
   | 'incoming'
   /** The entity is its source. */
   | 'outgoing';
+
+/** Where connect links may lead back to. */
+export type ReturnAddressesInput = {
+  /** The whole addresses, with https, or with http on the own machine. They replace the earlier addresses. */
+  readonly addresses: ReadonlyArray<string>;
+};
 
 /** A role in an organization or a workspace. */
 export type Role =
@@ -1440,6 +1458,56 @@ export type RestoreVersionMutationVariables = Exact<{
 
 
 export type RestoreVersionMutation = { readonly restoreArtifactVersion: { readonly id: string, readonly version: number } };
+
+export type EndUserInstanceQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+}>;
+
+
+export type EndUserInstanceQuery = { readonly toolInstance: { readonly id: string, readonly name: string, readonly isActive: boolean, readonly createdBy: string | null, readonly returnAddresses: ReadonlyArray<string>, readonly resourceVersion: number, readonly tool: { readonly id: string, readonly supportsConnection: boolean } } };
+
+export type EndUserConnectionsQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  toolInstanceId: string;
+  status?: ConnectionStatus | null | undefined;
+  after?: string | null | undefined;
+}>;
+
+
+export type EndUserConnectionsQuery = { readonly endUserConnections: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly status: ConnectionStatus, readonly accountLabel: string | null, readonly endUserId: string | null, readonly endUserName: string | null, readonly endUserEmail: string | null, readonly lastError: string | null, readonly missingScopes: ReadonlyArray<string>, readonly createdAt: string, readonly createdBy: string | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type CreateConnectLinkMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+  input: CreateConnectLinkInput;
+}>;
+
+
+export type CreateConnectLinkMutation = { readonly createConnectLink: { readonly url: string, readonly endUserId: string } };
+
+export type SetReturnAddressesMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+  input: ReturnAddressesInput;
+  expectedVersion: number;
+}>;
+
+
+export type SetReturnAddressesMutation = { readonly setReturnAddresses: { readonly id: string, readonly returnAddresses: ReadonlyArray<string>, readonly resourceVersion: number } };
+
+export type DeleteEndUserConnectionMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+}>;
+
+
+export type DeleteEndUserConnectionMutation = { readonly deleteEndUserConnection: { readonly id: string } };
 
 export type EntityNodeFragment = { readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number };
 
@@ -3301,6 +3369,86 @@ export const RestoreVersionDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<RestoreVersionMutation, RestoreVersionMutationVariables>;
+export const EndUserInstanceDocument = new TypedDocumentString(`
+    query EndUserInstance($orgId: ID!, $workspaceId: ID!, $id: ID!) {
+  toolInstance(orgId: $orgId, workspaceId: $workspaceId, id: $id) {
+    id
+    name
+    isActive
+    createdBy
+    returnAddresses
+    resourceVersion
+    tool {
+      id
+      supportsConnection
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<EndUserInstanceQuery, EndUserInstanceQueryVariables>;
+export const EndUserConnectionsDocument = new TypedDocumentString(`
+    query EndUserConnections($orgId: ID!, $workspaceId: ID!, $toolInstanceId: ID!, $status: ConnectionStatus, $after: String) {
+  endUserConnections(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    toolInstanceId: $toolInstanceId
+    status: $status
+    first: 100
+    after: $after
+  ) {
+    nodes {
+      id
+      status
+      accountLabel
+      endUserId
+      endUserName
+      endUserEmail
+      lastError
+      missingScopes
+      createdAt
+      createdBy
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<EndUserConnectionsQuery, EndUserConnectionsQueryVariables>;
+export const CreateConnectLinkDocument = new TypedDocumentString(`
+    mutation CreateConnectLink($orgId: ID!, $workspaceId: ID!, $id: ID!, $input: CreateConnectLinkInput!) {
+  createConnectLink(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    id: $id
+    input: $input
+  ) {
+    url
+    endUserId
+  }
+}
+    `) as unknown as TypedDocumentString<CreateConnectLinkMutation, CreateConnectLinkMutationVariables>;
+export const SetReturnAddressesDocument = new TypedDocumentString(`
+    mutation SetReturnAddresses($orgId: ID!, $workspaceId: ID!, $id: ID!, $input: ReturnAddressesInput!, $expectedVersion: Int!) {
+  setReturnAddresses(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    id: $id
+    input: $input
+    expectedVersion: $expectedVersion
+  ) {
+    id
+    returnAddresses
+    resourceVersion
+  }
+}
+    `) as unknown as TypedDocumentString<SetReturnAddressesMutation, SetReturnAddressesMutationVariables>;
+export const DeleteEndUserConnectionDocument = new TypedDocumentString(`
+    mutation DeleteEndUserConnection($orgId: ID!, $workspaceId: ID!, $id: ID!) {
+  deleteEndUserConnection(orgId: $orgId, workspaceId: $workspaceId, id: $id) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<DeleteEndUserConnectionMutation, DeleteEndUserConnectionMutationVariables>;
 export const GraphPlacesDocument = new TypedDocumentString(`
     query GraphPlaces($orgId: ID!, $workspaceId: ID!) {
   apps(orgId: $orgId, workspaceId: $workspaceId, first: 200) {
