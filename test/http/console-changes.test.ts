@@ -7,12 +7,23 @@ import { newIdpKey } from '../identity/sso/saml-idp.ts';
 import type { TestApp } from '../support/app.ts';
 import { makeGrant } from '../support/application-grant.ts';
 import { barriersOf } from '../support/barriers.ts';
+import { newBrowserWithCookies } from '../support/browser-with-cookies.ts';
 import { letFactorsAge, withTotp } from '../support/factors.ts';
+import { startOAuthServer } from '../support/oauth-server.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
 import { receive } from '../support/receivers.ts';
 import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
+import {
+  connectByKey,
+  endOf,
+  goOn,
+  makeKeyInstance,
+  newEndUser,
+  RETURN_TO,
+} from '../tools/connect-links/connecting-end-users.ts';
 import { ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
+import type { Story } from './console-story.ts';
 
 describeInBrowser('what the console changes', () => {
   const shown = new ConsoleInBrowser();
@@ -21,8 +32,9 @@ describeInBrowser('what the console changes', () => {
   let app: TestApp;
   let ann: Person;
   let vic: Person;
+  let story: Story;
   beforeAll(() => {
-    ({ app, ann, vic } = shown.cast);
+    ({ app, ann, vic, story } = shown.cast);
   });
 
   it('creates a webhook, shows its secret once, and what was sent and answered', async () => {
@@ -90,6 +102,98 @@ describeInBrowser('what the console changes', () => {
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
     await part(page, 'All API tokens').getByText('revoked').waitFor();
     expect(await asked('GET')).toBe(401);
+  });
+
+  it('makes a link for an end user, shows who has connected, and takes a connection back', async () => {
+    const server = await startOAuthServer();
+    const id = await makeKeyInstance(ann, server);
+    const endUserId = newEndUser();
+    await connectByKey(app, ann, { instanceId: id, endUserId, key: 'k-1' });
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/tools`);
+    const list = part(page, 'Connections of end users');
+    await page.locator(`main a[href$="/tools/${id}"]`).click();
+    await list.getByText(endUserId, { exact: true }).waitFor();
+    await list.getByRole('combobox', { name: 'Status' }).selectOption('needs_reauth');
+    await list.getByText('Nothing found').waitFor();
+    expect(new URL(page.url()).search).toBe('?status=needs_reauth');
+    await list.getByRole('combobox', { name: 'Status' }).selectOption('');
+    await list.getByText(endUserId, { exact: true }).waitFor();
+
+    const other = newEndUser();
+    await page.getByRole('button', { name: 'New link to connect' }).click();
+    const dialog = page.getByRole('dialog');
+    const field = dialog.getByLabel('End user');
+    await field.fill('größer');
+    await dialog.getByLabel('Name').fill('Eve End');
+    await dialog.getByLabel('Goes back to').selectOption(RETURN_TO);
+    expect(await barriersOf(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await waitFor(async () => expect(await field.getAttribute('aria-invalid')).toBe('true'));
+    await field.fill(other);
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    const once = page.getByRole('dialog', { name: `Link for ${other}` });
+    const link = (await once.locator('code').textContent())!;
+    await once.getByRole('button', { name: 'Copy: Link' }).waitFor();
+    await once.getByRole('button', { name: 'Done' }).click();
+    expect(await page.content()).not.toContain(link);
+    // an end user is seen as soon as they have connected
+    const end = await endOf(await goOn(app, newBrowserWithCookies(), link, { api_key: 'k-2' }));
+    expect([end.origin, end.searchParams.get('status')]).toEqual([new URL(RETURN_TO).origin, 'connected']);
+    await list.getByText(other, { exact: true }).waitFor();
+
+    const back = part(page, 'Return addresses');
+    await back.getByRole('button', { name: 'Edit return addresses' }).click();
+    const addresses = dialog.getByLabel('Return addresses');
+    await addresses.fill(`${RETURN_TO}\nhttp://elsewhere.example.test/`);
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+    await waitFor(async () => expect(await addresses.getAttribute('aria-invalid')).toBe('true'));
+    await addresses.fill('https://app.example.test/new');
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+    await back.getByText('https://app.example.test/new').waitFor();
+    await back.getByText(RETURN_TO).waitFor({ state: 'detached' });
+
+    await list.getByRole('button', { name: `Delete the connection of ${endUserId}` }).click();
+    await dialog.getByText('Your app can no longer act for this end user.').waitFor();
+    await dialog.getByLabel(`Type “${endUserId}” to confirm`).fill(endUserId);
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
+    await list.getByText(endUserId, { exact: true }).waitFor({ state: 'detached' });
+    const left = await ann.call<{ connections: { end_user_id: string }[] }>(
+      'GET',
+      `${ann.home}/tool-instances/${id}/end-user-connections`,
+    );
+    expect(left.body.connections.map(({ end_user_id }) => end_user_id)).toEqual([other]);
+
+    // a viewer sees them, and no button; narrow and dark
+    const theirs = await pageOf(vic, { width: 360, height: 800 });
+    await theirs.emulateMedia({ colorScheme: 'dark' });
+    await open(theirs, `${homeOf(ann)}/tools/${id}`);
+    await part(theirs, 'Connections of end users').getByText(other, { exact: true }).waitFor();
+    expect(await theirs.locator('main button').allTextContents()).toEqual([]);
+    expect(await barriersOf(theirs)).toEqual([]);
+    expect(await theirs.evaluate('document.documentElement.scrollWidth')).toBe(360);
+    await server.close();
+  });
+
+  it('draws the deployments of an environment as a line that arrow keys walk along', async () => {
+    const page = await pageOf(ann, { width: 360, height: 800 });
+    await open(page, `${homeOf(ann)}/environments?environment=${story.staging}`);
+    await page.getByRole('button', { name: 'Change Support desk in Staging: 1.1.0' }).click();
+    await page.getByRole('button', { name: 'Roll back to 1.0.0' }).click();
+    const line = page.getByRole('group', { name: 'Deployments over time' });
+    const facts = page.locator('.timeline .facts');
+    const newest = line.getByRole('radio', { name: `rolled back, 1.1.0 → 1.0.0, ${ann.username}` });
+    await newest.waitFor();
+    await facts.getByText('rolled back').waitFor();
+    await newest.focus();
+    await page.keyboard.press('ArrowLeft');
+    await facts.getByText('1.0.0 → 1.1.0').waitFor();
+    await page.keyboard.press('ArrowLeft');
+    await facts.getByText('1.0.0', { exact: true }).waitFor();
+    expect(await line.getByRole('radio').count()).toBe(3);
+    await page.getByRole('table', { name: 'History' }).getByText('1.1.0 → 1.0.0').waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
   });
 
   it('registers an application, and takes back what somebody has granted to one', async () => {

@@ -193,6 +193,8 @@ export const t: Texts = {
     slug: 'Kurzname',
     slugHint: 'Ihr kurzer Name in Adressen. Leer: aus dem Namen gebildet.',
     history: 'Verlauf',
+    line: 'Auslieferungen im Zeitverlauf',
+    older: 'Frühere Auslieferungen',
     noHistory: 'Hier wurde noch nichts ausgeliefert.',
     noReleases: 'Diese App hat noch keine Releases.',
     action: 'Aktion',

@@ -185,6 +185,8 @@ export const t = {
     slug: 'Slug',
     slugHint: 'Its short name in addresses. Made of the name if empty.',
     history: 'History',
+    line: 'Deployments over time',
+    older: 'Earlier deployments',
     noHistory: 'Nothing was deployed here yet.',
     noReleases: 'This app has no releases yet.',
     action: 'Action',
