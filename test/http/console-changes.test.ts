@@ -2,8 +2,10 @@ import { request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { beforeAll, expect, it } from 'vitest';
+import { SAML_ENTITY } from '../identity/sso/companies.ts';
 import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import { newIdpKey } from '../identity/sso/saml-idp.ts';
+import { metadataXml } from '../identity/sso/saml-metadata.ts';
 import type { TestApp } from '../support/app.ts';
 import { makeGrant } from '../support/application-grant.ts';
 import { barriersOf } from '../support/barriers.ts';
@@ -256,6 +258,93 @@ describeInBrowser('what the console changes', () => {
       .getByText('no', { exact: true })
       .waitFor();
     await openId.close();
+  });
+
+  it('adds an identity provider by a form, and tests a sign-in there', async () => {
+    const openId = await startOpenIdServer();
+    openId.account = { sub: 'ida', email: 'ida@forms.example', email_verified: true };
+    const secret = { name: 'form-client', secret_type: 'oauth2', value: { client_secret: openId.clientSecret } };
+    expect((await ann.call('POST', `/v1/orgs/${ann.orgId}/secrets`, secret)).status).toBe(201);
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/sign-in`);
+    await page.getByRole('button', { name: 'New identity provider' }).click();
+    expect(await barriersOf(page)).toEqual([]);
+    await page.getByRole('button', { name: /^OpenID Connect/ }).click();
+    const dialog = page.getByRole('dialog', { name: 'New identity provider' });
+    await dialog.getByText(`${app.url}/v1/auth/sso/callback/oidc`, { exact: true }).waitFor();
+    await dialog.getByLabel('Name').fill('By form');
+    await dialog.getByLabel('Client ID').fill(openId.clientId);
+    const [issuer, reference] = [dialog.getByLabel('Issuer'), dialog.getByLabel('Client secret')];
+    const create = dialog.getByRole('button', { name: 'Create', exact: true });
+    const isRefused = (field: typeof issuer) =>
+      waitFor(async () => expect(await field.getAttribute('aria-invalid')).toBe('true'));
+    await issuer.fill('http://login.forms.example');
+    await reference.fill('secret://form-client');
+    await create.click();
+    await isRefused(issuer);
+    await issuer.fill(openId.discoveryUrl);
+    await reference.fill('secret://unknown');
+    await create.click();
+    await isRefused(reference);
+    expect(await barriersOf(page)).toEqual([]);
+    await reference.fill('secret://form-client');
+    await dialog.getByLabel('Domains').fill('forms.example');
+    await create.click();
+    const test = page.getByRole('dialog', { name: 'Test sign-in at By form' });
+    await test.getByRole('button', { name: 'Test sign-in' }).click();
+    await test.getByText('A real sign-in would create an account.').waitFor();
+    for (const other of page.context().pages()) if (other !== page) await other.close();
+    await page.bringToFront();
+    await test.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Turn off By form' }).waitFor();
+    await openId.close();
+  });
+
+  it('adds a SAML provider by pasted metadata, or by the address of it', async () => {
+    const key = newIdpKey();
+    const server = await receive((_request, response) => response.end(metadataXml({ keys: [key] })));
+    const page = await pageOf(ann, { width: 360, height: 800 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await open(page, `${homeOf(ann)}/sign-in`);
+    const dialog = page.getByRole('dialog', { name: 'New identity provider' });
+    const create = dialog.getByRole('button', { name: 'Create', exact: true });
+    await page.getByRole('button', { name: 'New identity provider' }).click();
+    await page.getByRole('button', { name: /^SAML, by pasted metadata/ }).click();
+    await dialog.getByLabel('Name').fill('Pasted');
+    const xml = dialog.getByLabel('Metadata (XML)');
+    const said = async (text: string, fault: string) => {
+      await xml.fill(text);
+      await create.click();
+      await dialog.getByText(fault).waitFor();
+      expect(await xml.getAttribute('aria-invalid')).toBe('true');
+    };
+    await said('<a', 'This is not the metadata of one SAML identity provider.');
+    await said(metadataXml({ keys: [key], ssoUrl: 'http://idp.example.test/sso' }), 'ssoUrl: ');
+    await said(metadataXml({ keys: [key], root: 'validUntil="2020-01-01T00:00:00Z"' }), 'This metadata has expired.');
+    expect(await barriersOf(page)).toEqual([]);
+    await xml.fill(metadataXml({ keys: [key, key], sloUrl: 'https://idp.test/slo' }));
+    await create.click();
+    await page.getByRole('dialog', { name: 'Test sign-in at Pasted' }).getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'New identity provider' }).click();
+    await page.getByRole('button', { name: /^SAML, by the address/ }).click();
+    await dialog.getByLabel('Name').fill('Read');
+    await dialog.getByLabel('Address of the metadata').fill(server.url);
+    await dialog.getByLabel('Turned on').uncheck();
+    await create.click();
+    await page.getByRole('dialog', { name: 'Test sign-in at Read' }).getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Turn on Read' }).waitFor();
+    const { rows } = await app.database.pool.query(
+      `select name, is_active, saml_entity_id, saml_sso_url, saml_slo_url, saml_metadata_url,
+        replace(saml_certificate, chr(10), '') as certificate
+        from identity_providers where name in ('Pasted', 'Read') order by name`,
+    );
+    const certificate = key.certificate.replaceAll('\n', '');
+    const usual = { saml_entity_id: SAML_ENTITY, saml_sso_url: 'https://idp.test/sso', certificate };
+    expect(rows).toEqual([
+      { ...usual, name: 'Pasted', is_active: true, saml_slo_url: 'https://idp.test/slo', saml_metadata_url: null },
+      { ...usual, name: 'Read', is_active: false, saml_slo_url: null, saml_metadata_url: server.url },
+    ]);
+    await server.close();
   });
 
   it('shows why the metadata of a provider was not read, and when it last was', async () => {

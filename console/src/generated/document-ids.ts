@@ -25,6 +25,7 @@ export const documentIds: Readonly<Record<string, string>> = {
   CreateEnvironment: 'console/CreateEnvironment/e62b38df2dff3d81700dd3aa',
   CreateInvitation: 'console/CreateInvitation/fd9f74201aa84657c70f72f1',
   CreateModel: 'console/CreateModel/eda589456e6dd415aefe070c',
+  CreateProvider: 'console/CreateProvider/a339871817d84fdd77dcdd25',
   CreateProviderAccount: 'console/CreateProviderAccount/c1532984e589a9def3d7e7af',
   CreateRelease: 'console/CreateRelease/eefa3442cf94d924b8c69033',
   CreateScimToken: 'console/CreateScimToken/43ef7934da6aaf6c78247b15',

@@ -175,6 +175,40 @@ export type CreateEnvironmentInput = {
   readonly slug: string;
 };
 
+/** A new provider. Without the configuration of its protocol nobody signs in with it yet. */
+export type CreateIdentityProviderInput = {
+  /** Whether users without an account get one. Default true. */
+  readonly autoCreateUsers?: boolean | null | undefined;
+  /** Whether each sign-in updates name, picture and locale of accounts of the organization. Default true. */
+  readonly autoUpdateProfile?: boolean | null | undefined;
+  /** The role of new users in the organization. Never above the caller's own. Default `member`. */
+  readonly defaultRoleId?: Role | null | undefined;
+  /** A workspace of the organization that new users join, and start in. `null` for none. */
+  readonly defaultWorkspaceId?: string | null | undefined;
+  /** The role of new users in that workspace. Never above the caller's own. Default `member`. */
+  readonly defaultWorkspaceRole?: Role | null | undefined;
+  /** The claim or attribute that has the groups. Default `groups`. */
+  readonly groupAttribute?: string | null | undefined;
+  /** The highest of several roles for one place applies. Roles are applied at each sign-in. */
+  readonly groupMappings?: ReadonlyArray<IdentityGroupMappingInput> | null | undefined;
+  /** Whether users may sign in with it. Switching it off ends the sessions that it made. Default true. */
+  readonly isActive?: boolean | null | undefined;
+  /** Display name. It need not be unique. */
+  readonly name: string;
+  /** Only for the protocol `oidc`. */
+  readonly oidcConfig?: OidcConfigInput | null | undefined;
+  /** How it signs users in. */
+  readonly protocol: SsoProtocol;
+  /** Only for the protocol `saml`. */
+  readonly samlConfig?: SamlConfigInput | null | undefined;
+  /** Only for the protocol `saml`, in place of `samlConfig`: reads the configuration. */
+  readonly samlMetadata?: SamlMetadataInput | null | undefined;
+  /** Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. Default true. */
+  readonly suspendsTokens?: boolean | null | undefined;
+  /** Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing accounts are linked only if their domain is proven (`startDomainProof`). */
+  readonly verifiedDomains?: ReadonlyArray<string> | null | undefined;
+};
+
 /** Who to invite, and with which roles. */
 export type CreateInvitationInput = {
   /** The address that the link is mailed to. */
@@ -465,6 +499,16 @@ export type IdTokenAlgorithm =
   /** RSA with 2,048 bits, for libraries that know nothing else. */
   | 'RS256';
 
+/** The role of the users in a group at the provider. */
+export type IdentityGroupMappingInput = {
+  /** The name of the group, exactly. */
+  readonly group: string;
+  /** The role. Never above the caller's own role in the organization. */
+  readonly roleId: Role;
+  /** A workspace of the organization: the role is for it alone. `null`: for the organization. */
+  readonly workspaceId?: string | null | undefined;
+};
+
 /** What is known of a domain of a provider. */
 export type IdentityProviderDomainState =
   /** Users are sent to the provider. */
@@ -657,6 +701,18 @@ export type NotificationType =
   | 'success'
   /** Something will go wrong unless somebody looks at it. */
   | 'warning';
+
+/** How users sign in at an OpenID Connect provider. It replaces the whole previous configuration. */
+export type OidcConfigInput = {
+  /** The client at the provider. */
+  readonly clientId: string;
+  /** A reference to the client's secret, never the secret: `secret://name` for a secret of the organization itself, or `sec_…`. Its key is `client_secret`, or it has only one. `null` for a client without a secret. */
+  readonly clientSecretRef?: string | null | undefined;
+  /** The issuer, or its `/.well-known/openid-configuration`. `https`, or `http` on this machine; it must be a target that the operator allows. */
+  readonly discoveryUrl: string;
+  /** Default `openid`, `email`, `profile`. */
+  readonly scopes?: ReadonlyArray<string> | null | undefined;
+};
 
 /** Who acted. */
 export type PrincipalType =
@@ -855,6 +911,32 @@ export type RouteReason =
   | 'TOO_MANY_MODELS'
   /** The target has weight 0, and there are others. */
   | 'WEIGHT_ZERO';
+
+/** How users sign in at a SAML 2.0 provider. It replaces the whole previous configuration. */
+export type SamlConfigInput = {
+  /** Whether sign-ins may start at the provider. Default false, because a stranger could then sign a user in to a foreign account. */
+  readonly allowUnsolicited?: boolean | null | undefined;
+  /** The X.509 certificate that the provider signs with, as PEM. Several blocks, one after the other, let the provider change to its next key. */
+  readonly certificate: string;
+  /** The entity identifier of the provider. */
+  readonly entityId: string;
+  /** The form in which the provider names users. Default: the e-mail address. */
+  readonly nameIdFormat?: string | null | undefined;
+  /** Whether the service signs its requests. Default false. */
+  readonly signAuthnRequests?: boolean | null | undefined;
+  /** Where users sign out. `https`, or `http` on this machine. `null`: signing out here does not end the session at the provider. */
+  readonly sloUrl?: string | null | undefined;
+  /** Where users sign in. `https`, or `http` on this machine. */
+  readonly ssoUrl: string;
+};
+
+/** Where the configuration of a SAML provider is read: at once, and again and again. It takes the place of `samlConfig`. */
+export type SamlMetadataInput = {
+  /** X.509 certificates as PEM, by one of which the metadata must be signed, each time. `null`: it need not be signed, and is trusted as its address is. */
+  readonly certificate?: string | null | undefined;
+  /** The address of the metadata of this one provider. `https`, or `http` on this machine; it must be a target that the operator allows. */
+  readonly url: string;
+};
 
 /** Where a secret lives. */
 export type SecretScope =
@@ -1892,6 +1974,14 @@ export type ScimTokensQueryVariables = Exact<{
 
 
 export type ScimTokensQuery = { readonly scimTokens: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly prefix: string, readonly createdAt: string, readonly expiresAt: string | null, readonly lastUsedAt: string | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type CreateProviderMutationVariables = Exact<{
+  orgId: string;
+  input: CreateIdentityProviderInput;
+}>;
+
+
+export type CreateProviderMutation = { readonly createIdentityProvider: { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly samlMetadata: { readonly error: string | null, readonly fetchedAt: string | null } | null, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> } };
 
 export type ToggleProviderMutationVariables = Exact<{
   orgId: string;
@@ -4216,6 +4306,34 @@ export const ScimTokensDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<ScimTokensQuery, ScimTokensQueryVariables>;
+export const CreateProviderDocument = new TypedDocumentString(`
+    mutation CreateProvider($orgId: ID!, $input: CreateIdentityProviderInput!) {
+  createIdentityProvider(orgId: $orgId, input: $input) {
+    ...ProviderRow
+  }
+}
+    fragment ProviderRow on IdentityProvider {
+  id
+  name
+  protocol
+  isActive
+  suspendsTokens
+  resourceVersion
+  samlMetadata {
+    error
+    fetchedAt
+  }
+  domains {
+    domain
+    state
+    provenAt
+    proof {
+      method
+      recordName
+      recordValue
+    }
+  }
+}`) as unknown as TypedDocumentString<CreateProviderMutation, CreateProviderMutationVariables>;
 export const ToggleProviderDocument = new TypedDocumentString(`
     mutation ToggleProvider($orgId: ID!, $id: ID!, $isActive: Boolean!, $expectedVersion: Int!) {
   updateIdentityProvider(

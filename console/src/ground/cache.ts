@@ -135,6 +135,7 @@ const listsOfMutations: Readonly<Record<string, readonly string[]>> = {
   createApplication: ['applications'],
   deleteApplication: ['applications', 'applicationGrants'],
   revokeApplicationGrant: ['applicationGrants'],
+  createIdentityProvider: ['identityProviders', 'signInPolicy'],
   createScimToken: ['scimTokens'],
   deleteScimToken: ['scimTokens'],
   startDomainProof: ['identityProviders'],
