@@ -115,6 +115,12 @@ const routeTree = root.addChildren([
     }),
     createRoute({
       getParentRoute: () => workspace,
+      path: '/tools/$instance',
+      validateSearch: (search: Record<string, unknown>) => filters(search, ['status']),
+      component: lazyRouteComponent(() => import('./views/end-users'), 'EndUsers'),
+    }),
+    createRoute({
+      getParentRoute: () => workspace,
       path: '/artifacts',
       validateSearch: (search: Record<string, unknown>) => filters(search, ['namespace', 'find', 'artifact']),
       component: lazyRouteComponent(() => import('./views/artifacts'), 'Artifacts'),

@@ -2,17 +2,30 @@ import { request as ask, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { beforeAll, expect, it } from 'vitest';
+import { SAML_ENTITY } from '../identity/sso/companies.ts';
 import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import { newIdpKey } from '../identity/sso/saml-idp.ts';
+import { metadataXml } from '../identity/sso/saml-metadata.ts';
 import type { TestApp } from '../support/app.ts';
 import { makeGrant } from '../support/application-grant.ts';
 import { barriersOf } from '../support/barriers.ts';
+import { newBrowserWithCookies } from '../support/browser-with-cookies.ts';
 import { letFactorsAge, withTotp } from '../support/factors.ts';
+import { startOAuthServer } from '../support/oauth-server.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
 import { receive } from '../support/receivers.ts';
 import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
+import {
+  connectByKey,
+  endOf,
+  goOn,
+  makeKeyInstance,
+  newEndUser,
+  RETURN_TO,
+} from '../tools/connect-links/connecting-end-users.ts';
 import { ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
+import type { Story } from './console-story.ts';
 
 describeInBrowser('what the console changes', () => {
   const shown = new ConsoleInBrowser();
@@ -21,8 +34,9 @@ describeInBrowser('what the console changes', () => {
   let app: TestApp;
   let ann: Person;
   let vic: Person;
+  let story: Story;
   beforeAll(() => {
-    ({ app, ann, vic } = shown.cast);
+    ({ app, ann, vic, story } = shown.cast);
   });
 
   it('creates a webhook, shows its secret once, and what was sent and answered', async () => {
@@ -92,6 +106,98 @@ describeInBrowser('what the console changes', () => {
     expect(await asked('GET')).toBe(401);
   });
 
+  it('makes a link for an end user, shows who has connected, and takes a connection back', async () => {
+    const server = await startOAuthServer();
+    const id = await makeKeyInstance(ann, server);
+    const endUserId = newEndUser();
+    await connectByKey(app, ann, { instanceId: id, endUserId, key: 'k-1' });
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/tools`);
+    const list = part(page, 'Connections of end users');
+    await page.locator(`main a[href$="/tools/${id}"]`).click();
+    await list.getByText(endUserId, { exact: true }).waitFor();
+    await list.getByRole('combobox', { name: 'Status' }).selectOption('needs_reauth');
+    await list.getByText('Nothing found').waitFor();
+    expect(new URL(page.url()).search).toBe('?status=needs_reauth');
+    await list.getByRole('combobox', { name: 'Status' }).selectOption('');
+    await list.getByText(endUserId, { exact: true }).waitFor();
+
+    const other = newEndUser();
+    await page.getByRole('button', { name: 'New link to connect' }).click();
+    const dialog = page.getByRole('dialog');
+    const field = dialog.getByLabel('End user');
+    await field.fill('größer');
+    await dialog.getByLabel('Name').fill('Eve End');
+    await dialog.getByLabel('Goes back to').selectOption(RETURN_TO);
+    expect(await barriersOf(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await waitFor(async () => expect(await field.getAttribute('aria-invalid')).toBe('true'));
+    await field.fill(other);
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    const once = page.getByRole('dialog', { name: `Link for ${other}` });
+    const link = (await once.locator('code').textContent())!;
+    await once.getByRole('button', { name: 'Copy: Link' }).waitFor();
+    await once.getByRole('button', { name: 'Done' }).click();
+    expect(await page.content()).not.toContain(link);
+    // an end user is seen as soon as they have connected
+    const end = await endOf(await goOn(app, newBrowserWithCookies(), link, { api_key: 'k-2' }));
+    expect([end.origin, end.searchParams.get('status')]).toEqual([new URL(RETURN_TO).origin, 'connected']);
+    await list.getByText(other, { exact: true }).waitFor();
+
+    const back = part(page, 'Return addresses');
+    await back.getByRole('button', { name: 'Edit return addresses' }).click();
+    const addresses = dialog.getByLabel('Return addresses');
+    await addresses.fill(`${RETURN_TO}\nhttp://elsewhere.example.test/`);
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+    await waitFor(async () => expect(await addresses.getAttribute('aria-invalid')).toBe('true'));
+    await addresses.fill('https://app.example.test/new');
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+    await back.getByText('https://app.example.test/new').waitFor();
+    await back.getByText(RETURN_TO).waitFor({ state: 'detached' });
+
+    await list.getByRole('button', { name: `Delete the connection of ${endUserId}` }).click();
+    await dialog.getByText('Your app can no longer act for this end user.').waitFor();
+    await dialog.getByLabel(`Type “${endUserId}” to confirm`).fill(endUserId);
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
+    await list.getByText(endUserId, { exact: true }).waitFor({ state: 'detached' });
+    const left = await ann.call<{ connections: { end_user_id: string }[] }>(
+      'GET',
+      `${ann.home}/tool-instances/${id}/end-user-connections`,
+    );
+    expect(left.body.connections.map(({ end_user_id }) => end_user_id)).toEqual([other]);
+
+    // a viewer sees them, and no button; narrow and dark
+    const theirs = await pageOf(vic, { width: 360, height: 800 });
+    await theirs.emulateMedia({ colorScheme: 'dark' });
+    await open(theirs, `${homeOf(ann)}/tools/${id}`);
+    await part(theirs, 'Connections of end users').getByText(other, { exact: true }).waitFor();
+    expect(await theirs.locator('main button').allTextContents()).toEqual([]);
+    expect(await barriersOf(theirs)).toEqual([]);
+    expect(await theirs.evaluate('document.documentElement.scrollWidth')).toBe(360);
+    await server.close();
+  });
+
+  it('draws the deployments of an environment as a line that arrow keys walk along', async () => {
+    const page = await pageOf(ann, { width: 360, height: 800 });
+    await open(page, `${homeOf(ann)}/environments?environment=${story.staging}`);
+    await page.getByRole('button', { name: 'Change Support desk in Staging: 1.1.0' }).click();
+    await page.getByRole('button', { name: 'Roll back to 1.0.0' }).click();
+    const line = page.getByRole('group', { name: 'Deployments over time' });
+    const facts = page.locator('.timeline .facts');
+    const newest = line.getByRole('radio', { name: `rolled back, 1.1.0 → 1.0.0, ${ann.username}` });
+    await newest.waitFor();
+    await facts.getByText('rolled back').waitFor();
+    await newest.focus();
+    await page.keyboard.press('ArrowLeft');
+    await facts.getByText('1.0.0 → 1.1.0').waitFor();
+    await page.keyboard.press('ArrowLeft');
+    await facts.getByText('1.0.0', { exact: true }).waitFor();
+    expect(await line.getByRole('radio').count()).toBe(3);
+    await page.getByRole('table', { name: 'History' }).getByText('1.1.0 → 1.0.0').waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+  });
+
   it('registers an application, and takes back what somebody has granted to one', async () => {
     const page = await pageOf(ann);
     await open(page, `${homeOf(ann)}/tokens`);
@@ -152,6 +258,93 @@ describeInBrowser('what the console changes', () => {
       .getByText('no', { exact: true })
       .waitFor();
     await openId.close();
+  });
+
+  it('adds an identity provider by a form, and tests a sign-in there', async () => {
+    const openId = await startOpenIdServer();
+    openId.account = { sub: 'ida', email: 'ida@forms.example', email_verified: true };
+    const secret = { name: 'form-client', secret_type: 'oauth2', value: { client_secret: openId.clientSecret } };
+    expect((await ann.call('POST', `/v1/orgs/${ann.orgId}/secrets`, secret)).status).toBe(201);
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/sign-in`);
+    await page.getByRole('button', { name: 'New identity provider' }).click();
+    expect(await barriersOf(page)).toEqual([]);
+    await page.getByRole('button', { name: /^OpenID Connect/ }).click();
+    const dialog = page.getByRole('dialog', { name: 'New identity provider' });
+    await dialog.getByText(`${app.url}/v1/auth/sso/callback/oidc`, { exact: true }).waitFor();
+    await dialog.getByLabel('Name').fill('By form');
+    await dialog.getByLabel('Client ID').fill(openId.clientId);
+    const [issuer, reference] = [dialog.getByLabel('Issuer'), dialog.getByLabel('Client secret')];
+    const create = dialog.getByRole('button', { name: 'Create', exact: true });
+    const isRefused = (field: typeof issuer) =>
+      waitFor(async () => expect(await field.getAttribute('aria-invalid')).toBe('true'));
+    await issuer.fill('http://login.forms.example');
+    await reference.fill('secret://form-client');
+    await create.click();
+    await isRefused(issuer);
+    await issuer.fill(openId.discoveryUrl);
+    await reference.fill('secret://unknown');
+    await create.click();
+    await isRefused(reference);
+    expect(await barriersOf(page)).toEqual([]);
+    await reference.fill('secret://form-client');
+    await dialog.getByLabel('Domains').fill('forms.example');
+    await create.click();
+    const test = page.getByRole('dialog', { name: 'Test sign-in at By form' });
+    await test.getByRole('button', { name: 'Test sign-in' }).click();
+    await test.getByText('A real sign-in would create an account.').waitFor();
+    for (const other of page.context().pages()) if (other !== page) await other.close();
+    await page.bringToFront();
+    await test.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Turn off By form' }).waitFor();
+    await openId.close();
+  });
+
+  it('adds a SAML provider by pasted metadata, or by the address of it', async () => {
+    const key = newIdpKey();
+    const server = await receive((_request, response) => response.end(metadataXml({ keys: [key] })));
+    const page = await pageOf(ann, { width: 360, height: 800 });
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await open(page, `${homeOf(ann)}/sign-in`);
+    const dialog = page.getByRole('dialog', { name: 'New identity provider' });
+    const create = dialog.getByRole('button', { name: 'Create', exact: true });
+    await page.getByRole('button', { name: 'New identity provider' }).click();
+    await page.getByRole('button', { name: /^SAML, by pasted metadata/ }).click();
+    await dialog.getByLabel('Name').fill('Pasted');
+    const xml = dialog.getByLabel('Metadata (XML)');
+    const said = async (text: string, fault: string) => {
+      await xml.fill(text);
+      await create.click();
+      await dialog.getByText(fault).waitFor();
+      expect(await xml.getAttribute('aria-invalid')).toBe('true');
+    };
+    await said('<a', 'This is not the metadata of one SAML identity provider.');
+    await said(metadataXml({ keys: [key], ssoUrl: 'http://idp.example.test/sso' }), 'ssoUrl: ');
+    await said(metadataXml({ keys: [key], root: 'validUntil="2020-01-01T00:00:00Z"' }), 'This metadata has expired.');
+    expect(await barriersOf(page)).toEqual([]);
+    await xml.fill(metadataXml({ keys: [key, key], sloUrl: 'https://idp.test/slo' }));
+    await create.click();
+    await page.getByRole('dialog', { name: 'Test sign-in at Pasted' }).getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'New identity provider' }).click();
+    await page.getByRole('button', { name: /^SAML, by the address/ }).click();
+    await dialog.getByLabel('Name').fill('Read');
+    await dialog.getByLabel('Address of the metadata').fill(server.url);
+    await dialog.getByLabel('Turned on').uncheck();
+    await create.click();
+    await page.getByRole('dialog', { name: 'Test sign-in at Read' }).getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Turn on Read' }).waitFor();
+    const { rows } = await app.database.pool.query(
+      `select name, is_active, saml_entity_id, saml_sso_url, saml_slo_url, saml_metadata_url,
+        replace(saml_certificate, chr(10), '') as certificate
+        from identity_providers where name in ('Pasted', 'Read') order by name`,
+    );
+    const certificate = key.certificate.replaceAll('\n', '');
+    const usual = { saml_entity_id: SAML_ENTITY, saml_sso_url: 'https://idp.test/sso', certificate };
+    expect(rows).toEqual([
+      { ...usual, name: 'Pasted', is_active: true, saml_slo_url: 'https://idp.test/slo', saml_metadata_url: null },
+      { ...usual, name: 'Read', is_active: false, saml_slo_url: null, saml_metadata_url: server.url },
+    ]);
+    await server.close();
   });
 
   it('shows why the metadata of a provider was not read, and when it last was', async () => {

@@ -127,6 +127,18 @@ export type CreateApplicationInput = {
   readonly redirectUris: ReadonlyArray<string>;
 };
 
+/** Who connects, and where their browser goes then. */
+export type CreateConnectLinkInput = {
+  /** The e-mail address of the end user, which the page shows. */
+  readonly email?: string | null | undefined;
+  /** What the app calls the end user: visible ASCII characters. It stands for one connection. */
+  readonly endUserId: string;
+  /** The name of the end user, which the page shows. */
+  readonly name?: string | null | undefined;
+  /** Where the browser goes at the end, with `status` and `connection_id`. It must be one of the `returnAddresses` of the instance. Without it, the page of the service says how it ended. */
+  readonly returnTo?: string | null | undefined;
+};
+
 /** A new entity. */
 export type CreateEntityInput = {
   /** Other names. */
@@ -161,6 +173,40 @@ export type CreateEnvironmentInput = {
   readonly name: string;
   /** A short name, unique in the workspace: lower-case letters and digits in groups joined by `-`. */
   readonly slug: string;
+};
+
+/** A new provider. Without the configuration of its protocol nobody signs in with it yet. */
+export type CreateIdentityProviderInput = {
+  /** Whether users without an account get one. Default true. */
+  readonly autoCreateUsers?: boolean | null | undefined;
+  /** Whether each sign-in updates name, picture and locale of accounts of the organization. Default true. */
+  readonly autoUpdateProfile?: boolean | null | undefined;
+  /** The role of new users in the organization. Never above the caller's own. Default `member`. */
+  readonly defaultRoleId?: Role | null | undefined;
+  /** A workspace of the organization that new users join, and start in. `null` for none. */
+  readonly defaultWorkspaceId?: string | null | undefined;
+  /** The role of new users in that workspace. Never above the caller's own. Default `member`. */
+  readonly defaultWorkspaceRole?: Role | null | undefined;
+  /** The claim or attribute that has the groups. Default `groups`. */
+  readonly groupAttribute?: string | null | undefined;
+  /** The highest of several roles for one place applies. Roles are applied at each sign-in. */
+  readonly groupMappings?: ReadonlyArray<IdentityGroupMappingInput> | null | undefined;
+  /** Whether users may sign in with it. Switching it off ends the sessions that it made. Default true. */
+  readonly isActive?: boolean | null | undefined;
+  /** Display name. It need not be unique. */
+  readonly name: string;
+  /** Only for the protocol `oidc`. */
+  readonly oidcConfig?: OidcConfigInput | null | undefined;
+  /** How it signs users in. */
+  readonly protocol: SsoProtocol;
+  /** Only for the protocol `saml`. */
+  readonly samlConfig?: SamlConfigInput | null | undefined;
+  /** Only for the protocol `saml`, in place of `samlConfig`: reads the configuration. */
+  readonly samlMetadata?: SamlMetadataInput | null | undefined;
+  /** Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. Default true. */
+  readonly suspendsTokens?: boolean | null | undefined;
+  /** Mail domains whose users sign in here. A domain belongs to one provider of the whole service. Existing accounts are linked only if their domain is proven (`startDomainProof`). */
+  readonly verifiedDomains?: ReadonlyArray<string> | null | undefined;
 };
 
 /** Who to invite, and with which roles. */
@@ -453,6 +499,16 @@ export type IdTokenAlgorithm =
   /** RSA with 2,048 bits, for libraries that know nothing else. */
   | 'RS256';
 
+/** The role of the users in a group at the provider. */
+export type IdentityGroupMappingInput = {
+  /** The name of the group, exactly. */
+  readonly group: string;
+  /** The role. Never above the caller's own role in the organization. */
+  readonly roleId: Role;
+  /** A workspace of the organization: the role is for it alone. `null`: for the organization. */
+  readonly workspaceId?: string | null | undefined;
+};
+
 /** What is known of a domain of a provider. */
 export type IdentityProviderDomainState =
   /** Users are sent to the provider. */
@@ -646,6 +702,18 @@ export type NotificationType =
   /** Something will go wrong unless somebody looks at it. */
   | 'warning';
 
+/** How users sign in at an OpenID Connect provider. It replaces the whole previous configuration. */
+export type OidcConfigInput = {
+  /** The client at the provider. */
+  readonly clientId: string;
+  /** A reference to the client's secret, never the secret: `secret://name` for a secret of the organization itself, or `sec_…`. Its key is `client_secret`, or it has only one. `null` for a client without a secret. */
+  readonly clientSecretRef?: string | null | undefined;
+  /** The issuer, or its `/.well-known/openid-configuration`. `https`, or `http` on this machine; it must be a target that the operator allows. */
+  readonly discoveryUrl: string;
+  /** Default `openid`, `email`, `profile`. */
+  readonly scopes?: ReadonlyArray<string> | null | undefined;
+};
+
 /** Who acted. */
 export type PrincipalType =
   /** Somebody who has not signed in, for example with a mailed link. */
@@ -774,6 +842,12 @@ export type RelationDirection =
   /** The entity is its source. */
   | 'outgoing';
 
+/** Where connect links may lead back to. */
+export type ReturnAddressesInput = {
+  /** The whole addresses, with https, or with http on the own machine. They replace the earlier addresses. */
+  readonly addresses: ReadonlyArray<string>;
+};
+
 /** A role in an organization or a workspace. */
 export type Role =
   /** Manages members and settings. */
@@ -837,6 +911,32 @@ export type RouteReason =
   | 'TOO_MANY_MODELS'
   /** The target has weight 0, and there are others. */
   | 'WEIGHT_ZERO';
+
+/** How users sign in at a SAML 2.0 provider. It replaces the whole previous configuration. */
+export type SamlConfigInput = {
+  /** Whether sign-ins may start at the provider. Default false, because a stranger could then sign a user in to a foreign account. */
+  readonly allowUnsolicited?: boolean | null | undefined;
+  /** The X.509 certificate that the provider signs with, as PEM. Several blocks, one after the other, let the provider change to its next key. */
+  readonly certificate: string;
+  /** The entity identifier of the provider. */
+  readonly entityId: string;
+  /** The form in which the provider names users. Default: the e-mail address. */
+  readonly nameIdFormat?: string | null | undefined;
+  /** Whether the service signs its requests. Default false. */
+  readonly signAuthnRequests?: boolean | null | undefined;
+  /** Where users sign out. `https`, or `http` on this machine. `null`: signing out here does not end the session at the provider. */
+  readonly sloUrl?: string | null | undefined;
+  /** Where users sign in. `https`, or `http` on this machine. */
+  readonly ssoUrl: string;
+};
+
+/** Where the configuration of a SAML provider is read: at once, and again and again. It takes the place of `samlConfig`. */
+export type SamlMetadataInput = {
+  /** X.509 certificates as PEM, by one of which the metadata must be signed, each time. `null`: it need not be signed, and is trusted as its address is. */
+  readonly certificate?: string | null | undefined;
+  /** The address of the metadata of this one provider. `https`, or `http` on this machine; it must be a target that the operator allows. */
+  readonly url: string;
+};
 
 /** Where a secret lives. */
 export type SecretScope =
@@ -1456,6 +1556,56 @@ export type RestoreVersionMutationVariables = Exact<{
 
 export type RestoreVersionMutation = { readonly restoreArtifactVersion: { readonly id: string, readonly version: number } };
 
+export type EndUserInstanceQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+}>;
+
+
+export type EndUserInstanceQuery = { readonly toolInstance: { readonly id: string, readonly name: string, readonly isActive: boolean, readonly createdBy: string | null, readonly returnAddresses: ReadonlyArray<string>, readonly resourceVersion: number, readonly tool: { readonly id: string, readonly supportsConnection: boolean } } };
+
+export type EndUserConnectionsQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  toolInstanceId: string;
+  status?: ConnectionStatus | null | undefined;
+  after?: string | null | undefined;
+}>;
+
+
+export type EndUserConnectionsQuery = { readonly endUserConnections: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly status: ConnectionStatus, readonly accountLabel: string | null, readonly endUserId: string | null, readonly endUserName: string | null, readonly endUserEmail: string | null, readonly lastError: string | null, readonly missingScopes: ReadonlyArray<string>, readonly createdAt: string, readonly createdBy: string | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type CreateConnectLinkMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+  input: CreateConnectLinkInput;
+}>;
+
+
+export type CreateConnectLinkMutation = { readonly createConnectLink: { readonly url: string, readonly endUserId: string } };
+
+export type SetReturnAddressesMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+  input: ReturnAddressesInput;
+  expectedVersion: number;
+}>;
+
+
+export type SetReturnAddressesMutation = { readonly setReturnAddresses: { readonly id: string, readonly returnAddresses: ReadonlyArray<string>, readonly resourceVersion: number } };
+
+export type DeleteEndUserConnectionMutationVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  id: string;
+}>;
+
+
+export type DeleteEndUserConnectionMutation = { readonly deleteEndUserConnection: { readonly id: string } };
+
 export type EntityNodeFragment = { readonly id: string, readonly name: string, readonly entityType: string, readonly importance: number };
 
 export type GraphPlacesQueryVariables = Exact<{
@@ -1844,6 +1994,14 @@ export type ScimTokensQueryVariables = Exact<{
 
 
 export type ScimTokensQuery = { readonly scimTokens: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly prefix: string, readonly createdAt: string, readonly expiresAt: string | null, readonly lastUsedAt: string | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type CreateProviderMutationVariables = Exact<{
+  orgId: string;
+  input: CreateIdentityProviderInput;
+}>;
+
+
+export type CreateProviderMutation = { readonly createIdentityProvider: { readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly samlMetadata: { readonly error: string | null, readonly fetchedAt: string | null } | null, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> } };
 
 export type ToggleProviderMutationVariables = Exact<{
   orgId: string;
@@ -3322,6 +3480,86 @@ export const RestoreVersionDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<RestoreVersionMutation, RestoreVersionMutationVariables>;
+export const EndUserInstanceDocument = new TypedDocumentString(`
+    query EndUserInstance($orgId: ID!, $workspaceId: ID!, $id: ID!) {
+  toolInstance(orgId: $orgId, workspaceId: $workspaceId, id: $id) {
+    id
+    name
+    isActive
+    createdBy
+    returnAddresses
+    resourceVersion
+    tool {
+      id
+      supportsConnection
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<EndUserInstanceQuery, EndUserInstanceQueryVariables>;
+export const EndUserConnectionsDocument = new TypedDocumentString(`
+    query EndUserConnections($orgId: ID!, $workspaceId: ID!, $toolInstanceId: ID!, $status: ConnectionStatus, $after: String) {
+  endUserConnections(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    toolInstanceId: $toolInstanceId
+    status: $status
+    first: 100
+    after: $after
+  ) {
+    nodes {
+      id
+      status
+      accountLabel
+      endUserId
+      endUserName
+      endUserEmail
+      lastError
+      missingScopes
+      createdAt
+      createdBy
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<EndUserConnectionsQuery, EndUserConnectionsQueryVariables>;
+export const CreateConnectLinkDocument = new TypedDocumentString(`
+    mutation CreateConnectLink($orgId: ID!, $workspaceId: ID!, $id: ID!, $input: CreateConnectLinkInput!) {
+  createConnectLink(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    id: $id
+    input: $input
+  ) {
+    url
+    endUserId
+  }
+}
+    `) as unknown as TypedDocumentString<CreateConnectLinkMutation, CreateConnectLinkMutationVariables>;
+export const SetReturnAddressesDocument = new TypedDocumentString(`
+    mutation SetReturnAddresses($orgId: ID!, $workspaceId: ID!, $id: ID!, $input: ReturnAddressesInput!, $expectedVersion: Int!) {
+  setReturnAddresses(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    id: $id
+    input: $input
+    expectedVersion: $expectedVersion
+  ) {
+    id
+    returnAddresses
+    resourceVersion
+  }
+}
+    `) as unknown as TypedDocumentString<SetReturnAddressesMutation, SetReturnAddressesMutationVariables>;
+export const DeleteEndUserConnectionDocument = new TypedDocumentString(`
+    mutation DeleteEndUserConnection($orgId: ID!, $workspaceId: ID!, $id: ID!) {
+  deleteEndUserConnection(orgId: $orgId, workspaceId: $workspaceId, id: $id) {
+    id
+  }
+}
+    `) as unknown as TypedDocumentString<DeleteEndUserConnectionMutation, DeleteEndUserConnectionMutationVariables>;
 export const GraphPlacesDocument = new TypedDocumentString(`
     query GraphPlaces($orgId: ID!, $workspaceId: ID!) {
   apps(orgId: $orgId, workspaceId: $workspaceId, first: 200) {
@@ -4130,6 +4368,34 @@ export const ScimTokensDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<ScimTokensQuery, ScimTokensQueryVariables>;
+export const CreateProviderDocument = new TypedDocumentString(`
+    mutation CreateProvider($orgId: ID!, $input: CreateIdentityProviderInput!) {
+  createIdentityProvider(orgId: $orgId, input: $input) {
+    ...ProviderRow
+  }
+}
+    fragment ProviderRow on IdentityProvider {
+  id
+  name
+  protocol
+  isActive
+  suspendsTokens
+  resourceVersion
+  samlMetadata {
+    error
+    fetchedAt
+  }
+  domains {
+    domain
+    state
+    provenAt
+    proof {
+      method
+      recordName
+      recordValue
+    }
+  }
+}`) as unknown as TypedDocumentString<CreateProviderMutation, CreateProviderMutationVariables>;
 export const ToggleProviderDocument = new TypedDocumentString(`
     mutation ToggleProvider($orgId: ID!, $id: ID!, $isActive: Boolean!, $expectedVersion: Int!) {
   updateIdentityProvider(

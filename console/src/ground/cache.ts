@@ -18,7 +18,7 @@ const values = `
   SignInPolicy StartedIdentityProviderTest ModelTarget ModelRoute RouteExclusion RouteLimit RouteRefusal RouteTarget
   WorkspaceLimits RecipeCatalogue RecipeContent AppliedRecipe MissingPart ArtifactVersions NotificationPreferences
   NotificationMute MemberWithoutFactor EntityRelation EntitySearchResult FoundEntity
-  ToolActionResult ToolActionRequest UsedResource
+  ToolActionResult ToolActionRequest UsedResource ConnectLink
   ServiceStatus NodeStatus DatabaseClient JobStatus EventLagStatus
 `
   .trim()
@@ -40,7 +40,7 @@ const kinds: Readonly<Record<string, { type: string; lists: readonly string[] }>
   execution: { type: 'Execution', lists: ['executions', 'execution', 'executionMetrics'] },
   tool: { type: 'Tool', lists: ['tools'] },
   tool_instance: { type: 'ToolInstance', lists: ['toolInstances'] },
-  connection: { type: 'ToolAuthorization', lists: ['connections', 'toolInstances'] },
+  connection: { type: 'ToolAuthorization', lists: ['connections', 'endUserConnections', 'toolInstances'] },
   artifact: { type: 'Artifact', lists: ['artifacts', 'artifactVersions'] },
   namespace: { type: 'Namespace', lists: ['namespaces'] },
   entity: { type: 'Entity', lists: ['entities', 'entity'] },
@@ -107,6 +107,7 @@ const listsOfMutations: Readonly<Record<string, readonly string[]>> = {
   removeOrganizationMember: ['organizationMembers'],
   createToolInstance: ['toolInstances'],
   deleteToolInstance: ['toolInstances', 'connections'],
+  deleteEndUserConnection: ['endUserConnections'],
   deleteWorkspaceConnection: ['connections', 'toolInstances'],
   finishUpload: ['artifacts'],
   createEntity: ['entities'],
@@ -135,6 +136,7 @@ const listsOfMutations: Readonly<Record<string, readonly string[]>> = {
   createApplication: ['applications'],
   deleteApplication: ['applications', 'applicationGrants'],
   revokeApplicationGrant: ['applicationGrants'],
+  createIdentityProvider: ['identityProviders', 'signInPolicy'],
   createScimToken: ['scimTokens'],
   deleteScimToken: ['scimTokens'],
   startDomainProof: ['identityProviders'],

@@ -19,5 +19,5 @@ export function useFilters<Name extends string>(): [
 }
 
 /** The names that the address has for places. */
-export const useNames = (): { org?: string; ws?: string; app?: string } =>
-  useParams({ strict: false }) as { org?: string; ws?: string; app?: string };
+export const useNames = (): { org?: string; ws?: string; app?: string; instance?: string } =>
+  useParams({ strict: false }) as { org?: string; ws?: string; app?: string; instance?: string };

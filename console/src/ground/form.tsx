@@ -2,10 +2,12 @@ import { type ReactNode, useId, useState } from 'react';
 import type { CombinedError } from 'urql';
 import { t } from '../texts';
 import { Dialog } from './dialog';
-import { type Fault, faultOf, Problem } from './problem';
+import { type Fault, faultOf, type Issue, nameIn, Problem } from './problem';
 
 export interface FieldSpec {
   name: string;
+  /** Where in the input its value goes, such as `config.url`, if that is not its name. */
+  at?: string;
   label: string;
   kind?: 'text' | 'lines' | 'password' | 'number' | 'date' | 'choice' | 'choices' | 'check' | 'json';
   isRequired?: boolean;
@@ -153,9 +155,27 @@ export function Field({
   );
 }
 
-/** A refusal that is no field's: `fields` of the form have their own. */
-const restOf = ({ fields }: Fault, specs: readonly FieldSpec[]) =>
-  Object.keys(fields).every((name) => specs.some((spec) => spec.name === name)) && Object.keys(fields).length > 0;
+/** Where a refusal is below a field: empty at the field itself, `null` elsewhere. */
+function placeBelow({ at, name }: FieldSpec, { path }: Issue): string | null {
+  if (at === undefined) return nameIn(path) === name ? '' : null;
+  const place = path.filter((part, index) => index > 0 || part !== 'input').join('.');
+  if (place === at) return '';
+  return place.startsWith(`${at}.`) ? place.slice(at.length + 1) : null;
+}
+
+/** What is refused at a field. What is below it is named, for nothing else tells it apart. */
+function faultAt(spec: FieldSpec, { fields, issues }: Fault): string | undefined {
+  if (spec.at === undefined) return fields[spec.name];
+  const found = issues.flatMap((issue) => {
+    const below = placeBelow(spec, issue);
+    return below === null ? [] : [below ? `${below}: ${issue.msg}` : issue.msg];
+  });
+  return found.length > 0 ? found.join(' ') : undefined;
+}
+
+/** Whether all that is refused is said at a field. */
+const isPlaced = ({ issues }: Fault, specs: readonly FieldSpec[]) =>
+  issues.length > 0 && issues.every((issue) => specs.some((spec) => placeBelow(spec, issue) !== null));
 
 /** A form in a dialog, drawn from the list of its fields. */
 export function FormDialog({
@@ -216,12 +236,12 @@ export function FormDialog({
               key={spec.name}
               spec={spec}
               value={values[spec.name] ?? ''}
-              fault={fault?.fields[spec.name]}
+              fault={fault && faultAt(spec, fault)}
               onChange={(value) => setValues({ ...values, [spec.name]: value })}
             />
           );
         })}
-        {!(fault && restOf(fault, fields)) && <Problem error={error} />}
+        {!(fault && isPlaced(fault, fields)) && <Problem error={error} />}
         {isConflict && theirs && (
           <table className="conflict">
             <caption>{t.conflict.title}</caption>

@@ -21,6 +21,10 @@ export interface Fault {
   reason?: string | undefined;
 }
 
+/** The name of the argument, or of the field of the input, that something is about. */
+export const nameIn = (path: Issue['path']): string =>
+  String(path.find((part) => typeof part === 'string' && part !== 'input') ?? '');
+
 export function faultOf(error: CombinedError): Fault {
   const [first] = error.graphQLErrors;
   if (!first) return { code: 'NETWORK', message: t.problem.network, fields: {}, issues: [], traceId: null };
@@ -30,9 +34,7 @@ export function faultOf(error: CombinedError): Fault {
     traceId?: string;
   };
   const issues = details?.issues ?? [];
-  const fields = Object.fromEntries(
-    issues.map(({ path, msg }) => [path.find((part) => typeof part === 'string' && part !== 'input') ?? '', msg]),
-  );
+  const fields = Object.fromEntries(issues.map(({ path, msg }) => [nameIn(path), msg]));
   return {
     code: code ?? '',
     message: first.message,

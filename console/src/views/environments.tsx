@@ -22,6 +22,7 @@ import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
 import { t } from '../texts';
 import { DeployDialog } from './deploy';
+import { DeploymentLine, releasesOf } from './deployment-line';
 
 export type Environment = EnvironmentsQuery['environments']['nodes'][number];
 type Step = { kind: 'edit' | 'delete'; environment: Environment };
@@ -178,6 +179,7 @@ function History({ environments, current }: { environments: readonly Environment
           ))}
         </select>
       </header>
+      <DeploymentLine key={current.id} list={list} />
       <Rows
         label={t.environments.history}
         list={list}
@@ -189,8 +191,7 @@ function History({ environments, current }: { environments: readonly Environment
           { label: t.environments.action, cell: ({ action }) => t.environments.actions[action] },
           {
             label: t.environments.release,
-            cell: ({ release, previousRelease }) =>
-              previousRelease ? `${previousRelease.version} → ${release?.version ?? '?'}` : release?.version,
+            cell: releasesOf,
           },
           { label: t.who, isExtra: true, cell: ({ deployedByUser }) => deployedByUser?.username },
         ]}

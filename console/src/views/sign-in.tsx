@@ -8,6 +8,7 @@ import {
   UpdateSignInPolicyDocument,
 } from '../generated/documents';
 import { useAnswer, useChange } from '../ground/answers';
+import { useCreating } from '../ground/asked';
 import { FormDialog, linesOf } from '../ground/form';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
@@ -16,6 +17,7 @@ import { Rows } from '../ground/rows';
 import { count, Time } from '../ground/time';
 import { t } from '../texts';
 import { FactorRules } from './factor-rules';
+import { NewProvider } from './new-provider';
 import { ProveDomain, TestProvider } from './provider-dialogs';
 import { ScimTokens } from './scim-tokens';
 
@@ -49,6 +51,7 @@ function Providers() {
   const toggle = useChange(ToggleProviderDocument);
   const [open, setOpen] = useState<Open | null>(null);
   const [problem, setProblem] = useState('');
+  const [isCreating, setCreating] = useCreating(mayInOrganization('identity_provider:create'));
   const mayUpdate = mayInOrganization('identity_provider:update');
   const turnOn = async ({ id, resourceVersion }: Provider) => {
     const { error } = await toggle({ orgId, id, isActive: true, expectedVersion: resourceVersion });
@@ -57,7 +60,16 @@ function Providers() {
   const close = () => setOpen(null);
   return (
     <section aria-labelledby="providers">
-      <h2 id="providers">{t.signIn.providers}</h2>
+      <header className="toolbar">
+        <h2 id="providers" className="grow">
+          {t.signIn.providers}
+        </h2>
+        {mayInOrganization('identity_provider:create') && (
+          <button type="button" onClick={() => setCreating(true)}>
+            {t.signIn.create}
+          </button>
+        )}
+      </header>
       <Problem message={problem} />
       <Rows<Provider>
         label={t.signIn.providers}
@@ -111,6 +123,9 @@ function Providers() {
           },
         ]}
       />
+      {isCreating && (
+        <NewProvider onMade={(provider) => setOpen({ kind: 'test', provider })} onClose={() => setCreating(false)} />
+      )}
       {open?.kind === 'test' && <TestProvider provider={open.provider} onClose={close} />}
       {open?.kind === 'off' && <TurnOff provider={open.provider} onClose={close} />}
       {open?.kind === 'prove' && <ProveDomain provider={open.provider} domain={open.domain} onClose={close} />}

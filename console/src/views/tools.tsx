@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router';
 import { lazy, type ReactNode, Suspense, useState } from 'react';
 import {
   ConnectionsDocument,
@@ -20,6 +21,7 @@ import { Empty, faultOf, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
 import { t } from '../texts';
+import { connectionTag } from './connection-tag';
 
 const forms = () => import('./tool-forms');
 const NewInstance = lazy(() => forms().then((module) => ({ default: module.NewInstance })));
@@ -29,9 +31,6 @@ const TestInstance = lazy(() => forms().then((module) => ({ default: module.Test
 type Instance = ToolInstancesQuery['toolInstances']['nodes'][number];
 type Tool = ToolsQuery['tools']['nodes'][number];
 type Step = { kind: 'edit' | 'test' | 'delete'; instance: Instance };
-
-const tagOf = (status: string) =>
-  status === 'connected' ? 'tag ok' : status === 'not_connected' || status === 'pending' ? 'tag' : 'tag bad';
 
 /** The tools that the workspace uses, and their connections. */
 export function Tools(): ReactNode {
@@ -75,13 +74,27 @@ export function Tools(): ReactNode {
         idOf={({ id }) => id}
         empty={<Empty title={t.tools.none}>{may('tool_instance:create') ? t.tools.noneHint : null}</Empty>}
         columns={[
-          { label: t.name, cell: ({ name }) => name },
+          {
+            label: t.name,
+            cell: ({ id, name, tool }) =>
+              tool.supportsConnection ? (
+                <Link
+                  to="/o/$org/w/$ws/tools/$instance"
+                  params={{ org: orgId, ws: workspaceId, instance: id }}
+                  title={t.endUsers.of(name)}
+                >
+                  {name}
+                </Link>
+              ) : (
+                name
+              ),
+          },
           { label: t.tools.tool, isExtra: true, cell: ({ tool }) => tool.name },
           {
             label: t.tools.connection,
             cell: ({ tool, connectionStatus }) =>
               tool.supportsConnection ? (
-                <span className={tagOf(connectionStatus)}>{t.tools.status[connectionStatus]}</span>
+                <span className={connectionTag(connectionStatus)}>{t.tools.status[connectionStatus]}</span>
               ) : (
                 <span className="quiet">{t.tools.needsNone}</span>
               ),
@@ -183,7 +196,7 @@ function Connections() {
             label: t.status,
             cell: ({ status, lastError, missingScopes }) => (
               <>
-                <span className={tagOf(status)}>{t.tools.status[status]}</span>{' '}
+                <span className={connectionTag(status)}>{t.tools.status[status]}</span>{' '}
                 {lastError && <small className="clip">{lastError}</small>}
                 {missingScopes.length > 0 && <small>{t.tools.missingScopes(missingScopes.join(', '))}</small>}
               </>
