@@ -39,7 +39,7 @@ const STEPS_PER_MINUTE = 120;
 const TRIES_PER_LINK = 20;
 /** Told apart from the states of members by what they begin with: both come back to one address. */
 export const STATE_PREFIX = 'eu_';
-const STEERED = 'The instance says itself where it sends credentials: only who may read those of end users asks for them.';
+const STEERED = 'The instance says itself where credentials go: only who may take them out asks end users for theirs.';
 const ANY_KEY = { lifetime: null, refreshToken: null, scopes: null, accountLabel: null };
 
 /** For whom a link is, as the app says it. */
