@@ -20,10 +20,17 @@ import { createWorld, type World } from '../support/world.ts';
  */
 const welcomesForeigners = ['addWorkspaceMember input.userId', 'addOrganizationMember input.userId'];
 
-/** Filters of records. Those of the caller's own organization never name what is of another one: they leave nothing. */
+/**
+ * Filters of records. Those of the caller's own organization never name what is of another one: they leave nothing. What
+ * an app calls an end user is a word of its own.
+ */
+const filtersOfRecords: readonly (readonly [path: string, filters: readonly string[], list: string])[] = [
+  ['/activity', ['user_id', 'token_id', 'resource_id'], 'activities'],
+  ['/application-grants', ['user_id', 'application_id'], 'application_grants'],
+  ['/end-user-connections', ['end_user_id'], 'connections'],
+];
 const isFilterOfRecords = (operation: (typeof operations)[number], name: string): boolean =>
-  (operation.path.endsWith('/activity') && ['user_id', 'token_id', 'resource_id'].includes(name)) ||
-  (operation.path.endsWith('/application-grants') && ['user_id', 'application_id'].includes(name));
+  filtersOfRecords.some(([path, filters]) => operation.path.endsWith(path) && filters.includes(name));
 
 /** Answers that are the same for everyone. */
 const withoutTenant = [
@@ -271,7 +278,7 @@ describe('a filter of records by an id of another tenant leaves nothing', () => 
     const parts = partsOf(operation, own, { token: own.accounts.owner.accessToken });
     const id = swapped(name) ?? foreign.ids.workspace_id!;
     const answer = await app.server.inject(injectable(operation, { ...parts, query: { [name]: id } }));
-    const list = operation.path.endsWith('/activity') ? 'activities' : 'application_grants';
+    const [, , list = ''] = filtersOfRecords.find(([path]) => operation.path.endsWith(path)) ?? [];
     expect(answer.json()).toEqual({ total: 0, has_more: false, next_cursor: null, [list]: [] });
   });
 });
