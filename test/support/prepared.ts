@@ -273,8 +273,10 @@ export const prepared: Record<string, Prepare> = {
     const { pathname, search } = server.authorize(begun);
     const { headers } = await browser.send('GET', `${pathname}${search}`);
     parts.body = { code: new URL(headers.location ?? '').searchParams.get('code') };
-    // it is good for a minute: on a busy machine its turn comes later
-    await app.database.pool.query(`update sso_codes set expires_at = expires_at + interval '1 hour'`);
+    // it is good for a minute: on a busy machine its turn comes later; and like that of a front end for any browser
+    await app.database.pool.query(
+      `update sso_codes set expires_at = expires_at + interval '1 hour', browser_hash = null`,
+    );
   },
   'POST /v1/orgs/{org_id}/workspaces/{workspace_id}/connections/{tool_instance_id}/token': async (app, world, parts) =>
     withKey(app, world, parts, '/connections/api-key'),

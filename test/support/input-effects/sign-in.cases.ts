@@ -196,6 +196,8 @@ export const signInCases: Readonly<Record<string, InputCase>> = {
       const begun = await browser.begin(email, { redirect_uri: `${PUBLIC_URL}/account/sign-in` });
       const { pathname, search } = server.authorize(begun);
       const { headers } = await browser.send('GET', `${pathname}${search}`);
+      // like that of a front end for any browser
+      await lab.app.database.pool.query('update sso_codes set browser_hash = null');
       return { given: { input: { code: new URL(headers.location ?? '').searchParams.get('code') } }, token: null };
     },
     demands: { 'input.code': 'nobody-was-given-this-code' },
