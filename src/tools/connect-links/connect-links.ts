@@ -7,7 +7,7 @@ import type { Tx } from '../../data/tx.ts';
 import type { Connection, ConnectLink } from '../../generated/prisma/client.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
-import { ApiError, invalidInput, notFound } from '../../kernel/errors.ts';
+import { ApiError, forbidden, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import type { Owner } from '../../kernel/owner.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
@@ -26,7 +26,7 @@ import {
 } from '../connections/connection-target.ts';
 import { type OAuthGrant, type OAuthProvider, ProviderRefusal } from '../connections/oauth-provider.ts';
 import { keyOf, type StoredCredential, tokensOf } from '../connections/stored-credential.ts';
-import { endOpenLinks, isOf, isOpen, type OpenLink, type OpenLinks } from './open-links.ts';
+import { endOpenLinks, isOf, isOpen, mayCollect, type OpenLink, type OpenLinks } from './open-links.ts';
 import { returning } from './return-address.ts';
 
 /** Seconds that a link lives. */
@@ -39,6 +39,7 @@ const STEPS_PER_MINUTE = 120;
 const TRIES_PER_LINK = 20;
 /** Told apart from the states of members by what they begin with: both come back to one address. */
 export const STATE_PREFIX = 'eu_';
+const STEERED = 'The instance says itself where credentials go: only who may take them out asks end users for theirs.';
 const ANY_KEY = { lifetime: null, refreshToken: null, scopes: null, accountLabel: null };
 
 /** For whom a link is, as the app says it. */
@@ -107,7 +108,8 @@ export class ConnectLinks implements Owner {
 
   /**
    * Makes a link for an end user. Their earlier links end.
-   * @throws RESOURCE_NOT_FOUND `tool_instance`; FORBIDDEN for an instance of others; InputError at `returnTo`;
+   * @throws RESOURCE_NOT_FOUND `tool_instance`; FORBIDDEN for an instance of others, and `connection:use` for one that
+   * says where credentials are sent; InputError at `returnTo`;
    * RESOURCE_CONFLICT if the tool takes neither OAuth nor keys, or the instance has no client; RATE_LIMIT_EXCEEDED
    */
   async create(
@@ -122,6 +124,7 @@ export class ConnectLinks implements Owner {
     if (target?.instance.workspaceId !== workspaceId) throw notFound('tool_instance', toolInstanceId);
     const { instance, tool } = target;
     access.ensureCovers(caller, place.asked.grant, place.asked.permission, instance.createdBy);
+    if (!(await mayCollect(access, caller, target))) throw forbidden('connection:use', STEERED);
     if (authTypeOf(target) === 'oauth2') clientReferenceOf(target);
     else demandKeys(tool, toolInstanceId);
     const { endUserId, returnTo = null } = input;

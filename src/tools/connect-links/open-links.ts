@@ -9,6 +9,7 @@ import { isRefusal } from '../../kernel/errors.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import { isLivePlace } from '../../tenancy/views.ts';
 import { type ConnectionTarget, findTarget } from '../connections/connection-target.ts';
+import { isSteered } from './steered.ts';
 
 /** The user who made a link, as long as the user and the token that it was made with may do so. */
 export type MakerOf = (
@@ -78,8 +79,9 @@ export class OpenLinks {
   }
 
   /** Whether its maker could make it now. */
-  async #isMakers(caller: AnyCaller, link: ConnectLink, { instance }: ConnectionTarget): Promise<boolean> {
+  async #isMakers(caller: AnyCaller, link: ConnectLink, target: ConnectionTarget): Promise<boolean> {
     const { access, makerOf } = this.#deps;
+    const { instance } = target;
     const permission = 'connection:create';
     const { orgId, workspaceId } = link;
     const place = { orgId, workspaceId, namespaceId: instance.namespaceId };
@@ -87,7 +89,7 @@ export class OpenLinks {
       const maker = await makerOf(caller, link, permission, place);
       const { grant } = await access.requireWorkspace(maker, orgId, workspaceId, permission, place);
       access.ensureCovers(maker, grant, permission, instance.createdBy);
-      return true;
+      return await mayCollect(access, maker, target);
     } catch (error) {
       if (isRefusal(error)) return false;
       throw error;
@@ -97,6 +99,15 @@ export class OpenLinks {
 
 const isUsable = ({ returnTo }: ConnectLink, { instance, tool }: ConnectionTarget): boolean =>
   instance.isActive && tool.status !== 'disabled' && (returnTo === null || instance.returnAddresses.includes(returnTo));
+
+/**
+ * Whether somebody may have end users give their credentials to an instance: who decides where it sends them can read
+ * them there, so that takes the permission to take them out.
+ */
+export async function mayCollect(access: Access, caller: Caller, target: ConnectionTarget): Promise<boolean> {
+  const { orgId, workspaceId, namespaceId } = target.instance;
+  return !isSteered(target) || access.permits(caller, 'connection:use', { orgId, workspaceId, namespaceId });
+}
 
 /** Ends the links of an end user that nobody has finished. */
 export const endOpenLinks = (toolInstanceId: string, endUserId: string) => statement`

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isJsonObject } from '../../kernel/json-object.ts';
 import { MAX_SHOWN_BYTES } from './action-answer.ts';
 
@@ -11,6 +12,9 @@ export interface ItemBounds {
 export const OF_ONE_LIST: ItemBounds = { items: 10_000, bytes: MAX_SHOWN_BYTES };
 /** Of pages that leave one by one: what is kept of them are the keys of their items. */
 export const OF_A_STREAM: ItemBounds = { items: 100_000, bytes: 32 * 1024 * 1024 };
+
+/** Characters of a key that is kept as it is: of a longer one, its digest is, which no other key looks like. */
+const LONGEST_KEY = 64;
 
 /** Why no more items are taken. */
 type Fullness = 'size' | 'items' | 'repeated';
@@ -79,6 +83,7 @@ export class PageItems {
   #keyOf(item: unknown): string | number | null {
     if (!isJsonObject(item) || !Object.hasOwn(item, this.#uniqueKey)) return null;
     const key = item[this.#uniqueKey];
+    if (typeof key === 'string' && key.length > LONGEST_KEY) return ` ${hash('sha256', key)}`;
     return typeof key === 'string' || typeof key === 'number' ? key : null;
   }
 }

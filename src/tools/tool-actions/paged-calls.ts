@@ -193,10 +193,13 @@ export class PagedCalls {
 
 /**
  * A page of which no request can be made is the caller's fault only where the caller has chosen it: the first one. A
- * stream has begun by then, and says it at its end.
+ * stream has begun by then, and says it at its end. So does a list of which pages were read say what has ended
+ * meanwhile, such as the connection of its end user.
  */
 function failureOfPage(error: unknown, { count, isStreamed }: ListReading): Failure {
-  if ((count > 0 || isStreamed) && error instanceof UnusableAction) return { code: error.code, message: error.message };
+  if (count === 0 && !isStreamed) return failureOf(error);
+  if (error instanceof UnusableAction) return { code: error.code, message: error.message };
+  if (error instanceof ApiError) return { code: error.code.toLowerCase(), message: error.message };
   return failureOf(error);
 }
 

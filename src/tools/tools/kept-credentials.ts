@@ -74,7 +74,7 @@ export async function keepsOfOthers(
         where c.tool_instance_id = ${id} and k.set_by is distinct from ${userId})
       or exists (select 1 from oauth_states s where s.tool_instance_id = ${id} and s.user_id <> ${userId}
         and s.expires_at > clock_timestamp() - interval '1 minute')
-      or exists (select 1 from connect_links l where l.tool_instance_id = ${id} and l.browser_hash is not null
+      or exists (select 1 from connect_links l where l.tool_instance_id = ${id}
         and l.expires_at > clock_timestamp() - interval '1 minute')`);
   return kept !== undefined;
 }
@@ -101,7 +101,7 @@ export async function demandNoCredentials(
         where c.tool_instance_id = i.id and k.set_by is distinct from ${userId})
       or exists (select 1 from oauth_states s where s.tool_instance_id = i.id and s.user_id <> ${userId}
         and s.expires_at > clock_timestamp() - interval '1 minute')
-      or exists (select 1 from connect_links l where l.tool_instance_id = i.id and l.browser_hash is not null
+      or exists (select 1 from connect_links l where l.tool_instance_id = i.id
         and l.expires_at > clock_timestamp() - interval '1 minute'))
     limit 1`);
   if (kept)

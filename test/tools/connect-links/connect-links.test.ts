@@ -8,7 +8,7 @@ import { colleague, eventsOf, type Person, register } from '../../support/person
 import { issueToken } from '../../support/tokens.ts';
 import { waitFor } from '../../support/wait.ts';
 import { rowOf, shownBy, startConnectingApp } from '../connections/connecting.ts';
-import type { Json } from '../tool-instances/instances.ts';
+import { type Json, newInstance, newTool } from '../tool-instances/instances.ts';
 import {
   allow,
   back,
@@ -17,12 +17,15 @@ import {
   connectEndUser,
   endOf,
   goOn,
+  KEY,
   linkFor,
   makeKeyInstance,
   makeOAuthInstance,
   newEndUser,
   RETURN_TO,
 } from './connecting-end-users.ts';
+
+const EVIL = 'https://evil.example.test';
 
 let app: TestApp;
 let server: OAuthServer;
@@ -352,11 +355,31 @@ describe('whoever means harm', () => {
         custom_actions: [{ name: 'out', method: 'GET', url_template: 'https://evil.example.test/' }],
       });
     const endUserId = newEndUser();
-    const browser = newBrowserWithCookies();
     const link = await linkFor(member, of, endUserId);
-    expect((await steer()).status).toBe(200);
-    expect((await goOn(app, browser, link, { api_key: 'key-of-eve' })).status).toBe(200);
+    // also while they look at the page
     expect((await steer()).status).toBe(403);
+    expect((await goOn(app, newBrowserWithCookies(), link, { api_key: 'key-of-eve' })).status).toBe(200);
+    expect((await steer()).status).toBe(403);
+  });
+
+  test.each([
+    ['an action of the instance', {}, { custom_actions: [{ name: 'out', method: 'GET', url_template: EVIL }] }],
+    ['a host of the instance', { url_template: '{{base}}/api' }, { configuration: { base: EVIL } }],
+  ])('has nobody connect an instance whose keys go to %s', async (_which, action, given) => {
+    const { home } = ann;
+    const member = { ...(await colleague(app, ann, 'member')), home };
+    const toolId = await newTool(ann, {
+      supports_connection: true,
+      config_schema: [{ name: 'base', type: 'string', required: false }],
+      credential_schema: [KEY],
+      action_schemas: [{ name: 'me', method: 'GET', url_template: `${server.url}/api`, ...action }],
+    });
+    const { instance_id: of } = await newInstance(member, toolId, { configuration: {}, ...given });
+    const url = `${home}/tool-instances/${of}/connect-links`;
+    const refused = await member.call<Json>('POST', url, { end_user_id: 'x' });
+    expect([refused.status, refused.body.details]).toMatchObject([403, { required_permission: 'connection:use' }]);
+    const { url: link } = (await ann.call<{ url: string }>('POST', url, { end_user_id: 'x' })).body;
+    expect((await newBrowserWithCookies().send(link)).status).toBe(200);
   });
 });
 

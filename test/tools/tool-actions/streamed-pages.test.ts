@@ -1,13 +1,14 @@
 import type http from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CallEnd } from '../../../src/tools/tool-actions/action-calls.ts';
-import type { PagesEnd } from '../../../src/tools/tool-actions/page-items.ts';
+import { OF_A_STREAM, PageItems, type PagesEnd } from '../../../src/tools/tool-actions/page-items.ts';
 import { StreamedPages } from '../../../src/tools/tool-actions/streamed-pages.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { issueToken } from '../../support/tokens.ts';
 import { waitUntil } from '../../support/wait.ts';
+import { allow, connectByKey, KEY, newEndUser, RETURN_TO } from '../connect-links/connecting-end-users.ts';
 import { type Instance, instancesOf, type Json, newInstance, newTool, placesOf } from '../tool-instances/instances.ts';
 
 let app: TestApp;
@@ -43,10 +44,11 @@ const json = (response: http.ServerResponse, body: unknown) => response.end(JSON
 const answered = (page: number, response: http.ServerResponse) =>
   json(response, { items: PAGES[page - 1], more: page < PAGES.length });
 
-async function listOf(action: Json = {}): Promise<Instance> {
+async function listOf(action: Json = {}, tool: Json = {}): Promise<Instance> {
   const toolId = await newTool(ann, {
     config_schema: [],
     credential_schema: [],
+    ...tool,
     action_schemas: [
       {
         name: 'list',
@@ -208,6 +210,26 @@ describe('the pages of a list', () => {
     expect(target.requests).toHaveLength(1);
   });
 
+  test('end with the connection of the end user, also where they are one list', async () => {
+    const instance = await listOf({}, { supports_connection: true, credential_schema: [KEY] });
+    const [instanceId, endUserId] = [instance.instance_id, newEndUser()];
+    await allow(ann, instanceId, [RETURN_TO]);
+    let id = '';
+    handler = async (page, response) => {
+      await ann.call('DELETE', `${ann.home}/end-user-connections/${id}`);
+      answered(page, response);
+    };
+    const end = { success: false, code: 'resource_not_found', pages: { count: 1, items: 2, ended: 'failed' } };
+    id = await connectByKey(app, ann, { instanceId, endUserId, key: 'key-of-one' });
+    const lines = linesIn((await asked(instance, { end_user_id: endUserId })).body);
+    expect(lines).toMatchObject([{ page: 1 }, { end }]);
+    id = await connectByKey(app, ann, { instanceId, endUserId, key: 'key-of-two' });
+    const payload = { action: 'list', end_user_id: endUserId, max_pages: 5 };
+    const whole = await ann.call('POST', `${instancesOf(ann)}/${instanceId}/execute`, payload);
+    expect([whole.status, whole.body]).toMatchObject([200, { ...end, result: PAGES[0] }]);
+    expect((await recordsOf()).map(({ metadata }) => metadata)).toMatchObject([{ code: end.code }, { code: end.code }]);
+  });
+
   test('are agreed to first, where the action says so', async () => {
     const instance = await listOf({ requires_confirmation: true });
     const send = async (body: Json = {}) => linesIn((await asked(instance, body)).body);
@@ -269,4 +291,16 @@ test('a client that stands still is given up after the time of all pages, and to
   expect(await stream.next()).toEqual({ done: true, value: undefined });
   await stream.return();
   expect(ended).toEqual(['time']);
+});
+
+test('items are told apart by long keys, too', () => {
+  const items = new PageItems('id', OF_A_STREAM);
+  const long = 'x'.repeat(1_000);
+  const page = (from: number) => Array.from({ length: 100 }, (_, n) => ({ id: `${long}${from + n}` }));
+  const taken: number[] = [];
+  for (const from of [0, 100, 150]) {
+    items.add(page(from));
+    taken.push(items.take().length);
+  }
+  expect(taken).toEqual([100, 100, 50]);
 });

@@ -4767,7 +4767,7 @@ export interface paths {
         put?: never;
         /**
          * Makes an address at which an end user of an app connects an account of theirs to a tool instance
-         * @description Makes an address at which an end user of an app connects an account of theirs to a tool instance. It works for half an hour, for one connection, in the first browser that goes on with it, and as long as its maker may connect the instance. Earlier links for the same end user end. Members may make links only for the instances that they created. At most 120 a minute for each user.
+         * @description Makes an address at which an end user of an app connects an account of theirs to a tool instance. It works for half an hour, for one connection, in the first browser that goes on with it, and as long as its maker may connect the instance. Earlier links for the same end user end. Members may make links only for the instances that they created. It takes `connection:use`, too, where the instance says to which host credentials go: by an action of its own, or for a tool whose actions leave the host to it. At most 120 a minute for each user.
          */
         post: operations["CreateConnectLink"];
         delete?: never;
