@@ -5,8 +5,9 @@ import type { Services } from '../graphql/context.ts';
 import { html, onward, page, pageHeadersFor } from '../identity/pages/page.ts';
 import { ApiError } from '../kernel/errors.ts';
 import { throwCallerError } from '../platform/postgres/faults.ts';
-import { authTypeOf, type ConnectEnd, STATE_PREFIX, scopesOf } from '../tools/connect-links/connect-links.ts';
+import { authTypeOf, type ConnectEnd, scopesOf } from '../tools/connect-links/connect-links.ts';
 import type { OpenLink } from '../tools/connect-links/open-links.ts';
+import { END_USER_STATE } from '../tools/connections/oauth-states.ts';
 import { keyFieldsOf } from '../tools/tools/tool-shapes.ts';
 
 interface ConnectPageOptions {
@@ -29,7 +30,7 @@ const HEADERS = { ...pageHeadersFor(), 'referrer-policy': 'no-referrer' };
 
 /** Whether a state that a provider sends back is that of an end user, and not that of a member. */
 export const isOfEndUser = (state: unknown): state is string =>
-  typeof state === 'string' && state.startsWith(STATE_PREFIX);
+  typeof state === 'string' && state.startsWith(END_USER_STATE);
 
 const GONE = 'This link cannot be used. It may have expired, or it was used before, or in another browser.';
 

@@ -167,8 +167,9 @@ class McpRoutes {
       void handler.close();
     });
     const handler = following(changes.bus);
-    const answer = await handler.fetch(this.#passed(served), { parsedBody: message });
-    await changes.endUnlessTaken();
+    const answer = await handler
+      .fetch(this.#passed(served), { parsedBody: message })
+      .finally(() => changes.endUnlessTaken());
     answer.headers.forEach((value, name) => void reply.header(name, value));
     return reply.code(answer.status).send(answer.body);
   }

@@ -20,14 +20,21 @@ $$;
 -- Adds the records from one place in the order of commits up to another. What is older is told no more.
 CREATE FUNCTION add_latencies(since_xid xid8, since_id text, until_xid xid8, until_id text) RETURNS void
 LANGUAGE sql SET timezone TO 'UTC' AS $$
-  INSERT INTO activity_latencies AS c (org_id, scope, span, start, bucket, requests)
-    SELECT a.org_id, s.scope, k.span, k.start, latency_bucket(a.duration_ms), count(*)
+  -- what is counted is small: it is written under nine keys only then
+  WITH counted AS MATERIALIZED (
+    SELECT a.org_id, a.workspace_id, a.app_id, date_bin('15 minutes', a."timestamp", '2000-01-01') AS quarter,
+      latency_bucket(a.duration_ms) AS bucket, count(*) AS requests
     FROM activity a
-    CROSS JOIN LATERAL (VALUES ('organization'), ('workspace ' || a.workspace_id), ('app ' || a.app_id)) s(scope)
-    CROSS JOIN LATERAL (VALUES ('quarter', date_bin('15 minutes', a."timestamp", '2000-01-01')),
-      ('hour', date_trunc('hour', a."timestamp")), ('day', date_trunc('day', a."timestamp"))) k(span, start)
     WHERE (a.xid, a.id) >= (since_xid, since_id) AND (a.xid, a.id) < (until_xid, until_id)
-      AND a.org_id IS NOT NULL AND s.scope IS NOT NULL AND a."timestamp" > now() - interval '91 days'
+      AND a.org_id IS NOT NULL AND a."timestamp" > now() - interval '91 days'
+    GROUP BY 1, 2, 3, 4, 5)
+  INSERT INTO activity_latencies AS c (org_id, scope, span, start, bucket, requests)
+    SELECT n.org_id, s.scope, k.span, k.start, n.bucket, sum(n.requests)::bigint
+    FROM counted n
+    CROSS JOIN LATERAL (VALUES ('organization'), ('workspace ' || n.workspace_id), ('app ' || n.app_id)) s(scope)
+    CROSS JOIN LATERAL (VALUES ('quarter', n.quarter), ('hour', date_trunc('hour', n.quarter)),
+      ('day', date_trunc('day', n.quarter))) k(span, start)
+    WHERE s.scope IS NOT NULL
     GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
     ON CONFLICT (org_id, scope, span, start, bucket) DO UPDATE SET requests = c.requests + excluded.requests
 $$;
@@ -48,14 +55,18 @@ CREATE INDEX "activity_uses_start" ON "activity_uses" USING brin ("start");
 
 CREATE FUNCTION add_activity_uses(since_xid xid8, since_id text, until_xid xid8, until_id text) RETURNS void
 LANGUAGE sql SET timezone TO 'UTC' AS $$
-  INSERT INTO activity_uses AS c (org_id, workspace_id, start, resource_type, resource_id, requests, errors)
-    SELECT a.org_id, a.workspace_id, date_trunc('day', a."timestamp"), u.type, u.id, count(*),
-      count(*) FILTER (WHERE NOT a.success)
+  WITH counted AS MATERIALIZED (
+    SELECT a.org_id, a.workspace_id, a.app_id, a.resource_type, a.resource_id, date_trunc('day', a."timestamp") AS day,
+      count(*) AS requests, count(*) FILTER (WHERE NOT a.success) AS errors
     FROM activity a
-    CROSS JOIN LATERAL (SELECT a.resource_type, a.resource_id UNION SELECT 'app', a.app_id) u(type, id)
     WHERE (a.xid, a.id) >= (since_xid, since_id) AND (a.xid, a.id) < (until_xid, until_id)
-      AND a.org_id IS NOT NULL AND a.workspace_id IS NOT NULL AND u.type IS NOT NULL AND u.id IS NOT NULL
-      AND a."timestamp" > now() - interval '91 days'
+      AND a.org_id IS NOT NULL AND a.workspace_id IS NOT NULL AND a."timestamp" > now() - interval '91 days'
+    GROUP BY 1, 2, 3, 4, 5, 6)
+  INSERT INTO activity_uses AS c (org_id, workspace_id, start, resource_type, resource_id, requests, errors)
+    SELECT n.org_id, n.workspace_id, n.day, u.type, u.id, sum(n.requests)::bigint, sum(n.errors)::bigint
+    FROM counted n
+    CROSS JOIN LATERAL (SELECT n.resource_type, n.resource_id UNION SELECT 'app', n.app_id) u(type, id)
+    WHERE u.type IS NOT NULL AND u.id IS NOT NULL
     GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
     ON CONFLICT (org_id, workspace_id, start, resource_type, resource_id)
       DO UPDATE SET requests = c.requests + excluded.requests, errors = c.errors + excluded.errors

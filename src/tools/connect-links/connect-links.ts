@@ -25,6 +25,7 @@ import {
   serviceOf,
 } from '../connections/connection-target.ts';
 import { type OAuthGrant, type OAuthProvider, ProviderRefusal } from '../connections/oauth-provider.ts';
+import { END_USER_STATE } from '../connections/oauth-states.ts';
 import { keyOf, type StoredCredential, tokensOf } from '../connections/stored-credential.ts';
 import { endOpenLinks, isOf, isOpen, mayCollect, type OpenLink, type OpenLinks } from './open-links.ts';
 import { returning } from './return-address.ts';
@@ -37,8 +38,6 @@ const LINKS_PER_MINUTE = 120;
 const STEPS_PER_MINUTE = 120;
 /** Authorizations and keys of one link, each of which asks somebody else or is stored. */
 const TRIES_PER_LINK = 20;
-/** Told apart from the states of members by what they begin with: both come back to one address. */
-export const STATE_PREFIX = 'eu_';
 const STEERED = 'The instance says itself where credentials go: only who may take them out asks end users for theirs.';
 const ANY_KEY = { lifetime: null, refreshToken: null, scopes: null, accountLabel: null };
 
@@ -185,7 +184,7 @@ export class ConnectLinks implements Owner {
     if (authTypeOf(target) !== 'oauth2') return null;
     await this.#tries.demand(link.hash);
     const client = clientReferenceOf(target);
-    const state = `${STATE_PREFIX}${randomToken()}`;
+    const state = `${END_USER_STATE}${randomToken()}`;
     const verifier = provider.newVerifier();
     const redirectUri = `${publicUrl()}/connections/callback`;
     const scopes = scopesOf(target);
@@ -344,6 +343,7 @@ function recordConnected(
     resourceId: row.id,
     orgId: row.orgId,
     workspaceId: row.workspaceId,
+    namespaceId: row.namespaceId,
     metadata: { tool_instance_id: row.toolInstanceId, by: 'end_user' },
   });
   emitChange(tx, isAgain ? 'updated' : 'created', 'connection', row);

@@ -7,6 +7,9 @@ import type { Owner } from '../../kernel/owner.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import { PENDING_SECONDS } from './connection-state.ts';
 
+/** What the states of end users begin with: those of both come back to one address. */
+export const END_USER_STATE = 'eu_';
+
 /** What a state stands for. */
 type BegunAuthorization = Pick<
   OAuthState,
@@ -25,9 +28,10 @@ export class OAuthStates implements Owner {
     this.#seal = seal;
   }
 
-  /** A new state of 256 bits. */
+  /** A new state of 256 bits, which does not look like one of an end user. */
   newState(): string {
-    return randomToken();
+    const state = randomToken();
+    return state.startsWith(END_USER_STATE) ? this.newState() : state;
   }
 
   /** Stores what a state stands for. */
