@@ -167,9 +167,14 @@ class McpRoutes {
       void handler.close();
     });
     const handler = following(changes.bus);
-    const answer = await handler
-      .fetch(this.#passed(served), { parsedBody: message })
-      .finally(() => changes.endUnlessTaken());
+    const answered = async () => {
+      try {
+        return await handler.fetch(this.#passed(served), { parsedBody: message });
+      } finally {
+        await changes.endUnlessTaken();
+      }
+    };
+    const answer = await answered();
     answer.headers.forEach((value, name) => void reply.header(name, value));
     return reply.code(answer.status).send(answer.body);
   }
