@@ -127,6 +127,8 @@ const proveDomain = ({ domain }: Company) =>
   );
 /** Asks, signed in, for the link that confirms the address. */
 const askToConfirm = async (signedIn: SignedIn, email: string): Promise<string | null> => {
+  // of two mails that are sent at once, that of an earlier registration may be the last one
+  await app.jobsDone();
   const before = mailsTo(email).length;
   await personOf(app, signedIn, '').call('POST', '/v1/auth/resend-verification', { email });
   await app.jobsDone();
