@@ -1,0 +1,146 @@
+import { beforeAll, expect, it } from 'vitest';
+import type { TestApp } from '../support/app.ts';
+import { type Person, registerProven } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
+import { ConsoleInBrowser, describeInBrowser, open } from './console-browser.ts';
+import { addMany, pagesAskedBy } from './console-many.ts';
+
+describeInBrowser('people at work in the console', () => {
+  const shown = new ConsoleInBrowser();
+  const pageOf = (...given: Parameters<ConsoleInBrowser['pageOf']>) => shown.pageOf(...given);
+  const homeOf = (place: Pick<Person, 'orgId' | 'workspaceId'>) => shown.homeOf(place);
+  let app: TestApp;
+  let ann: Person;
+  let bob: Person;
+  beforeAll(() => {
+    ({ app, ann, bob } = shown.cast);
+  });
+
+  it('takes a whole .env, after it has shown what becomes of it', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/secrets`);
+    await page.getByRole('button', { name: 'New secret' }).click();
+    const value = page.getByRole('dialog').getByLabel('Value');
+    expect([await value.getAttribute('spellcheck'), await value.getAttribute('autocomplete')]).toEqual([
+      'false',
+      'off',
+    ]);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Paste .env' }).click();
+    const pasted = page.getByLabel(/Content of the \.env/);
+    expect([await pasted.getAttribute('spellcheck'), await pasted.getAttribute('autocomplete')]).toEqual([
+      'false',
+      'off',
+    ]);
+    await page
+      .getByLabel(/Content of the \.env/)
+      .fill('# keys\nexport SENTRY_DSN="https://two"\nMAIL_KEY=abc # of staging\n\nnonsense');
+    await waitFor(async () =>
+      expect(await page.getByRole('dialog').locator('tbody tr').allTextContents()).toEqual([
+        'SENTRY_DSNgets a new version',
+        'MAIL_KEYnew',
+      ]),
+    );
+    await page.getByRole('button', { name: 'Save 2 secrets' }).click();
+    await waitFor(async () => expect(await page.getByRole('dialog').getByText('Done').count()).toBe(2));
+    const { body } = await ann.call<{ value: { value: string } }>(
+      'GET',
+      `/v1/orgs/${ann.orgId}/secrets/by-name/MAIL_KEY?include_value=true&workspace_id=${ann.workspaceId}`,
+    );
+    expect(body.value).toEqual({ value: 'abc' });
+  });
+
+  it('says at the field what the service refuses, and makes nothing', async () => {
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/environments`);
+    await page.getByRole('button', { name: 'New environment' }).click();
+    await page.getByLabel('Name').fill('Mine');
+    await page.getByLabel('Slug').fill('Not a slug!');
+    await page.getByRole('button', { name: 'Create' }).click();
+    const slug = page.getByLabel('Slug');
+    await waitFor(async () => expect(await slug.getAttribute('aria-invalid')).toBe('true'));
+    await slug.fill('mine');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('columnheader', { name: /Mine/ }).waitFor();
+    await page.getByRole('button', { name: 'Delete Mine' }).click();
+    const confirm = page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true });
+    expect(await confirm.isDisabled()).toBe(true);
+    await page.getByLabel('Type “Mine” to confirm').fill('Mine');
+    await confirm.click();
+    await page.getByRole('columnheader', { name: /Mine/ }).waitFor({ state: 'detached' });
+  });
+
+  it('rolls a deployment back, and shows it to somebody else at once', async () => {
+    const [mine, theirs] = [await pageOf(ann), await pageOf(bob)];
+    await open(mine, `${homeOf(ann)}/environments`);
+    await open(theirs, `${homeOf(ann)}/environments`);
+    await theirs.getByRole('button', { name: 'Change Support desk in Staging: 1.1.0' }).waitFor();
+    await mine.getByRole('button', { name: 'Change Support desk in Staging: 1.1.0' }).click();
+    await mine.getByRole('button', { name: 'Roll back to 1.0.0' }).click();
+    await mine.getByRole('button', { name: 'Change Support desk in Staging: 1.0.0' }).waitFor();
+    await theirs.getByRole('button', { name: 'Change Support desk in Staging: 1.0.0' }).waitFor();
+  });
+
+  it('shows who is there and what others change, and refuses a stale save with both versions', async () => {
+    const [mine, theirs] = [await pageOf(ann), await pageOf(bob)];
+    await open(mine, homeOf(ann));
+    await open(theirs, homeOf(ann));
+    await mine.getByRole('region', { name: 'Here now' }).getByText(bob.username).waitFor();
+    await mine.getByRole('button', { name: 'Edit workspace' }).click();
+    await mine.getByLabel('Name').fill('By Ann');
+    await theirs.getByRole('button', { name: 'Edit workspace' }).click();
+    await theirs.getByLabel('Name').fill('By Bob');
+    await theirs.getByRole('button', { name: 'Save', exact: true }).click();
+    await mine.locator('h1', { hasText: 'By Bob' }).waitFor();
+    await mine.getByRole('button', { name: 'Save', exact: true }).click();
+    const row = mine.locator('table.conflict tbody tr');
+    await row.waitFor();
+    expect(await row.locator('td').allTextContents()).toEqual(['By Ann', 'By Bob']);
+    expect((await ann.call<{ name: string }>('GET', ann.home)).body.name).toBe('By Bob');
+    await mine.getByRole('button', { name: 'Save mine over theirs' }).click();
+    await theirs.locator('h1', { hasText: 'By Ann' }).waitFor();
+  });
+
+  it('says when the stream is away, and misses nothing of that time', async () => {
+    const page = await pageOf(bob);
+    await open(page, homeOf(ann));
+    await page.getByRole('region', { name: 'Here now' }).getByText(`${bob.username} (you)`).waitFor();
+    for (const socket of app.server.websocketServer.clients) socket.terminate();
+    await page.getByText('The live connection is interrupted.').waitFor();
+    expect((await ann.call('PUT', ann.home, { name: 'Meanwhile' })).status).toBe(200);
+    await page.locator('h1', { hasText: 'Meanwhile' }).waitFor();
+    await page.getByText('The live connection is interrupted.').waitFor({ state: 'detached' });
+  });
+
+  it('scrolls through 10,000 secrets and 100,000 records: few rows are drawn, and pages asked for', async () => {
+    const max = await registerProven(app, { name: 'max' });
+    await addMany(app, max, { secrets: 10_000, records: 100_000 });
+    const page = await pageOf(max);
+    const asked = pagesAskedBy(page);
+    const drawn = () => page.getByRole('row').count();
+    const toTheEnd = () => page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+    await open(page, `${homeOf(max)}/secrets`);
+    const rest = page.getByText('The newest 2000 secrets are shown.');
+    await rest.waitFor();
+    // the event of the first secret may have the first page read again
+    expect(new Set(asked.Secrets).size).toBe(10);
+    expect(await drawn()).toBeLessThan(100);
+    await toTheEnd();
+    await page.getByRole('rowheader', { name: 'KEY_09999' }).waitFor();
+    expect(await drawn()).toBeLessThan(100);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.getByText('The newest 2200 secrets are shown.').waitFor();
+    expect(new Set(asked.Secrets).size).toBe(11);
+
+    await open(page, `${homeOf(max)}/activity`);
+    await page.locator('[data-index="5"]').waitFor();
+    for (const row of [99, 199, 299, 399]) {
+      await toTheEnd();
+      await page.locator(`[data-index="${row}"]`).waitFor();
+      expect(await drawn()).toBeLessThan(100);
+    }
+    const cursors = new Set(asked.WorkspaceActivity);
+    expect(cursors.size).toBeGreaterThanOrEqual(4);
+    expect(cursors.size).toBeLessThan(10);
+  });
+});
