@@ -44,19 +44,30 @@ function environment(): { programs: string } | { missing: string } {
 const lastLine = ({ output }: Run): string => output.trim().split('\n').at(-1) ?? '';
 
 interface Documented {
-  paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
+  paths: Record<string, Record<string, { responses: Record<string, { content?: Record<string, unknown> }> }>>;
 }
+
+/** The generator knows no lines of JSON: their functions give the bytes, and it says so. */
+const isOfLines = ({ paths }: Documented, warning: string): boolean => {
+  const [, method = '', path = ''] = /^WARNING parsing (\S+) (\S+) within /.exec(warning) ?? [];
+  const responses = Object.values(paths[path]?.[method.toLowerCase()]?.responses ?? {});
+  return responses.some(({ content = {} }) => 'application/x-ndjson' in content);
+};
 
 /** @throws Error when the generator leaves something out, or the client does not do what it should */
 async function check(programs: string, url: string, folder: string): Promise<void> {
-  const { paths } = (await new Client(url).get('/openapi.json')) as unknown as Documented;
-  const operations = Object.values(paths).flatMap((path) => Object.keys(path).filter((method) => METHODS.has(method)));
+  const documented = (await new Client(url).get('/openapi.json')) as unknown as Documented;
+  const operations = Object.values(documented.paths).flatMap((path) =>
+    Object.keys(path).filter((method) => METHODS.has(method)),
+  );
   const client = path.join(folder, 'api_client');
   const given = ['generate', '--url', `${url}/openapi.json`, '--meta', 'none', '--output-path', client];
   const generated = run(path.join(programs, 'openapi-python-client'), given);
   const endpoints = run('find', [path.join(client, 'api'), '-name', '*.py', '-not', '-name', '__init__.py']);
   const count = endpoints.output.trim().split('\n').length;
-  if (!generated.isDone || /WARNING|Unable to|not be generated/.test(generated.output) || count !== operations.length)
+  const warnings = generated.output.match(/^WARNING .*$/gm) ?? [];
+  const isWhole = warnings.every((warning) => isOfLines(documented, warning)) && count === operations.length;
+  if (!generated.isDone || /Unable to|not be generated/.test(generated.output) || !isWhole)
     throw new Error(`${count} of ${operations.length} operations were generated:\n${generated.output}`);
   console.log(`${count} of ${operations.length} operations have a function in the Python client.`);
   const used = run(path.join(programs, 'python'), [PROGRAM, url], { PYTHONPATH: folder });
