@@ -198,7 +198,10 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.waitForSelector('#factor-form:not([hidden])', { timeout: PATIENCE_MS });
     await page.click('#factor-passkey');
     await page.waitForSelector('strong:has-text("Laptop")', { timeout: PATIENCE_MS });
+    // the sign-in was a proof, too: only the page that is loaded then says that this one is done
+    const loaded = page.waitForEvent('load', { timeout: PATIENCE_MS });
     await page.click('#prove-passkey');
+    await loaded;
     await page.waitForSelector('text=Last done in this session', { timeout: PATIENCE_MS });
     await page.click('button[aria-label="Remove the passkey Laptop"]');
     await page.waitForSelector('text=With one, you sign in by your device', { timeout: PATIENCE_MS });
