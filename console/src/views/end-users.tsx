@@ -22,7 +22,7 @@ import { Rows } from '../ground/rows';
 import { ShownOnce } from '../ground/shown-once';
 import { Time } from '../ground/time';
 import { t } from '../texts';
-import { connectionTag } from './connection-tag';
+import { ConnectionState } from './connection-state';
 
 type Instance = EndUserInstanceQuery['toolInstance'];
 type Connection = EndUserConnectionsQuery['endUserConnections']['nodes'][number];
@@ -114,13 +114,7 @@ function Connections({ instance }: { instance: Instance }) {
           { label: t.tools.account, isExtra: true, cell: ({ accountLabel }) => accountLabel },
           {
             label: t.status,
-            cell: ({ status: now, lastError, missingScopes }) => (
-              <>
-                <span className={connectionTag(now)}>{t.tools.status[now]}</span>{' '}
-                {lastError && <small className="clip">{lastError}</small>}
-                {missingScopes.length > 0 && <small>{t.tools.missingScopes(missingScopes.join(', '))}</small>}
-              </>
-            ),
+            cell: (connection) => <ConnectionState {...connection} />,
           },
           { label: t.when, isExtra: true, cell: ({ createdAt }) => <Time at={createdAt} /> },
           {

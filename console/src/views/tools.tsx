@@ -21,7 +21,7 @@ import { Empty, faultOf, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
 import { t } from '../texts';
-import { connectionTag } from './connection-tag';
+import { ConnectionState, ConnectionTag } from './connection-state';
 
 const forms = () => import('./tool-forms');
 const NewInstance = lazy(() => forms().then((module) => ({ default: module.NewInstance })));
@@ -94,7 +94,7 @@ export function Tools(): ReactNode {
             label: t.tools.connection,
             cell: ({ tool, connectionStatus }) =>
               tool.supportsConnection ? (
-                <span className={connectionTag(connectionStatus)}>{t.tools.status[connectionStatus]}</span>
+                <ConnectionTag status={connectionStatus} />
               ) : (
                 <span className="quiet">{t.tools.needsNone}</span>
               ),
@@ -194,13 +194,7 @@ function Connections() {
           { label: t.tools.account, cell: ({ accountLabel }) => accountLabel },
           {
             label: t.status,
-            cell: ({ status, lastError, missingScopes }) => (
-              <>
-                <span className={connectionTag(status)}>{t.tools.status[status]}</span>{' '}
-                {lastError && <small className="clip">{lastError}</small>}
-                {missingScopes.length > 0 && <small>{t.tools.missingScopes(missingScopes.join(', '))}</small>}
-              </>
-            ),
+            cell: (connection) => <ConnectionState {...connection} />,
           },
           {
             label: '',

@@ -94,7 +94,7 @@ export class ApplicationService {
           'application',
           id,
           'invalid_status',
-          'It was not registered here: what describes it is changed elsewhere.',
+          'The organization has not registered this application, and cannot change it.',
         );
       return set;
     });

@@ -5,10 +5,10 @@ import type { Changes } from '../../data/changes.ts';
 import type { Sql } from '../../data/sql.ts';
 import { statement } from '../../data/writes.ts';
 import type { Caller } from '../../kernel/caller.ts';
-import { notFound, unauthenticated } from '../../kernel/errors.ts';
+import { notFound } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import { MOST_SHOWN } from '../pages/most-shown.ts';
-import { HANDED_OVER_WITHIN_SECONDS, type Sessions } from './sessions.ts';
+import type { Sessions } from './sessions.ts';
 
 /** A session that has not ended, as its user sees it. */
 export interface LivingSession {
@@ -31,6 +31,7 @@ interface BrowserSessionDeps {
 }
 
 const MAX_USER_AGENT = 300;
+const DAY_SECONDS = 86_400;
 
 const LIVING = `select id, created_at as "createdAt", expires_at as "expiresAt", method, user_agent as "userAgent",
     cookie_hash is not null as "isBrowser"
@@ -54,18 +55,15 @@ export class BrowserSessions {
    * @throws AUTHENTICATION_FAILED when the session has ended, was opened long ago, or was handed over already
    */
   async open(caller: Caller, { former, userAgent }: { former: string | null; userAgent: string }): Promise<string> {
-    const { changes, authentication, config } = this.#deps;
+    const { changes, authentication, sessions, config } = this.#deps;
     const { sessionId } = sessionOf(caller, 'user:update');
     const token = randomToken();
-    const days = config.refreshTokenIdleDays;
     await changes.run(caller, async (tx) => {
-      const opened = await tx.query(statement`update sessions set cookie_hash = ${tokenHash(token)},
-          user_agent = ${userAgent.slice(0, MAX_USER_AGENT)},
-          expires_at = least(expires_at, now() + make_interval(days => ${days}))
-        where id = ${sessionId} and revoked_at is null and cookie_hash is null and code_hash is null
-          and created_at > now() - make_interval(secs => ${HANDED_OVER_WITHIN_SECONDS}) returning id`);
-      if (opened.length === 0) throw unauthenticated();
-      tx.write(statement`delete from refresh_tokens where session_id = ${sessionId}`);
+      await sessions.handOver(tx, sessionId, {
+        cookieHash: tokenHash(token),
+        userAgent: userAgent.slice(0, MAX_USER_AGENT),
+        seconds: config.refreshTokenIdleDays * DAY_SECONDS,
+      });
       if (former !== null)
         tx.write(statement`update sessions set revoked_at = now(), revoked_reason = 'signed_in_again'
           where cookie_hash = ${tokenHash(former)} and revoked_at is null`);

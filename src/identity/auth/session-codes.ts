@@ -9,7 +9,7 @@ import { ApiError, unauthenticated } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
 import { mayFollowUnasked, withParameter } from '../../kernel/redirect-targets.ts';
 import type { SignIn } from './auth.service.ts';
-import { HANDED_OVER_WITHIN_SECONDS, type SessionFacts, type Sessions } from './sessions.ts';
+import type { SessionFacts, Sessions } from './sessions.ts';
 
 interface SessionCodeDeps {
   sql: Sql;
@@ -49,18 +49,12 @@ export class SessionCodes {
    * ended, was opened long ago, or is already that of a browser or of a front end
    */
   async handOver(caller: Caller, address: string): Promise<string> {
-    const { changes, authentication } = this.#deps;
+    const { changes, authentication, sessions } = this.#deps;
     if (!this.mayEndAt(address)) throw new ApiError('INVALID_REQUEST', { reason: 'form_fields' });
     const { sessionId } = sessionOf(caller, 'user:update');
     const code = randomToken();
     await changes.run(caller, async (tx) => {
-      const given = await tx.query(statement`
-        update sessions set code_hash = ${tokenHash(code)},
-          expires_at = least(expires_at, now() + make_interval(secs => ${CODE_SECONDS}))
-        where id = ${sessionId} and revoked_at is null and cookie_hash is null and code_hash is null
-          and created_at > now() - make_interval(secs => ${HANDED_OVER_WITHIN_SECONDS}) returning id`);
-      if (given.length === 0) throw unauthenticated();
-      tx.write(statement`delete from refresh_tokens where session_id = ${sessionId}`);
+      await sessions.handOver(tx, sessionId, { codeHash: tokenHash(code), seconds: CODE_SECONDS });
       tx.afterCommit(() => authentication.sessionsChanged());
     });
     return withParameter(address, 'code', code);

@@ -23,7 +23,15 @@ export interface TokenPair {
  * How long after its sign-in a session becomes that of a browser or of a front end: a token that was stolen later makes
  * no longer session.
  */
-export const HANDED_OVER_WITHIN_SECONDS = 600;
+const HANDED_OVER_WITHIN_SECONDS = 600;
+
+/** What holds a session that was handed over: the cookie of a browser, or a code for a front end. */
+interface SessionHolder {
+  cookieHash?: string;
+  codeHash?: string;
+  userAgent?: string;
+  seconds: number;
+}
 
 /** The user of a session and the organization that it works in. */
 export interface SessionFacts {
@@ -99,6 +107,22 @@ export class Sessions {
     const expiresAt = new Date(Date.now() + config.refreshTokenAbsoluteDays * DAY_MS);
     tx.insert('sessions', { id, ...user, ...origin, expiresAt });
     return this.equip(tx, { ...user, sessionId: id });
+  }
+
+  /**
+   * Gives the session of a sign-in to a browser or to a front end: its refresh tokens end, and it lasts so many seconds
+   * at most. @throws AUTHENTICATION_FAILED when it has ended, was opened long ago, or was handed over already
+   */
+  async handOver(tx: Tx, sessionId: string, to: SessionHolder): Promise<void> {
+    const { cookieHash = null, codeHash = null, userAgent = null, seconds } = to;
+    const handedOver =
+      await tx.query(statement`update sessions set cookie_hash = ${cookieHash}, code_hash = ${codeHash},
+        user_agent = coalesce(${userAgent}, user_agent),
+        expires_at = least(expires_at, now() + make_interval(secs => ${seconds}))
+      where id = ${sessionId} and revoked_at is null and cookie_hash is null and code_hash is null
+        and created_at > now() - make_interval(secs => ${HANDED_OVER_WITHIN_SECONDS}) returning id`);
+    if (handedOver.length === 0) throw unauthenticated();
+    tx.write(statement`delete from refresh_tokens where session_id = ${sessionId}`);
   }
 
   /** Gives a session that has no refresh token its first one. */

@@ -25,7 +25,7 @@ export interface ForeignClient {
 /** What a user grants. */
 export interface NewGrant {
   orgId: string;
-  /** Its id, or a program of all, which the organization then has among its applications. */
+  /** Its id, or a shared program, which the organization then has among its applications. */
   application: string | ForeignClient;
   userId: string;
   /** The session that it ends with; `null` if it lasts longer. */
@@ -101,7 +101,7 @@ const SUPERFLUOUS = `select g.id from oauth_grants g
   order by coalesce(g.last_used_at, g.created_at) desc, g.id desc offset ${MOST_LIVING - 1}`;
 
 /**
- * A program of all among the applications of an organization, as it is described now. The first
+ * A shared program among the applications of an organization, as it is described now. The first
  * member who lets it in brings it there; others change it only if its document says something else. @returns its id
  */
 async function foreign(tx: Tx, caller: Caller, orgId: string, client: ForeignClient): Promise<string> {
@@ -169,13 +169,13 @@ export class ApplicationGrants {
     return id;
   }
 
-  /** Whether an organization has a program of all among its applications. */
+  /** Whether an organization has a shared program among its applications. */
   async knows(orgId: string, metadataUrl: string): Promise<boolean> {
     const text = 'select 1 from applications where org_id = $1 and metadata_url = $2';
     return (await this.#deps.sql.read(text, [orgId, metadataUrl])).length > 0;
   }
 
-  /** Whether any organization has a program of all among its applications. */
+  /** Whether any organization has a shared program among its applications. */
   async isKept(metadataUrl: string): Promise<boolean> {
     const text = 'select 1 from applications where metadata_url = $1 limit 1';
     return (await this.#deps.sql.read(text, [metadataUrl])).length > 0;

@@ -14,7 +14,7 @@ import type { Outbound } from '../../platform/outbound/outbound.ts';
 import type { ApplicationGrants, ForeignClient } from './application-grants.ts';
 import { clientHostOf, DEVICE_GRANT, type idTokenAlgorithms, shownName } from './client-document.ts';
 import { ClientDocuments, isOfMachine } from './client-documents.ts';
-import { COMMAND_LINE, commandLineClient, isOfAll } from './command-line.ts';
+import { COMMAND_LINE, commandLineClient, isShared } from './command-line.ts';
 import { grantableScopes, identityScopes, isAlwaysAsked } from './granted-scopes.ts';
 import { type ChoiceFacts, type ConsentFacts, type OrganizationChoice, oauthPagesOf } from './oauth-pages.ts';
 import { COOKIES, newOAuthProvider, oauthLibrary } from './oauth-provider.ts';
@@ -54,7 +54,7 @@ interface ApplicationRow {
   idTokenSignedResponseAlg: (typeof idTokenAlgorithms)[number];
 }
 
-/** Who asks: an application of an organization, or a program of all for an organization of the user. */
+/** Who asks: an application of an organization, or a shared program for an organization of the user. */
 interface AskingClient {
   clientId: string;
   /** What the grant is for. */
@@ -87,7 +87,7 @@ export interface Decision {
   allow: boolean;
   scopes: readonly string[];
   workspaceIds: readonly string[];
-  /** Of the user, for a program of all. */
+  /** Of the user, for a shared program. */
   organizationId: string | null;
 }
 
@@ -288,7 +288,7 @@ export class AuthorizationServer {
 
   /**
    * What comes next for a request that waits for its user: to sign in, to be asked, or to go on.
-   * @param chosen the organization that a program of all is let in for
+   * @param chosen the organization that a shared program is let in for
    * @throws `SessionNotFound` of oidc-provider for a request of another browser, or an old one
    */
   async next(
@@ -343,7 +343,7 @@ export class AuthorizationServer {
     chosen: string | null,
   ): Promise<AskingClient | { choice: ChoiceFacts } | null> {
     const clientId = String(interaction.params.client_id);
-    if (isOfAll(clientId)) return this.#foreign(caller, interaction, clientId, chosen);
+    if (isShared(clientId)) return this.#foreign(caller, interaction, clientId, chosen);
     const row = await this.#application(clientId);
     if (!row || !(await this.#deps.access.organizationRole(caller, row.orgId))) return null;
     return { ...row, clientId, application: row.id, clientHost: null, hasOthers: false };

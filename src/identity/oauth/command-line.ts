@@ -18,5 +18,5 @@ export const commandLineClient: AdapterPayload = {
   response_types: [],
 };
 
-/** Whether a client belongs to no organization: each of its users says for which one it may act. */
-export const isOfAll = (clientId: string): boolean => clientId === COMMAND_LINE || clientId.startsWith('https://');
+/** Whether a client is a shared program: it belongs to no organization, and each user says for which one it may act. */
+export const isShared = (clientId: string): boolean => clientId === COMMAND_LINE || clientId.startsWith('https://');

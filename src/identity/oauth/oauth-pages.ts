@@ -57,7 +57,7 @@ export interface OrganizationChoice {
   name: string;
 }
 
-/** What the page shows that asks for which organization a program of all is let in. */
+/** What the page shows that asks for which organization a shared program is let in. */
 export interface ChoiceFacts {
   application: string;
   /** The host of the document of somebody else's program; `null` for the command line. */
@@ -107,7 +107,7 @@ const whoAsks = ({ application, clientHost, clientId, organization }: ConsentFac
   return html`${who} wants to act for you in the organization <strong>${organization}</strong>.`;
 };
 
-/** Asks a user for which of their organizations a program of all may act for them. */
+/** Asks a user for which of their organizations a shared program may act for them. */
 export const choicePage = ({ application, clientHost, host, organizations }: ChoiceFacts): string =>
   page(
     'For which organization?',

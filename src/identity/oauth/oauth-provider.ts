@@ -7,7 +7,7 @@ import type { Config } from '../../config.ts';
 import { clientHostOf, idTokenAlgorithms } from './client-document.ts';
 import { type ClientDocuments, MAX_SECONDS } from './client-documents.ts';
 import { assertionAlgorithms } from './client-keys.ts';
-import { isOfAll } from './command-line.ts';
+import { isShared } from './command-line.ts';
 import { grantableScopes } from './granted-scopes.ts';
 import { OAuthRecords, type RecordDeps } from './oauth-records.ts';
 
@@ -161,7 +161,7 @@ function configurationOf(deps: OAuthProviderDeps, library: Library): Configurati
     },
     loadExistingGrant: async ({ oidc }) => {
       const given = oidc.result?.consent?.grantId;
-      const isKnown = oidc.client && !isOfAll(oidc.client.clientId);
+      const isKnown = oidc.client && !isShared(oidc.client.clientId);
       const grantId = given ?? (isKnown ? oidc.session?.grantIdFor(oidc.client!.clientId) : undefined);
       return grantId ? oidc.provider.Grant.find(grantId) : undefined;
     },
@@ -184,8 +184,8 @@ function policyOf({ interactionPolicy: { base, Check } }: Library) {
   policy
     .get('consent')
     ?.checks.add(
-      new Check('client_of_all', 'the user decides about each request of this client', ({ oidc }) =>
-        oidc.client && isOfAll(oidc.client.clientId) && !oidc.result?.consent
+      new Check('shared_client', 'the user decides about each request of this client', ({ oidc }) =>
+        oidc.client && isShared(oidc.client.clientId) && !oidc.result?.consent
           ? Check.REQUEST_PROMPT
           : Check.NO_NEED_TO_PROMPT,
       ),
