@@ -87,7 +87,9 @@ export function createGround(process: ProcessDeps, { sql, replicaReads, mail, no
   const activity = new ActivityRecorder(sql, (error, lost) =>
     onFault(error, `activity records could not be written (${lost} lost)`),
   );
-  const storage = new Storage(config);
+  const storage = new Storage(config, (error) =>
+    logger.error({ err: error }, 'the store of files refused or did not answer'),
+  );
   return {
     config,
     prisma: database.prisma,

@@ -26,9 +26,15 @@ export class Storage {
   #opened: Promise<Store> | null = null;
   /** Whether it was found not to be the one of the service: no file is read, written or removed then. */
   isForeign = false;
+  readonly #onAway: ((error: unknown) => void) | undefined;
 
-  constructor(config: Pick<Config, 'dataDir' | 's3'>) {
+  /**
+   * @param onAway is told why the store refused a file or did not answer, which callers then get as a 503; without it,
+   * they get the error of the store
+   */
+  constructor(config: Pick<Config, 'dataDir' | 's3'>, onAway?: (error: unknown) => void) {
     this.#config = config;
+    this.#onAway = onAway;
   }
 
   /** Loads the client of an S3-compatible store, which is large: the first upload would have to wait for it. */
@@ -40,7 +46,7 @@ export class Storage {
    * Stores a new file while it arrives, and counts and hashes it on the way. When this rejects, no byte of it is left.
    * @param digests what the client says of the bytes
    * @throws TooManyBytes beyond `limitBytes`; INVALID_REQUEST `digest_mismatch`; the error of `content` when that
-   * breaks off
+   * breaks off; SERVICE_UNAVAILABLE `file_store_away`
    */
   async put(
     key: string,
@@ -56,7 +62,7 @@ export class Storage {
       return stored;
     };
     try {
-      await pipeline(content, meter, kept);
+      await this.#reached(() => pipeline(content, meter, kept));
     } finally {
       // if another part fails, the pipeline does not wait until the store has removed what it had
       await stored?.catch(() => undefined);
@@ -66,17 +72,21 @@ export class Storage {
 
   /** @throws MissingObject before the first byte */
   async read(key: string, range?: ByteRange): Promise<Readable> {
-    return (await this.#storeFor(key)).read(key, range);
+    const store = await this.#storeFor(key);
+    return this.#reached(() => store.read(key, range));
   }
 
   /** What was not stored by this service is believed to be there. */
   async exists(key: string): Promise<boolean> {
-    return !KEY.test(key) || (await this.#open()).exists(key);
+    if (!KEY.test(key)) return true;
+    const store = await this.#open();
+    return this.#reached(() => store.exists(key));
   }
 
   /** Removes a file; a missing one is fine. */
   async remove(key: string): Promise<void> {
-    await (await this.#storeFor(key)).remove(key);
+    const store = await this.#storeFor(key);
+    await this.#reached(() => store.remove(key));
   }
 
   /** Makes sure that files can be stored in a folder, the first part of their keys. */
@@ -146,6 +156,17 @@ export class Storage {
     return this.#open();
   }
 
+  /** Does what needs the store. @throws SERVICE_UNAVAILABLE `file_store_away` */
+  async #reached<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!this.#onAway || !isOfStore(error)) throw error;
+      this.#onAway(error);
+      throw storeAway();
+    }
+  }
+
   #open(): Promise<Store> {
     this.#opened ??= open(this.#config).catch((error: unknown) => {
       this.#opened = null; // the next one tries again
@@ -164,6 +185,21 @@ const foreignStore = () =>
     { retry_after: RETRY_SECONDS, reason: 'files_not_shared' },
     'This node does not have the files of the service. Nothing was changed; try again.',
   );
+
+/** 503: the store is away, or refuses what the service may do according to its operator. */
+const storeAway = () =>
+  new ApiError(
+    'SERVICE_UNAVAILABLE',
+    { retry_after: RETRY_SECONDS, reason: 'file_store_away' },
+    'The store of files does not answer, or refuses the service. Nothing was changed; try again.',
+  );
+
+/** Whether an error is one of a request to the S3-compatible store; its client notes its attempts in each. */
+export function isOfStore(error: unknown): boolean {
+  if (error instanceof MissingObject || !(error instanceof Error)) return false;
+  // the library over the client gives its own error a cause
+  return '$metadata' in error || isOfStore(error.cause);
+}
 
 async function open({ dataDir, s3 }: Pick<Config, 'dataDir' | 's3'>): Promise<Store> {
   if (!s3) {
