@@ -11,7 +11,7 @@ const EXEMPT = [
   /^package-lock\.json$/,
   /^schema\.graphql$/,
   /(^|\/)generated\//,
-  /^prisma\/migrations\//,
+  /^prisma\/(?:migrations\/|functions\.sql$)/,
   /^test\/upgrade\/dumps\//,
   /^rest\/operations\/answers\.json$/,
   /\.svg$/,

@@ -8,11 +8,11 @@ import type { Replica, Replicas } from '../platform/postgres/replicas.ts';
 import { type RoutedReads, Sql } from './sql.ts';
 
 /** The primary or a replica, as reads use it. */
-export interface ReadPlace extends Pick<Database, 'transaction'> {
+export interface ReadTarget extends Pick<Database, 'transaction'> {
   sql: Sql;
 }
 
-export const placeOf = (pool: pg.Pool, sql = new Sql(pool)): ReadPlace => ({
+export const targetOf = (pool: pg.Pool, sql = new Sql(pool)): ReadTarget => ({
   sql,
   transaction: (work) => inTransaction(pool, work),
 });
@@ -49,14 +49,14 @@ export class ReplicaReads {
   /** Reads that a replica answered, and those that went to the primary instead. */
   readonly counts = { replica: 0, primary: 0 };
   readonly #replicas: Replicas;
-  readonly #primary: ReadPlace;
+  readonly #primary: ReadTarget;
   readonly #sealed: SealedPositions;
-  readonly #places = new Map<Replica, ReadPlace>();
+  readonly #targets = new Map<Replica, ReadTarget>();
   readonly #chosen = new WeakMap<RequestInfo, Choice | null>();
   readonly #written = new WeakMap<RequestInfo, bigint>();
   readonly #users = new RecentWrites();
 
-  constructor(replicas: Replicas, primary: ReadPlace, secret: Buffer) {
+  constructor(replicas: Replicas, primary: ReadTarget, secret: Buffer) {
     this.#replicas = replicas;
     this.#primary = primary;
     this.#sealed = new SealedPositions(secret);
@@ -79,12 +79,12 @@ export class ReplicaReads {
   }
 
   /** Reads where the reads of a request go. What fails on a replica, for whatever reason, is asked of the primary. */
-  async run<T>(caller: AnyCaller, read: (place: ReadPlace) => Promise<T>): Promise<T> {
+  async run<T>(caller: AnyCaller, read: (target: ReadTarget) => Promise<T>): Promise<T> {
     const replica = this.#choose(caller);
-    const place = replica && this.#placeOf(replica);
-    if (!place) return this.#readPrimary(read);
+    const target = replica && this.#targetOf(replica);
+    if (!target) return this.#readPrimary(read);
     try {
-      const found = await replica.whileThere(read(place));
+      const found = await replica.whileThere(read(target));
       this.counts.replica += 1;
       return found;
     } catch (error) {
@@ -97,7 +97,7 @@ export class ReplicaReads {
     }
   }
 
-  #readPrimary<T>(read: (place: ReadPlace) => Promise<T>): Promise<T> {
+  #readPrimary<T>(read: (target: ReadTarget) => Promise<T>): Promise<T> {
     this.counts.primary += 1;
     return read(this.#primary);
   }
@@ -145,12 +145,12 @@ export class ReplicaReads {
     return replica;
   }
 
-  #placeOf(replica: Replica): ReadPlace | null {
+  #targetOf(replica: Replica): ReadTarget | null {
     const { pool } = replica;
     if (!pool) return null;
-    const place = this.#places.get(replica) ?? placeOf(pool);
-    this.#places.set(replica, place);
-    return place;
+    const target = this.#targets.get(replica) ?? targetOf(pool);
+    this.#targets.set(replica, target);
+    return target;
   }
 }
 

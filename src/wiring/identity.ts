@@ -79,8 +79,8 @@ function signInOf(
   const currentPassword = new CurrentPassword({ prisma, passwords });
   const { sql, changes, access, budgets } = deps;
   const { factorEnds } = factors;
-  const secondFactor = new SecondFactor(factors).demandNone;
-  const own = { passwords, currentPassword, sessions, mail, mailBudgets, activity, factorEnds, secondFactor };
+  const requireFactors = new SecondFactor(factors).requireIfAny;
+  const own = { passwords, currentPassword, sessions, mail, mailBudgets, activity, factorEnds, requireFactors };
   return { config, prisma, sql, changes, access, budgets, authentication, tokens, ...own };
 }
 

@@ -4,8 +4,8 @@ import { LogicalModelService } from '../models/models/logical-model.service.ts';
 import { ModelRoutingService } from '../models/models/model-routing.service.ts';
 import { ModelUsageService } from '../models/models/model-usage.service.ts';
 import { ProviderAccountService } from '../models/provider-accounts/provider-account.service.ts';
-import { modelUsers } from '../pipelines/augmentations/step-users.ts';
-import { embeddingModelUsers } from '../tenancy/workspaces/embedding-model-users.ts';
+import { modelDependents } from '../pipelines/augmentations/step-dependents.ts';
+import { embeddingModelDependents } from '../tenancy/workspaces/embedding-model-dependents.ts';
 import type { Ground } from './ground.ts';
 import type { VaultGroup } from './vault.ts';
 
@@ -19,7 +19,7 @@ export function createModels({ deps, open, closed: { outbound } }: Ground, vault
   const usage = new ModelUsageService(deps);
   return {
     open: {
-      models: new LogicalModelService({ ...deps, users: [modelUsers, embeddingModelUsers] }),
+      models: new LogicalModelService({ ...deps, dependents: [modelDependents, embeddingModelDependents] }),
       modelEntitlements: new ModelEntitlementService(deps),
       modelRouting: new ModelRoutingService({ ...deps, activity }),
       modelUsage: usage,

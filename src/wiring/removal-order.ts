@@ -8,7 +8,7 @@ export const removalOrder = [
   // artifacts before connections, as locks are taken; what is deployed before the tokens of its app
   'artifactRemoval',
   // it locks augmentations
-  'instanceRemoval',
+  'instancesOfRemovedNamespace',
   'knowledgeGraphRemoval',
   'connectionRemoval',
   'deployments',

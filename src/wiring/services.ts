@@ -1,4 +1,4 @@
-import { placeOf, ReplicaReads } from '../data/replica-reads.ts';
+import { ReplicaReads, targetOf } from '../data/replica-reads.ts';
 import { Sql } from '../data/sql.ts';
 import { NotificationPages } from '../insight/notifications/notification.pages.ts';
 import { Notifier } from '../insight/notifications/notifier.ts';
@@ -35,7 +35,7 @@ declare module '../graphql/context.ts' {
 }
 
 function replicaReadsOf({ replicas, pool }: Database, sql: Sql, secret: Buffer): ReplicaReads | null {
-  return replicas && new ReplicaReads(replicas, placeOf(pool, sql), secret);
+  return replicas && new ReplicaReads(replicas, targetOf(pool, sql), secret);
 }
 
 /** Makes the services of all groups, from the lowest to the highest. */

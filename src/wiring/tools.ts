@@ -1,5 +1,5 @@
 import { LinkCaller } from '../knowledge/files/link-caller.ts';
-import { instanceUsers } from '../pipelines/augmentations/step-users.ts';
+import { instanceDependents } from '../pipelines/augmentations/step-dependents.ts';
 import { stepsOfApp } from '../pipelines/views.ts';
 import { ConnectLinks } from '../tools/connect-links/connect-links.ts';
 import { EndUserConnections } from '../tools/connect-links/end-user-connections.ts';
@@ -22,7 +22,7 @@ import { ActionLimits } from '../tools/tool-actions/action-limits.ts';
 import { Confirmations } from '../tools/tool-actions/confirmations.ts';
 import { PagedCalls } from '../tools/tool-actions/paged-calls.ts';
 import { ToolActions } from '../tools/tool-actions/tool-actions.ts';
-import { InstanceRemoval } from '../tools/tool-instances/instance-removal.ts';
+import { InstancesOfRemovedNamespace } from '../tools/tool-instances/instances-of-removed-namespace.ts';
 import { ToolInstanceService } from '../tools/tool-instances/tool-instance.service.ts';
 import { ToolInstanceTest } from '../tools/tool-instances/tool-instance.test-call.ts';
 import { ProxiedInstances } from '../tools/tool-proxy/proxied-instance.ts';
@@ -58,7 +58,7 @@ export function createTools(
     credentials,
     secretReads,
     connections: removal,
-    users: instanceUsers,
+    dependents: instanceDependents,
   });
   const tools = new ToolService(deps);
   const toolDocuments = new DocumentReader(outbound, deps.budgets.of('tool_documents', DOCUMENTS_PER_MINUTE, 60));
@@ -129,7 +129,10 @@ export function createTools(
       connectionCredentials: connections,
       connectionRefresh: refresh,
       connectionRemoval: removal,
-      instanceRemoval: new InstanceRemoval({ access: deps.access, users: instanceUsers }),
+      instancesOfRemovedNamespace: new InstancesOfRemovedNamespace({
+        access: deps.access,
+        dependents: instanceDependents,
+      }),
       revocations,
     },
   };

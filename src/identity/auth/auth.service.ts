@@ -42,8 +42,8 @@ export interface AuthDeps {
   budgets: Budgets;
   activity: ActivityRecorder;
   factorEnds: FactorEnds;
-  /** What an account demands beside its password. */
-  secondFactor: SignInCheck;
+  /** Refuses a sign-in by a password alone where the account has a factor: `SecondFactor` in `../factors`. */
+  requireFactors: SignInCheck;
 }
 
 /** What else a password needs; it throws what is missing. */
@@ -96,7 +96,7 @@ export class AuthService {
     const fresh = await this.#withFreshHash(user, password);
     try {
       return await this.finish(caller, fresh, async (tx) => {
-        await this.#deps.secondFactor(tx, fresh);
+        await this.#deps.requireFactors(tx, fresh);
         return {};
       });
     } catch (error) {

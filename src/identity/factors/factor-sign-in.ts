@@ -131,7 +131,7 @@ export class SecondFactor {
    * meanwhile.
    * @throws FactorRequired
    */
-  demandNone: SignInCheck = async (tx, user) => {
+  requireIfAny: SignInCheck = async (tx, user) => {
     const { challenges, proofs, ceremonies } = this.#deps;
     const methods = await proofs.methodsOf(tx, user.id);
     if (methods.length === 0) return;

@@ -6,7 +6,7 @@ import type { Words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { emitChange, recordChange } from '../../data/record-change.ts';
 import { noCache } from '../../data/request-cache.ts';
-import type { RowUsers } from '../../data/row-users.ts';
+import type { RowDependents } from '../../data/row-dependents.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { LogicalModel as ModelRow } from '../../generated/prisma/client.ts';
@@ -34,7 +34,7 @@ type CreateLogicalModel = Omit<UpdateLogicalModel, 'status'> & Pick<ModelRow, 'l
 
 interface ModelDeps extends ServiceDeps {
   /** What uses models. */
-  users: readonly Pick<RowUsers<OrganizationPlace & { logicalModelId: string }>, 'find'>[];
+  dependents: readonly Pick<RowDependents<OrganizationPlace & { logicalModelId: string }>, 'find'>[];
 }
 
 /** The model catalogue of an organization. A model is identified by the identifier that its organization gave it. */
@@ -135,7 +135,7 @@ export class LogicalModelService {
     logicalModelId: string,
     { force }: { force: boolean },
   ): Promise<Deleted<OrganizationPlace>> {
-    const { changes, users } = this.#deps;
+    const { changes, dependents } = this.#deps;
     return changes.run(caller, async (tx) => {
       await lockModels(tx, orgId);
       // Locks the entitlements before the model: a usage report locks an entitlement first, then the model and a
@@ -148,7 +148,7 @@ export class LogicalModelService {
       const { id } = await tx.lock('logical_models', { orgId, logicalModelId }, 'update', missing(logicalModelId));
       await tx.expectVersion({ table: 'logical_models', key: { orgId, logicalModelId } });
       const references = [];
-      if (!force) for (const user of users) references.push(...(await user.find(tx, { orgId, logicalModelId })));
+      if (!force) for (const { find } of dependents) references.push(...(await find(tx, { orgId, logicalModelId })));
       if (references.length > 0)
         throw conflict(
           'model',

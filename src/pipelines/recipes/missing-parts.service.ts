@@ -8,7 +8,7 @@ import { modelsOf } from '../../models/views.ts';
 import { demandInstances } from '../../tools/tool-instances/kept-instances.ts';
 import { instancesByTool } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
-import { raiseVersions } from '../augmentations/step-users.ts';
+import { raiseVersions } from '../augmentations/step-dependents.ts';
 import { type MissingParts, missingPartsOf } from './missing-parts.ts';
 import { mappedTexts } from './recipe-mapping.ts';
 import { isAllowed, type MissingPart } from './recipe-surroundings.ts';

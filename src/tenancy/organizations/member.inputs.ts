@@ -3,7 +3,7 @@ import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import { refersTo } from '../../graphql/references.ts';
 import { RoleEnum } from '../../graphql/shared-enums.ts';
-import { shownAddress } from '../users/user.graph.ts';
+import { visibleEmail } from '../users/user.graph.ts';
 import type { ShownUser } from './memberships.ts';
 
 interface MemberRow extends ShownUser {
@@ -30,7 +30,7 @@ export function memberFields(type: ObjectRef<typeof builder.$inferSchemaTypes, M
         "The user's e-mail address. `null` for guests of the organization, and while the user has not used the " +
         'organization yet, unless the organization created the account or has proven the domain of the address.',
       resolve: ({ userId: id, email, isAddressShown, orgId }, _args, context) =>
-        shownAddress(context, { id, email, isAddressShown }, orgId),
+        visibleEmail(context, { id, email, isAddressShown }, orgId),
     }),
     fullName: t.exposeString('fullName', { nullable: true, description: "The user's full name." }),
     avatarUrl: t.exposeString('avatarUrl', { nullable: true, description: "URL of the user's picture." }),

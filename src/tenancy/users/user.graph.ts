@@ -28,7 +28,7 @@ type Addressed = Pick<UserView, 'id' | 'email' | 'isAddressShown'>;
  * The address of a user, or `null` for a caller who does not see it (docs/decisions/0028).
  * @param orgId the organization in which the user was read; `null` for the caller outside of any
  */
-export function shownAddress(
+export function visibleEmail(
   context: Context,
   user: Addressed,
   orgId: string | null,
@@ -67,7 +67,7 @@ export const User = builder.objectRef<UserView>('User').implement({
         'E-mail address. `null` for guests of the organization in which the user is read, and while the user has not ' +
         'used that organization yet, unless the organization created the account or has proven the domain of the ' +
         'address. Users always see their own.',
-      resolve: (user, _args, context) => shownAddress(context, user, user.contextOrgId),
+      resolve: (user, _args, context) => visibleEmail(context, user, user.contextOrgId),
     }),
     username: t.exposeString('username', { description: 'Name to sign in with.' }),
     fullName: t.exposeString('fullName', { nullable: true, description: 'Display name.' }),

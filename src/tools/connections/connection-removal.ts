@@ -32,11 +32,11 @@ export class ConnectionRemoval implements Owner, ContentOwner {
 
   /** Has the tokens of a locked connection revoked. Call it before something else is stored in their place. */
   async replaced(tx: Tx, connection: Connection): Promise<void> {
-    await this.#deps.revocations.ofConnections(tx, [connection]);
+    await this.#deps.revocations.enqueue(tx, [connection]);
   }
 
   /** Removes the connections of an instance. Call it before the instance is removed, which the caller has locked. */
-  async ofInstance(tx: Tx, { id, orgId, workspaceId }: Ended): Promise<void> {
+  async removeOfInstance(tx: Tx, { id, orgId, workspaceId }: Ended): Promise<void> {
     const ids = await this.#removeAll(tx, statement`c.tool_instance_id = ${id}`);
     recordRemoved(tx, ids, { orgId, workspaceId, metadata: { tool_instance_id: id } });
   }
@@ -90,7 +90,7 @@ export class ConnectionRemoval implements Owner, ContentOwner {
 
   async #take(tx: Tx, connections: readonly Connection[]): Promise<void> {
     if (connections.length === 0) return;
-    await this.#deps.revocations.ofConnections(tx, connections);
+    await this.#deps.revocations.enqueue(tx, connections);
     tx.write(statement`delete from connections where id = any(${connections.map(({ id }) => id)}::text[])`);
   }
 }

@@ -46,7 +46,7 @@ export class Revocations implements Owner {
    * Left out is what cannot be revoked: tokens that do not open any more, and those of a client whose secret is not
    * usable.
    */
-  async ofConnections(tx: Tx, connections: readonly Connection[]): Promise<void> {
+  async enqueue(tx: Tx, connections: readonly Connection[]): Promise<void> {
     const { credentials, seal } = this.#deps;
     const targets = await findTargets(
       tx,

@@ -7,7 +7,7 @@ import type { Page, PageArgs } from '../../data/page.ts';
 import type { Words } from '../../data/paging.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { type CallerContext, noCache } from '../../data/request-cache.ts';
-import type { RowUser } from '../../data/row-users.ts';
+import type { RowDependent } from '../../data/row-dependents.ts';
 import type { Columns } from '../../data/tables.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
@@ -24,7 +24,7 @@ import type { ConnectionRemoval } from '../connections/connection-removal.ts';
 import { keepsOfOthers, refusedBecause, revealRefusal } from '../tools/kept-credentials.ts';
 import { checkActionChanges, type GivenChanges } from './action-changes.ts';
 import { type CheckedConfiguration, checkConfiguration, fieldsOf, type ToolFields } from './configuration.ts';
-import type { InstanceUsers } from './instance-removal.ts';
+import type { InstanceDependents } from './instances-of-removed-namespace.ts';
 import {
   type InstanceFilters,
   instanceReads,
@@ -70,7 +70,7 @@ interface InstanceDeps extends ServiceDeps {
   secretReads: SecretReads;
   connections: ConnectionRemoval;
   /** What uses instances. */
-  users: InstanceUsers;
+  dependents: InstanceDependents;
 }
 
 const CLIENT_SECRET = ['input', 'connectionCredentials', 'clientSecretVaultId'];
@@ -243,16 +243,16 @@ export class ToolInstanceService {
     { force }: { force: boolean },
   ): Promise<Deleted<WorkspacePlace & { namespaceId: string | null }>> {
     const row = await this.reads.own(caller, place, id);
-    const { access, changes, users } = this.#deps;
+    const { access, changes, dependents } = this.#deps;
     if (force) await access.requireWorkspace(caller, place.orgId, place.workspaceId, 'augmentation:update');
     return changes.run(caller, async (tx) => {
-      if (force) await users.lock(tx, { ...place, ids: [id] });
+      if (force) await dependents.lock(tx, { ...place, ids: [id] });
       await tx.lock('tool_instances', { id }, 'update', () => notFound('tool_instance', id));
       await tx.expectVersion({ table: 'tool_instances', key: { id } });
-      if (force) await users.release(tx, { ...place, ids: [id] });
-      const references = force ? [] : await users.find(tx, { ...place, ids: [id] });
+      if (force) await dependents.detach(tx, { ...place, ids: [id] });
+      const references = force ? [] : await dependents.find(tx, { ...place, ids: [id] });
       if (references.length > 0) throw inUse(id, references);
-      await this.#deps.connections.ofInstance(tx, row);
+      await this.#deps.connections.removeOfInstance(tx, row);
       tx.remove('tool_instances', { id }, () => notFound('tool_instance', id));
       recordChange(tx, 'delete', 'tool_instance', row);
       return row;
@@ -427,7 +427,7 @@ const steers = (
     return !sensitive.has(name) && !isDeepStrictEqual(plain[name], anyway);
   });
 
-const inUse = (id: string, references: readonly RowUser[]) =>
+const inUse = (id: string, references: readonly RowDependent[]) =>
   conflict(
     'tool_instance',
     id,

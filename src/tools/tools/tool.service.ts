@@ -6,7 +6,7 @@ import type { Words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
 import { recordChange } from '../../data/record-change.ts';
 import { type CallerContext, noCache, type RequestCache } from '../../data/request-cache.ts';
-import { MAX_USERS } from '../../data/row-users.ts';
+import { MAX_DEPENDENTS } from '../../data/row-dependents.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
@@ -220,7 +220,7 @@ export class ToolService {
       await tx.expectVersion({ table: 'tools', key: { id } });
       const instances = await tx.query<{ id: string; workspaceId: string }>(statement`
         select t.id, t.workspace_id as "workspaceId" from tool_instances t
-        where t.org_id = ${orgId} and t.tool_id = ${id} order by t.id desc limit ${MAX_USERS}`);
+        where t.org_id = ${orgId} and t.tool_id = ${id} order by t.id desc limit ${MAX_DEPENDENTS}`);
       if (instances.length > 0) throw inUse(id, instances);
       tx.remove('tools', { id, orgId }, () => notFound('tool', id));
       recordChange(tx, 'delete', 'tool', { id, orgId });

@@ -1,5 +1,5 @@
 import type { Access } from '../../access/access.ts';
-import type { RowUsers } from '../../data/row-users.ts';
+import type { RowDependents } from '../../data/row-dependents.ts';
 import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -8,19 +8,19 @@ import { conflict } from '../../kernel/errors.ts';
 import type { ContentOwner, PlaceRemoval, RemovedPlace } from '../../tenancy/removals.ts';
 
 /** What uses tool instances of a workspace. */
-export type InstanceUsers = RowUsers<WorkspacePlace & { ids: readonly string[] }>;
+export type InstanceDependents = RowDependents<WorkspacePlace & { ids: readonly string[] }>;
 
 /** The tool instances of a namespace go with it: not while steps use them, unless forced (docs/decisions/0048). */
-export class InstanceRemoval implements ContentOwner {
-  readonly #deps: { access: Access; users: InstanceUsers };
+export class InstancesOfRemovedNamespace implements ContentOwner {
+  readonly #deps: { access: Access; dependents: InstanceDependents };
 
-  constructor(deps: { access: Access; users: InstanceUsers }) {
+  constructor(deps: { access: Access; dependents: InstanceDependents }) {
     this.#deps = deps;
   }
 
   /** @throws FORBIDDEN `augmentation:update` for callers who force it and may not change what uses them */
   async placeRemoved(caller: Caller, place: RemovedPlace): Promise<PlaceRemoval> {
-    const { access, users } = this.#deps;
+    const { access, dependents } = this.#deps;
     const { id, orgId, workspaceId, force } = place;
     if (place.kind !== 'namespace') return {};
     if (force) await access.requireWorkspace(caller, orgId, workspaceId, 'augmentation:update');
@@ -30,13 +30,13 @@ export class InstanceRemoval implements ContentOwner {
         // a new one would wait for the namespace, which is locked
         const ids = await instancesIn(tx, id);
         gone = ids.length > 0 ? { orgId, workspaceId, ids } : null;
-        if (gone && force) await users.lock(tx, gone);
+        if (gone && force) await dependents.lock(tx, gone);
       },
       // nothing begins to use them any more: they were locked with their connections, and are deleted
       after: async (tx) => {
         if (!gone) return;
-        if (force) await users.release(tx, gone);
-        const references = force ? [] : await users.find(tx, gone);
+        if (force) await dependents.detach(tx, gone);
+        const references = force ? [] : await dependents.find(tx, gone);
         if (references.length > 0) throw inUse(id, references);
       },
     };
