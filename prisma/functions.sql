@@ -1,5 +1,5 @@
--- Written by `npm run generate`: the functions and triggers of the database after all migrations. To change
--- one, add a migration.
+-- Written by `npm run generate`: the functions and triggers of the database after all migrations.
+-- To change one, add a migration.
 
 CREATE OR REPLACE FUNCTION public.actions_content_changed(before actions, after actions)
  RETURNS boolean

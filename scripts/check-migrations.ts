@@ -17,8 +17,8 @@ const TRIGGERS = `select pg_get_triggerdef(t.oid) as text from pg_trigger t join
   where c.relnamespace = 'public'::regnamespace and not t.tgisinternal and t.tgparentid = 0
   order by c.relname, t.tgname`;
 
-const HEAD = `-- Written by \`npm run generate\`: the functions and triggers of the database after all migrations. To change
--- one, add a migration.
+const HEAD = `-- Written by \`npm run generate\`: the functions and triggers of the database after all migrations.
+-- To change one, add a migration.
 `;
 
 async function functionsAndTriggers(url: string): Promise<string> {
