@@ -1,6 +1,6 @@
 import * as client from 'openid-client';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { barriersOf } from '../../support/barriers.ts';
 import { describeInBrowser, launchBrowser } from '../../support/browser.ts';

@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TestApp } from '../../support/app.ts';
 import { barriersOf } from '../../support/barriers.ts';
 import { describeInBrowser, launchBrowser } from '../../support/browser.ts';
