@@ -29,6 +29,8 @@ const built = {
 // measured before the tests make the machine busy, and told to their processes
 const factor = slowness();
 process.env.TEST_SLOWNESS = String(factor);
+// databases are copies of one that was made in this month
+process.env.TEST_MONTH ??= new Date().toISOString().slice(0, 7);
 
 // requests leave much behind that is dead at once: with room for it, it is swept less often, a tenth of the processor
 // (functions that rest for some collections would be compiled again by a later file)

@@ -103,10 +103,14 @@ describe('what was written is read', () => {
   });
 
   test('and later from a replica, which is asked without a position, too', async () => {
-    const { name, consistency } = await write();
-    const before = await readsOf(other, 'replica');
-    expect(await list(other)).not.toContain(name);
-    expect(await readsOf(other, 'replica')).toBe(before + 1);
+    // on a busy machine it is late for a moment, or has what was written before it is asked
+    const { name, consistency } = await waitFor(async () => {
+      const written = await write();
+      const before = await readsOf(other, 'replica');
+      expect(await list(other)).not.toContain(written.name);
+      expect(await readsOf(other, 'replica')).toBe(before + 1);
+      return written;
+    });
     await waitFor(async () => {
       const asked = await readsOf(other, 'replica');
       expect(await list(other, { 'x-consistency': consistency })).toContain(name);
@@ -228,13 +232,17 @@ test('reads that a replica does not finish are told of once', async () => {
   const database = openDatabase({ url: server.url, readUrls: [server.replicas[0]!.url], poolSize: 1, logger });
   const primary = placeOf(database.pool);
   const reads = new ReplicaReads(database.replicas!, primary, Buffer.from('secret'));
-  await waitFor(() => expect(database.replicas!.all[0]!.state).toBe('ok'));
-  for (let n = 0; n < 3; n++) {
-    const found = await reads.run(systemCaller('test'), (place) =>
-      place === primary ? Promise.resolve('found') : Promise.reject(new Error('it lacks a function')),
-    );
+  let refused = 0;
+  // on a busy machine it is late for a moment, and not asked
+  await waitFor(async () => {
+    const found = await reads.run(systemCaller('test'), async (place) => {
+      if (place === primary) return 'found';
+      refused += 1;
+      throw new Error('it lacks a function');
+    });
     expect(found).toBe('found');
-  }
+    expect(refused).toBe(3);
+  });
   await database.close();
   expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
     { replica: 1, reads: 1, err: { message: 'it lacks a function' } },
@@ -287,23 +295,27 @@ describe('a replica is left out, and the primary answers,', () => {
   test('for the rest of a request that began to read from it', async () => {
     const [replica] = server.replicas;
     const reads = new ReplicaReads(app.database.replicas!, placeOf(app.database.pool), Buffer.from('secret'));
-    const caller = systemCaller('test');
+    let caller = systemCaller('test');
     const read = () => reads.run(caller, ({ sql }) => sql.read('select 1', []));
-    await waitFor(async () => expect(await statesOf(app)).toEqual(['ok', 'late']));
-    await read();
-    expect(reads.counts).toEqual({ replica: 1, primary: 0 });
+    // one that reads from it: on a busy machine it is late for a moment, and another request asks the primary
+    const { primary } = await waitFor(async () => {
+      caller = systemCaller('test');
+      await read();
+      expect(reads.counts.replica).toBe(1);
+      return reads.counts;
+    });
     await replica!.has('select pg_wal_replay_pause()');
     try {
       await write();
       await waitFor(async () => expect(await statesOf(app)).toEqual(['late', 'late']));
       await read();
-      expect(reads.counts).toEqual({ replica: 1, primary: 1 });
+      expect(reads.counts).toEqual({ replica: 1, primary: primary + 1 });
     } finally {
       await replica!.has('select pg_wal_replay_resume()');
     }
     await waitFor(async () => expect(await statesOf(other)).toEqual(['ok', 'late']));
     await read();
-    expect(reads.counts).toEqual({ replica: 1, primary: 2 });
+    expect(reads.counts).toEqual({ replica: 1, primary: primary + 2 });
   });
 
   test('while it does not go on', async () => {

@@ -1,16 +1,10 @@
-import { existsSync } from 'node:fs';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { launchBrowser } from '../support/browser.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
-import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
 import { type Story, tellStory } from './console-story.ts';
-
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
-
-/** Debian's package `chromium`, or what CHROMIUM names; without either, only CI insists. */
-export const describeInBrowser = describe.skipIf(!process.env.CI && !existsSync(executablePath));
 
 /** Whom tests of the console are about: an owner with a workspace that a story fills, an administrator, a viewer. */
 export interface ConsoleCast {
@@ -79,7 +73,6 @@ export class ConsoleInBrowser {
       this.contexts.set(person, context);
     }
     const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE_MS);
     if (size) await page.setViewportSize(size);
     page.on('console', (message) => message.type() === 'error' && this.faults.push(message.text()));
     page.on('pageerror', (error) => this.faults.push(error.message));
@@ -101,7 +94,7 @@ async function castOf(app: TestApp): Promise<ConsoleCast> {
     return body;
   };
   const story = await tellStory(call, ann);
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  const browser = await launchBrowser();
   return { app, browser, ann, bob, vic, story };
 }
 

@@ -9,12 +9,12 @@ import { metadataXml } from '../identity/sso/saml-metadata.ts';
 import type { TestApp } from '../support/app.ts';
 import { makeGrant } from '../support/application-grant.ts';
 import { barriersOf } from '../support/barriers.ts';
+import { describeInBrowser } from '../support/browser.ts';
 import { newBrowserWithCookies } from '../support/browser-with-cookies.ts';
 import { letFactorsAge, withTotp } from '../support/factors.ts';
 import { startOAuthServer } from '../support/oauth-server.ts';
 import { colleague, type Person, registerProven } from '../support/person.ts';
 import { receive } from '../support/receivers.ts';
-import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
 import {
   connectByKey,
@@ -24,7 +24,7 @@ import {
   newEndUser,
   RETURN_TO,
 } from '../tools/connect-links/connecting-end-users.ts';
-import { ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
+import { ConsoleInBrowser, open, part } from './console-browser.ts';
 import type { Story } from './console-story.ts';
 
 describeInBrowser('what the console changes', () => {
@@ -58,6 +58,7 @@ describeInBrowser('what the console changes', () => {
     const secret = (await once.locator('code').textContent())!;
     expect(secret).toMatch(/^whsec_/);
     await once.getByRole('button', { name: 'Done' }).click();
+    await once.waitFor({ state: 'detached' });
     expect(await page.content()).not.toContain(secret);
     await page.getByRole('button', { name: 'To our chat', exact: true }).click();
     const log = page.getByRole('dialog', { name: 'Deliveries of To our chat' });
@@ -138,6 +139,7 @@ describeInBrowser('what the console changes', () => {
     const link = (await once.locator('code').textContent())!;
     await once.getByRole('button', { name: 'Copy: Link' }).waitFor();
     await once.getByRole('button', { name: 'Done' }).click();
+    await once.waitFor({ state: 'detached' });
     expect(await page.content()).not.toContain(link);
     // an end user is seen as soon as they have connected
     const end = await endOf(await goOn(app, newBrowserWithCookies(), link, { api_key: 'k-2' }));
@@ -611,7 +613,6 @@ describeInBrowser('what the console changes', () => {
     await new Promise<void>((listening) => proxy.listen(0, '127.0.0.1', listening));
     const base = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/base`;
     const page = await shown.cast.browser.newPage();
-    page.setDefaultTimeout(PATIENCE_MS);
     await page.goto(`${base}/console/o/org_1/w/ws_1/activity?action=create`);
     await page.waitForURL(/\/base\/account\/sign-in/);
     const to = new URL(page.url()).searchParams.get('return_to');

@@ -1,9 +1,9 @@
 import { beforeAll, expect, it } from 'vitest';
 import { barriersOf } from '../support/barriers.ts';
+import { describeInBrowser } from '../support/browser.ts';
 import type { Person } from '../support/person.ts';
-import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
-import { ConsoleInBrowser, cookieOf, describeInBrowser, open, part } from './console-browser.ts';
+import { ConsoleInBrowser, cookieOf, open, part } from './console-browser.ts';
 
 describeInBrowser('pictures in the console', () => {
   const shown = new ConsoleInBrowser();
@@ -63,6 +63,7 @@ describeInBrowser('pictures in the console', () => {
     await part(page, 'Ada person').getByRole('button', { name: 'Acme', exact: true }).click();
     await panel('Acme organization').waitFor();
     await page.getByRole('status').filter({ hasText: 'Acme, organization, 2 relations' }).waitFor();
+    await drawing.and(page.locator('[data-state=still]')).waitFor();
     await drawing.focus();
     await page.keyboard.press('Escape');
     await panel('Acme organization').waitFor({ state: 'detached' });
@@ -283,7 +284,6 @@ describeInBrowser('pictures in the console', () => {
     const value = await cookieOf(app, bob);
     await context.addCookies([{ name: 'session', value, url: app.url, httpOnly: true }]);
     const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE_MS);
     await open(page, `${shown.homeOf(ann)}/environments`);
     await page.getByRole('heading', { level: 1, name: 'Umgebungen' }).waitFor();
     await page.getByRole('button', { name: 'Support desk in Staging ändern: 1.1.0' }).waitFor();

@@ -1,11 +1,12 @@
 import type { Page } from 'playwright-core';
 import { newId } from '../../src/kernel/ids.ts';
 import type { TestApp } from '../support/app.ts';
+import { fill } from '../support/fill.ts';
 import type { Person } from '../support/person.ts';
 
 /** Copies a secret of a workspace, and the record of what made it, many times: by two statements. */
 export async function addMany(
-  { database: { pool } }: TestApp,
+  app: TestApp,
   person: Person,
   { secrets, records }: { secrets: number; records: number },
 ): Promise<void> {
@@ -13,14 +14,16 @@ export async function addMany(
   const body = { name: 'KEY', secret_type: 'token', value: { value: 'x' }, workspace_id: workspaceId };
   const { body: made } = await person.call<{ secret_id: string }>('POST', `/v1/orgs/${orgId}/secrets`, body);
   const ids = (kind: 'secret' | 'activity', count: number) => Array.from({ length: count }, () => newId(kind));
-  await pool.query(
+  await fill(
+    app,
     `insert into secrets select (jsonb_populate_record(t,
          jsonb_build_object('id', n.id, 'name', 'KEY_' || lpad(n.at::text, 5, '0')))).*
        from secrets t, unnest($2::text[]) with ordinality n(id, at) where t.id = $1`,
     [made.secret_id, ids('secret', secrets - 1)],
   );
   // within seconds, so that they are in one partition
-  await pool.query(
+  await fill(
+    app,
     `insert into activity (id, timestamp, org_id, user_id, workspace_id, principal_type, principal_id, method, path,
          resource_type, action, status_code, success)
        select n.id, t.timestamp - n.at * interval '1 microsecond' * 100, t.org_id, t.user_id, t.workspace_id,

@@ -2,10 +2,10 @@ import { beforeAll, expect, it } from 'vitest';
 import { foldActivity } from '../../src/insight/activity/activity.service.ts';
 import type { TestApp } from '../support/app.ts';
 import { barriersOf } from '../support/barriers.ts';
+import { describeInBrowser } from '../support/browser.ts';
 import { colleague, type Person, platformAdmin, registerProven } from '../support/person.ts';
-import { PATIENCE_MS } from '../support/slowness.ts';
 import { waitFor } from '../support/wait.ts';
-import { ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
+import { ConsoleInBrowser, open, part } from './console-browser.ts';
 import { pagesAskedBy } from './console-many.ts';
 import type { Story } from './console-story.ts';
 
@@ -43,7 +43,6 @@ describeInBrowser('the console in a browser', () => {
   it('leads to the page to sign in, comes back, and keeps no token', async () => {
     const context = await shown.cast.browser.newContext();
     const page = await context.newPage();
-    page.setDefaultTimeout(PATIENCE_MS);
     const url = `${homeOf(ann)}/environments`;
     await page.goto(url);
     await page.fill('#email', ann.email);
@@ -102,13 +101,7 @@ describeInBrowser('the console in a browser', () => {
 
   it('shows a viewer nothing that the service would refuse', async () => {
     const page = await pageOf(vic);
-    const seen: Record<string, string[]> = {};
-    const places = ['', '/environments', '/people', '/tools', '/apps', `/apps/${story.appId}`, '/artifacts'];
-    for (const view of [...places, '/models', '/tokens', '/sign-in', '/webhooks']) {
-      await open(page, `${homeOf(ann)}${view}`);
-      seen[view] = await page.locator('main button, main input[type=file]').allTextContents();
-    }
-    expect(seen).toEqual({
+    const buttons = {
       '': [],
       '/environments': [],
       '/people': [],
@@ -121,7 +114,13 @@ describeInBrowser('the console in a browser', () => {
       '/tokens': ['New API token'],
       '/sign-in': [],
       '/webhooks': [],
-    });
+    };
+    for (const [view, some] of Object.entries(buttons)) {
+      await open(page, `${homeOf(ann)}${view}`);
+      const seen = () => page.locator('main button, main input[type=file]').allTextContents();
+      // what stands below a heading may be read after it
+      await waitFor(async () => expect([view, await seen()]).toEqual([view, some]));
+    }
     for (const name of ['Secrets', 'Webhooks', 'Sign-in'])
       expect(await page.getByRole('link', { name, exact: true }).count()).toBe(0);
   });
@@ -174,13 +173,16 @@ describeInBrowser('the console in a browser', () => {
     const latency = part(page, 'Latency (ms)');
     const lines = ['p50', 'p95', 'p99', 'p95 before'];
     await latency.getByText('p95 before').first().waitFor();
-    expect(await latency.locator('.legend li').allTextContents()).toEqual(lines);
+    await waitFor(async () => expect(await latency.locator('.legend li').allTextContents()).toEqual(lines));
     await latency.getByText('Numbers as a table').click();
     await latency.getByRole('columnheader', { name: 'p99' }).waitFor();
-    const times = await latency.locator('tbody tr').count();
-    const href = await latency.getByRole('link', { name: 'Latency (ms) as CSV' }).getAttribute('href');
-    const [head, ...rows] = decodeURIComponent(href!.split(',').slice(1).join(',')).split('\r\n');
-    expect([head, rows.length]).toEqual([`time,${lines.join(',')}`, times]);
+    // numbers may be read anew between two looks
+    await waitFor(async () => {
+      const times = await latency.locator('tbody tr').count();
+      const href = await latency.getByRole('link', { name: 'Latency (ms) as CSV' }).getAttribute('href');
+      const [head, ...rows] = decodeURIComponent(href!.split(',').slice(1).join(',')).split('\r\n');
+      expect([head, rows.length]).toEqual([`time,${lines.join(',')}`, times]);
+    });
     await part(page, 'Storage').locator('canvas').waitFor();
     const top = part(page, 'Used most');
     await top.getByRole('combobox', { name: 'By' }).selectOption('Runs');
@@ -199,9 +201,9 @@ describeInBrowser('the console in a browser', () => {
     await open(page, homeOf(ann));
     const focused = () => page.evaluate('document.activeElement.id || document.activeElement.textContent');
     await page.keyboard.press('Tab');
-    expect(await focused()).toBe('Skip to the content');
+    await waitFor(async () => expect(await focused()).toBe('Skip to the content'));
     await page.keyboard.press('Enter');
-    expect(await focused()).toBe('main');
+    await waitFor(async () => expect(await focused()).toBe('main'));
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox').waitFor();
     await page.keyboard.type('secre');

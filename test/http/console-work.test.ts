@@ -1,8 +1,9 @@
 import { beforeAll, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
+import { describeInBrowser } from '../support/browser.ts';
 import { type Person, registerProven } from '../support/person.ts';
 import { waitFor } from '../support/wait.ts';
-import { ConsoleInBrowser, describeInBrowser, open } from './console-browser.ts';
+import { ConsoleInBrowser, open } from './console-browser.ts';
 import { addMany, pagesAskedBy } from './console-many.ts';
 
 describeInBrowser('people at work in the console', () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readEpoch } from '../../src/data/epoch.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
+import { fill } from '../support/fill.ts';
 import { expectOk } from '../support/requests.ts';
 import { type EventSource, openAcknowledged, openEvents, type RawSocket } from '../support/sockets.ts';
 import { waitFor } from '../support/wait.ts';
@@ -314,7 +315,8 @@ describe('the window of a reader', () => {
   test('holds nothing that is addressed to others', async () => {
     const after = await newCursor(own);
     const { org_id, workspace_id } = own.ids;
-    await app.database.pool.query(
+    await fill(
+      app,
       `insert into events (id, org_id, workspace_id, recipient_id, type, actor, resource_type, resource_id, data)
        select 'evt_' || gen_random_uuid(), $1, $2, $3, 'notification.created', '{}', 'notification', 'ntf_' || n, '{}'
          from generate_series(1, 10001) n`,

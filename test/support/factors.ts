@@ -8,6 +8,13 @@ import { expectOk } from './requests.ts';
 export const codeOf = (secret: string, later = 0): string =>
   new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + later * 30_000 });
 
+/**
+ * A request with the code that an app shows when it is sent: on a busy machine, its turn comes after the end of the code
+ * that was shown when it was written.
+ */
+export const withCode = <T extends object>(request: T, secret: string): T & { readonly code: string } =>
+  Object.defineProperty({ ...request, code: '' }, 'code', { enumerable: true, get: () => codeOf(secret) });
+
 /** Whether codes that were used before may come again: a test need not wait for the next half minute. */
 export async function forgetCodes(app: TestApp, { userId }: Pick<Account, 'userId'>): Promise<void> {
   await app.database.pool.query('update totp_factors set last_step = null where user_id = $1', [userId]);

@@ -3,7 +3,7 @@ import { startOpenIdServer } from '../identity/sso/openid-server.ts';
 import { usualIdpKey } from '../identity/sso/saml-idp.ts';
 import type { TestApp } from './app.ts';
 import { Authenticator } from './authenticator.ts';
-import { type Beginning, challengeOf, codeOf, originOf, withPasskey, withTotp } from './factors.ts';
+import { type Beginning, challengeOf, originOf, withCode, withPasskey, withTotp } from './factors.ts';
 import { startOAuthServer } from './oauth-server.ts';
 import { operationAt } from './operations.ts';
 import { createUser, platformAdmin, register, signIn } from './person.ts';
@@ -80,7 +80,8 @@ export const prepared: Record<string, Prepare> = {
   'POST /v1/auth/login/complete': async (app, _world, parts) => {
     const person = await register(app);
     const { secret } = await withTotp(app, person);
-    inBody(parts, { challenge: await challengeOf(app, person), code: codeOf(secret), credential: undefined });
+    inBody(parts, { challenge: await challengeOf(app, person), credential: undefined });
+    parts.body = withCode(parts.body as object, secret);
   },
   'POST /v1/auth/factors/totp': async (app, _world, parts) => {
     const person = await register(app);
@@ -94,7 +95,7 @@ export const prepared: Record<string, Prepare> = {
       ...request,
       payload: { current_password: person.password },
     });
-    inBody(parts, { code: codeOf(secret) });
+    parts.body = withCode(parts.body as object, secret);
     asUser(parts, person.accessToken);
   },
   'DELETE /v1/auth/factors/totp': async (app, _world, parts) => {
@@ -105,7 +106,7 @@ export const prepared: Record<string, Prepare> = {
   'POST /v1/auth/factors/proof': async (app, _world, parts) => {
     const person = await register(app);
     const { secret } = await withTotp(app, person);
-    parts.body = { code: codeOf(secret) };
+    parts.body = withCode({}, secret);
     asUser(parts, person.accessToken);
   },
   'POST /v1/auth/passkeys': async (app, _world, parts) => {

@@ -1,8 +1,8 @@
 import { onTestFinished, vi } from 'vitest';
 
-/** Stops the clock until the end of the test. */
-export function stopClock(): void {
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
+/** Stops the clock until the end of the test. @param at where it stands */
+export function stopClock(at = Date.now()): void {
+  vi.useFakeTimers({ toFake: ['Date'], now: at });
   onTestFinished(() => void vi.useRealTimers());
 }
 

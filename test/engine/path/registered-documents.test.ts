@@ -10,6 +10,7 @@ import { RegisteredDocuments } from '../../../src/engine/path/registered-documen
 import { projectRoot } from '../../../src/paths.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Run, runScript } from '../../support/command.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
 import { openSocket } from '../../support/sockets.ts';
 import { waitUntil } from '../../support/wait.ts';
 import { createWorld, type World } from '../../support/world.ts';
@@ -339,13 +340,7 @@ test('of two texts that are registered under one id at once, one is refused', as
         ]),
       );
     const registering = Promise.all([register(ME), register(RENAME)]);
-    await waitUntil(async () => {
-      const { rows } = await other.query<{ n: number }>(
-        `select count(*)::int as n from pg_stat_activity
-          where wait_event_type = 'Lock' and datname = current_database()`,
-      );
-      return rows[0]!.n === 2;
-    });
+    await waitUntil(async () => (await lockWaits(other)) === 2);
     await other.query('rollback');
     expect(await registering).toEqual(
       expect.arrayContaining([

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { callsOf } from '../../support/calls.ts';
+import { fill } from '../../support/fill.ts';
 import { type Person, register } from '../../support/person.ts';
 import { issueToken, type TokenRecord } from '../../support/tokens.ts';
 
@@ -21,7 +22,8 @@ describe('a list of tokens', () => {
     const owner = await register(app);
     const oldest = await issueToken(app, owner);
     // as a program leaves behind that refreshes its token all the time
-    await app.database.pool.query(
+    await fill(
+      app,
       `insert into api_tokens (id, org_id, family_id, token_type, owner_type, owner_id,
          created_by_user_id, name, prefix, token_hash, refresh_hash, issued_at, expires_at, revoked_at, revoked_reason)
        select 'tok_Z' || lpad(n::text, 25, '0'), org_id, family_id, token_type, owner_type, owner_id,

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { callsOf } from '../../support/calls.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
 import { createUser, type Person, register } from '../../support/person.ts';
 import { issueToken, type TestToken } from '../../support/tokens.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -91,12 +92,6 @@ it('revoking waits for whoever makes something of the token, and finds what came
   const token = await issueToken(here, owner, { permissions });
   const revoking = `/v1/orgs/${owner.orgId}/api-tokens/${token.id}`;
   const { pool } = here.database;
-  const waiting = async () => {
-    const { rows } = await pool.query(
-      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-    );
-    return rows.length;
-  };
   /** As a refresh does: holds a token and writes its successor. @returns what commits it */
   const beginSuccessor = async (of: string, id: string) => {
     const client = await pool.connect();
@@ -115,7 +110,7 @@ it('revoking waits for whoever makes something of the token, and finds what came
   };
   const endFirst = await beginSuccessor(token.id, 'tok_second');
   const revoked = callsOf(there).delete(revoking, owner.headers);
-  await waitFor(async () => expect(await waiting()).toBe(1));
+  await waitFor(async () => expect(await lockWaits(pool)).toBe(1));
   await endFirst();
   expect((await revoked).statusCode).toBe(204);
   expect(await livingOf(owner.userId)).toBe(0);

@@ -213,7 +213,7 @@ describe('a session', () => {
     expect(await idleDays(user.refreshToken)).toBeCloseTo(7, 1);
     await app.database.prisma.refreshToken.updateMany({
       where: { session: { userId: user.userId } },
-      data: { expiresAt: new Date(Date.now() + 5_000) },
+      data: { expiresAt: new Date(Date.now() + 600_000) },
     });
     const { refresh_token } = await next(user.refreshToken);
     expect(await idleDays(refresh_token)).toBeCloseTo(7, 1);

@@ -1,14 +1,11 @@
-import { existsSync } from 'node:fs';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { describeInBrowser, launchBrowser } from '../../support/browser.ts';
 import { type BrowserWithCookies, newBrowserWithCookies } from '../../support/browser-with-cookies.ts';
 import { codeOf, forgetCodes, withPasskey, withTotp } from '../../support/factors.ts';
 import { type Person, register } from '../../support/person.ts';
-import { PATIENCE_MS } from '../../support/slowness.ts';
 import { formIn, onwardIn, signedInBrowser, signIn, submit } from '../oauth/oauth-browser.ts';
-
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 let app: TestApp;
 let origin: string;
@@ -143,12 +140,11 @@ describe('without a script', () => {
   });
 });
 
-// Debian's package `chromium`, or what CHROMIUM names; without either, only CI insists
-describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', () => {
+describeInBrowser('in a browser', () => {
   let browser: Browser;
   const problems: string[] = [];
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    browser = await launchBrowser();
   });
   afterAll(() => browser.close());
 
@@ -183,28 +179,28 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.fill('#passkey-name', 'Laptop');
     await page.fill('#passkey-password', ann.password);
     await page.click('#add-passkey button');
-    await page.waitForSelector('text=Your recovery codes', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=Your recovery codes');
     expect(await page.locator('code').count()).toBe(10);
     await page.click('text=Go on');
-    await page.waitForSelector('strong:has-text("Laptop")', { timeout: PATIENCE_MS });
+    await page.waitForSelector('strong:has-text("Laptop")');
 
     await page.context().clearCookies();
     await page.goto(`${origin}/account/sign-in?return_to=/account/factors`);
     await page.click('#passkey');
-    await page.waitForSelector('text=last used', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=last used');
 
     await page.context().clearCookies();
     await withPassword(page, ann);
-    await page.waitForSelector('#factor-form:not([hidden])', { timeout: PATIENCE_MS });
+    await page.waitForSelector('#factor-form:not([hidden])');
     await page.click('#factor-passkey');
-    await page.waitForSelector('strong:has-text("Laptop")', { timeout: PATIENCE_MS });
+    await page.waitForSelector('strong:has-text("Laptop")');
     // the sign-in was a proof, too: only the page that is loaded then says that this one is done
-    const loaded = page.waitForEvent('load', { timeout: PATIENCE_MS });
+    const loaded = page.waitForEvent('load');
     await page.click('#prove-passkey');
     await loaded;
-    await page.waitForSelector('text=Last done in this session', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=Last done in this session');
     await page.click('button[aria-label="Remove the passkey Laptop"]');
-    await page.waitForSelector('text=With one, you sign in by your device', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=With one, you sign in by your device');
     expect(problems).toEqual([]);
   });
 
@@ -215,10 +211,10 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await withPassword(page, ann);
     await page.fill('#code', '000000');
     await page.click('#factor-form button[type="submit"]');
-    await page.waitForSelector('text=This does not prove your second factor', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=This does not prove your second factor');
     await page.fill('#code', codeOf(secret));
     await page.click('#factor-form button[type="submit"]');
-    await page.waitForSelector('text=Remove the app', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=Remove the app');
     expect(problems).toEqual([]);
   });
 });

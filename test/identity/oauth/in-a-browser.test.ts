@@ -1,15 +1,12 @@
-import { existsSync } from 'node:fs';
 import * as client from 'openid-client';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { barriersOf } from '../../support/barriers.ts';
+import { describeInBrowser, launchBrowser } from '../../support/browser.ts';
 import { type Person, register } from '../../support/person.ts';
-import { PATIENCE_MS } from '../../support/slowness.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { ask, callWith, newApplication, peerOf } from './oauth-browser.ts';
-
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 let app: TestApp;
 let front: TargetServer;
@@ -28,12 +25,11 @@ afterAll(async () => {
   await front.close();
 });
 
-// Debian's package `chromium`, or what CHROMIUM names; without either, only CI insists
-describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', () => {
+describeInBrowser('in a browser', () => {
   let browser: Browser;
   const problems: string[] = [];
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    browser = await launchBrowser();
   });
   afterAll(() => browser.close());
 
@@ -49,7 +45,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     const peer = await peerOf(app, await newApplication(ann, { redirect_uris: [callback] }));
     const { url, verifier, state } = await ask(peer, { redirect_uri: callback, scope: 'workspace:read' });
     const finish = async (page: Page) => {
-      await page.waitForURL(/\/callback\?code=/, { timeout: PATIENCE_MS });
+      await page.waitForURL(/\/callback\?code=/);
       const checks = { pkceCodeVerifier: verifier, expectedState: state };
       return client.authorizationCodeGrant(peer, new URL(page.url()), checks);
     };
@@ -64,7 +60,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.click('#ask button');
     await page.fill('#password', ann.password);
     await page.click('#password-form button');
-    await page.waitForSelector('text=Allow Notes?', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=Allow Notes?');
     await page.click('button[value="allow"]');
     const tokens = await finish(page);
     expect((await callWith(app, tokens.access_token, 'GET', ann.home)).status).toBe(200);
@@ -79,12 +75,12 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.fill('#plain-username', ann.username);
     await page.fill('#plain-password', ann.password);
     await page.click('form:has(#plain-username) button');
-    await page.waitForSelector('text=Allow Notes?', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=Allow Notes?');
     await page.click('button[value="allow"]');
     expect((await finish(page)).scope).toBe('workspace:read');
     await page.goto(`${app.url}/account`);
     await page.click('text=Sign out');
-    await page.waitForSelector('text=You are signed out', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=You are signed out');
     expect(await page.context().cookies()).not.toContainEqual(expect.objectContaining({ name: 'session' }));
   });
 
@@ -100,7 +96,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.keyboard.press('Enter');
     await page.fill('#password', ann.password);
     await page.keyboard.press('Enter');
-    await page.waitForURL(`${app.url}${to}`, { timeout: PATIENCE_MS });
+    await page.waitForURL(`${app.url}${to}`);
   };
 
   test('leads who makes an account on the way, or forgot a password, back to where they were going', async () => {
@@ -114,13 +110,13 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await page.fill('#username', username);
     await page.fill('#password', 'correct horse battery');
     await page.click('button[type="submit"]');
-    await page.waitForSelector('text=Your account is ready', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=Your account is ready');
     await page.click('text=Go to the page to sign in');
     await page.fill('#email', `${username}@example.test`);
     await page.keyboard.press('Enter');
     await page.fill('#password', 'correct horse battery');
     await page.keyboard.press('Enter');
-    await page.waitForURL(`${app.url}/oauth/device`, { timeout: PATIENCE_MS });
+    await page.waitForURL(`${app.url}/oauth/device`);
   });
 
   test('connects a device by the keyboard alone', async () => {
@@ -132,15 +128,15 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await tabTo(page, '#user_code');
     await page.keyboard.type(begun.user_code);
     await page.keyboard.press('Enter');
-    await page.waitForSelector('button[name="confirm"]', { timeout: PATIENCE_MS });
+    await page.waitForSelector('button[name="confirm"]');
     expect(await barriersOf(page)).toEqual([]);
     await tabTo(page, 'button[name="confirm"]');
     await page.keyboard.press('Enter');
-    await page.waitForSelector('button[value="allow"]', { timeout: PATIENCE_MS });
+    await page.waitForSelector('button[value="allow"]');
     expect(await barriersOf(page)).toEqual([]);
     await tabTo(page, 'button[value="allow"]');
     await page.keyboard.press('Enter');
-    await page.waitForSelector('text=The device is connected', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=The device is connected');
     expect(await barriersOf(page)).toEqual([]);
     expect(await page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth")).not.toBe('none');
     const tokens = await client.genericGrantRequest(device, 'urn:ietf:params:oauth:grant-type:device_code', {

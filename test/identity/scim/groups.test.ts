@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { VerifiedIdentity } from '../../../src/identity/sso/verified-identity.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { register } from '../../support/person.ts';
 import {
   accountOf,
@@ -262,7 +263,8 @@ test('a list shows the first of many members and groups, and a directory has an 
   const firm = await company(app);
   const { orgId } = firm.owner;
   const { pool } = app.database;
-  await pool.query(
+  await fill(
+    app,
     `insert into scim_users (id, org_id, user_name, user_name_key)
       select 'scu_' || $1 || lpad(n::text, 16, '0'), $1, 'n' || n, 'n' || n from generate_series(1, 99999) n`,
     [orgId],

@@ -1,16 +1,13 @@
-import { existsSync } from 'node:fs';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { describeInBrowser, launchBrowser } from '../../support/browser.ts';
 import { register } from '../../support/person.ts';
-import { PATIENCE_MS } from '../../support/slowness.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { waitFor } from '../../support/wait.ts';
 import { openIdCompany, SAML_ENTITY, samlCompany } from './companies.ts';
 import { type OpenIdServer, startOpenIdServer } from './openid-server.ts';
 import { base64, inflated, newIdpKey, responseXml, signXml } from './saml-idp.ts';
-
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 let app: TestApp;
 let openId: OpenIdServer;
@@ -72,13 +69,12 @@ test('the page is the same for every address, and runs only its own script', asy
   });
 });
 
-// Debian's package `chromium`, or what CHROMIUM names; without either, only CI insists
-describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', () => {
+describeInBrowser('in a browser', () => {
   let browser: Browser;
   let page: Page;
   const problems: string[] = [];
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    browser = await launchBrowser();
     page = await browser.newPage();
     page.on('console', (message) => problems.push(message.text()));
   });
@@ -96,7 +92,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     openId.account = { sub: 'ann', email: `ann@${domain}`, email_verified: true };
     await enter(`ann@${domain}`);
     await waitFor(async () => expect(await status()).toContain(`You are signed in as ann@${domain}.`));
-    expect(page.url()).toBe(`${app.url}/account/sign-in`);
+    await page.waitForURL(`${app.url}/account/sign-in`);
     const user = await app.database.prisma.user.findFirstOrThrow({ where: { email: `ann@${domain}` } });
     await waitFor(async () =>
       expect(
@@ -132,7 +128,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     openId.account = { sub: 'bea', email: `bea@${domain}`, email_verified: true };
     const to = `http://127.0.0.1:${front.port}/in`;
     await enter(`bea@${domain}`, `?redirect_uri=${encodeURIComponent(to)}`);
-    await page.waitForURL(/\/in\?code=[\w-]{43}$/, { timeout: PATIENCE_MS });
+    await page.waitForURL(/\/in\?code=[\w-]{43}$/);
   });
 
   test('so it does after a password, and no session stays in the browser', async () => {
@@ -142,7 +138,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await enter(person.email, `?redirect_uri=${encodeURIComponent(to)}`);
     await page.fill('#password', person.password);
     await page.click('#password-form button');
-    await page.waitForURL(/\/in\?code=[\w-]{43}$/, { timeout: PATIENCE_MS });
+    await page.waitForURL(/\/in\?code=[\w-]{43}$/);
     expect((await page.context().cookies(app.url)).map(({ name }) => name)).not.toContain('session');
     await enter(person.email, `?redirect_uri=${encodeURIComponent('https://evil.example/in')}`);
     await page.fill('#password', person.password);
@@ -156,7 +152,8 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await waitFor(async () =>
       expect(await status()).toBe('You were not signed in. Try again, or ask an administrator of your organization.'),
     );
-    expect([page.url(), await page.isVisible('#email')]).toEqual([`${app.url}/account/sign-in`, true]);
+    await page.waitForSelector('#email');
+    await page.waitForURL(`${app.url}/account/sign-in`);
     await page.goto(`${app.url}/account/sign-in?signed_out=everywhere`);
     await waitFor(async () => expect(await status()).toBe('You are signed out, here and at your identity provider.'));
     expect(problems).toEqual([]);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
 import {
   caller,
   changesOf,
@@ -399,13 +400,7 @@ test('who was removed stays out, and is linked anew after coming back', async ()
   expect((await atSaml(company, email)).body.user.user_id).toBe(id);
 });
 
-/** How many statements wait for a lock. */
-const waiting = async (): Promise<number> => {
-  const { rows } = await app.database.pool.query<{ n: number }>(
-    `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-  );
-  return rows[0]!.n;
-};
+const waiting = () => lockWaits(app.database.pool);
 
 test.each<[string, (squatter: Person, orgId: string) => Promise<{ status: number }>]>([
   ['a new token', (squatter, orgId) => squatter.call('POST', `/v1/orgs/${orgId}/api-tokens`, { name: 'kept' })],

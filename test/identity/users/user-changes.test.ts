@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Role } from '../../../src/kernel/roles.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Calls, callsOf } from '../../support/calls.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
 import { addToWorkspace, createUser, type Person, register } from '../../support/person.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -27,11 +28,7 @@ const row = ({ userId }: Person) => app.database.prisma.user.findUniqueOrThrow({
 const update = (user: Person, changes: object, by = user) => api.put(`/v1/users/${user.userId}`, changes, by.headers);
 const permission = 'required_permission';
 
-async function waitingForLocks(): Promise<number> {
-  const [row] = await app.database.prisma.$queryRaw<{ n: number }[]>`
-    select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  return row!.n;
-}
+const waitingForLocks = () => lockWaits(app.database.pool);
 
 describe('changing the own profile', () => {
   it('changes what is given and leaves the rest', async () => {

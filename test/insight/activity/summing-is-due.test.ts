@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { nodesOf, type Plan } from '../../support/query-plan.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -13,7 +14,8 @@ afterAll(() => app.close());
 
 it('is looked for every second without reading what is summed', async () => {
   const { pool } = app.database;
-  await pool.query(
+  await fill(
+    app,
     `insert into activity (id, timestamp, org_id, principal_type, action, status_code, success)
      select 'act_due' || i, now(), 'org_due', 'user', 'read', 200, true from generate_series(1, $1) i`,
     [RECORDS],

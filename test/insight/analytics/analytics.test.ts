@@ -4,6 +4,7 @@ import { addSpans, type Span, startOf } from '../../../src/insight/activity/time
 import { createPipeline, type Pipeline } from '../../pipelines/augmentations/pipeline.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { addToWorkspace, colleague, createUser, type Person, register } from '../../support/person.ts';
+import { stopClock } from '../../support/stopped-clock.ts';
 import { issueToken } from '../../support/tokens.ts';
 
 let app: TestApp;
@@ -155,8 +156,9 @@ function timesOf(span: Span, count: number): string[] {
 
 test('series have exactly as many points as were asked for, zero-filled, and end with the current one', async () => {
   const { who, run, analytics } = await createRunner();
-  const now = Date.now();
-  const ago = (hours: number) => new Date(startOf('hour', new Date(now)).getTime() - hours * 3_600_000).toISOString();
+  // an hour may end at any moment
+  stopClock();
+  const ago = (hours: number) => new Date(startOf('hour', new Date()).getTime() - hours * 3_600_000).toISOString();
   for (const [id, hours] of [
     ['now', 0],
     ['first', 3],

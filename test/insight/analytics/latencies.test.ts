@@ -56,7 +56,9 @@ const fold = ({ orgId }: Person) =>
 const exact = (durations: readonly number[], part: number) =>
   durations.toSorted((a, b) => a - b)[Math.ceil(durations.length * part) - 1]!;
 
-const day = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+// a day may end between two looks
+const now = Date.now();
+const day = (ago: number) => new Date(now - ago * 86_400_000).toISOString().slice(0, 10);
 
 const METRICS = { LATENCY_P50: 0.5, LATENCY_P95: 0.95, LATENCY_P99: 0.99 };
 

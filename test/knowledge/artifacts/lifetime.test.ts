@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { dated } from '../../support/dated.ts';
 import { whileJobsWait } from '../../support/held-jobs.ts';
 import { eventsOf, type Person, register } from '../../support/person.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -24,12 +25,12 @@ const listed = async (person: Person, query = '') => {
 const rowsOf = async (id: string) =>
   (await app.database.pool.query('select id from artifacts where root_artifact_id = $1', [id])).rowCount;
 const sweep = () => app.retention.run();
-const inSeconds = (text: string | null) => Math.round((Date.parse(text!) - Date.now()) / 1_000);
 
 test('expired artifacts are hidden from lists, readable for seven days, then removed', async () => {
   const ann = await register(app, { name: 'ann' });
-  const { artifact_id, expires_at } = await newArtifact(ann, { content: 'a', ttl_seconds: 60 });
-  expect(inSeconds(expires_at)).toBeGreaterThan(50);
+  const made = await dated(() => newArtifact(ann, { content: 'a', ttl_seconds: 60 }));
+  const { artifact_id } = made.result;
+  made.expectAfter(60_000, made.result.expires_at);
   await putArtifact(ann, artifact_id, { content: 'b' });
   const kept = await newArtifact(ann);
   await expire(artifact_id, '6 days 23 hours');
@@ -102,9 +103,11 @@ test('a pin, another lifetime or none brings an expired artifact back', async ()
     const { artifact_id } = await newArtifact(ann, { content: 'a', ttl_seconds: 60 });
     await putArtifact(ann, artifact_id, { content: 'b' });
     await expire(artifact_id, '3 days');
-    const { body } = await putArtifact(ann, artifact_id, change);
+    const put = await dated(() => putArtifact(ann, artifact_id, change));
+    const { body } = put.result;
     expect(body).toMatchObject({ ...change, is_expired: false, status: 'active', version: 2 });
-    expect(body.expires_at === null ? null : inSeconds(body.expires_at)).toBe(seconds);
+    if (seconds === null) expect(body.expires_at).toBeNull();
+    else put.expectAfter(seconds * 1_000, body.expires_at);
     expect((await listed(ann)).slice(1)).toContain(artifact_id);
     const [head, old] = (await versionsOf(ann, artifact_id)).versions;
     expect([old!.expires_at, old!.is_pinned, old!.ttl_seconds]).toEqual([
@@ -120,8 +123,9 @@ test('a pinned artifact does not expire; its lifetime starts when the pin is tak
   const { artifact_id, expires_at } = await newArtifact(ann, { ttl_seconds: 60, is_pinned: true });
   expect(expires_at).toBeNull();
   expect((await putArtifact(ann, artifact_id, { ttl_seconds: 600 })).body.expires_at).toBeNull();
-  const { body } = await putArtifact(ann, artifact_id, { is_pinned: false });
-  expect(inSeconds(body.expires_at)).toBeGreaterThan(590);
+  const put = await dated(() => putArtifact(ann, artifact_id, { is_pinned: false }));
+  const { body } = put.result;
+  put.expectAfter(600_000, body.expires_at);
   // neither the same pin again nor another content starts it anew
   expect((await putArtifact(ann, artifact_id, { is_pinned: false })).body.expires_at).toBe(body.expires_at);
   expect((await putArtifact(ann, artifact_id, { content: 'a' })).body.expires_at).toBe(body.expires_at);

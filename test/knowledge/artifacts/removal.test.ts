@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { type Person, register } from '../../support/person.ts';
 import { logQueries, type QueryLog } from '../../support/query-log.ts';
 import { newArtifact } from './artifacts.ts';
@@ -21,15 +22,16 @@ async function bigNamespace(who: Person): Promise<{ namespaceId: string; url: st
   const url = `${who.home}/namespaces/${body.namespace_id}`;
   const { artifact_id: first } = await newArtifact(who, { content: 'words of a plan' }, `${url}/artifacts`);
   await app.jobsDone();
-  const { pool } = app.database;
-  await pool.query(
+  await fill(
+    app,
     `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, state, size_bytes)
       select f.id, org_id, workspace_id, namespace_id, lower(workspace_id) || '/' || f.id, 'f', 'kept', 1
       from artifacts a, generate_series(1, ${OTHERS}) n,
         lateral (select 'file_' || lpad(n::text, 20, '0') || right($1, 6) as id) f where a.id = $1`,
     [first],
   );
-  await pool.query(
+  await fill(
+    app,
     `insert into artifacts (id, org_id, workspace_id, namespace_id, name, artifact_type, root_artifact_id, version,
         is_latest, replaced_by_version, file_id)
       select 'art_' || v || lpad(n::text, 19, '0') || right($1, 6), org_id, workspace_id, namespace_id, 'n' || n,
@@ -38,7 +40,8 @@ async function bigNamespace(who: Person): Promise<{ namespaceId: string; url: st
       from artifacts, generate_series(1, ${OTHERS}) n, generate_series(2, 1, -1) v where id = $1`,
     [first],
   );
-  await pool.query(
+  await fill(
+    app,
     `insert into artifact_chunks (artifact_id, org_id, workspace_id, namespace_id, position, content, token_count)
       select id, org_id, workspace_id, namespace_id, 0, 'x', 1 from artifacts
       where namespace_id = $1 and is_latest and id <> $2`,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { type Person, register } from '../../support/person.ts';
 import { logQueries, type QueryLog } from '../../support/query-log.ts';
 import { createGraph, type Graph } from './graph.ts';
@@ -20,15 +21,16 @@ async function bigGraph(who: Person, namespaceId?: string): Promise<Graph> {
   const graph = await createGraph(app, who, namespaceId);
   const { entity_id: hub } = await graph.entity('Hub');
   await graph.memory('About the hub.', [hub]);
-  const { pool } = app.database;
-  await pool.query(
+  await fill(
+    app,
     `insert into entities (id, org_id, workspace_id, app_id, namespace_id, name, identity_key)
       select 'ent_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id, 'n' || n,
         n::text
       from entities, generate_series(1, ${OTHERS}) n where id = $1`,
     [hub],
   );
-  await pool.query(
+  await fill(
+    app,
     `insert into entity_relations (id, org_id, workspace_id, app_id, namespace_id, source_entity_id, target_entity_id,
         relation_type)
       select 'rel_' || substr(id, 5), org_id, workspace_id, app_id, namespace_id, $1, id, 'has'
@@ -36,7 +38,7 @@ async function bigGraph(who: Person, namespaceId?: string): Promise<Graph> {
     [hub, graph.appId],
   );
   // PostgreSQL keeps the plans of foreign keys, and those for an empty table read all of it for each entity
-  await pool.query('analyze entities, entity_relations, memory_entities');
+  await fill(app, 'analyze entities, entity_relations, memory_entities');
   return graph;
 }
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { logQueries } from '../../support/query-log.ts';
 import { createGraph, type Entity, type Graph, graphAt } from './graph.ts';
 import { fitsByHand, insertRandom, lengthByHand, placeForRandom, randomGraph, stepsByHand } from './random-graph.ts';
@@ -150,8 +151,8 @@ test('a search through large hubs is bounded, and says that it was cut', async (
   ];
   await graph.relate(a, way);
   await graph.relate(way, b);
-  const { pool } = app.database;
-  await pool.query(
+  await fill(
+    app,
     `insert into entities (id, org_id, workspace_id, app_id, namespace_id, name, identity_key)
       select 'ent_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id, 'n' || n,
         n::text
@@ -159,8 +160,9 @@ test('a search through large hubs is bounded, and says that it was cut', async (
     [a],
   );
   // what refers to them is checked by a plan that is made for as many as PostgreSQL has counted
-  await pool.query('analyze entities');
-  await pool.query(
+  await fill(app, 'analyze entities');
+  await fill(
+    app,
     `insert into entity_relations (id, org_id, workspace_id, app_id, namespace_id, source_entity_id, target_entity_id,
         relation_type)
       select 'rel_' || right(t.id, 20) || n, org_id, workspace_id, app_id, namespace_id, e, t.id, 'has'

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SEARCH } from '../../../src/knowledge/entities/entity-search.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { nodesOf, type Plan } from '../../support/query-plan.ts';
 import { createGraph, type Entity, type Graph } from './graph.ts';
 
@@ -119,14 +120,15 @@ test('among 20,000 entities each way of being found is read by an index, with it
   const graph = await createGraph(app);
   const { entity_id: one, namespace_id: namespaceId } = await graph.entity('Analytical Engine', { tags: ['machine'] });
   const { pool } = app.database;
-  await pool.query(
+  await fill(
+    app,
     `insert into entities (id, org_id, workspace_id, app_id, namespace_id, name, aliases, tags, metadata, identity_key)
       select 'ent_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id,
         'Entity ' || n, array['Alias ' || n], array['bulk'], jsonb_build_object('external_id', 'crm-' || n), n::text
       from entities, generate_series(1, 20000) n where id = $1`,
     [one],
   );
-  await pool.query('analyze entities');
+  await fill(app, 'analyze entities');
   expect(seen(await search(graph, 'Entity 77', '&limit=2'))).toEqual([
     ['Entity 77', 'name'],
     ['Entity 770', 'name_prefix'],

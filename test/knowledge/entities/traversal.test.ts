@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newId } from '../../../src/kernel/ids.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { createGraph, type Entity, type Graph, graphAt } from './graph.ts';
 import { insertRandom, placeForRandom, randomGraph, walkByHand } from './random-graph.ts';
 
@@ -247,9 +248,9 @@ test('20,000 relations of a level are looked at, and a level that has them is cu
   const graph = await createGraph(app);
   const { entity_id: hub } = await graph.entity('Hub');
   const { entity_id: one } = await graph.entity('One');
-  const { pool } = app.database;
   const relations = (from: number, to: number) =>
-    pool.query(
+    fill(
+      app,
       `insert into entity_relations (id, org_id, workspace_id, app_id, namespace_id, source_entity_id,
           target_entity_id, relation_type, valid_to)
         select 'rel_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id, $1, $2,
@@ -281,7 +282,8 @@ test('20,000 relations of a level are looked at, and a level that has them is cu
 
 /** Adds entities that a hub has. */
 const addNeighbours = (hub: string, from: number, to: number) =>
-  app.database.pool.query(
+  fill(
+    app,
     `with other as (
       insert into entities (id, org_id, workspace_id, app_id, namespace_id, name, identity_key)
         select 'ent_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id, 'n' || n,
@@ -299,8 +301,8 @@ test('a hub with 12,000 relations gives its 500 most important neighbours, and n
   const { entity_id: hub } = await graph.entity('Hub');
   // as important as the first of them, and already seen
   const behind = (await graph.entity('Behind', { importance: 1 })).entity_id;
-  const { pool } = app.database;
-  await pool.query(
+  await fill(
+    app,
     `insert into entities (id, org_id, workspace_id, app_id, namespace_id, name, importance, identity_key)
       select 'ent_' || lpad(n::text, 20, '0') || right($1, 6), org_id, workspace_id, app_id, namespace_id, 'n' || n,
         n / 12000.0, n::text
@@ -308,8 +310,9 @@ test('a hub with 12,000 relations gives its 500 most important neighbours, and n
     [hub],
   );
   // what refers to them is checked by a plan that is made for as many as PostgreSQL has counted
-  await pool.query('analyze entities');
-  await pool.query(
+  await fill(app, 'analyze entities');
+  await fill(
+    app,
     `insert into entity_relations (id, org_id, workspace_id, app_id, namespace_id, source_entity_id, target_entity_id,
         relation_type)
       select 'rel_' || substr(t.id, 5), org_id, workspace_id, app_id, namespace_id,

@@ -7,6 +7,7 @@ import {
 } from '../../../src/knowledge/indexing/vectors/nearest-artifacts.ts';
 import { arrayOf } from '../../../src/knowledge/indexing/vectors/stored-vectors.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { type Person, register } from '../../support/person.ts';
 import { nodesOf, type Plan } from '../../support/query-plan.ts';
 import { newArtifact } from '../artifacts/artifacts.ts';
@@ -28,7 +29,7 @@ beforeAll(async () => {
   [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
   await filled(ann, FEW);
   await filled(bob, MANY);
-  await app.database.pool.query('vacuum analyze artifacts, artifact_chunks, artifact_chunk_vectors');
+  await fill(app, 'vacuum analyze artifacts, artifact_chunks, artifact_chunk_vectors');
 });
 afterAll(() => app.close());
 
@@ -36,15 +37,16 @@ afterAll(() => app.close());
 async function filled(of: Person, count: number): Promise<void> {
   const { artifact_id: id } = await newArtifact(of, { content: 'Humidity drifts by two percent a year.' });
   await app.jobsDone();
-  const { pool } = app.database;
-  await pool.query(
+  await fill(
+    app,
     `insert into artifact_chunks
         (artifact_id, org_id, workspace_id, namespace_id, position, content, token_count, grams)
       select artifact_id, org_id, workspace_id, namespace_id, n, content, token_count, grams
       from artifact_chunks, generate_series(1, $2::int - 1) n where artifact_id = $1`,
     [id, count],
   );
-  await pool.query(
+  await fill(
+    app,
     `insert into artifact_chunk_vectors
         (artifact_id, position, org_id, namespace_id, model_id, model_name, dimensions, signs, vector)
       select artifact_id, position, org_id, namespace_id, 'm', 'm-1', ${COMPONENTS},

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RANK, rankingValues } from '../../../src/knowledge/indexing/text-ranking.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { type Person, register } from '../../support/person.ts';
 import { nodesOf, type Plan } from '../../support/query-plan.ts';
 
@@ -21,13 +22,14 @@ beforeAll(async () => {
   [ann, bob] = [await register(app, { name: 'ann' }), await register(app, { name: 'bob' })];
   await copies(await made(ann), OWN);
   await copies(await made(bob), OTHERS);
-  await app.database.pool.query(
+  await fill(
+    app,
     `insert into artifact_words (org_id, namespace_id, word)
       select org_id, namespace_id, 'w' || md5(n::text) from (select * from artifact_words where org_id = $1 limit 1) w,
         generate_series(1, ${OTHERS}) n`,
     [bob.orgId],
   );
-  await app.database.pool.query('vacuum analyze artifacts, artifact_chunks, artifact_words');
+  await fill(app, 'vacuum analyze artifacts, artifact_chunks, artifact_words');
 });
 afterAll(() => app.close());
 
@@ -55,7 +57,8 @@ async function copies(id: string, count: number): Promise<void> {
     );
     const { columns } = rows[0]!;
     const ids = own.map(() => `left($1, 20) || lpad(n::text, 10, '0')`);
-    await pool.query(
+    await fill(
+      app,
       `insert into ${table} (${own.join(', ')}, ${columns}) select ${ids.join(', ')}, ${columns}
         from ${table}, generate_series(1, ${count}) n where ${own[0]} = $1`,
       [id],

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { RANK, rankingValues } from '../../../src/knowledge/indexing/text-ranking.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { type Person, register } from '../../support/person.ts';
 import { nodesOf, type Plan } from '../../support/query-plan.ts';
 import { newArtifact } from '../artifacts/artifacts.ts';
@@ -28,9 +29,7 @@ beforeAll(async () => {
       select org_id, id, 'w' || md5(n::text) from namespaces, generate_series(1, 20) n where org_id = $1`,
     [bob.orgId],
   );
-  await app.database.pool.query(
-    'vacuum analyze artifacts, artifact_chunks, artifact_words, artifact_languages, namespaces',
-  );
+  await fill(app, 'vacuum analyze artifacts, artifact_chunks, artifact_words, artifact_languages, namespaces');
 });
 afterAll(() => app.close());
 
@@ -57,7 +56,8 @@ async function filled(person: Person, namespaces: number, chunks: number): Promi
     const names = Object.keys(own).join(', ');
     const values = Object.values(own).join(', ');
     for (let from = 1; from <= chunks; from += BATCH)
-      await pool.query(
+      await fill(
+        app,
         `insert into ${table} (${names}, ${columns}) select ${values}, ${columns}
           from ${table}, generate_series($2::int, $3::int) n where ${idColumn} = $1`,
         [id, from, Math.min(chunks, from + BATCH - 1)],

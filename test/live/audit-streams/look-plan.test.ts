@@ -3,6 +3,7 @@ import type { Sql } from '../../../src/data/sql.ts';
 import { ActivityFeed } from '../../../src/insight/activity/activity-feed.ts';
 import { auditChannel } from '../../../src/live/audit-streams/audit-channel.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { register } from '../../support/person.ts';
 import { nodesOf, type Plan } from '../../support/query-plan.ts';
 
@@ -34,7 +35,8 @@ it('a stream that has sent everything or has little to send reads little however
   const { pool } = app.database;
   const ann = await register(app);
   const types = ['http', 's3'];
-  await pool.query(
+  await fill(
+    app,
     `insert into activity (id, timestamp, org_id, principal_type, action, status_code, success)
      select 'act_look' || i, now(), case i % $2 when 0 then $3 else 'org_other' || i % $2 end, 'user', 'read', 200, true
      from generate_series(1, $1::int) i`,

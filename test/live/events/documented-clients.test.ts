@@ -1,17 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { chromium } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '../../../src/paths.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { describeInBrowser, launchBrowser } from '../../support/browser.ts';
 import { type Person, register } from '../../support/person.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { waitFor } from '../../support/wait.ts';
 
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const section = readFileSync(path.join(projectRoot, 'docs/guides/live-events.md'), 'utf8').split(
   '\n## In a client\n',
 )[1]!;
@@ -66,10 +65,9 @@ test('the program of the guide goes on after its socket broke, with every event 
   await streams(0);
 });
 
-// Debian's package `chromium`, or what CHROMIUM names; without either, only CI insists
-describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', () => {
+describeInBrowser('in a browser', () => {
   test('the page of the guide shows events, and goes on after its stream broke, with every event once', async () => {
-    const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    const browser = await launchBrowser();
     try {
       const page = await browser.newPage();
       const place = { service: app.url, org: ann.orgId, ws: ann.workspaceId, token: ann.accessToken };

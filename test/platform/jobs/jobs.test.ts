@@ -132,7 +132,7 @@ describe('a job', () => {
     await soon(async () => expect(await count()).toBe(1)); // it is removed too, and not locked once more
     await lock('1 minute');
     await soon(() => expect(done).toEqual([{ n: 2 }, { n: 1 }]));
-    expect(lines.join()).toContain('jobs of a lost node are run again');
+    await soon(() => expect(lines.join()).toContain('jobs of a lost node are run again'));
   });
 
   it('that ended with its node in its last try is given up: removed, counted and logged', async () => {
@@ -146,7 +146,9 @@ describe('a job', () => {
     }
     const { jobs } = start([task]);
     await soon(async () => expect(await count()).toBe(0));
-    expect([jobs.givenUp.get('mortal'), run.mock.calls.length, lines.length]).toEqual([2, 0, 2]);
+    // it is counted and logged when it has been removed
+    await soon(() => expect([jobs.givenUp.get('mortal'), lines.length]).toEqual([2, 2]));
+    expect(run).not.toHaveBeenCalled();
     for (const line of lines) expect(JSON.parse(line)).toMatchObject({ level: 50, task: 'mortal', attempt: 1 });
     expect(lines.join()).not.toContain(SECRET);
   });
@@ -171,8 +173,9 @@ describe('a job', () => {
     const { rows } = await database.pool.query<{ id: string }>('select id from jobs._private_jobs');
     const { jobs } = start([task], 1);
     await soon(async () => expect(await count()).toBe(0));
+    await soon(() => expect(jobs.givenUp.get('mortal')).toBe(1));
     const note = [{ n: 7 }, { jobId: rows[0]!.id, number: 2 }];
-    expect([noted, jobs.givenUp.get('mortal')]).toEqual([[note, note], 1]);
+    expect(noted).toEqual([note, note]);
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
       "the task 'mortal' could not record a job that was given up",
       "a job of the task 'mortal' lost its node during its last try and is given up",
@@ -301,6 +304,8 @@ it('keeps no connection and listens to nothing while there is nothing to do', as
   const known = `select 1 from jobs._private_tasks where identifier = 'nothing'`;
   await soon(async () => expect((await database.pool.query(known)).rowCount).toBe(1));
   await soon(() => expect(database.pool.idleCount).toBe(database.pool.totalCount));
-  const listening = await database.pool.query(`select 1 from pg_stat_activity where query ilike 'listen%'`);
+  const listening = await database.pool.query(
+    `select 1 from pg_stat_activity where datname = current_database() and query ilike 'listen%'`,
+  );
   expect(listening.rowCount).toBe(0);
 });

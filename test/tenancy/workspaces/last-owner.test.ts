@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Role } from '../../../src/kernel/roles.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { bucketsMade } from '../../support/buckets.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
 import { type Answer, addToWorkspace, colleague, createUser, type Person, register } from '../../support/person.ts';
 import { thinned } from '../../support/thinned.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -118,14 +119,7 @@ async function whileHeld<T>({ workspaceId }: Person, waiting: number, work: () =
     await holder.query('begin');
     await holder.query('select 1 from workspaces where id = $1 for update', [workspaceId]);
     const result = work();
-    const waiters = async () => {
-      const { rows } = await holder.query<{ n: number }>(
-        `select count(*)::int as n from pg_stat_activity
-         where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return rows[0]!.n;
-    };
-    await waitFor(async () => expect(await waiters()).toBe(waiting));
+    await waitFor(async () => expect(await lockWaits(holder)).toBe(waiting));
     await holder.query('commit');
     return await result;
   } finally {
@@ -158,14 +152,7 @@ describe('who becomes an owner while the account goes', () => {
       await holder.query('begin');
       await holder.query('select 1 from users where id = $1 for key share', [heir.userId]);
       const going = waysOut[name]!(founder, heir);
-      const waits = async () =>
-        (
-          await holder.query<{ n: number }>(
-            `select count(*)::int as n from pg_stat_activity
-             where datname = current_database() and wait_event_type = 'Lock'`,
-          )
-        ).rows[0]!.n;
-      await waitFor(async () => expect(await waits()).toBe(1));
+      await waitFor(async () => expect(await lockWaits(holder)).toBe(1));
       const promotion = founder.call('PATCH', `${founder.home}/members/${heir.userId}`, { role: 'owner' });
       await holder.query('commit');
       const [gone, promoted] = await Promise.all([going, promotion]);
@@ -220,9 +207,7 @@ it('a workspace that is made while its maker is removed is not made: it would be
   await removal.query('select 1 from organizations where id = $1 for no key update', [ann.orgId]);
   const input = { organization_id: ann.orgId, name: 'Nobody’s' };
   const making = bob.call('POST', `/v1/orgs/${ann.orgId}/workspaces`, input);
-  const waiting = `select count(*)::int as n from pg_stat_activity
-    where wait_event_type = 'Lock' and datname = current_database()`;
-  await waitFor(async () => expect((await app.database.pool.query<{ n: number }>(waiting)).rows[0]!.n).toBe(1));
+  await waitFor(async () => expect(await lockWaits(app.database.pool)).toBe(1));
   await removal.query('delete from organization_members where org_id = $1 and user_id = $2', [ann.orgId, bob.userId]);
   await removal.query('commit');
   removal.release();

@@ -1,29 +1,21 @@
-import { existsSync } from 'node:fs';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TestApp } from '../../support/app.ts';
 import { barriersOf } from '../../support/barriers.ts';
+import { describeInBrowser, launchBrowser } from '../../support/browser.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
 import { type Person, register } from '../../support/person.ts';
-import { PATIENCE_MS } from '../../support/slowness.ts';
 import { startConnectingApp } from '../connections/connecting.ts';
 import { linkFor, makeKeyInstance, makeOAuthInstance, newEndUser } from './connecting-end-users.ts';
 
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
-
-// Debian's package `chromium`, or what CHROMIUM names; without either, only CI insists
-describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', () => {
+describeInBrowser('in a browser', () => {
   let app: TestApp;
   let server: OAuthServer;
   let browser: Browser;
   let ann: Person;
   const problems: string[] = [];
   beforeAll(async () => {
-    [app, server, browser] = await Promise.all([
-      startConnectingApp(),
-      startOAuthServer(),
-      chromium.launch({ executablePath, args: ['--no-sandbox'] }),
-    ]);
+    [app, server, browser] = await Promise.all([startConnectingApp(), startOAuthServer(), launchBrowser()]);
     await app.listen();
     ann = await register(app, { name: 'ann' });
   });
@@ -58,7 +50,7 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     expect(await barriersOf(page)).toEqual([]);
     await tabTo(page, 'button');
     await page.keyboard.press('Enter');
-    await page.waitForSelector('text=is connected', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=is connected');
     expect(await barriersOf(page)).toEqual([]);
     expect(problems).toEqual([]);
   });
@@ -70,14 +62,14 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     await tabTo(page, '#api-key');
     await page.keyboard.type('schlüssel');
     await page.keyboard.press('Enter');
-    await page.waitForSelector('[role="alert"]', { timeout: PATIENCE_MS });
+    await page.waitForSelector('[role="alert"]');
     expect(await barriersOf(page)).toEqual([]);
     await tabTo(page, '#api-key');
     await page.keyboard.type('a-key');
     await page.keyboard.press('Enter');
-    await page.waitForSelector('text=is connected', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=is connected');
     await page.goto(link);
-    await page.waitForSelector('text=cannot be used', { timeout: PATIENCE_MS });
+    await page.waitForSelector('text=cannot be used');
     expect(await barriersOf(page)).toEqual([]);
   });
 });

@@ -1,13 +1,11 @@
-import { existsSync } from 'node:fs';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TestApp } from '../../support/app.ts';
+import { describeInBrowser, launchBrowser } from '../../support/browser.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { waitFor } from '../../support/wait.ts';
 import { initiate, rowOf, startConnectingApp, withInstance } from './connecting.ts';
-
-const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 let front: TargetServer;
 let stranger: TargetServer;
@@ -48,11 +46,10 @@ test('the page is the same for every code, runs only its own script, and is fram
   });
 });
 
-// Debian's package `chromium`, or what CHROMIUM names; without either, only CI insists
-describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', () => {
+describeInBrowser('in a browser', () => {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+    browser = await launchBrowser();
   });
   afterAll(() => browser.close());
 
@@ -138,9 +135,8 @@ describe.skipIf(!process.env.CI && !existsSync(executablePath))('in a browser', 
     const denied = `${app.url}/connections/callback?error=access_denied&state=s`;
     const popup = await openFrom(page, `http://127.0.0.1:${front.port}`, denied, ann.accessToken);
     await waitFor(async () => expect(await popup.textContent('#status')).toContain('did not grant access'));
-    expect(await told(page)).toEqual([
-      { type: 'connections.callback.done', state: 's', ok: false, error: 'access_denied' },
-    ]);
+    const done = { type: 'connections.callback.done', state: 's', ok: false, error: 'access_denied' };
+    await waitFor(async () => expect(await told(page)).toEqual([done]));
     await page.close();
   });
 });

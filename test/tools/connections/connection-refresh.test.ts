@@ -118,12 +118,13 @@ describe('an access token that has ended', () => {
     await waitFor(() => expect(refreshes()).toBe(8));
     const answers = await Promise.all(ones.map(({ ann }) => ann.call('GET', ann.home)));
     expect(answers.map(({ status }) => status)).toEqual(ones.map(() => 200));
-    const held = await app.database.pool.query(
-      `select 1 from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'
-       union all select 1 from pg_locks where locktype = 'advisory'
-         and database = (select oid from pg_database where datname = current_database())`,
-    );
-    expect(held.rowCount).toBe(0);
+    // a job of the app holds one for a moment; what is held for the provider is held until its answer, or for 10 s
+    const held = `select state, query from pg_stat_activity
+       where datname = current_database() and state like 'idle in transaction%'
+     union all select mode, locktype from pg_locks where locktype = 'advisory'
+       and database = (select oid from pg_database where datname = current_database())`;
+    const nothing = async () => expect((await app.database.pool.query(held)).rows).toEqual([]);
+    await waitFor(nothing, { withinMs: 5_000 });
     open();
     expect(new Set(await secrets).size).toBe(8);
   });
@@ -133,11 +134,12 @@ describe('the job', () => {
   test('refreshes ahead of the end, and keeps the refresh token of a provider that sends no new one', async () => {
     const one = await connectedOne();
     const refreshToken = [...server.refreshTokens].at(-1)!;
-    await move(one.id, due());
     server.misbehave.push({
       status: 200,
       body: { access_token: 'renewed', token_type: 'bearer', expires_in: 3_600 },
     });
+    // from now on, the job of the app may be faster
+    await move(one.id, due());
     await refreshDue();
     await waitFor(async () => expect(await secretFor(one)).toBe('renewed'));
     const row = await rowOf(app, one.id);
@@ -190,17 +192,17 @@ describe('a provider in trouble', () => {
   ])('that %s: the connection stays connected and is tried again', async (_title, wrong) => {
     const one = await connectedOne();
     const before = await secretFor(one);
-    await move(one.id, due());
     server.misbehave.push(wrong);
+    const failed = Date.now();
+    await move(one.id, due());
     await refreshed(one);
     await waitFor(async () => expect((await rowOf(app, one.id)).refreshFailures).toBe(1));
     const row = await rowOf(app, one.id);
     expect(row).toMatchObject({ status: 'connected', refreshFailures: 1, refreshClaim: null });
     expect(row.lastError).toMatch(/^The provider 'mailer' /);
     expect(row.lastError).not.toContain('127.0.0.1');
-    const wait = row.refreshAt!.getTime() - Date.now();
-    expect(wait).toBeGreaterThan(20_000);
-    expect(wait).toBeLessThanOrEqual(30_000);
+    expect(row.refreshAt!.getTime()).toBeGreaterThanOrEqual(failed + 27_000);
+    expect(row.refreshAt!.getTime()).toBeLessThanOrEqual(Date.now() + 30_000);
     expect(await secretFor(one)).toBe(before);
     await move(one.id, due());
     await refreshed(one);
@@ -211,8 +213,8 @@ describe('a provider in trouble', () => {
   test('until the token has ended: expired, then in error, and connected again as soon as it answers', async () => {
     const one = await connectedOne();
     for (const status of ['expired', 'expired', 'error']) {
-      await move(one.id, { expiresAt: ago(1), ...due() });
       server.misbehave.push({ status: 503 });
+      await move(one.id, { expiresAt: ago(1), ...due() });
       await refreshed(one);
       await waitFor(async () => expect((await rowOf(app, one.id)).status).toBe(status));
       expect(await shownBy(app, one.instanceId)).toBe(status);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TestApp } from '../../support/app.ts';
+import { dated } from '../../support/dated.ts';
 import { type OAuthServer, startOAuthServer } from '../../support/oauth-server.ts';
 import { changesOf, colleague, eventsOf, register } from '../../support/person.ts';
 import { makeClient, makeInstance, makeTool } from '../../support/tool-instance.ts';
@@ -161,10 +162,10 @@ describe('a state', () => {
 
   test('ends after ten minutes', async () => {
     const { ann, instanceId, ofNamespace } = await withInstance(app, server);
-    const begun = await initiate(ann, ofNamespace, instanceId);
+    const { result: begun, expectAfter } = await dated(() => initiate(ann, ofNamespace, instanceId));
     const { prisma } = app.database;
     const state = await prisma.oAuthState.findFirstOrThrow({ where: { connectionId: begun.connection_id } });
-    expect(state.expiresAt.getTime() - state.createdAt.getTime()).toBeCloseTo(600_000, -4);
+    expectAfter(600_000, state.expiresAt);
     await prisma.oAuthState.update({ where: { hash: state.hash }, data: { expiresAt: new Date(Date.now() - 1) } });
     const code = server.consent(begun.authorization_url);
     expect(await exchange(ann, code, begun.state)).toEqual({ status: 422, body: wrongState });

@@ -5,6 +5,7 @@ import type { Tx } from '../../../src/data/tx.ts';
 import { ApiError, InputError } from '../../../src/kernel/errors.ts';
 import { systemCaller } from '../../../src/kernel/system-caller.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
 import { type Person, register } from '../../support/person.ts';
 import { fromOutside } from '../../support/single-connection.ts';
 import { waitFor } from '../../support/wait.ts';
@@ -215,14 +216,7 @@ test('a reference that is being stored holds its secret: a destroy waits for it,
   expect((await destroyed!).status).toBe(409);
 });
 
-async function waiting(): Promise<number> {
-  const { rows } = await fromOutside(() =>
-    app.database.pool.query<{ n: number }>(
-      `select count(*)::int as n from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
-    ),
-  );
-  return rows[0]!.n;
-}
+const waiting = () => fromOutside(() => lockWaits(app.database.pool));
 
 test('a secret that is being put into a namespace goes with it: of both at once none is left behind', async () => {
   const ann = await register(app, { name: 'ann' });

@@ -1,0 +1,15 @@
+import { existsSync } from 'node:fs';
+import { type Browser, chromium } from 'playwright-core';
+import { describe } from 'vitest';
+import { PATIENCE_MS } from './slowness.ts';
+
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+/** Debian's package `chromium`, or what CHROMIUM names; without either, only CI insists. */
+export const describeInBrowser = describe.skipIf(!process.env.CI && !existsSync(executablePath));
+
+/** A browser whose pages have as long for each step as a busy machine takes: half a minute is the default. */
+export async function launchBrowser(): Promise<Browser> {
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'], timeout: PATIENCE_MS });
+  return browser.on('context', (context) => context.setDefaultTimeout(PATIENCE_MS));
+}
