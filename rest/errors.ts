@@ -164,9 +164,9 @@ export function registerErrorShapes(server: FastifyInstance, faults: FaultHandli
   rememberRoutes(server);
   server.setErrorHandler((error, request, reply) => sendError(error, request, reply, faults));
   // before the framework looks at a body that no route reads
-  server.addHook('preParsing', async (request) => {
-    if (request.is404) throw routeError(server, request);
-  });
+  server.addHook('preParsing', (request, _reply, _body, done) =>
+    done(request.is404 ? routeError(server, request) : null),
+  );
   server.setNotFoundHandler((request, reply) => sendError(routeError(server, request), request, reply, faults));
   server.server.on('connect', (request: IncomingMessage, socket: Duplex) => {
     const answer = answerUnrouted(server, { method: 'CONNECT', url: request.url ?? '' });

@@ -9,7 +9,7 @@ import type {
   RouteHandlerMethod,
   RouteShorthandOptions,
 } from 'fastify';
-import type { DocumentNode, GraphQLSchema } from 'graphql';
+import type { DocumentNode } from 'graphql';
 import type { Frame } from '../src/engine/live/frames.ts';
 import { LiveStream } from '../src/engine/live/live-stream.ts';
 import { MAX_ID_LENGTH } from '../src/kernel/constraints.ts';
@@ -20,7 +20,7 @@ import { clientErrorHandler } from './client-errors.ts';
 import { docsPlugin } from './docs.ts';
 import { answerOf, errorBody, type FaultHandling, frameworkErrors, sendError, ValidationFailure } from './errors.ts';
 import { EventStreams, formats } from './events.ts';
-import { Facade } from './facade.ts';
+import type { Facade } from './facade.ts';
 import { acceptForm, type FileReceiver, readForm } from './form.ts';
 import { acceptFields, bodyOfFields } from './form-fields.ts';
 import { versionsOf } from './if-match.ts';
@@ -62,13 +62,7 @@ export interface OperationFacts {
 export type OperationHooks = Pick<RouteShorthandOptions, 'preHandler' | 'onSend'>;
 
 export interface RestOptions extends FaultHandling {
-  schema: GraphQLSchema;
-  /** Folder of the operation documents. */
-  operationsDir: string;
-  /** Whether documents with this digest are known to be valid. Without it, they are validated. */
-  wereValid?: (digest: string) => boolean;
-  /** The same documents, compiled already. */
-  facade?: Facade | undefined;
+  facade: Facade;
   runner: DocumentRunner;
   /**
    * The caller, who was identified before; `null` when there is none. Called once per request, after the body was
@@ -118,12 +112,10 @@ const CLOSING_MS = 500;
 /**
  * Registers one route per operation document, and the OpenAPI document with its reference page.
  * The server must have been created with {@link fastifyOptions}, and `registerErrorShapes` called on it before.
- * @throws CompileError when a document has a mistake; the service then does not start
  */
 export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, options) => {
   const streams = new EventStreams();
-  const facade = options.facade ?? new Facade(options.schema, options.operationsDir, options.wereValid);
-  const { operations } = facade;
+  const { operations } = options.facade;
   for (const name of Object.keys(options.before ?? {}))
     if (!operations.some((operation) => operation.name === name))
       throw new Error(`A hook is declared for the operation '${name}', and no document has it.`);
@@ -144,7 +136,7 @@ export const restPlugin: FastifyPluginAsync<RestOptions> = async (server, option
   await register('fields', acceptFields);
   await register('none', ignoreBody);
   await register('form', (scope) => acceptForm(scope, receiverOf(options)));
-  const document = () => ({ ...facade.openApi(options), ...options.extensions });
+  const document = () => ({ ...options.facade.openApi(options), ...options.extensions });
   await server.register(docsPlugin, { title: options.info.title, document });
 };
 

@@ -234,7 +234,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addMcp(server, {
     schema,
     access: services.access,
-    operations: facade.operations,
+    operations: operationsByName,
     inputOf: (name) => toolInputOf(schema, operationsByName.get(name)!),
     endpoint,
     persisted,
@@ -257,7 +257,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     written: async (caller) => replicaReads?.committed(caller),
   });
   const hooksOf = ({ isReplayed }: OperationFacts) => (isReplayed ? hooks : {});
-  await server.register(restPlugin, { ...restOptions({ ...deps, facade }, open, runner), hooksOf });
+  await server.register(restPlugin, { ...restOptions(config, open, runner), facade, hooksOf });
   const byName: Record<string, object & Owner> = { ...services, storedAnswers };
   const owners = Object.values(byName);
   const retention = new Retention({ sql: services.sql, owners: byName, order: retentionOrder, onFault: logFault });
@@ -403,12 +403,9 @@ async function addPlugins(
 /** Of the API, in its documents. */
 const TITLE = { title: 'Platform management API', version };
 
-function restOptions({ config, facade }: AppDeps, services: Services, runner: OwnDocuments): RestOptions {
+function restOptions(config: Config, services: Services, runner: OwnDocuments): Omit<RestOptions, 'facade'> {
   const { publicUrl, maxUploadBytes } = config;
   return {
-    schema,
-    operationsDir,
-    facade,
     runner,
     principal: (request) => request.caller.principal,
     context: (request, _principal, operation, versions) => {

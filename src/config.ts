@@ -36,6 +36,8 @@ type Derived = {
   readonly [K in 'passwordBlocklist' | 'graphiql' | 'keysDir' | 'logFormat']: NonNullable<Read[K]>;
 } & {
   readonly isProduction: boolean;
+  /** One sentence for each variable that begins like a setting and is probably what a hosting platform adds. */
+  readonly ignoredVariables: readonly string[];
   /** The store for files; `null` when they are kept in `DATA_DIR/files`. */
   readonly s3: S3Config | null;
 };
@@ -123,7 +125,8 @@ export const logFormatOf = (env: NodeJS.ProcessEnv = process.env): Config['logFo
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const files = withSettingFiles(env, variables);
   const { values, problems } = readAll(files.env);
-  problems.push(...files.problems, ...misspeltVariables(env, variables, values.foreignVariables ?? []).problems);
+  const misspelt = misspeltVariables(env, variables, values.foreignVariables ?? []);
+  problems.push(...files.problems, ...misspelt.problems);
   if (values.refreshTokenAbsoluteDays < values.refreshTokenIdleDays) {
     problems.push(
       `REFRESH_TOKEN_ABSOLUTE_DAYS must not be less than REFRESH_TOKEN_IDLE_DAYS (${values.refreshTokenIdleDays}).`,
@@ -145,13 +148,9 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
     passwordBlocklist: values.passwordBlocklist ?? isProduction,
     graphiql: values.graphiql ?? !isProduction,
     logFormat: values.logFormat ?? (isProduction ? 'json' : 'text'),
+    ignoredVariables: misspelt.warnings,
     s3: storeOf(values),
   };
-}
-
-/** One sentence for each variable that begins like a setting and is probably what a hosting platform adds. */
-export function ignoredVariables({ foreignVariables }: Config, env: NodeJS.ProcessEnv = process.env): string[] {
-  return misspeltVariables(env, variables, foreignVariables ?? []).warnings;
 }
 
 const S3_SETTINGS = ['s3Endpoint', 's3PublicEndpoint', 's3AccessKeyId', 's3SecretAccessKey'] as const;

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
-import { type Config, commandLine, ignoredVariables, loadConfig, logFormatOf } from './config.ts';
+import { type Config, commandLine, loadConfig, logFormatOf } from './config.ts';
 import { baseUrl } from './http/base-url.ts';
 import { migrationsDir, moduleOf } from './paths.ts';
 import { LogOutput } from './platform/log-output.ts';
@@ -207,7 +207,7 @@ async function main(): Promise<void> {
   const readable = config.logFormat === 'text' ? new ReadableLog(output) : undefined;
   const ownLogger = createLogger(config, readable ?? output);
   const logger = link ? ownLogger.child({ worker: link.number }) : ownLogger;
-  if (!link) for (const sentence of ignoredVariables(config)) logger.warn(sentence);
+  if (!link) for (const sentence of config.ignoredVariables) logger.warn(sentence);
   const shutdown = new Shutdown();
   const showBelow = process.stdout.isTTY && readable && !link ? (text: string) => readable.showBelow(text) : undefined;
   // the parent tells of the start

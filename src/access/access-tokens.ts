@@ -59,6 +59,11 @@ export class AccessTokens {
       .sign(privateKey);
   }
 
+  /** Whether a token with this hash was found genuine before. */
+  hasVerified(hash: string): boolean {
+    return this.#verified.has(hash);
+  }
+
   /**
    * The claims of a token that is genuine and has not expired; `null` otherwise. Does not check whether the session is
    * still live. At once for a token that was seen before.

@@ -167,7 +167,8 @@ export class Authentication {
   #find({ token, hash, from, path = '' }: Credential): MaybePromise<Principal | null> {
     if (from === 'cookie') return this.#findByCookie(hash);
     if (API_TOKEN.test(token)) return this.#apiToken(token, hash);
-    const granted = this.#oauthTokens.verify(token, path, hash);
+    // no other token server has signed it, and reading its header again costs as much as all look-ups
+    const granted = this.#tokens.hasVerified(hash) ? null : this.#oauthTokens.verify(token, path, hash);
     if (granted instanceof Promise)
       return granted.then((known) => (known ? this.#findGrant(known) : this.#findSession(token, hash)));
     return granted ? this.#findGrant(granted) : this.#findSession(token, hash);

@@ -23,7 +23,8 @@ export function addAdmission(
     const { caller, headers } = request;
     // directories have tokens of their own, which their routes look up
     if (OPEN_PATHS.has(caller.request.path) || caller.request.path.startsWith(SCIM_PREFIX)) return done();
-    const counted = admission.request(caller, headers.authorization, cookieOf(request));
+    const { authorization } = headers;
+    const counted = admission.request(caller, authorization, authorization === undefined ? cookieOf(request) : null);
     // a caller who is known is admitted at once, as for nearly all requests
     if (!(counted instanceof Promise)) return done(refusalBy(counted, caller, reply));
     awaited(counted, (error, bucket) => done(error ?? refusalBy(bucket, caller, reply)));

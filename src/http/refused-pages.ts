@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, onSendHookHandler } from 'fastify';
 import { html, page, pageHeadersFor } from '../identity/pages/page.ts';
 
 /** What people open or send a form of: everything else here is for programs. */
@@ -17,19 +17,19 @@ interface ToldError {
   details: { retry_after?: number };
 }
 
-const isForPerson = ({ routeOptions: { url = '' }, caller }: FastifyRequest): boolean =>
-  PAGES.has(url) && caller.request.browser?.wantsPage === true;
-
 /**
  * Shows people a page in place of an error in JSON. Call it before the pages are added.
  * @param base the path of the address of the service, without a slash at its end
  */
 export function addRefusedPages(server: FastifyInstance, base: () => string): void {
-  server.addHook('onSend', (request, reply, payload, done) => {
-    if (reply.errorCode === undefined || typeof payload !== 'string' || !isForPerson(request))
+  const show: onSendHookHandler = ({ caller }, reply, payload, done) => {
+    if (reply.errorCode === undefined || typeof payload !== 'string' || !caller.request.browser?.wantsPage)
       return done(null, payload);
     reply.headers(pageHeadersFor());
     done(null, refusedPage(JSON.parse(payload) as ToldError, base()));
+  };
+  server.addHook('onRoute', (route) => {
+    if (PAGES.has(route.url)) route.onSend = [route.onSend ?? [], show].flat();
   });
 }
 

@@ -38,8 +38,8 @@ interface McpOptions {
   contextOf: (request: FastifyRequest) => Context;
   sql: Sql;
   access: Access;
-  /** Those of the REST API. */
-  operations: readonly RestOperation[];
+  /** Those of the REST API, by their names. */
+  operations: ReadonlyMap<string, RestOperation>;
   /** The inputs of one of them, as JSON Schemas by their names. */
   inputOf: (name: string) => Record<string, Record<string, unknown>>;
   seal: Seal;

@@ -63,7 +63,7 @@ const NOTHING: ReadonlySet<string> = new Set();
 
 /** The operations of the sets, made of those of the REST API when they are first asked for. */
 export class SetOperations {
-  readonly #operations: Map<string, RestOperation>;
+  readonly #operations: ReadonlyMap<string, RestOperation>;
   readonly #schema: GraphQLSchema;
   readonly #inputOf: (name: string) => Record<string, InputPart>;
   readonly #made = new Map<string, SetOperation>();
@@ -72,11 +72,11 @@ export class SetOperations {
   /** @param inputOf the inputs of an operation, as JSON Schemas by their names */
   constructor(
     schema: GraphQLSchema,
-    operations: readonly RestOperation[],
+    operations: ReadonlyMap<string, RestOperation>,
     inputOf: (name: string) => Record<string, InputPart>,
   ) {
     this.#schema = schema;
-    this.#operations = new Map(operations.map((operation) => [operation.name, operation]));
+    this.#operations = operations;
     this.#inputOf = inputOf;
   }
 

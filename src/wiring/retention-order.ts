@@ -16,11 +16,7 @@ const ENDINGS = [
  */
 export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = [
   // what workspaces and organizations have elsewhere, in files, and in rows that are too many to go with theirs
-  { owner: 'connectionRemoval' },
-  { owner: 'buckets' },
-  { owner: 'knowledgeGraphRemoval' },
-  { owner: 'artifactRemoval' },
-  { owner: 'historyRetention' },
+  ...ENDINGS.map((owner) => ({ owner })),
   // everything else in a place goes with its row; an organization takes what workspaces it still has along
   { owner: 'workspaces', needs: ENDINGS },
   { owner: 'organizations', needs: ENDINGS },

@@ -71,38 +71,38 @@ export function createServices(process: ProcessDeps) {
   const pipelines = createPipelines(ground, vault);
   const insight = createInsight(ground, { mail, pages, unsubscribeLinks });
   const live = createLive(ground, vault, { tail, redis, activityFeed: insight.closed.activityFeed });
-  const groups = { tenancy, vault, identity, tools, knowledge, models, delivery, pipelines, insight, live };
-  refuseSameNames([ground, ...Object.values(groups)].flatMap(({ open, closed }) => [open, closed]));
-  const open = {
-    ...ground.open,
-    ...tenancy.open,
-    ...vault.open,
-    ...identity.open,
-    ...tools.open,
-    ...knowledge.open,
-    ...models.open,
-    ...delivery.open,
-    ...pipelines.open,
-    ...insight.open,
-    ...live.open,
-  };
-  const services = {
-    ...open,
-    ...ground.closed,
-    ...tenancy.closed,
-    ...vault.closed,
-    ...identity.closed,
-    ...tools.closed,
-    ...knowledge.closed,
-    ...models.closed,
-    ...delivery.closed,
-    ...pipelines.closed,
-    ...insight.closed,
-    ...live.closed,
-  };
+  const groups = [
+    ground,
+    tenancy,
+    vault,
+    identity,
+    tools,
+    knowledge,
+    models,
+    delivery,
+    pipelines,
+    insight,
+    live,
+  ] as const;
+  refuseSameNames(groups.flatMap(({ open, closed }) => [open, closed]));
+  const open = allOf(groups, 'open');
+  const services = { ...open, ...allOf(groups, 'closed') };
   ground.removals.declare(ownersInOrder(services, removalOrder));
   return { open, services, replicaReads };
 }
+
+interface Group {
+  open: object;
+  closed: object;
+}
+
+type AllOf<Groups, Part extends keyof Group> = Groups extends readonly [infer First extends Group, ...infer Others]
+  ? First[Part] & AllOf<Others, Part>
+  : unknown;
+
+/** The services of all groups in one object. */
+const allOf = <Groups extends readonly Group[], Part extends keyof Group>(groups: Groups, part: Part) =>
+  Object.assign({}, ...groups.map((group) => group[part])) as AllOf<Groups, Part>;
 
 /** @throws Error when two have a service of one name: the later one would hide the other */
 function refuseSameNames(parts: readonly object[]): void {

@@ -3,6 +3,7 @@ import Fastify from 'fastify';
 import helmet from 'helmet';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { registerErrorShapes } from '../../rest/errors.ts';
+import { Facade } from '../../rest/facade.ts';
 import { fastifyOptions, restPlugin } from '../../rest/plugin.ts';
 import { folderOf, removeFolders, toyRunner, toySchema } from './toy.ts';
 
@@ -21,9 +22,8 @@ async function serverOf(title: string): Promise<FastifyInstance> {
   made.addHook('onRequest', ({ raw }, reply, done) => protect(raw, reply.raw, () => done()));
   const schema = toySchema();
   await made.register(restPlugin, {
-    schema,
+    facade: new Facade(schema, folderOf('query Health @rest(method: GET, path: "/v1/health") { health @body }')),
     runner: toyRunner(schema),
-    operationsDir: folderOf('query Health @rest(method: GET, path: "/v1/health") { health @body }'),
     principal: () => null,
     context: () => ({}),
     onFault,

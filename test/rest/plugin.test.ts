@@ -1,10 +1,8 @@
-import type { FastifyInstance, InjectOptions } from 'fastify';
-import Fastify from 'fastify';
+import type { InjectOptions } from 'fastify';
 import { afterEach, describe, expect, it } from 'vitest';
-import { registerErrorShapes } from '../../rest/errors.ts';
 import { Facade } from '../../rest/facade.ts';
 import { etagOf } from '../../rest/if-match.ts';
-import { fastifyOptions, type OperationFacts, type RestOptions, restPlugin } from '../../rest/plugin.ts';
+import { fastifyOptions, type OperationFacts, type RestOptions } from '../../rest/plugin.ts';
 import { ApiError } from '../../src/kernel/errors.ts';
 import { folderOf, removeFolders, type Toy, type ToyServer, toyRunner, toySchema, toyServer } from './toy.ts';
 
@@ -114,12 +112,14 @@ describe('a route', () => {
     const versions: unknown[] = [];
     const schema = toySchema({ resolvers: { Mutation: { updateItem: given, renameItem: given } } });
     Object.assign(schema.getMutationType()!.getFields().updateItem!.extensions, { versionArgument: 'expectedVersion' });
+    const documents = `${update('')} mutation Rename($id: ID!) @rest(method: PUT, path: "/v1/other/{id}") {
+        renameItem(id: $id, input: {}) @body }`;
     const api = await start(
-      `${update('')} mutation Rename($id: ID!) @rest(method: PUT, path: "/v1/other/{id}") {
-        renameItem(id: $id, input: {}) @body }`,
+      documents,
       {},
       {
-        schema,
+        facade: new Facade(schema, folderOf(documents)),
+        runner: toyRunner(schema),
         context: (_request, _principal, _operation, allowed) => {
           versions.push(allowed);
           return {};
@@ -258,42 +258,13 @@ describe('a form with a file', () => {
 });
 
 describe('a server', () => {
-  const onFault = (error: unknown) => {
-    throw error;
-  };
-  const schema = toySchema({ resolvers: { Query: { health: () => 'ok' } } });
-  const options = {
-    schema,
-    runner: toyRunner(schema),
-    principal: () => null,
-    context: () => ({}),
-    onFault,
-    info: { title: 'Shop', version: '1', description: 'A toy.' },
-  };
-  async function serverOf(more: Partial<RestOptions>): Promise<FastifyInstance> {
-    const server = Fastify(fastifyOptions);
-    registerErrorShapes(server, { onFault });
-    await server.register(restPlugin, { ...options, operationsDir: '/nowhere', ...more });
-    return server;
-  }
-
-  it('has the routes of documents that are compiled already, or compiles them', async () => {
-    const dir = folderOf(health);
-    for (const more of [{ facade: new Facade(options.schema, dir) }, { operationsDir: dir }]) {
-      const server = await serverOf(more);
-      expect((await server.inject('/v1/health')).json()).toBe('ok');
-      expect((await server.inject('/openapi.json')).json()).toMatchObject({
-        info: { title: 'Shop' },
-        paths: { '/v1/health': {} },
-      });
-      await server.close();
-    }
-  });
-
-  it('asks whether its documents are known to be valid', async () => {
-    const dir = folderOf('query A @rest(method: GET, path: "/v1/x") { item(id: "1") @body { ownerId owner_id: id } }');
-    await (await serverOf({ operationsDir: dir, wereValid: () => true })).close();
-    await expect(serverOf({ operationsDir: dir })).rejects.toThrow('owner_id');
+  it('has the routes of its documents, and their reference', async () => {
+    const api = await start(health);
+    expect((await api.get('/v1/health')).body).toBe('ok');
+    expect((await api.get('/openapi.json')).body).toMatchObject({
+      info: { title: 'Shop' },
+      paths: { '/v1/health': {} },
+    });
   });
 
   it('answers with the error that callers are to see', async () => {

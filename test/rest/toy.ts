@@ -6,6 +6,7 @@ import Fastify from 'fastify';
 import type { GraphQLFieldResolver, GraphQLSchema } from 'graphql';
 import { buildSchema, execute, GraphQLError, type GraphQLScalarType, isInputObjectType, isObjectType } from 'graphql';
 import { registerErrorShapes } from '../../rest/errors.ts';
+import { Facade } from '../../rest/facade.ts';
 import type { DocumentRunner } from '../../rest/operation.ts';
 import type { RestOptions } from '../../rest/plugin.ts';
 import { fastifyOptions, restPlugin } from '../../rest/plugin.ts';
@@ -211,9 +212,8 @@ export async function toyServer(
   registerErrorShapes(server, { onFault });
   const schema = toySchema(toy);
   await server.register(restPlugin, {
-    schema,
+    facade: new Facade(schema, folderOf(documents)),
     runner: toyRunner(schema),
-    operationsDir: folderOf(documents),
     principal: (request) => request.headers.authorization ?? null,
     context: (_request, principal, operation) => {
       contexts.push({ operation, principal });

@@ -1406,6 +1406,8 @@ export type WorkspaceLimitsInput = {
   readonly tokensPerMinute?: number | null | undefined;
 };
 
+export type WorkspaceFieldsFragment = { readonly id: string, readonly name: string, readonly description: string | null, readonly tags: ReadonlyArray<string>, readonly isActive: boolean, readonly resourceVersion: number };
+
 export type PlaceQueryVariables = Exact<{
   orgId: string;
   workspaceId: string;
@@ -1962,6 +1964,8 @@ export type IdentityProvidersQueryVariables = Exact<{
 
 
 export type IdentityProvidersQuery = { readonly identityProviders: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly samlMetadata: { readonly error: string | null, readonly fetchedAt: string | null } | null, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type PolicyFragment = { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp> };
 
 export type SignInPolicyQueryVariables = Exact<{
   orgId: string;
@@ -2983,6 +2987,16 @@ export class TypedDocumentString<TResult, TVariables>
     return this.value;
   }
 }
+export const WorkspaceFieldsFragmentDoc = new TypedDocumentString(`
+    fragment WorkspaceFields on Workspace {
+  id
+  name
+  description
+  tags
+  isActive
+  resourceVersion
+}
+    `, {"fragmentName":"WorkspaceFields"}) as unknown as TypedDocumentString<WorkspaceFieldsFragment, unknown>;
 export const EntityNodeFragmentDoc = new TypedDocumentString(`
     fragment EntityNode on Entity {
   id
@@ -3028,6 +3042,18 @@ export const ProviderRowFragmentDoc = new TypedDocumentString(`
   }
 }
     `, {"fragmentName":"ProviderRow"}) as unknown as TypedDocumentString<ProviderRowFragment, unknown>;
+export const PolicyFragmentDoc = new TypedDocumentString(`
+    fragment Policy on SignInPolicy {
+  ssoRequired
+  ssoRequiredDomains
+  breakGlass
+  membersWithoutIdentity
+  requireFactor
+  factorRequiredAt
+  factorGraceDays
+  stepUp
+}
+    `, {"fragmentName":"Policy"}) as unknown as TypedDocumentString<PolicyFragment, unknown>;
 export const TokenRowFragmentDoc = new TypedDocumentString(`
     fragment TokenRow on ApiToken {
   id
@@ -3181,15 +3207,17 @@ export const PlaceDocument = new TypedDocumentString(`
     role
   }
   workspace(orgId: $orgId, id: $workspaceId) {
-    id
-    name
-    description
-    tags
-    isActive
-    resourceVersion
+    ...WorkspaceFields
   }
 }
-    `) as unknown as TypedDocumentString<PlaceQuery, PlaceQueryVariables>;
+    fragment WorkspaceFields on Workspace {
+  id
+  name
+  description
+  tags
+  isActive
+  resourceVersion
+}`) as unknown as TypedDocumentString<PlaceQuery, PlaceQueryVariables>;
 export const MyRoleDocument = new TypedDocumentString(`
     query MyRole($orgId: ID!, $workspaceId: ID!, $after: String) {
   workspaceMembers(
@@ -4309,17 +4337,19 @@ export const IdentityProvidersDocument = new TypedDocumentString(`
 export const SignInPolicyDocument = new TypedDocumentString(`
     query SignInPolicy($orgId: ID!) {
   signInPolicy(orgId: $orgId) {
-    ssoRequired
-    ssoRequiredDomains
-    breakGlass
-    membersWithoutIdentity
-    requireFactor
-    factorRequiredAt
-    factorGraceDays
-    stepUp
+    ...Policy
   }
 }
-    `) as unknown as TypedDocumentString<SignInPolicyQuery, SignInPolicyQueryVariables>;
+    fragment Policy on SignInPolicy {
+  ssoRequired
+  ssoRequiredDomains
+  breakGlass
+  membersWithoutIdentity
+  requireFactor
+  factorRequiredAt
+  factorGraceDays
+  stepUp
+}`) as unknown as TypedDocumentString<SignInPolicyQuery, SignInPolicyQueryVariables>;
 export const MembersWithoutFactorDocument = new TypedDocumentString(`
     query MembersWithoutFactor($orgId: ID!, $after: String) {
   membersWithoutFactor(orgId: $orgId, first: 50, after: $after) {
@@ -4464,17 +4494,19 @@ export const CheckDomainProofDocument = new TypedDocumentString(`
 export const UpdateSignInPolicyDocument = new TypedDocumentString(`
     mutation UpdateSignInPolicy($orgId: ID!, $input: UpdateSignInPolicyInput!) {
   updateSignInPolicy(orgId: $orgId, input: $input) {
-    ssoRequired
-    ssoRequiredDomains
-    breakGlass
-    membersWithoutIdentity
-    requireFactor
-    factorRequiredAt
-    factorGraceDays
-    stepUp
+    ...Policy
   }
 }
-    `) as unknown as TypedDocumentString<UpdateSignInPolicyMutation, UpdateSignInPolicyMutationVariables>;
+    fragment Policy on SignInPolicy {
+  ssoRequired
+  ssoRequiredDomains
+  breakGlass
+  membersWithoutIdentity
+  requireFactor
+  factorRequiredAt
+  factorGraceDays
+  stepUp
+}`) as unknown as TypedDocumentString<UpdateSignInPolicyMutation, UpdateSignInPolicyMutationVariables>;
 export const CreateScimTokenDocument = new TypedDocumentString(`
     mutation CreateScimToken($orgId: ID!, $input: CreateScimTokenInput!) {
   createScimToken(orgId: $orgId, input: $input) {
@@ -4928,15 +4960,17 @@ export const UpdateWorkspaceDocument = new TypedDocumentString(`
 export const WorkspaceNowDocument = new TypedDocumentString(`
     query WorkspaceNow($orgId: ID!, $id: ID!) {
   workspace(orgId: $orgId, id: $id) {
-    id
-    name
-    description
-    tags
-    isActive
-    resourceVersion
+    ...WorkspaceFields
   }
 }
-    `) as unknown as TypedDocumentString<WorkspaceNowQuery, WorkspaceNowQueryVariables>;
+    fragment WorkspaceFields on Workspace {
+  id
+  name
+  description
+  tags
+  isActive
+  resourceVersion
+}`) as unknown as TypedDocumentString<WorkspaceNowQuery, WorkspaceNowQueryVariables>;
 export const WorkspaceActivityDocument = new TypedDocumentString(`
     query WorkspaceActivity($orgId: ID!, $workspaceId: ID!, $after: String, $action: String, $resourceType: String, $success: Boolean, $startTime: DateTime, $endTime: DateTime) {
   workspaceActivity(

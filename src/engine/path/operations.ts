@@ -7,6 +7,7 @@ import {
   type GraphQLSchema,
   getOperationAST,
   getVariableValues,
+  OperationTypeNode,
 } from 'graphql';
 import type { CallerLimit } from '../../access/caller-limit.ts';
 import type { Config } from '../../config.ts';
@@ -15,6 +16,7 @@ import { ApiError, errorCatalogue } from '../../kernel/errors.ts';
 import type { TraceSpan } from '../../kernel/spans.ts';
 import { callerErrorOfAny } from '../../platform/postgres/faults.ts';
 import { noTracing, type Tracing } from '../../platform/tracing/tracing.ts';
+import { CoercedArgs } from '../execution/coerced-args.ts';
 import type { Plan } from '../execution/plan.ts';
 import type { Values } from '../execution/types.ts';
 import { LiveStream, subscribeLive } from '../live/live-stream.ts';
@@ -71,6 +73,7 @@ export class Operations {
   /** Of the documents that clients sent. */
   readonly counts = new OperationCounts();
   readonly #schema: GraphQLSchema;
+  readonly #coercedArgs: CoercedArgs;
   readonly #limit: CallerLimit;
   readonly #maxCost: number;
   readonly #onFault: OperationsOptions['onFault'];
@@ -79,6 +82,7 @@ export class Operations {
   constructor({ schema, limit, config, onFault, tracing = noTracing }: OperationsOptions) {
     this.documents = new Documents(schema, config);
     this.#schema = schema;
+    this.#coercedArgs = new CoercedArgs(schema);
     this.#limit = limit;
     this.#maxCost = config.graphqlMaxCost;
     this.#onFault = onFault;
@@ -144,7 +148,6 @@ export class Operations {
   }
 
   async #subscribe(args: ExecutionArgs, isTrusted: boolean): Promise<LiveStream | ExecutionResult> {
-    const { document, operationName, variableValues } = args;
     const operation = args.contextValue as OperationContext;
     const { context } = operation;
     const asked = askedBy(args);
@@ -155,7 +158,7 @@ export class Operations {
     if (empty) return mask({ errors: [empty] });
     // an event shows that something is newer than a replica may be
     context.anyCaller.request.isStream = true;
-    const live = { schema: this.#schema, document, operationName, variableValues, contextValue: context };
+    const live = { ...this.#argsOf(args, admitted?.coerced), contextValue: context };
     const started = await subscribeLive(live, mask).catch((error: unknown) => ({
       errors: [new GraphQLError('', { originalError: asError(error) })],
     }));
@@ -195,7 +198,7 @@ export class Operations {
     }
   }
 
-  /** The coerced variables, unless long texts were left out of the check, or the errors in them. */
+  /** The coerced variables, unless only what is left out of the messages of errors is wrong, or the errors in them. */
   #coerced({
     document,
     operationName,
@@ -203,21 +206,26 @@ export class Operations {
   }: OperationRequest): Pick<Admitted, 'coerced'> | { errors: readonly GraphQLError[] } {
     const definitions = getOperationAST(document, operationName)?.variableDefinitions ?? [];
     const given = variables ?? {};
+    const { coerced } = getVariableValues(this.#schema, definitions, given, { maxErrors: 0 });
+    if (coerced) return { coerced };
     const clipped = clippedVariables(definitions, given);
-    const { errors, coerced } = getVariableValues(this.#schema, definitions, clipped, {
-      maxErrors: MAX_VARIABLE_ERRORS,
-    });
-    if (errors) return { errors: errors.map(withoutValue) };
-    return { coerced: clipped === given ? coerced : undefined };
+    const { errors } = getVariableValues(this.#schema, definitions, clipped, { maxErrors: MAX_VARIABLE_ERRORS });
+    return errors ? { errors: errors.map(withoutValue) } : { coerced };
   }
 
   /** By the plan of a query, if it has one. */
   #run(args: ExecutionArgs, { plan, coerced }: Admitted): Promise<ExecutionResult> | ExecutionResult {
-    const { document, operationName, variableValues } = args;
     const { context: contextValue } = args.contextValue as OperationContext;
     return plan
-      ? plan.run(contextValue, variableValues ?? {}, coerced)
-      : execute({ schema: this.#schema, document, operationName, contextValue, variableValues });
+      ? plan.run(contextValue, args.variableValues ?? {}, coerced)
+      : execute({ ...this.#argsOf(args, coerced), contextValue });
+  }
+
+  /** What graphql-js gets, which coerces the variables of an operation unless they are coerced already. */
+  #argsOf({ document, operationName, variableValues }: ExecutionArgs, coerced: Values | undefined): ExecutionArgs {
+    if (coerced && getOperationAST(document, operationName)?.operation !== OperationTypeNode.QUERY)
+      return this.#coercedArgs.of(document, operationName, coerced);
+    return { schema: this.#schema, document, operationName, variableValues };
   }
 
   /** Errors outside the catalogue are bugs: logged with their trace id, shown as an internal error. */

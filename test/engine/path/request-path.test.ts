@@ -14,9 +14,10 @@ const schema = buildSchema(`
   scalar Word
   input Words { first: Word! }
   type Query { hello(name: String): String echo(words: Words!): String bug: String deep: Query }
-  type Mutation { add(by: Int!): Int }
-  type Subscription { ticks(to: Int!): Int }
+  type Mutation { add(by: Int!): Int say(words: Words!, other: Word, more: Word = "none"): [String] }
+  type Subscription { ticks(to: Int!): Int calls(words: Words!): String }
 `);
+const shown = (args: object) => Object.entries(args).map(([name, value]) => `${name}: ${String(value)}`);
 let coerced = 0;
 let sum = 0;
 const bug = new Error('a bug');
@@ -41,6 +42,13 @@ Object.assign(faulty!, {
 });
 Object.assign(schema.getMutationType()!.getFields().add!, {
   resolve: (_root: unknown, { by }: { by: number }) => (sum += by),
+});
+Object.assign(schema.getMutationType()!.getFields().say!, {
+  resolve: (_root: unknown, { words, ...others }: { words: { first: string } }) => [words.first, ...shown(others)],
+});
+Object.assign(schema.getSubscriptionType()!.getFields().calls!, {
+  subscribe: () => ticks(2),
+  resolve: ({ ticks: at }: { ticks: number }, { words }: { words: { first: string } }) => `${words.first} ${at}`,
 });
 Object.assign(schema.getSubscriptionType()!.getFields().ticks!, {
   subscribe: (_root: unknown, { to }: { to: number }) => {
@@ -128,11 +136,61 @@ it('variables are coerced once, by a plan too, and refused without their value',
   expect(counted).toEqual([]);
 });
 
-it('a long text is checked by its beginning, and handed on as a whole', async () => {
-  const query = 'query ($words: Words!) { echo(words: $words) }';
+it('those of a mutation are coerced once, whether they are given, null, left out or a default', async () => {
+  const query = `mutation One($words: Words!, $other: Word, $more: Word = "own") {
+    say(words: $words, other: $other, more: $more) }  query Other { hello }`;
+  const said = async (variables: Record<string, unknown>) => {
+    coerced = 0;
+    const answer = await answerTo({ query, operationName: 'One', variables });
+    return [answer, coerced];
+  };
+  const words = { first: 'well' };
+  for (let run = 0; run < 2; run++) {
+    const own = 'more: own'; // a literal is not coerced by the scalar of this test
+    expect(await said({ words })).toEqual([{ data: { say: ['<well>', own] } }, 1]);
+    expect(await said({ words, other: null })).toEqual([{ data: { say: ['<well>', 'other: null', own] } }, 1]);
+    expect(await said({ words, other: 'a', more: 'b' })).toEqual([
+      { data: { say: ['<well>', 'other: <a>', 'more: <b>'] } },
+      3,
+    ]);
+  }
+  expect(messages(await answerTo({ query, operationName: 'One', variables: {} }))).toEqual([
+    'Variable "$words" of required type "Words!" was not provided.',
+  ]);
+});
+
+it('those of a subscription are coerced once, whatever comes', async () => {
+  const query = 'subscription ($words: Words!) { calls(words: $words) }';
+  const operation = await prepared(endpoint, { query, variables: { words: { first: 'well' } } }, request);
+  if (!('document' in operation)) throw new Error('It was refused.');
+  await operation.subscribe(operation);
+  const { live } = operation.contextValue;
+  for (const at of [1, 2]) expect((await live?.take())?.result).toEqual({ data: { calls: `<well> ${at}` } });
+  expect(coerced).toBe(1);
+});
+
+it('a long text is handed on as a whole, and an error beside it does not repeat it', async () => {
   const first = 'x'.repeat(5_000);
-  for (let run = 0; run < 2; run++)
-    expect(await answerTo({ query, variables: { words: { first } } })).toEqual({ data: { echo: `<${first}>` } });
+  for (const operation of ['query ($words: Words!) { echo', 'mutation ($words: Words!) { echo: say'])
+    for (let run = 0; run < 2; run++) {
+      coerced = 0;
+      const query = `${operation}(words: $words) }`;
+      const answer = await answerTo({ query, variables: { words: { first } } });
+      const { echo: said } = (answer as { data: { echo: string | string[] } }).data;
+      expect([said].flat()[0]).toBe(`<${first}>`);
+      const wrong = await answerTo({ query, variables: { words: { first, second: 1 } } });
+      expect(messages(wrong)).toEqual([
+        'Variable "$words" got an invalid value; Field "second" is not defined by type "Words".',
+      ]);
+    }
+});
+
+it('no introspection shows the type of coerced variables', async () => {
+  const types = Object.keys(schema.getTypeMap());
+  const query = 'mutation ($by: Int!) { add(by: $by) }';
+  expect(await answerTo({ query, variables: { by: 1 } })).toMatchObject({ data: { add: expect.any(Number) } });
+  expect(Object.keys(schema.getTypeMap())).toEqual(types);
+  expect(schema.getType(' coerced')).toBeUndefined();
 });
 
 it('a bug is masked and reported', async () => {
