@@ -25,7 +25,7 @@ import { placedSecrets, sentBy, withoutKeys } from '../tool-instances/sent-crede
 import type { ToolInstanceService } from '../tool-instances/tool-instance.service.ts';
 import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
 import { toolNames } from '../tools/tool-shapes.ts';
-import { shownJson } from './action-answer.ts';
+import { shownJson, type WholeOfCut } from './action-answer.ts';
 import { checkedArguments, PARAMETERS } from './action-arguments.ts';
 import {
   type ActionCalls,
@@ -45,6 +45,7 @@ import { MASK, Redactor, textsIn } from './redactor.ts';
 import { hiddenValues, type ShownRequest, shownRequest } from './shown-request.ts';
 import { onlyEnd, type StreamedPage, StreamedPages } from './streamed-pages.ts';
 import type { ToolActionResult } from './tool-action-result.ts';
+import type { WholeResult, WholeResults } from './whole-results.ts';
 
 /** Which action to run, and with what. */
 export interface ExecuteInput {
@@ -77,6 +78,7 @@ interface ToolActionDeps extends ServiceDeps {
   pagedCalls: PagedCalls;
   transforms: DataTransforms;
   limits: ActionLimits;
+  wholeResults: Pick<WholeResults<unknown>, 'keep'>;
   activity: ActivityRecorder;
   logger: Logger;
   onFault: (error: unknown, what: string) => void;
@@ -126,7 +128,15 @@ export class ToolActions {
           paged ? pagedCalls.make(caller, { ...prepared, ...paged }) : calls.make(caller, prepared),
         );
     await this.#record(prepared, end);
-    return { ...this.#about(prepared), ...end };
+    const { whole, ...shown } = end;
+    const wholeResult = whole && (await this.#kept(prepared, whole));
+    return { ...this.#about(prepared), ...shown, wholeResult };
+  }
+
+  #kept(prepared: Prepared, whole: WholeOfCut): Promise<WholeResult> {
+    const { caller, action } = prepared;
+    const { id: toolInstanceId, ...place } = rowOf(prepared);
+    return this.#deps.wholeResults.keep(caller, { ...place, toolInstanceId }, action.name, whole);
   }
 
   /**
@@ -367,6 +377,7 @@ export class ToolActions {
       request: null,
       confirmation: null,
       confirmationExpiresAt: null,
+      wholeResult: null,
     };
   }
 
@@ -456,6 +467,7 @@ const endWithout = (code: string, message: string): CallEnd => ({
   format: 'none',
   result: null,
   truncated: false,
+  whole: null,
   sizeBytes: 0,
   excerpt: null,
   attempts: 0,

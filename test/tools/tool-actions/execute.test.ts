@@ -112,6 +112,7 @@ describe('an action', () => {
       format: 'json',
       result: 2,
       truncated: false,
+      whole_result: null,
       size_bytes: 38,
       excerpt: null,
       pages: null,
