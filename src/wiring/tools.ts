@@ -22,6 +22,7 @@ import { Confirmations } from '../tools/tool-actions/confirmations.ts';
 import { PagedCalls } from '../tools/tool-actions/paged-calls.ts';
 import { ToolActions } from '../tools/tool-actions/tool-actions.ts';
 import { WholeResults } from '../tools/tool-actions/whole-results.ts';
+import { CalledInstances } from '../tools/tool-instances/called-instances.ts';
 import { InstanceRemoval } from '../tools/tool-instances/instance-removal.ts';
 import { ToolInstanceService } from '../tools/tool-instances/tool-instance.service.ts';
 import { ToolInstanceTest } from '../tools/tool-instances/tool-instance.test-call.ts';
@@ -85,8 +86,7 @@ export function createTools(
       toolActions: new ToolActions({
         ...deps,
         authentication,
-        toolInstances,
-        credentials,
+        instances: new CalledInstances({ ...deps, credentials }),
         confirmations,
         limits,
         calls,
