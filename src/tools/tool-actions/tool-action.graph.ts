@@ -97,8 +97,8 @@ const ToolWholeResult = builder.objectRef<WholeResult>('ToolWholeResult').implem
     downloadUrl: t.exposeString('downloadUrl', {
       nullable: true,
       description:
-        'Where it is. Whoever has the address can download it, as long as the user who ran the action may run it. ' +
-        '`null` if it is not kept.',
+        'Where it is. Clients who have the address can download it, as long as the user who ran the action may run ' +
+        'it. `null` if it is not kept.',
     }),
     expiresAt: t.expose('expiresAt', optionalTime('When it is removed.')),
     fileName: t.exposeString('fileName', { nullable: true, description: 'The name of the file.' }),

@@ -11602,7 +11602,7 @@ export interface components {
             truncated: boolean;
             /** @description The whole of a result that is cut. `null` if it is not cut, or if its pages were read. */
             whole_result: {
-                /** @description Where it is. Whoever has the address can download it, as long as the user who ran the action may run it. `null` if it is not kept. */
+                /** @description Where it is. Clients who have the address can download it, as long as the user who ran the action may run it. `null` if it is not kept. */
                 download_url: string | null;
                 /**
                  * Format: date-time
