@@ -186,6 +186,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addCallbackPage(server, { ...config, ofEndUsers: new ConnectReturns(open) });
   addFileRoutes(server, {
     downloads: services.downloads,
+    wholeResults: services.wholeResults,
     files: services.files,
     tickets: services.uploadTickets,
     pieces: services.uploadPieces,

@@ -8,7 +8,13 @@ import { openValue, unwrapKey } from '../../src/vault/secrets/envelope.ts';
 const FIND = `select i.configuration, t.action_schemas, c.id, c.org_id, c.root_key_id, c.wrapped_key, c.version,
     c.ciphertext
   from tool_instances i join tools t on t.id = i.tool_id join credentials c on c.tool_instance_id = i.id
-  where i.org_id = $1 and i.workspace_id = $2 and i.id = $3 and i.is_active`;
+    join workspaces w on w.id = i.workspace_id
+  where i.org_id = $1 and i.workspace_id = $2 and i.id = $3 and i.is_active and t.status <> 'disabled'
+    and w.deleted_at is null and (
+      exists (select from organization_members m
+        where m.org_id = i.org_id and m.user_id = $4 and m.role in ('owner', 'admin'))
+      or exists (select from workspace_members m
+        where m.workspace_id = i.workspace_id and m.user_id = $4 and m.role <> 'viewer'))`;
 const COUNT = `update tool_instances set usage_count = usage_count + 1, last_used_at = now()
   where org_id = $1 and id = $2`;
 const RECORD = `insert into activity (id, trace_id, org_id, user_id, principal_type, principal_id, method, path,
@@ -37,15 +43,16 @@ interface Params {
 /** `BENCH_FRESH=1`: a connection for each call, as the product has it, in place of those that are kept open. */
 const isFresh = process.env.BENCH_FRESH === '1';
 
-/** Hand-written calls of providers, with what is recorded of them. */
+/** Hand-written calls of providers, with what whoever calls must have, and what is recorded of them. */
 export function addToolCalls(
   server: FastifyInstance,
   pool: Pool,
   rootKeys: RootKeys,
   userOf: (request: object) => string,
 ): void {
-  const find = async ({ org, ws, id }: Params) => {
-    const { rows } = await pool.query<Found>({ name: 'find call', text: FIND, values: [org, ws, id] });
+  const find = async (request: object, { org, ws, id }: Params) => {
+    const values = [org, ws, id, userOf(request)];
+    const { rows } = await pool.query<Found>({ name: 'find call', text: FIND, values });
     const row = rows[0]!;
     const { root_key_id: rootKeyId, wrapped_key: wrappedKey, version, ciphertext } = row;
     const identity = { orgId: row.org_id, id: row.id };
@@ -60,7 +67,7 @@ export function addToolCalls(
   const home = '/v1/orgs/:org/workspaces/:ws/tool-instances/:id';
   server.post<{ Params: Params; Body: { action: string } }>(`${home}/execute`, async (request) => {
     const { params, body } = request;
-    const { row, key } = await find(params);
+    const { row, key } = await find(request, params);
     const action = row.action_schemas.find(({ name }) => name === body.action)!;
     const url = action.url_template.replace('{{base_url}}', row.configuration.base_url);
     const answer = await send(url, { headers: { 'x-api-key': key }, reset: isFresh });
@@ -83,7 +90,7 @@ export function addToolCalls(
   });
   server.get<{ Params: Params & { '*': string } }>(`${home}/proxy/*`, async (request, reply) => {
     const { params } = request;
-    const { row, key } = await find(params);
+    const { row, key } = await find(request, params);
     const answer = await send(`${row.configuration.base_url}/${params['*']}`, {
       headers: { 'x-api-key': key },
       reset: isFresh,

@@ -11,6 +11,7 @@ import type { UploadPieces } from '../knowledge/files/upload-pieces.ts';
 import { UploadTickets } from '../knowledge/files/upload-tickets.ts';
 import { callerError } from '../platform/postgres/faults.ts';
 import { MissingObject } from '../platform/storage/store.ts';
+import { WHOLE_RESULT_ROUTE, type WholeResults } from '../tools/tool-actions/whole-results.ts';
 import { addResumableUploads, uploadClaims, uploadError } from './resumable-uploads.ts';
 
 /** Nothing of a download is run or shown by the origin of the service. */
@@ -22,6 +23,7 @@ const DOWNLOAD_HEADERS = {
 
 interface FileRouteOptions {
   downloads: DownloadService;
+  wholeResults: WholeResults<Download>;
   files: FileService;
   tickets: UploadTickets;
   pieces: UploadPieces;
@@ -30,24 +32,26 @@ interface FileRouteOptions {
 }
 
 /**
- * Serves signed addresses, which are their own permission: `GET` and `HEAD` `/files/artifacts/…` for downloads, `PUT`,
- * and `HEAD` and `PATCH`, `/files/uploads/…` for uploads.
+ * Serves signed addresses, which are their own permission: `GET` and `HEAD` `/files/artifacts/…` and
+ * `/files/tool-results/…` for downloads, `PUT`, and `HEAD` and `PATCH`, `/files/uploads/…` for uploads.
  */
 export function addFileRoutes(server: FastifyInstance, options: FileRouteOptions): void {
-  server.get(DownloadLinks.route, async (request, reply) => {
-    const { artifactId } = request.params as { artifactId: string };
-    try {
-      const download = await options.downloads.open(
-        request.caller,
-        artifactId,
-        request.query as Record<string, unknown>,
-      );
-      return await sendDownload(request, reply, download);
-    } catch (error) {
-      // a row without its bytes is a fault of the store, which the log has to show
-      throw error instanceof MissingObject ? error : callerError(error);
-    }
+  const addDownload = (route: string, open: (request: FastifyRequest) => Promise<Download>) =>
+    server.get(route, async (request, reply) => {
+      try {
+        return await sendDownload(request, reply, await open(request));
+      } catch (error) {
+        // a row without its bytes is a fault of the store, which the log has to show
+        throw error instanceof MissingObject ? error : callerError(error);
+      }
+    });
+  addDownload(DownloadLinks.route, ({ caller, params, query }) => {
+    const { artifactId } = params as { artifactId: string };
+    return options.downloads.open(caller, artifactId, query as Record<string, unknown>);
   });
+  addDownload(WHOLE_RESULT_ROUTE, ({ caller, params }) =>
+    options.wholeResults.open(caller, (params as { ticket: string }).ticket),
+  );
   void server.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, payload, done) => done(null, payload));

@@ -18,7 +18,9 @@ import type { ActionTool, WorkspaceActions } from './workspace-actions.ts';
 const EXECUTE = parse(`
   mutation McpExecute($orgId: ID!, $workspaceId: ID!, $id: ID!, $input: ExecuteToolActionInput!) {
     result: executeToolAction(orgId: $orgId, workspaceId: $workspaceId, id: $id, input: $input) {
-      success code message confirmation status result truncated excerpt request { method url }
+      success code message confirmation status truncated
+      wholeResult { downloadUrl expiresAt contentType sizeBytes notKept }
+      result excerpt request { method url }
     }
   }`);
 

@@ -8,6 +8,7 @@ import { DownloadLinks } from '../knowledge/files/download-links.ts';
 import { FileService } from '../knowledge/files/file.service.ts';
 import { LinkCaller } from '../knowledge/files/link-caller.ts';
 import { LinkKeys } from '../knowledge/files/link-keys.ts';
+import { ResultFiles } from '../knowledge/files/result-files.ts';
 import { UploadService } from '../knowledge/files/upload.service.ts';
 import { UploadPieces } from '../knowledge/files/upload-pieces.ts';
 import { UploadTickets } from '../knowledge/files/upload-tickets.ts';
@@ -24,6 +25,8 @@ import { ThreadService } from '../knowledge/threads/thread.service.ts';
 import type { Ground } from './ground.ts';
 import type { Models } from './models.ts';
 import type { Tenancy } from './tenancy.ts';
+
+export type Knowledge = ReturnType<typeof createKnowledge>;
 
 /** Threads, artifacts with their files and search, sources, and the knowledge graph. */
 export function createKnowledge(ground: Ground, { storageBudget: storageLimits }: Tenancy, models: Models) {
@@ -66,6 +69,7 @@ export function createKnowledge(ground: Ground, { storageBudget: storageLimits }
       uploadPieces: pieces,
       uploadTickets: tickets,
       linkCaller,
+      resultFiles: new ResultFiles({ sql, storage, files }),
       textExtraction: extraction,
       artifactIndexer: indexing,
       artifactEmbedder: vectors,

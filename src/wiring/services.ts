@@ -64,9 +64,9 @@ export function createServices(process: ProcessDeps) {
   const tenancy = createTenancy(ground);
   const vault = createVault(ground);
   const identity = createIdentity(ground, tenancy, vault);
-  const tools = createTools(ground, vault);
   const models = createModels(ground, vault);
   const knowledge = createKnowledge(ground, tenancy, models);
+  const tools = createTools(ground, vault, knowledge);
   const delivery = createDelivery(ground, vault);
   const pipelines = createPipelines(ground, vault);
   const insight = createInsight(ground, { mail, pages, unsubscribeLinks });

@@ -1,4 +1,3 @@
-import { LinkCaller } from '../knowledge/files/link-caller.ts';
 import { instanceDependents } from '../pipelines/augmentations/step-dependents.ts';
 import { stepsOfApp } from '../pipelines/views.ts';
 import { ConnectLinks } from '../tools/connect-links/connect-links.ts';
@@ -22,6 +21,8 @@ import { ActionLimits } from '../tools/tool-actions/action-limits.ts';
 import { Confirmations } from '../tools/tool-actions/confirmations.ts';
 import { PagedCalls } from '../tools/tool-actions/paged-calls.ts';
 import { ToolActions } from '../tools/tool-actions/tool-actions.ts';
+import { WholeResults } from '../tools/tool-actions/whole-results.ts';
+import { CalledInstances } from '../tools/tool-instances/called-instances.ts';
 import { InstancesOfRemovedNamespace } from '../tools/tool-instances/instances-of-removed-namespace.ts';
 import { ToolInstanceService } from '../tools/tool-instances/tool-instance.service.ts';
 import { ToolInstanceTest } from '../tools/tool-instances/tool-instance.test-call.ts';
@@ -29,6 +30,7 @@ import { ProxiedInstances } from '../tools/tool-proxy/proxied-instance.ts';
 import { ToolProxy } from '../tools/tool-proxy/tool-proxy.ts';
 import { ToolService } from '../tools/tools/tool.service.ts';
 import type { Ground } from './ground.ts';
+import type { Knowledge } from './knowledge.ts';
 import type { VaultGroup } from './vault.ts';
 
 /** How many documents each user may have read. */
@@ -38,6 +40,7 @@ const DOCUMENTS_PER_MINUTE = 60;
 export function createTools(
   { deps, publicUrl, sealFor, logger, open, closed: { outbound } }: Ground,
   vaultGroup: VaultGroup,
+  { closed: { linkCaller, resultFiles } }: Knowledge,
 ) {
   const { sql, changes } = deps;
   const { vault, credentials } = vaultGroup.closed;
@@ -63,9 +66,16 @@ export function createTools(
   const tools = new ToolService(deps);
   const toolDocuments = new DocumentReader(outbound, deps.budgets.of('tool_documents', DOCUMENTS_PER_MINUTE, 60));
   const dataTransforms = new DataTransforms();
-  const makers = new LinkCaller(deps);
-  const makerOf: MakerOf = (caller, maker, permission, place) => makers.demand(caller, maker, permission, place);
+  const makerOf: MakerOf = (caller, maker, permission, place) => linkCaller.demand(caller, maker, permission, place);
   const links = new OpenLinks({ ...deps, makerOf });
+  const wholeResults = new WholeResults({
+    sql,
+    files: resultFiles,
+    makerOf,
+    seal: sealFor('whole result'),
+    publicUrl,
+    onFault,
+  });
   const calls = new ActionCalls({ outbound, connections, limits });
   return {
     open: {
@@ -76,13 +86,13 @@ export function createTools(
       toolActions: new ToolActions({
         ...deps,
         authentication,
-        toolInstances,
-        credentials,
+        instances: new CalledInstances({ ...deps, credentials }),
         confirmations,
         limits,
         calls,
         pagedCalls: new PagedCalls(calls, limits),
         transforms: dataTransforms,
+        wholeResults,
         activity,
         logger,
         onFault,
@@ -123,6 +133,7 @@ export function createTools(
     },
     closed: {
       toolDocuments,
+      wholeResults,
       dataTransforms,
       oauthStates: states,
       toolConfirmations: confirmations,

@@ -10,6 +10,9 @@ import { type Person, register } from '../support/person.ts';
 import { startTarget, type TargetServer } from '../support/target-server.ts';
 import { waitFor } from '../support/wait.ts';
 
+/** More than an answer shows. */
+const HUGE = JSON.stringify('y'.repeat(300_000));
+
 let app: TestApp;
 let url: string;
 let ann: Person;
@@ -19,6 +22,7 @@ beforeAll(async () => {
   target = await startTarget((request, response) => {
     if (request.url === '/broken') return response.writeHead(500).end('It is broken.');
     response.writeHead(200, { 'content-type': 'application/json' });
+    if (request.url === '/huge') return response.end(HUGE);
     return response.end('{"items":["printer"]}');
   });
   app = await startTestApp({ env: { OUTBOUND_ALLOW: `127.0.0.1:${target.port}` } });
@@ -132,6 +136,7 @@ describe('tools', () => {
         },
         { name: 'remove', method: 'DELETE', url_template: `${at}/tickets/7`, requires_confirmation: true },
         { name: 'break', method: 'GET', url_template: `${at}/broken` },
+        { name: 'huge', method: 'GET', url_template: `${at}/huge` },
       ],
     };
     const { status, body } = await ann.call<{ tool_id: string }>('POST', `/v1/orgs/${ann.orgId}/tools`, tool);
@@ -150,6 +155,7 @@ describe('tools', () => {
       ['find', 'GET', 'query'],
       ['remove', 'DELETE', 'yes'],
       ['break', 'GET'],
+      ['huge', 'GET'],
       [''],
     ]);
     const called = await run('tools', 'call', 'Our tickets', 'find', '--param', 'query=printer');
@@ -171,6 +177,13 @@ describe('tools', () => {
     expect(sent()).toHaveLength(before);
     expect(await json('tools', 'call', instance, 'remove', '--yes')).toMatchObject({ success: true, code: 'ok' });
     expect(sent().slice(before)).toEqual(['DELETE /tickets/7']);
+  });
+
+  test('a result that is cut comes with the address of all of it', async () => {
+    const { code, out, err } = await run('tools', 'call', instance, 'huge');
+    expect([code, HUGE.startsWith(out.trimEnd())]).toEqual([0, true]);
+    const [, address] = /^The result is cut\. All 300002 bytes, until \S+Z: (\S+)\n$/.exec(err) ?? [];
+    expect(await (await fetch(address!)).text()).toBe(HUGE);
   });
 
   test('a refusal of the provider and a wrong parameter are failures of their own', async () => {

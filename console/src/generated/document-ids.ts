@@ -54,7 +54,7 @@ export const documentIds: Readonly<Record<string, string>> = {
   EnvironmentNames: 'console/EnvironmentNames/6c599d4ceef060b60a95bbc8',
   EnvironmentNow: 'console/EnvironmentNow/a8f2824deb2ca69cf3b69260',
   Environments: 'console/Environments/45a509094f2c2c7e91ba955e',
-  ExecuteToolAction: 'console/ExecuteToolAction/4be90a5166a274a5f2613b60',
+  ExecuteToolAction: 'console/ExecuteToolAction/83428f815e6f13c5935a1ee9',
   Executions: 'console/Executions/4d30951b27760fd2e32c7fea',
   FindEntities: 'console/FindEntities/873b911debe9ce39e30f9526',
   FinishUpload: 'console/FinishUpload/77bb3ad9643426bb4b3470ae',

@@ -1167,6 +1167,17 @@ export type ToolResultFormat =
   /** A text: of an answer that is no JSON, or the beginning of JSON that is too large. */
   | 'text';
 
+/** Why the whole of a result is not kept. */
+export type ToolResultNotKept =
+  /** It is no text, and a credential is in it. */
+  | 'secret'
+  /** The workspace or its organization may not hold more. */
+  | 'storage_full'
+  /** It is larger than a file may be. */
+  | 'too_large'
+  /** The store of files did not take it. */
+  | 'unavailable';
+
 /** Status of a tool. */
 export type ToolStatus =
   /** It is in use. */
@@ -2186,7 +2197,7 @@ export type ExecuteToolActionMutationVariables = Exact<{
 }>;
 
 
-export type ExecuteToolActionMutation = { readonly executeToolAction: { readonly success: boolean, readonly code: string, readonly message: string, readonly confirmation: string | null, readonly status: number | null, readonly format: ToolResultFormat, readonly result: unknown, readonly truncated: boolean, readonly excerpt: string | null, readonly attempts: number, readonly durationMs: number, readonly request: { readonly method: string, readonly url: string, readonly headers: Record<string, string>, readonly body: string | null } | null } };
+export type ExecuteToolActionMutation = { readonly executeToolAction: { readonly success: boolean, readonly code: string, readonly message: string, readonly confirmation: string | null, readonly status: number | null, readonly format: ToolResultFormat, readonly result: unknown, readonly truncated: boolean, readonly excerpt: string | null, readonly attempts: number, readonly durationMs: number, readonly wholeResult: { readonly downloadUrl: string | null, readonly expiresAt: string | null, readonly sizeBytes: number, readonly notKept: ToolResultNotKept | null } | null, readonly request: { readonly method: string, readonly url: string, readonly headers: Record<string, string>, readonly body: string | null } | null } };
 
 export type ActivityRowFragment = { readonly id: string, readonly action: string, readonly resourceType: string | null, readonly resourceId: string | null, readonly timestamp: string, readonly success: boolean, readonly statusCode: number, readonly errorCode: string | null, readonly durationMs: number, readonly method: string | null, readonly path: string | null, readonly principalType: PrincipalType, readonly traceId: string | null, readonly metadata: Record<string, unknown>, readonly user: { readonly id: string, readonly username: string } | null, readonly resource:
     | { readonly id: string }
@@ -4763,6 +4774,12 @@ export const ExecuteToolActionDocument = new TypedDocumentString(`
     format
     result
     truncated
+    wholeResult {
+      downloadUrl
+      expiresAt
+      sizeBytes
+      notKept
+    }
     excerpt
     attempts
     durationMs

@@ -20,7 +20,7 @@ import { Dialog } from '../ground/dialog';
 import { Field } from '../ground/form';
 import { usePlace } from '../ground/place';
 import { type Fault, faultOf, Loading, Problem } from '../ground/problem';
-import { Time } from '../ground/time';
+import { bytes, Time } from '../ground/time';
 import { t } from '../texts';
 
 type Tool = ToolsQuery['tools']['nodes'][number];
@@ -292,7 +292,7 @@ function RunAction({ id, action }: { id: string; action: Action }) {
 }
 
 function AnswerShown({ answer }: { answer: Answer }) {
-  const { success, message, request, format, result, truncated, excerpt, attempts, durationMs } = answer;
+  const { success, message, request, format, result, truncated, wholeResult, excerpt, attempts, durationMs } = answer;
   return (
     <section aria-live="polite">
       <Outcome isGood={success} message={message} milliseconds={durationMs} />
@@ -310,8 +310,29 @@ function AnswerShown({ answer }: { answer: Answer }) {
           <Shown value={result} />
         </>
       )}
+      {wholeResult && <WholeShown whole={wholeResult} />}
       {excerpt && <Shown value={excerpt} />}
     </section>
+  );
+}
+
+function WholeShown({ whole }: { whole: NonNullable<Answer['wholeResult']> }) {
+  const { downloadUrl, expiresAt, sizeBytes, notKept } = whole;
+  if (downloadUrl === null) return <p className="quiet">{notKept && t.tools.notKept[notKept]}</p>;
+  return (
+    <p>
+      <a href={downloadUrl} download>
+        {t.tools.whole(bytes(sizeBytes))}
+      </a>
+      {expiresAt && (
+        <>
+          {' '}
+          <span className="quiet">
+            {t.tools.until} <Time at={expiresAt} />
+          </span>
+        </>
+      )}
+    </p>
   );
 }
 

@@ -131,8 +131,8 @@ export class DownloadService {
 
   #described({ name, version, content, fileName, mimeType, storageKey, sizeBytes, sha256 }: StoredVersion): Download {
     const shownName = storageKey ? (fileName ?? 'file') : nameOfText(name, mimeType);
-    const disposition = attachment(shownName);
     if (!storageKey) {
+      const disposition = attachment(shownName);
       const bytes = Buffer.from(content ?? '');
       const contentType = typeOfText(mimeType);
       const sha256OfText = createHash('sha256').update(bytes).digest('hex');
@@ -151,22 +151,32 @@ export class DownloadService {
       };
     }
     const contentType = mimeType ?? BYTES;
-    return {
-      fileName: shownName,
-      contentType,
-      disposition,
-      sizeBytes: sizeBytes ?? 0,
-      etag: `"${sha256 ?? ''}"`,
-      sha256,
-      read: (range) => this.#storage.read(storageKey, range),
-      redirect: () =>
-        this.#storage.presign(storageKey, {
-          expiresIn: REDIRECT_SECONDS,
-          contentDisposition: disposition,
-          contentType: ACTIVE.test(contentType) ? BYTES : contentType,
-        }),
-    };
+    return storedDownload(this.#storage, { storageKey, fileName: shownName, contentType, sizeBytes, sha256 });
   }
+}
+
+/** The download of a file in the store. */
+export function storedDownload(
+  storage: Pick<Storage, 'read' | 'presign'>,
+  file: { storageKey: string; fileName: string; contentType: string; sizeBytes: number | null; sha256: string | null },
+): Download {
+  const { storageKey, fileName, contentType, sizeBytes, sha256 } = file;
+  const disposition = attachment(fileName);
+  return {
+    fileName,
+    contentType,
+    disposition,
+    sizeBytes: sizeBytes ?? 0,
+    etag: `"${sha256 ?? ''}"`,
+    sha256,
+    read: (range) => storage.read(storageKey, range),
+    redirect: () =>
+      storage.presign(storageKey, {
+        expiresIn: REDIRECT_SECONDS,
+        contentDisposition: disposition,
+        contentType: ACTIVE.test(contentType) ? BYTES : contentType,
+      }),
+  };
 }
 
 const slice = (bytes: Buffer, { start, end }: ByteRange): Buffer => bytes.subarray(start, end + 1);

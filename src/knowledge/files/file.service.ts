@@ -18,7 +18,8 @@ import { typeOfContent } from './file-type.ts';
 export interface FileOwner {
   orgId: string;
   workspaceId: string;
-  namespaceId: string;
+  /** `null` for the whole workspace. */
+  namespaceId: string | null;
   userId: string;
 }
 
@@ -33,6 +34,12 @@ export interface IncomingFile {
   digests?: readonly ClaimedDigest[];
   /** How many bytes it has, as far as the request tells; by default nothing is known. */
   length?: { atLeast: number; atMost: number } | undefined;
+}
+
+/** The result of an action that is kept for a while: the instance that gave it, and when it is removed. */
+export interface KeptResult {
+  toolInstanceId: string;
+  expiresAt: Date;
 }
 
 /** The id of a new file. */
@@ -50,6 +57,7 @@ export interface NewFile {
    * the file, not for its pieces.
    */
   piece?: { of: string; expiresAt: Date };
+  result?: KeptResult | undefined;
   length?: IncomingFile['length'];
 }
 
@@ -59,10 +67,10 @@ const UNUSED = `state = 'receiving' and coalesce(expires_at, created_at + interv
 
 // id and key are both unique: of two inserts at once, PostgreSQL may find the conflict at either
 const INSERT = `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, claimed_mime_type,
-    state, created_by, part_of, expires_at, reserved_bytes)
+    state, created_by, part_of, expires_at, tool_instance_id, reserved_bytes)
   select $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, 'receiving', $8::text, $9::text,
-    $10::timestamptz, $13::bigint
-  from demand_storage($11, $12, $13, $14, $15) on conflict do nothing returning id`;
+    $10::timestamptz, $11::text, $14::bigint
+  from demand_storage($12, $13, $14, $15, $16) on conflict do nothing returning id`;
 /** Reserves for what has arrived beyond the reservation. */
 const RESERVE = `update files set reserved_bytes = $2::bigint
   where id = $1 and state = 'receiving' and demand_storage($3, $4, $5, $6, $7) returning id`;
@@ -76,7 +84,7 @@ const LET_GO = `update files set state = 'removing' where id = $1 and state = 'r
 const REMOVING = `select id, storage_key as key from files where state = 'removing' order by id limit ${BATCH}`;
 const FIND = `select id, file_name as "fileName", mime_type as "mimeType", size_bytes::float8 as "sizeBytes", sha256
   from files where id = $1 and namespace_id = $2 and created_by = $3 and state = 'receiving'
-    and size_bytes is not null`;
+    and size_bytes is not null and tool_instance_id is null`;
 // what no artifact refers to any more; an artifact takes its file in one transaction
 const ORPHANED = `update files f set state = 'removing' where f.id in (
     select id from files where state = 'kept'
@@ -115,8 +123,8 @@ export class FileService {
    * fails with. Nothing is left
    */
   async receive(owner: FileOwner, incoming: IncomingFile, id = newFileId()): Promise<ReceivedFile> {
-    return this.#receive(owner, incoming, id, async ({ sizeBytes, sha256, mimeType }) => {
-      await this.#sql.change(RECEIVED, [id, sizeBytes, sha256, mimeType]);
+    return this.#receive(owner, incoming, id, async (file) => {
+      await this.#received(file);
     });
   }
 
@@ -127,6 +135,26 @@ export class FileService {
    */
   async receiveForRequest(owner: FileOwner, incoming: IncomingFile): Promise<ReceivedFile> {
     return this.#receive(owner, incoming, newFileId());
+  }
+
+  /**
+   * Stores the result of an action. It is never of an artifact, and removed when it expires.
+   * @throws as {@link receive}
+   */
+  async receiveResult(owner: FileOwner, incoming: IncomingFile, result: KeptResult): Promise<ReceivedFile> {
+    const id = newFileId();
+    return this.#receive(
+      owner,
+      incoming,
+      id,
+      async (file) => {
+        if ((await this.#received(file)).length > 0) return;
+        // its instance went, and its row with it, while the bytes were stored
+        await this.#storage.remove(keyOf(owner.workspaceId, id));
+        throw uploadInUse('The file was removed while it was stored.');
+      },
+      result,
+    );
   }
 
   /**
@@ -219,10 +247,11 @@ export class FileService {
     incoming: IncomingFile,
     id: string,
     isReceived?: (file: ReceivedFile) => Promise<void>,
+    result?: KeptResult,
   ): Promise<ReceivedFile> {
     const { fileName, claimedType } = describedFile(incoming);
     const { content, digests, length } = incoming;
-    const facts = await this.store({ id, owner, fileName, claimedType, length }, content, digests);
+    const facts = await this.store({ id, owner, fileName, claimedType, length, result }, content, digests);
     try {
       const mimeType = await typeOfContent(facts, fileName, claimedType);
       const file = { id, fileName, mimeType, sizeBytes: facts.sizeBytes, sha256: facts.sha256 };
@@ -234,14 +263,27 @@ export class FileService {
     }
   }
 
+  #received({ id, sizeBytes, sha256, mimeType }: ReceivedFile): Promise<{ id: string }[]> {
+    return this.#sql.change<{ id: string }>(RECEIVED, [id, sizeBytes, sha256, mimeType]);
+  }
+
   /**
    * Writes the row of a file, with storage reserved for it: for all that it may have, if there is so much, else for
    * what it has at least. @returns the reserved bytes
    */
-  async #insert({ id, owner, fileName, claimedType, piece, length }: NewFile, key: string): Promise<number> {
+  async #insert({ id, owner, fileName, claimedType, piece, result, length }: NewFile, key: string): Promise<number> {
     const { orgId, workspaceId, namespaceId, userId } = owner;
     const place = [id, orgId, workspaceId, namespaceId, key];
-    const values = [...place, fileName, claimedType, userId, piece?.of ?? null, piece?.expiresAt ?? null];
+    const { expiresAt = null } = piece ?? result ?? {};
+    const values = [
+      ...place,
+      fileName,
+      claimedType,
+      userId,
+      piece?.of ?? null,
+      expiresAt,
+      result?.toolInstanceId ?? null,
+    ];
     const reserve = async (bytes: number) => {
       const all = [...values, ...this.#storageLimits.parametersOf(owner, bytes)];
       if ((await this.#sql.change(INSERT, all)).length === 0) throw uploadInUse();

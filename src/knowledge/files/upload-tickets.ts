@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Seal } from '../../platform/keys/seal.ts';
+import { SealedAddresses } from '../../platform/keys/sealed-addresses.ts';
 
 const claims = z.strictObject({
   fileId: z.string(),
@@ -23,38 +24,14 @@ const claims = z.strictObject({
 export type UploadClaims = z.infer<typeof claims>;
 
 const PATH = '/files/uploads';
-const CONTEXT = 'upload ticket';
 
-/** Makes and reads addresses for uploads. What an address allows is sealed in it: nothing is stored before the file. */
-export class UploadTickets {
+/** Makes and reads addresses for uploads: nothing is stored before the file. */
+export class UploadTickets extends SealedAddresses<UploadClaims> {
   /** For the router. */
   static readonly route = `${PATH}/:ticket`;
-  readonly #seal: Seal;
-  readonly #publicUrl: () => string;
 
   /** @param publicUrl the address at which clients reach the service */
   constructor(deps: { seal: Seal; publicUrl: () => string }) {
-    this.#seal = deps.seal;
-    this.#publicUrl = deps.publicUrl;
-  }
-
-  /** An absolute address. */
-  of(allowed: UploadClaims): string {
-    const ticket = this.#seal.seal(JSON.stringify(allowed), CONTEXT).toString('base64url');
-    return `${this.#publicUrl()}${PATH}/${ticket}`;
-  }
-
-  /** What a ticket allows; `null` if it is altered or expired. @param now milliseconds since 1970 */
-  read(ticket: string, now = Date.now()): UploadClaims | null {
-    const bytes = Buffer.from(ticket, 'base64url');
-    if (bytes.toString('base64url') !== ticket) return null;
-    let text: string;
-    try {
-      text = this.#seal.open(bytes, CONTEXT);
-    } catch {
-      return null; // not sealed by this service
-    }
-    const allowed = claims.parse(JSON.parse(text));
-    return now < allowed.expires * 1_000 ? allowed : null;
+    super({ ...deps, path: PATH, context: 'upload ticket', claims });
   }
 }

@@ -17,6 +17,16 @@ const JSON_BOUNDS = { maxDepth: 64, maxValues: 60_000 };
 /** How a result is written. `none`: there is none. */
 export type ResultFormat = 'json' | 'text' | 'base64' | 'none';
 
+/** The whole of a result that is cut, without any credential. */
+export interface WholeOfCut {
+  /** `null` if a credential is in it that cannot be taken out. */
+  content: Buffer | null;
+  /** `null` if nobody says what it is. */
+  contentType: string | null;
+  isText: boolean;
+  sizeBytes: number;
+}
+
 /** What a call gave, without any credential. */
 export interface ShownAnswer {
   status: number;
@@ -25,6 +35,8 @@ export interface ShownAnswer {
   result: unknown;
   /** Whether the result is only the beginning. */
   truncated: boolean;
+  /** The whole of such a result; `null` if it is not cut. */
+  whole: WholeOfCut | null;
   sizeBytes: number;
   /** The beginning of the body of a refusal. */
   excerpt: string | null;
@@ -56,7 +68,7 @@ export const headersOf = (headers: Headers, redactor: Redactor): Record<string, 
       .map(([name, value]) => [name, redactor.clean(value).slice(0, MAX_HEADER)]),
   );
 
-type ResultPart = Pick<ShownAnswer, 'format' | 'result' | 'truncated' | 'fault'>;
+type ResultPart = Pick<ShownAnswer, 'format' | 'result' | 'truncated' | 'whole' | 'fault'>;
 
 /** What is shown of an answer. Secrets are removed before anything is cut: half a secret is one, too. */
 export function shownAnswer(action: ToolAction, answer: OutboundResponse, redactor: Redactor): ShownAnswer {
@@ -78,7 +90,7 @@ function refusalText(text: string, redactor: Redactor): string {
   return cleaned === json ? redactor.clean(text) : JSON.stringify(cleaned);
 }
 
-const nothing: ResultPart = { format: 'none', result: null, truncated: false, fault: null };
+const nothing: ResultPart = { format: 'none', result: null, truncated: false, whole: null, fault: null };
 
 function resultOf(action: ToolAction, answer: OutboundResponse, redactor: Redactor): ResultPart {
   const { body, status } = answer;
@@ -91,7 +103,7 @@ function resultOf(action: ToolAction, answer: OutboundResponse, redactor: Redact
   const json = text === null ? undefined : parsed(text);
   if (json !== undefined) return jsonResult(action, json, path, redactor);
   return {
-    ...(text === null ? bytesResult(body, redactor) : textResult(text, redactor)),
+    ...(text === null ? bytesResult(answer, redactor) : textResult(text, answer, redactor)),
     fault: isJsonWanted ? NOT_JSON : null,
   };
 }
@@ -118,9 +130,8 @@ function jsonResult(action: ToolAction, json: unknown, path: string, redactor: R
 export function shownJson(value: unknown, redactor: Redactor): Omit<ResultPart, 'fault'> {
   const result = redactor.cleanJson(value);
   const written = JSON.stringify(result);
-  return Buffer.byteLength(written) > MAX_SHOWN_BYTES
-    ? { format: 'text', result: cut(written), truncated: true }
-    : { format: 'json', result, truncated: false };
+  if (Buffer.byteLength(written) <= MAX_SHOWN_BYTES) return { format: 'json', result, truncated: false, whole: null };
+  return cutText(written, 'application/json');
 }
 
 /** A page of a list. */
@@ -146,24 +157,32 @@ export function pageResult(action: ToolAction, answer: OutboundResponse, itemsPa
     : { json, items: [], fault: `it has no list at '${itemsPath}'` };
 }
 
-function textResult(text: string, redactor: Redactor): Omit<ResultPart, 'fault'> {
-  const cleaned = redactor.clean(text);
-  const result = cut(cleaned);
-  return { format: 'text', result, truncated: result.length < cleaned.length };
+const textResult = (text: string, { headers }: OutboundResponse, redactor: Redactor): Omit<ResultPart, 'fault'> =>
+  cutText(redactor.clean(text), headers.get('content-type'));
+
+function cutText(text: string, contentType: string | null): Omit<ResultPart, 'fault'> {
+  const content = Buffer.from(text);
+  const result = cut(content);
+  const sizeBytes = content.length;
+  return result === null
+    ? { format: 'text', result: text, truncated: false, whole: null }
+    : { format: 'text', result, truncated: true, whole: { content, contentType, isText: true, sizeBytes } };
 }
 
 /** Bytes cannot be cleaned: those that have a secret are not shown. */
-function bytesResult(body: Buffer, redactor: Redactor): Omit<ResultPart, 'fault'> {
+function bytesResult({ body, headers }: OutboundResponse, redactor: Redactor): Omit<ResultPart, 'fault'> {
   const raw = body.toString('latin1');
-  if (redactor.clean(raw) !== raw) return { format: 'none', result: null, truncated: true };
+  const whole = { content: body, contentType: headers.get('content-type'), isText: false, sizeBytes: body.length };
+  if (redactor.clean(raw) !== raw)
+    return { format: 'none', result: null, truncated: true, whole: { ...whole, content: null } };
   const shown = body.subarray(0, (MAX_SHOWN_BYTES / 4) * 3);
-  return { format: 'base64', result: shown.toString('base64'), truncated: shown.length < body.length };
+  const truncated = shown.length < body.length;
+  return { format: 'base64', result: shown.toString('base64'), truncated, whole: truncated ? whole : null };
 }
 
-/** The beginning of a text, at most so many bytes, and whole characters. */
-const cut = (text: string): string => {
-  const bytes = Buffer.from(text);
-  if (bytes.length <= MAX_SHOWN_BYTES) return text;
+/** The beginning of a text, at most so many bytes, and whole characters; `null` if that is all of it. */
+const cut = (bytes: Buffer): string | null => {
+  if (bytes.length <= MAX_SHOWN_BYTES) return null;
   let end = MAX_SHOWN_BYTES;
   while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end--;
   return bytes.subarray(0, end).toString();

@@ -66,12 +66,13 @@ interface CallDeps {
   limits: ActionLimits;
 }
 
-const NOTHING: Pick<CallEnd, 'status' | 'headers' | 'format' | 'result' | 'truncated' | 'sizeBytes' | 'excerpt'> = {
+const NOTHING: Omit<ShownAnswer, 'status' | 'fault'> & Pick<CallEnd, 'status'> = {
   status: null,
   headers: {},
   format: 'none',
   result: null,
   truncated: false,
+  whole: null,
   sizeBytes: 0,
   excerpt: null,
 };

@@ -1,8 +1,9 @@
 import type { CallEnd } from './action-calls.ts';
 import type { ShownRequest } from './shown-request.ts';
+import type { WholeResult } from './whole-results.ts';
 
 /** How an execution ended. */
-export interface ToolActionResult extends CallEnd {
+export interface ToolActionResult extends Omit<CallEnd, 'whole'> {
   orgId: string;
   toolInstanceId: string;
   action: string;
@@ -10,4 +11,6 @@ export interface ToolActionResult extends CallEnd {
   request: ShownRequest | null;
   confirmation: string | null;
   confirmationExpiresAt: Date | null;
+  /** Where the whole of a result is that is cut; `null` if it is not, or is of pages. */
+  wholeResult: WholeResult | null;
 }

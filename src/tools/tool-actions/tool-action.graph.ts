@@ -10,6 +10,7 @@ import { MAX_PAGES } from './paged-calls.ts';
 import type { ShownRequest } from './shown-request.ts';
 import type { StreamedPage } from './streamed-pages.ts';
 import type { ToolActionResult as ResultRow } from './tool-action-result.ts';
+import type { NotKept, WholeResult } from './whole-results.ts';
 
 const ExecuteToolActionInput = builder.inputType('ExecuteToolActionInput', {
   description: 'The action to run, and its parameters.',
@@ -83,6 +84,34 @@ const ToolActionRequest = builder.objectRef<ShownRequest>('ToolActionRequest').i
   }),
 });
 
+const ToolResultNotKept = wordEnum<NotKept>('ToolResultNotKept', 'Why the whole of a result is not kept.', {
+  secret: 'It is no text, and a credential is in it.',
+  storage_full: 'The workspace or its organization may not hold more.',
+  too_large: 'It is larger than a file may be.',
+  unavailable: 'The store of files did not take it.',
+});
+
+const ToolWholeResult = builder.objectRef<WholeResult>('ToolWholeResult').implement({
+  description: 'The whole of a result that is cut, without any credential. It is kept for a day.',
+  fields: (t) => ({
+    downloadUrl: t.exposeString('downloadUrl', {
+      nullable: true,
+      description:
+        'Where it is. Clients who have the address can download it, as long as the user who ran the action may run ' +
+        'it. `null` if it is not kept.',
+    }),
+    expiresAt: t.expose('expiresAt', optionalTime('When it is removed.')),
+    fileName: t.exposeString('fileName', { nullable: true, description: 'The name of the file.' }),
+    contentType: t.exposeString('contentType', { nullable: true, description: 'The media type of the file.' }),
+    sizeBytes: t.exposeInt('sizeBytes', { description: 'Its size. The limit of storage counts it.' }),
+    notKept: t.expose('notKept', {
+      type: ToolResultNotKept,
+      nullable: true,
+      description: 'Why it is not kept. `null` if it is.',
+    }),
+  }),
+});
+
 const ToolActionResult = builder.objectRef<ResultRow>('ToolActionResult').implement({
   description: 'How an action ended. No credential is in it.',
   fields: (t) => ({
@@ -122,6 +151,13 @@ const ToolActionResult = builder.objectRef<ResultRow>('ToolActionResult').implem
       description: 'What the action gives: the value at the result path of the answer. At most 256 KiB.',
     }),
     truncated: t.exposeBoolean('truncated', { description: 'Whether the result is cut, or left out.' }),
+    wholeResult: t.field({
+      type: ToolWholeResult,
+      nullable: true,
+      authorize: 'inherited',
+      description: 'The whole of a result that is cut. `null` if it is not cut, or if its pages were read.',
+      resolve: ({ wholeResult }) => wholeResult,
+    }),
     sizeBytes: t.exposeInt('sizeBytes', { description: 'The size of the body of the answer.' }),
     excerpt: t.exposeString('excerpt', {
       nullable: true,

@@ -1,9 +1,7 @@
 import type { Authentication } from '../../access/authentication.ts';
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import type { ActivityRecorder } from '../../data/activity.ts';
-import { findRow } from '../../data/find-row.ts';
 import { emitChange } from '../../data/record-change.ts';
-import { noCache } from '../../data/request-cache.ts';
 import { statement } from '../../data/writes.ts';
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
@@ -12,20 +10,19 @@ import { isReadOnly } from '../../kernel/reading-actions.ts';
 import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import type { Logger } from '../../platform/logger.ts';
 import { isDatabaseAway } from '../../platform/postgres/faults.ts';
-import type { Credentials } from '../../vault/secrets/credentials.ts';
 import { type CallPlace, namespaceOf } from '../connections/call-place.ts';
 import type { DataTransforms } from '../data-transforms/data-transforms.ts';
 import { isTransform, type TransformAction } from '../data-transforms/transform-action.ts';
 import { runnableTransform } from '../data-transforms/transform-checks.ts';
 import type { ActionRequestParts } from '../tool-instances/action-request.ts';
+import type { CalledInstances } from '../tool-instances/called-instances.ts';
 import { checkConfiguration, fieldsOf } from '../tool-instances/configuration.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { demandRunnable } from '../tool-instances/runnable.ts';
 import { placedSecrets, sentBy, withoutKeys } from '../tool-instances/sent-credential.ts';
-import type { ToolInstanceService } from '../tool-instances/tool-instance.service.ts';
 import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
 import { toolNames } from '../tools/tool-shapes.ts';
-import { shownJson } from './action-answer.ts';
+import { shownJson, type WholeOfCut } from './action-answer.ts';
 import { checkedArguments, PARAMETERS } from './action-arguments.ts';
 import {
   type ActionCalls,
@@ -45,6 +42,7 @@ import { MASK, Redactor, textsIn } from './redactor.ts';
 import { hiddenValues, type ShownRequest, shownRequest } from './shown-request.ts';
 import { onlyEnd, type StreamedPage, StreamedPages } from './streamed-pages.ts';
 import type { ToolActionResult } from './tool-action-result.ts';
+import type { WholeResult, WholeResults } from './whole-results.ts';
 
 /** Which action to run, and with what. */
 export interface ExecuteInput {
@@ -70,13 +68,13 @@ const STREAMS_OF_USER: SlotLimits = { ...STREAMS, perOwner: 4 };
 
 interface ToolActionDeps extends ServiceDeps {
   authentication: Pick<Authentication, 'lives'>;
-  toolInstances: ToolInstanceService;
-  credentials: Credentials;
+  instances: CalledInstances;
   confirmations: Confirmations;
   calls: ActionCalls;
   pagedCalls: PagedCalls;
   transforms: DataTransforms;
   limits: ActionLimits;
+  wholeResults: Pick<WholeResults<unknown>, 'keep'>;
   activity: ActivityRecorder;
   logger: Logger;
   onFault: (error: unknown, what: string) => void;
@@ -126,7 +124,15 @@ export class ToolActions {
           paged ? pagedCalls.make(caller, { ...prepared, ...paged }) : calls.make(caller, prepared),
         );
     await this.#record(prepared, end);
-    return { ...this.#about(prepared), ...end };
+    const { whole, ...shown } = end;
+    const wholeResult = whole && (await this.#kept(prepared, whole));
+    return { ...this.#about(prepared), ...shown, wholeResult };
+  }
+
+  #kept(prepared: Prepared, whole: WholeOfCut): Promise<WholeResult> {
+    const { caller, action } = prepared;
+    const { id: toolInstanceId, ...place } = rowOf(prepared);
+    return this.#deps.wholeResults.keep(caller, { ...place, toolInstanceId }, action.name, whole);
   }
 
   /**
@@ -227,11 +233,9 @@ export class ToolActions {
     input: ExecuteInput,
     pagesAt: readonly string[] = PAGED_AT,
   ): Promise<Prepared> {
-    const { toolInstances, sql, credentials, limits, calls } = this.#deps;
-    const instance = await toolInstances.reads.get(noCache, place, id);
+    const { instances, limits, calls } = this.#deps;
+    const { instance, tool, kept } = await instances.get(place, id);
     const namespaceId = namespaceOf(place, instance);
-    const tool = await findRow(sql, 'tools', { id: instance.toolId });
-    if (!tool) throw new Error(`A foreign key says that the tool '${instance.toolId}' exists.`);
     const action = instance.effectiveActionSchemas.find(({ name }) => name === input.action);
     if (!action) throw invalidInput(['input', 'action'], 'the instance has no action of this name');
     // first of all: checking arguments costs something, too
@@ -243,9 +247,9 @@ export class ToolActions {
     const endUserId = input.endUserId ?? null;
     const use = { orgId: instance.orgId, toolInstanceId: id, namespaceId };
     const endUsersConnectionId = endUserId ? await calls.connections.demandEndUser({ ...use, endUserId }) : null;
-    const kept = (await credentials.open(sql, instance.orgId, { toolInstanceId: instance.id })) ?? {};
+    const own = kept();
     // what the instance signs in with is not for the calls of its end users
-    const secrets = endUserId ? withoutKeys(tool, kept) : kept;
+    const secrets = endUserId ? withoutKeys(tool, own) : own;
     const whole: ActionRequestParts = {
       action,
       parameters: values,
@@ -367,6 +371,7 @@ export class ToolActions {
       request: null,
       confirmation: null,
       confirmationExpiresAt: null,
+      wholeResult: null,
     };
   }
 
@@ -456,6 +461,7 @@ const endWithout = (code: string, message: string): CallEnd => ({
   format: 'none',
   result: null,
   truncated: false,
+  whole: null,
   sizeBytes: 0,
   excerpt: null,
   attempts: 0,

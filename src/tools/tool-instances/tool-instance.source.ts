@@ -10,6 +10,7 @@ import type { OrganizationPlace, WorkspacePlace } from '../../kernel/checked-pla
 import { notFound } from '../../kernel/errors.ts';
 import type { ConfigFieldDescriptor } from './config-field.ts';
 import { type ActionChanges, effectiveActions, type ToolAction } from './effective-actions.ts';
+import { type Sealed, sealedColumns } from './sealed-columns.ts';
 import { type ToolFacts, ToolFactsReads } from './tool-instance.facts.ts';
 
 const columns = {
@@ -107,18 +108,38 @@ export function visible<Tool extends { orgId: string | null }>(tool: Tool | null
   return tool;
 }
 
+const FROM = 'tool_instances t join tools tool on tool.id = t.tool_id';
+
+/** Adds what follows from the tools to the rows of instances. */
+function completion({ sql }: ServiceDeps) {
+  const facts = new ToolFactsReads(sql);
+  return async <Stored extends StoredInstance>(context: RequestCache, rows: readonly Stored[]) => {
+    const tools = await facts.of(context, rows);
+    return rows.map((row, index) => Object.assign(row, derivedOf(row, tools[index]!)));
+  };
+}
+
+type StoredCalled = StoredInstance & Sealed<'own'>;
+
+/** The reads of an instance for a call: with what it keeps itself, sealed. */
+export const calledInstanceReads = (deps: ServiceDeps) =>
+  new Reads<ToolInstance & StoredCalled, WorkspacePlace, PageArgs, StoredCalled>(deps, {
+    kind: 'tool_instance',
+    name: 'called_tool_instances',
+    from: `${FROM} left join credentials own on own.tool_instance_id = t.id and own.org_id = t.org_id`,
+    columns: { ...columns, ...sealedColumns('own') },
+    below: ['orgId', 'workspaceId'],
+    complete: completion(deps),
+  });
+
 /** The reads of instances. What follows from their tools is computed when they are read. */
 export function instanceReads(deps: ServiceDeps) {
-  const facts = new ToolFactsReads(deps.sql);
   const instances = {
     kind: 'tool_instance',
-    from: 'tool_instances t join tools tool on tool.id = t.tool_id',
+    from: FROM,
     count: { from: 'tool_instances t' },
     columns,
-    complete: async (context: RequestCache, rows: readonly StoredInstance[]): Promise<ToolInstance[]> => {
-      const tools = await facts.of(context, rows);
-      return rows.map((row, index) => Object.assign(row, derivedOf(row, tools[index]!)));
-    },
+    complete: completion(deps),
   } as const;
   const ofTool = {
     ...instances,

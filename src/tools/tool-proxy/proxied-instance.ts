@@ -1,13 +1,14 @@
 import { noCache } from '../../data/request-cache.ts';
 import type { Sql } from '../../data/sql.ts';
 import { notFound } from '../../kernel/errors.ts';
-import type { Credentials, SealedCredential } from '../../vault/secrets/credentials.ts';
+import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { SecretValue } from '../../vault/secrets/envelope.ts';
 import { type CallPlace, namespaceOf } from '../connections/call-place.ts';
 import type { UsableCredential } from '../connections/connection-credentials.ts';
 import type { AuthType } from '../connections/connection-state.ts';
 import { credentialIn } from '../connections/stored-credential.ts';
 import { type ActionChanges, effectiveActions, type ToolAction } from '../tool-instances/effective-actions.ts';
+import { type Sealed, sealedColumns, sealedIn } from '../tool-instances/sealed-columns.ts';
 import { withoutKeys } from '../tool-instances/sent-credential.ts';
 import { ToolFactsReads } from '../tool-instances/tool-instance.facts.ts';
 
@@ -39,30 +40,10 @@ export interface ProxiedConnection extends UsableCredential {
   expiresAt: Date | null;
 }
 
-/** Columns of a credential that is read with what it is of; its name begins them. */
-const SEALED = {
-  Id: 'id',
-  OrgId: 'org_id',
-  RootKeyId: 'root_key_id',
-  WrappedKey: 'wrapped_key',
-  Version: 'version',
-  Ciphertext: 'ciphertext',
-} as const;
-
-type Sealed<Name extends string> = { [Key in keyof typeof SEALED as `${Name}${Key}`]: unknown };
-
 const sealed = (name: 'own' | 'held'): string =>
-  Object.entries(SEALED)
-    .map(([key, column]) => `${name}.${column} as "${name}${key}"`)
+  Object.entries(sealedColumns(name))
+    .map(([property, column]) => `${column} as "${property}"`)
     .join(', ');
-
-/** `null` for an outer join that found none. */
-function sealedIn(row: FoundRow, name: 'own' | 'held'): SealedCredential | null {
-  const [id, orgId, rootKeyId, wrappedKey, version, ciphertext] = Object.keys(SEALED).map(
-    (key) => row[`${name}${key as keyof typeof SEALED}`],
-  );
-  return id === null ? null : ({ id, orgId, rootKeyId, wrappedKey, version, ciphertext } as SealedCredential);
-}
 
 /** @param connection which one is used, of the instance `i` */
 const find = (

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { hostileTargets } from '../../support/hostile-targets.ts';
 import { changesOf, colleague, eventsOf, type Person, register } from '../../support/person.ts';
+import { logQueries } from '../../support/query-log.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { issueToken } from '../../support/tokens.ts';
 import { type Instance, instancesOf, type Json, newInstance, newTool, placesOf } from '../tool-instances/instances.ts';
@@ -112,6 +113,7 @@ describe('an action', () => {
       format: 'json',
       result: 2,
       truncated: false,
+      whole_result: null,
       size_bytes: 38,
       excerpt: null,
       pages: null,
@@ -194,6 +196,23 @@ describe('an action', () => {
     await ann.call('PUT', `/v1/orgs/${ann.orgId}/tools/${String(instance.tool_id)}`, { status: 'disabled' });
     expect(await asked(instance)).toMatchObject({ status: 409, body: { details: { reason: 'tool_disabled' } } });
     expect(target.requests).toEqual([]);
+  });
+
+  test('is read at once with what its instance keeps, and its tool once for each of its versions', async () => {
+    const instance = await keyed();
+    const log = logQueries(app.database.pool);
+    const statements = () =>
+      log.by(async () => {
+        expect(await run(instance)).toMatchObject({ success: true });
+      });
+    await statements();
+    const again = await statements();
+    expect(again.filter((text) => /from tools t/.test(text))).toEqual([]);
+    expect(again.filter((text) => /credentials/.test(text))).toHaveLength(1);
+    const url = `/v1/orgs/${ann.orgId}/tools/${String(instance.tool_id)}`;
+    expect((await ann.call('PUT', url, { name: 'Renamed' })).status).toBe(200);
+    expect(await run(instance)).toMatchObject({ message: 'Renamed answered 200.' });
+    expect(target.requests.map(({ headers }) => headers['x-api-key'])).toEqual(Array(3).fill('a-key-of-theirs'));
   });
 
   test('needs the permission, in its workspace', async () => {

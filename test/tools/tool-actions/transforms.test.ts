@@ -107,6 +107,7 @@ test('an execution answers like any other, and is recorded, told and counted wit
     format: 'json',
     result: 'unmistakable',
     truncated: false,
+    whole_result: null,
     size_bytes: 14,
     excerpt: null,
     pages: null,
@@ -127,10 +128,13 @@ test('a result that is not what the action promises is a failure', async () => {
   expect((await eventsOf(app, id)).at(-1)).toBe('tool_action.failed');
 });
 
-test('a result beyond 256 KiB is cut, and says so', async () => {
+test('a result beyond 256 KiB is cut, and kept whole for a day', async () => {
   const id = await instanceWith({ transform_type: 'template', output_template: '{{input}}{{input}}' });
   const result = await run(id, { input: 'ä'.repeat(100_000) });
   expect(result).toMatchObject({ success: true, format: 'text', truncated: true, size_bytes: 400_002 });
+  const { download_url: address } = (result as unknown as { whole_result: { download_url: string } }).whole_result;
+  const whole = await app.server.inject({ method: 'GET', url: address.replace(/^https?:\/\/[^/]+/, '') });
+  expect(whole.json()).toBe('ä'.repeat(200_000));
 });
 
 test('a dry run runs nothing, and what needs a confirmation asks for it', async () => {

@@ -121,7 +121,7 @@ async function call(
   }
   if (!result.success && !options.dryRun)
     throw new OutcomeError([result.message, result.excerpt].filter(Boolean).join('\n'), result);
-  if (result.truncated) tell(bench, 'The result is too large, and is cut.');
+  if (result.truncated) tell(bench, textOfCut(result.whole_result));
   show(bench, result, () => textOfResult(result));
 }
 
@@ -154,6 +154,15 @@ const textOfRequest = ({ method, url, headers, body }: NonNullable<Result['reque
       ...(body === null ? [] : ['', body]),
     ].join('\n'),
   );
+
+/** Where the whole of a result that is cut can be fetched, or why nowhere. */
+function textOfCut(whole: Result['whole_result']): string {
+  if (!whole) return 'The result is too large, and is cut.';
+  const { download_url: url, size_bytes: size, expires_at: end, not_kept: reason } = whole;
+  return url
+    ? `The result is cut. All ${size} bytes, until ${end}: ${url}`
+    : `The result is cut. All ${size} bytes could not be kept: ${reason}.`;
+}
 
 function textOfResult({ request, format, result, message }: Result): string {
   if (request) return textOfRequest(request);

@@ -11600,6 +11600,30 @@ export interface components {
             result: unknown;
             /** @description Whether the result is cut, or left out. */
             truncated: boolean;
+            /** @description The whole of a result that is cut. `null` if it is not cut, or if its pages were read. */
+            whole_result: {
+                /** @description Where it is. Clients who have the address can download it, as long as the user who ran the action may run it. `null` if it is not kept. */
+                download_url: string | null;
+                /**
+                 * Format: date-time
+                 * @description When it is removed.
+                 */
+                expires_at: string | null;
+                /** @description The name of the file. */
+                file_name: string | null;
+                /** @description The media type of the file. */
+                content_type: string | null;
+                /**
+                 * Format: int32
+                 * @description Its size. The limit of storage counts it.
+                 */
+                size_bytes: number;
+                /**
+                 * @description Why it is not kept. `null` if it is.
+                 * @enum {string|null}
+                 */
+                not_kept: "secret" | "storage_full" | "too_large" | "unavailable" | null;
+            } | null;
             /**
              * Format: int32
              * @description The size of the body of the answer.

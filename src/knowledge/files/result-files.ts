@@ -1,0 +1,76 @@
+import { Readable } from 'node:stream';
+import type { Sql } from '../../data/sql.ts';
+import type { Storage } from '../../platform/storage/storage.ts';
+import { type Download, storedDownload } from './download.service.ts';
+import type { FileOwner, FileService, KeptResult } from './file.service.ts';
+import { nameOfText } from './file-name.ts';
+
+/** The result of an action that is to be kept. */
+export interface ResultContent {
+  content: Buffer;
+  /** Of the action. */
+  name: string;
+  /** What the provider says that it is. */
+  contentType: string | null;
+  isText: boolean;
+}
+
+/** A result that is kept, as it is found again. */
+export interface FoundResult extends Omit<FileOwner, 'userId'> {
+  toolInstanceId: string;
+  download: Download;
+}
+
+interface ResultRow extends Omit<FoundResult, 'download'> {
+  storageKey: string;
+  fileName: string;
+  mimeType: string;
+  sizeBytes: number;
+  sha256: string;
+}
+
+const FIND = `select f.org_id as "orgId", f.workspace_id as "workspaceId", f.namespace_id as "namespaceId",
+    f.tool_instance_id as "toolInstanceId", f.storage_key as "storageKey", f.file_name as "fileName",
+    f.mime_type as "mimeType", f.size_bytes::float8 as "sizeBytes", f.sha256
+  from files f where f.id = $1 and f.tool_instance_id is not null and f.state = 'receiving'
+    and f.size_bytes is not null and f.expires_at > now()`;
+
+/**
+ * Files that have the whole of a result of an action, for a while: files that no artifact uses, which are removed when
+ * they expire. They count as what the artifacts of their workspace hold (docs/decisions/0098).
+ */
+export class ResultFiles {
+  readonly #deps: { sql: Sql; storage: Storage; files: FileService };
+
+  constructor(deps: { sql: Sql; storage: Storage; files: FileService }) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Stores a result.
+   * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT `storage_quota_exceeded`; faults of the store. Nothing is left then
+   */
+  async keep(
+    owner: FileOwner,
+    result: KeptResult,
+    { content, name, contentType, isText }: ResultContent,
+  ): Promise<{ id: string; fileName: string; mimeType: string }> {
+    const length = { atLeast: content.length, atMost: content.length };
+    const fileName = isText ? nameOfText(name, contentType) : name;
+    return this.#deps.files.receiveResult(
+      owner,
+      { content: Readable.from([content]), fileName, contentType, length },
+      result,
+    );
+  }
+
+  /** A result, until it expires. */
+  async find(id: string): Promise<FoundResult | null> {
+    const { sql, storage } = this.#deps;
+    const [row] = await sql.read<ResultRow>(FIND, [id]);
+    if (!row) return null;
+    const { orgId, workspaceId, namespaceId, toolInstanceId, mimeType: contentType, ...file } = row;
+    const download = storedDownload(storage, { ...file, contentType });
+    return { orgId, workspaceId, namespaceId, toolInstanceId, download };
+  }
+}

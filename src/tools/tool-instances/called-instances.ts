@@ -1,0 +1,38 @@
+import type { ServiceDeps } from '../../access/service-deps.ts';
+import { noCache } from '../../data/request-cache.ts';
+import type { Tool } from '../../generated/prisma/client.ts';
+import type { Credentials } from '../../vault/secrets/credentials.ts';
+import type { SecretValue } from '../../vault/secrets/envelope.ts';
+import type { CallPlace } from '../connections/call-place.ts';
+import { KeptTools } from '../tools/kept-tools.ts';
+import { sealedIn } from './sealed-columns.ts';
+import { calledInstanceReads, type ToolInstance } from './tool-instance.source.ts';
+
+/** An instance with what a call of one of its actions needs. */
+export interface CalledInstance {
+  instance: ToolInstance;
+  tool: Tool;
+  /** What the instance keeps itself; it is opened when it is needed. @throws VaultFault */
+  kept: () => SecretValue;
+}
+
+/** Reads an instance with what it keeps in one statement. Its tool is read once for each of its versions. */
+export class CalledInstances {
+  readonly #reads: ReturnType<typeof calledInstanceReads>;
+  readonly #tools: KeptTools;
+  readonly #credentials: Credentials;
+
+  constructor(deps: ServiceDeps & { credentials: Credentials }) {
+    this.#reads = calledInstanceReads(deps);
+    this.#tools = new KeptTools(deps.sql);
+    this.#credentials = deps.credentials;
+  }
+
+  /** @throws RESOURCE_NOT_FOUND */
+  async get(place: CallPlace, id: string): Promise<CalledInstance> {
+    const instance = await this.#reads.get(noCache, place, id);
+    const tool = await this.#tools.of(instance);
+    const sealed = sealedIn(instance, 'own');
+    return { instance, tool, kept: () => (sealed ? this.#credentials.opened(sealed) : {}) };
+  }
+}
