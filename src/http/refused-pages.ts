@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { html, page, pageHeadersFor } from '../identity/pages/page.ts';
+import { CALLBACK } from '../tools/connections/own-client.ts';
 import { isOfEndUser } from './connect-pages.ts';
 
 /** What people open or send a form of: everything else here is for programs. */
@@ -14,7 +15,6 @@ const PAGES: ReadonlySet<string> = new Set([
 
 /** The pages of end users, who have no account here. */
 const CONNECT = '/connect';
-const CONNECT_RETURN = '/connections/callback';
 
 interface ToldError {
   error: string;
@@ -26,7 +26,7 @@ interface ToldError {
 function readerOf({ routeOptions: { url = '' }, caller, query }: FastifyRequest): 'user' | 'end user' | null {
   if (caller.request.browser?.wantsPage !== true) return null;
   if (PAGES.has(url)) return 'user';
-  const isReturn = url === CONNECT_RETURN && isOfEndUser((query as Record<string, unknown>).state);
+  const isReturn = url === CALLBACK && isOfEndUser((query as Record<string, unknown>).state);
   return url === CONNECT || isReturn ? 'end user' : null;
 }
 
