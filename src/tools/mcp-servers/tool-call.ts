@@ -103,14 +103,14 @@ async function askedIn(
   { bring, end }: CallSessions,
 ): Promise<McpReply> {
   session.lastId += 1;
-  let isAnswered = false;
+  let reply: McpReply | null = null;
   try {
-    const reply = await ask(send, session.headers, { ...message, id: session.lastId });
-    isAnswered = reply.response.isOk && reply.answer !== null;
+    reply = await ask(send, session.headers, { ...message, id: session.lastId });
     return reply;
   } finally {
-    if (isAnswered) bring(session);
-    else end(session);
+    if (reply?.response.isOk && reply.answer) bring(session);
+    // there is nothing to end where the server does not know it
+    else if (reply?.response.status !== 404) end(session);
   }
 }
 
