@@ -1435,6 +1435,8 @@ export type PreviewToolReimportInput = {
   readonly kind?: ToolImportKind | null | undefined;
   /** Only operations with this text in their method, path, id, summary or tags. */
   readonly search?: string | null | undefined;
+  /** The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`, and the address stays the one of the tool. */
+  readonly toolInstanceId?: string | null | undefined;
   /** The address of the OpenAPI document or of the MCP server. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
   readonly url?: string | null | undefined;
 };
@@ -1678,6 +1680,8 @@ export type ReimportToolInput = {
   readonly operations: ReadonlyArray<string>;
   /** The operations among `operations` whose actions were changed in the tool, and may lose these changes. */
   readonly overwrite?: ReadonlyArray<string> | null | undefined;
+  /** The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`, and the address stays the one of the tool. */
+  readonly toolInstanceId?: string | null | undefined;
   /** The address of the OpenAPI document or of the MCP server. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
   readonly url?: string | null | undefined;
 };

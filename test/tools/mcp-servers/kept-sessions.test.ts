@@ -137,7 +137,7 @@ describe('the credential of a session', () => {
   });
 
   test('is of one connection: others have sessions of their own, and it ends with the connection', async () => {
-    instance = await newInstance(ann, instance.tool_id, { configuration: {} });
+    instance = await newInstance(ann, String(instance.tool_id), { configuration: {} });
     const base = `${ann.home}/connections`;
     const connect = (path: string, api_key: string) =>
       asked(path, { tool_instance_id: instance.instance_id, api_key }, 201);

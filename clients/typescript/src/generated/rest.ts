@@ -7537,6 +7537,8 @@ export interface components {
             credential?: string | null;
             /** @description The header that `credential` is sent in, in place of `Authorization`. */
             credential_header?: string | null;
+            /** @description The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`, and the address stays the one of the tool. */
+            tool_instance_id?: string | null;
             /** @description Only operations with this text in their method, path, id, summary or tags. */
             search?: string | null;
         };
@@ -7557,6 +7559,8 @@ export interface components {
             credential?: string | null;
             /** @description The header that `credential` is sent in, in place of `Authorization`. */
             credential_header?: string | null;
+            /** @description The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`, and the address stays the one of the tool. */
+            tool_instance_id?: string | null;
             /** @description The `documentDigest` of the preview. If the document, its address or the base address is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
             document_digest?: string | null;
             /** @description The operations whose changes are applied, such as `GET /pets/{id}`. Operations that the document no longer has lose their actions. */
