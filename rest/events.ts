@@ -27,11 +27,11 @@ export const formats: Readonly<Record<'events' | 'lines', StreamFormat>> = {
     write: frameOf,
     writeError: (body) => `event: error\ndata: ${JSON.stringify(body)}\n\n`,
   },
-  // not every reader of lines takes one that is empty
   lines: {
     mediaType: 'application/x-ndjson',
     beginning: NOTHING,
-    ping: NOTHING,
+    // not every reader of lines takes one that is empty: this is a blank before the next one, which JSON allows
+    ping: Buffer.from(' '),
     write: (value) => `${JSON.stringify(value ?? null)}\n`,
     writeError: (body) => `${JSON.stringify(body)}\n`,
   },

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair } from 'jose';
-import Provider from 'oidc-provider';
+import Provider, { errors } from 'oidc-provider';
 import { newExampleSaml } from './example-saml.ts';
 
 /** A running provider. Its `Provider` tells tests what it grants and revokes. */
@@ -27,6 +27,8 @@ export interface ExampleOptions {
   callbackUrl?: string;
   /** How the client authenticates. */
   authentication?: 'client_secret_basic' | 'client_secret_post' | 'none';
+  /** Tokens are for this resource alone (RFC 8707), whose requests must name it. */
+  resource?: string;
 }
 
 /** The only client and its secret. */
@@ -39,6 +41,7 @@ export async function startExampleProvider({
   port = 9_000,
   callbackUrl = 'http://127.0.0.1:4000/connections/callback',
   authentication = 'client_secret_post',
+  resource,
 }: ExampleOptions = {}): Promise<ExampleProvider> {
   let answer: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   const server = createServer((request, response) => {
@@ -81,6 +84,14 @@ export async function startExampleProvider({
       },
       features: {
         devInteractions: { enabled: false },
+        resourceIndicators: {
+          enabled: resource !== undefined,
+          useGrantedResource: () => false,
+          getResourceServerInfo: (_context, indicator) => {
+            if (indicator !== resource) throw new errors.InvalidTarget();
+            return { scope: SCOPES.join(' '), audience: indicator, accessTokenFormat: 'opaque' };
+          },
+        },
         revocation: {
           enabled: true,
           allowedPolicy: (_context, client, token) => token.clientId === client.clientId,
@@ -92,7 +103,10 @@ export async function startExampleProvider({
       loadExistingGrant: async ({ oidc }) => {
         const grant = new made.Grant({ clientId: oidc.client!.clientId, accountId: oidc.session!.accountId! });
         const scope = oidc.params?.scope;
-        if (typeof scope === 'string') grant.addOIDCScope(scope);
+        if (typeof scope === 'string') {
+          grant.addOIDCScope(scope);
+          if (resource !== undefined) grant.addResourceScope(resource, scope);
+        }
         await grant.save();
         return grant;
       },

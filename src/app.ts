@@ -31,6 +31,7 @@ import { addAnswerHeaders } from './http/answer-headers.ts';
 import { addAsyncApi } from './http/async-api.ts';
 import { baseUrl } from './http/base-url.ts';
 import { addCallbackPage } from './http/callback-page.ts';
+import { addClientDocument } from './http/client-document.ts';
 import { addConnectPages, ConnectReturns } from './http/connect-pages.ts';
 import { cutOffSlowReaders, cutOffSlowSenders, endUnusedConnections, UPLOAD_TIMEOUT_MS } from './http/connections.ts';
 import { addConsistency, CONSISTENCY_HEADER } from './http/consistency.ts';
@@ -184,6 +185,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   addUnsubscribePage(server, open, acceptFields);
   addConnectPages(server, { services: open, publicUrl, acceptForms: acceptFields });
   addCallbackPage(server, { ...config, ofEndUsers: new ConnectReturns(open) });
+  addClientDocument(server, () => services.authorizationServer.publicUrl.replace(/\/$/, ''));
   addFileRoutes(server, {
     downloads: services.downloads,
     wholeResults: services.wholeResults,
@@ -305,6 +307,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await services.textExtraction.close();
     await services.samlChecks.close();
     await services.toolDocuments.close();
+    await services.mcpSessions.close();
     await outbound.close();
     await services.storage.close();
     services.auth.recordFailures();

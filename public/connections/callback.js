@@ -11,6 +11,7 @@ const DONE = 'connections.callback.done';
 const given = new URLSearchParams(location.search);
 const state = given.get('state') ?? '';
 const code = given.get('code') ?? '';
+const iss = given.get('iss');
 const refusal = given.get('error');
 const listed = document.querySelector('meta[name="origins"]')?.getAttribute('content') ?? '';
 const origins = new Set([location.origin, ...listed.split(' ').filter((origin) => origin !== '')]);
@@ -40,7 +41,7 @@ function tell(message, to = origins) {
  * @returns {Promise<Message>}
  */
 async function exchange(accessToken) {
-  const query = new URLSearchParams({ code, state }).toString();
+  const query = new URLSearchParams({ code, state, ...(iss !== null && { iss }) }).toString();
   try {
     const answer = await fetch(`../v1/connections/oauth/exchange?${query}`, {
       method: 'POST',

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { projectRoot } from '../paths.ts';
+import { CALLBACK } from '../tools/connections/own-client.ts';
 import { pageHeaders } from './account-pages.ts';
 import { type ConnectReturns, isOfEndUser } from './connect-pages.ts';
 
@@ -23,7 +24,7 @@ export function addCallbackPage(
   const page = publicFile('connections', 'callback.html').replace('{{origins}}', origins.join(' '));
   const serve = (url: string, text: string, type: string) =>
     server.get(url, (_request, reply) => reply.headers(headers).type(`${type}; charset=utf-8`).send(text));
-  server.get('/connections/callback', { exposeHeadRoute: false }, (request, reply) => {
+  server.get(CALLBACK, { exposeHeadRoute: false }, (request, reply) => {
     if (isOfEndUser((request.query as Record<string, unknown>).state)) return ofEndUsers.answer(request, reply);
     return reply.headers(headers).type('text/html; charset=utf-8').send(page);
   });

@@ -66,12 +66,15 @@ export class ConnectReturns {
   }
 
   async answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { state, code } = request.query as Record<string, unknown>;
-    const given = typeof code === 'string' && code !== '' && code.length <= 4_096 ? code : null;
-    const end = await this.#links.finish(request.caller, String(state), given).catch(throwCallerError);
+    const { state, code, iss } = request.query as Record<string, unknown>;
+    const back = { state: String(state), code: shortText(code), iss: shortText(iss) };
+    const end = await this.#links.finish(request.caller, back).catch(throwCallerError);
     return ended(reply, end, AT_CALLBACK);
   }
 }
+
+const shortText = (value: unknown): string | null =>
+  typeof value === 'string' && value !== '' && value.length <= 4_096 ? value : null;
 
 class ConnectPages {
   readonly #options: ConnectPageOptions;

@@ -12,10 +12,13 @@ import { ConnectionRequirementsReader } from '../tools/connections/connection-re
 import { ConnectionTokens } from '../tools/connections/connection-tokens.ts';
 import { OAuthProvider } from '../tools/connections/oauth-provider.ts';
 import { OAuthStates } from '../tools/connections/oauth-states.ts';
+import { ownClientIdAt } from '../tools/connections/own-client.ts';
 import { Revocations } from '../tools/connections/revocations.ts';
 import { DataTransforms } from '../tools/data-transforms/data-transforms.ts';
 import { DocumentReader } from '../tools/imports/document-reader.ts';
+import { ServerCredentials } from '../tools/imports/server-credentials.ts';
 import { ToolImports } from '../tools/imports/tool-imports.ts';
+import { KeptSessions } from '../tools/mcp-servers/kept-sessions.ts';
 import { ActionCalls } from '../tools/tool-actions/action-calls.ts';
 import { ActionLimits } from '../tools/tool-actions/action-limits.ts';
 import { Confirmations } from '../tools/tool-actions/confirmations.ts';
@@ -49,7 +52,10 @@ export function createTools(
   const provider = new OAuthProvider(outbound);
   const states = new OAuthStates(sealFor('oauth state'));
   const revocations = new Revocations({ credentials, vault, provider, seal: sealFor('revocation') });
-  const removal = new ConnectionRemoval({ changes, revocations });
+  const mcpSessions = new KeptSessions(outbound);
+  const endUses = (ids: ReadonlySet<string>) =>
+    mcpSessions.endOf(({ connectionId }) => connectionId !== null && ids.has(connectionId));
+  const removal = new ConnectionRemoval({ changes, revocations, endUses });
   const refresh = new ConnectionRefresh({ sql, changes, credentials, vault, provider, onFault });
   const refusals = new ConnectionRefusals({ sql, changes, credentials });
   const connections = new ConnectionCredentials({ sql, credentials, refresh, refusals });
@@ -76,11 +82,17 @@ export function createTools(
     publicUrl,
     onFault,
   });
-  const calls = new ActionCalls({ outbound, connections, limits });
+  const calls = new ActionCalls({ outbound, connections, limits, sessions: mcpSessions });
   return {
     open: {
       tools,
-      toolImports: new ToolImports({ tools, documents: toolDocuments, outbound }),
+      toolImports: new ToolImports({
+        tools,
+        documents: toolDocuments,
+        serverCredentials: new ServerCredentials({ sql, access: deps.access, connections }),
+        outbound,
+        ownClientId: () => ownClientIdAt(publicUrl()),
+      }),
       toolInstances,
       toolInstanceTests: new ToolInstanceTest({ ...deps, toolInstances, credentials, outbound, connections, activity }),
       toolActions: new ToolActions({
@@ -134,6 +146,7 @@ export function createTools(
     closed: {
       toolDocuments,
       wholeResults,
+      mcpSessions,
       dataTransforms,
       oauthStates: states,
       toolConfirmations: confirmations,

@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import { PassThrough, Writable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { EventStreams, frameOf } from '../../rest/events.ts';
+import { EventStreams, formats, frameOf } from '../../rest/events.ts';
 import { Frame, type Frames } from '../../src/engine/live/frames.ts';
 
 const responses: ServerResponse[] = [];
@@ -107,6 +107,29 @@ describe('the event streams of a server', () => {
       vi.advanceTimersByTime(15_000);
       await turns();
       expect(text()).toMatch(/\n\n: ping\n\n$/);
+      raw.emit('close');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('keep an idle connection of lines open by a blank, which no reader of JSON sees', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const { reply, raw, text } = replyOf();
+      const { frames, emit } = sourceOf();
+      const bytesOf = ({ text: json }: Frame) => Buffer.from(`${json}\n`);
+      new EventStreams().send(reply, frames, { ...options, bytesOf, format: formats.lines });
+      const bodyOf = () => text().slice(text().indexOf('\r\n\r\n') + 4);
+      for (const at of [1, 2]) {
+        vi.advanceTimersByTime(15_000);
+        await turns();
+        emit(new Frame({ data: { at } }, undefined));
+        await turns();
+      }
+      expect(bodyOf()).toMatch(/^ .+\n .+\n$/);
+      const lines = bodyOf().trimEnd().split('\n');
+      expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([{ data: { at: 1 } }, { data: { at: 2 } }]);
       raw.emit('close');
     } finally {
       vi.useRealTimers();

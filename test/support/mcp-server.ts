@@ -20,6 +20,8 @@ export interface McpServerOfOthers extends TargetServer {
   called: { name: string; args: Record<string, unknown> }[];
   /** The header without which it answers 401. */
   wants: [name: string, value: string] | null;
+  /** Answers any request before all else; `false` leaves it. */
+  first: ((request: http.IncomingMessage, response: http.ServerResponse) => Promise<boolean> | boolean) | null;
   /** Answers in place of the SDK; `null` leaves it to that. */
   instead: ((message: Rpc, response: http.ServerResponse, request: http.IncomingMessage) => unknown) | null;
   /** Sessions that are open. */
@@ -73,6 +75,7 @@ export async function startMcpServer(kind: 'sessions' | 'both'): Promise<McpServ
     call: (name) => ({ content: [{ type: 'text', text: `${name} was called` }] }),
     called: [],
     wants: null,
+    first: null,
     instead: null,
     sessions: new Map(),
   };
@@ -100,7 +103,8 @@ export async function startMcpServer(kind: 'sessions' | 'both'): Promise<McpServ
     return transport.handleRequest(request);
   };
   const target = await startTarget(async (request, response, body) => {
-    const { wants, instead } = own;
+    const { wants, first, instead } = own;
+    if (await first?.(request, response)) return;
     if (wants && request.headers[wants[0]] !== wants[1]) return response.writeHead(401).end('who are you?');
     if (instead && request.method === 'POST') {
       const answered: unknown = await instead(JSON.parse(body) as Rpc, response, request);

@@ -135,12 +135,14 @@ export class Outbound {
   /**
    * Why no call to a URL could be made, as far as the URL itself says so: what its name means is found for each call.
    * `null` if a call may be tried.
+   * @param isPublicOnly as in a request
    */
-  refusalOf(url: string): OutboundError | null {
+  refusalOf(url: string, isPublicOnly = false): OutboundError | null {
+    const rules = isPublicOnly ? this.#publicRules : this.#rules;
     try {
       const target = targetOf(parseUrl(url));
-      if (isIP(target.host) !== 0) this.#rules.check(target, [target.host]);
-      else if (!this.#rules.lists(target) && !this.#rules.opensRanges) this.#rules.checkPublic(target);
+      if (isIP(target.host) !== 0) rules.check(target, [target.host]);
+      else if (!rules.lists(target) && !rules.opensRanges) rules.checkPublic(target);
       return null;
     } catch (error) {
       if (error instanceof OutboundError) return error;

@@ -24,8 +24,10 @@ import {
   findTarget,
   serviceOf,
 } from '../connections/connection-target.ts';
+import { issuerFault } from '../connections/issuer.ts';
 import { type OAuthGrant, type OAuthProvider, ProviderRefusal } from '../connections/oauth-provider.ts';
 import { END_USER_STATE } from '../connections/oauth-states.ts';
+import { CALLBACK } from '../connections/own-client.ts';
 import { keyOf, type StoredCredential, tokensOf } from '../connections/stored-credential.ts';
 import { endOpenLinks, isOf, isOpen, mayCollect, type OpenLink, type OpenLinks } from './open-links.ts';
 import { returning } from './return-address.ts';
@@ -186,7 +188,7 @@ export class ConnectLinks implements Owner {
     const client = clientReferenceOf(target);
     const state = `${END_USER_STATE}${randomToken()}`;
     const verifier = provider.newVerifier();
-    const redirectUri = `${publicUrl()}/connections/callback`;
+    const redirectUri = `${publicUrl()}${CALLBACK}`;
     const scopes = scopesOf(target);
     const request = { redirectUri, state, verifier, scopes };
     const address = await provider.authorizationUrl({ ...client, clientSecret: null }, request);
@@ -207,10 +209,14 @@ export class ConnectLinks implements Owner {
   /**
    * Ends an authorization with what the provider sent back: a code, or its refusal. The state is used up by the first
    * try; the link only by a connection.
+   * @param iss who the provider says that it is (RFC 9207)
    * @returns `null` for a state that is unknown or used, or of another browser
    * @throws RATE_LIMIT_EXCEEDED
    */
-  async finish(caller: AnyCaller, state: string, code: string | null): Promise<ConnectEnd | null> {
+  async finish(
+    caller: AnyCaller,
+    { state, code, iss }: { state: string; code: string | null; iss: string | null },
+  ): Promise<ConnectEnd | null> {
     const { changes, links, seal } = this.#deps;
     await this.#steps.demand(caller.request.ip);
     const browser = caller.request.browser?.token ?? null;
@@ -226,7 +232,7 @@ export class ConnectLinks implements Owner {
     if (!isTaken || !link.verifier || !link.redirectUri) return null;
     if (code === null) return this.#ended(open, 'denied');
     const exchanged = { code, redirectUri: link.redirectUri, verifier: seal.open(link.verifier, link.hash) };
-    const grant = await this.#exchanged(target, exchanged);
+    const grant = await this.#exchanged(target, exchanged, iss);
     if (typeof grant === 'string') return this.#failed(caller, open, grant);
     const set = { ...connected('oauth2', link.scopes, grant), requestedScopes: link.scopes };
     return this.#store(caller, open, browser, tokensOf(grant), set);
@@ -247,10 +253,13 @@ export class ConnectLinks implements Owner {
   async #exchanged(
     target: ConnectionTarget,
     request: { code: string; redirectUri: string; verifier: string },
+    iss: string | null,
   ): Promise<OAuthGrant | string> {
     const { provider, vault } = this.#deps;
     try {
       const client = await clientOf(vault, clientReferenceOf(target));
+      const fault = issuerFault(client.service, iss);
+      if (fault !== null) return fault;
       const granted = await provider.exchange(client, request);
       return { ...granted, accountLabel: await provider.accountLabelOf(client, granted) };
     } catch (error) {

@@ -16,11 +16,18 @@ const BATCH = 500;
 /** How many of them a record names: an instance may have those of thousands of end users. */
 const NAMED = 500;
 
+interface RemovalDeps {
+  changes: Changes;
+  revocations: Revocations;
+  /** Ends what this node has open with the credentials of connections. */
+  endUses: (connectionIds: ReadonlySet<string>) => void;
+}
+
 /** Ends connections, alone or with the place that they belong to (docs/decisions/0018). */
 export class ConnectionRemoval implements Owner, ContentOwner {
-  readonly #deps: { changes: Changes; revocations: Revocations };
+  readonly #deps: RemovalDeps;
 
-  constructor(deps: { changes: Changes; revocations: Revocations }) {
+  constructor(deps: RemovalDeps) {
     this.#deps = deps;
   }
 
@@ -32,6 +39,7 @@ export class ConnectionRemoval implements Owner, ContentOwner {
 
   /** Has the tokens of a locked connection revoked. Call it before something else is stored in their place. */
   async replaced(tx: Tx, connection: Connection): Promise<void> {
+    this.#endUses(tx, [connection]);
     await this.#deps.revocations.enqueue(tx, [connection]);
   }
 
@@ -88,8 +96,14 @@ export class ConnectionRemoval implements Owner, ContentOwner {
     return ids;
   }
 
+  #endUses(tx: Tx, connections: readonly Connection[]): void {
+    const ids = new Set(connections.map(({ id }) => id));
+    tx.afterCommit(() => this.#deps.endUses(ids));
+  }
+
   async #take(tx: Tx, connections: readonly Connection[]): Promise<void> {
     if (connections.length === 0) return;
+    this.#endUses(tx, connections);
     await this.#deps.revocations.enqueue(tx, connections);
     tx.write(statement`delete from connections where id = any(${connections.map(({ id }) => id)}::text[])`);
   }

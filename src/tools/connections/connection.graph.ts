@@ -340,8 +340,15 @@ builder.mutationFields((t) => ({
         constraints: { minLength: 1, maxLength: 512, sensitive: true },
         description: 'The state that came back with the code.',
       }),
+      iss: of.string({
+        constraints: { minLength: 1, maxLength: 2_048 },
+        description:
+          'The `iss` that came back with the code (RFC 9207): pass it on if there was one. Providers that always send ' +
+          'it need it.',
+      }),
     })),
-    resolve: (_root, { code, state }, { caller, services }) => services.connections.exchange(caller, code, state),
+    resolve: (_root, { code, state, iss }, { caller, services }) =>
+      services.connections.exchange(caller, code, state, iss ?? null),
   }),
   createNamespaceConnection: t.field({
     type: ToolAuthorization,

@@ -18,8 +18,10 @@ import type { ConnectionRefresh } from './connection-refresh.ts';
 import type { ConnectionRemoval } from './connection-removal.ts';
 import { type AuthType, PENDING_SECONDS } from './connection-state.ts';
 import { type ConnectionTarget, clientOf, clientReferenceOf, findTarget, serviceOf } from './connection-target.ts';
+import { issuerFault } from './issuer.ts';
 import { type OAuthProvider, ProviderRefusal } from './oauth-provider.ts';
 import type { OAuthStates } from './oauth-states.ts';
+import { CALLBACK } from './own-client.ts';
 import { keyOf, type StoredCredential, tokensOf } from './stored-credential.ts';
 
 /** Where a connection applies: in a namespace, or wherever in the workspace a namespace has none of its own. */
@@ -122,7 +124,7 @@ export class ConnectionService {
     await this.#starts.demand(userId);
     const { instance } = target;
     const [state, verifier] = [states.newState(), provider.newVerifier()];
-    const redirectUri = instance.callbackUrl ?? `${publicUrl()}/connections/callback`;
+    const redirectUri = instance.callbackUrl ?? `${publicUrl()}${CALLBACK}`;
     const scopes = instance.scopesOverride.length > 0 ? instance.scopesOverride : (client.service.scopes ?? []);
     const authorizationUrl = await provider.authorizationUrl(
       { ...client, clientSecret: null },
@@ -157,10 +159,11 @@ export class ConnectionService {
   /**
    * Finishes an authorization: exchanges the code at the provider and stores the tokens. The state is used up by the
    * first try, whatever the provider answers.
-   * @throws InputError at `state` or `code`; FORBIDDEN if the user may not connect the instance any more;
+   * @param iss who the provider says that it is (RFC 9207)
+   * @throws InputError at `state`, `code` or `iss`; FORBIDDEN if the user may not connect the instance any more;
    * RATE_LIMIT_EXCEEDED; UPSTREAM_ERROR, UPSTREAM_TIMEOUT; RESOURCE_NOT_FOUND if the connection was deleted meanwhile
    */
-  async exchange(caller: Caller, code: string, state: string): Promise<ConnectionRow> {
+  async exchange(caller: Caller, code: string, state: string, iss: string | null): Promise<ConnectionRow> {
     const { states, provider, changes, access, sql, vault } = this.#deps;
     const { userId } = caller.principal;
     await this.#exchanges.demand(userId);
@@ -172,6 +175,8 @@ export class ConnectionService {
     if (!target) throw notFound('tool_instance', toolInstanceId);
     access.ensureCovers(caller, grant, permission, target.instance.createdBy);
     const client = await clientOf(vault, clientReferenceOf(target));
+    const fault = issuerFault(client.service, iss);
+    if (fault !== null) throw invalidInput(['iss'], fault);
     await changes.run(caller, (tx) => states.consume(tx, begun));
     const { redirectUri } = begun;
     const granted = await provider

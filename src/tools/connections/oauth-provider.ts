@@ -69,8 +69,8 @@ const LABEL_TIMEOUT_MS = 4_000;
 const LABEL_BYTES = 256 * 1024;
 
 /**
- * OAuth 2.0 with any provider that follows RFC 6749: authorization codes with PKCE (RFC 7636), refresh tokens and
- * revocation (RFC 7009). Endpoints come from the tool, so nothing is discovered.
+ * OAuth 2.0 with any provider that follows RFC 6749: authorization codes with PKCE (RFC 7636), refresh tokens,
+ * revocation (RFC 7009) and tokens for one resource (RFC 8707). Endpoints come from the tool, so nothing is discovered.
  */
 export class OAuthProvider {
   readonly #outbound: Outbound;
@@ -95,6 +95,7 @@ export class OAuthProvider {
     if (scope !== '') parameters.set('scope', scope);
     parameters.set('redirect_uri', request.redirectUri);
     parameters.set('state', request.state);
+    if (service.resource) parameters.set('resource', service.resource);
     if (service.pkce !== false) {
       parameters.set('code_challenge', await oauth.calculatePKCECodeChallenge(request.verifier));
       parameters.set('code_challenge_method', 'S256');
@@ -109,6 +110,7 @@ export class OAuthProvider {
   ): Promise<OAuthGrant> {
     const parameters = new URLSearchParams({ code, redirect_uri: redirectUri });
     if (client.service.pkce !== false) parameters.set('code_verifier', verifier);
+    if (client.service.resource) parameters.set('resource', client.service.resource);
     return this.#granted(client, (configuration) =>
       oauth.genericGrantRequest(configuration, 'authorization_code', parameters),
     );
@@ -116,7 +118,9 @@ export class OAuthProvider {
 
   /** @throws ProviderRefusal */
   async refresh(client: OAuthClient, refreshToken: string): Promise<OAuthGrant> {
-    return this.#granted(client, (configuration) => oauth.refreshTokenGrant(configuration, refreshToken));
+    const { resource } = client.service;
+    const parameters = resource ? { resource } : undefined;
+    return this.#granted(client, (configuration) => oauth.refreshTokenGrant(configuration, refreshToken, parameters));
   }
 
   /**

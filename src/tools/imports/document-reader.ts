@@ -5,13 +5,12 @@ import type { Caller } from '../../kernel/caller.ts';
 import { type ApiError, invalidInput, unavailable } from '../../kernel/errors.ts';
 import { withoutSecretParts } from '../../kernel/plain-secrets.ts';
 import { moduleOf } from '../../paths.ts';
-import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound.ts';
+import type { Outbound } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import { BoundedThread, ThreadError, type ThreadLimits } from '../../platform/threads/bounded-thread.ts';
 import { unfinishedWork } from '../../platform/threads/unfinished-work.ts';
 import { McpFault } from '../mcp-servers/protocol.ts';
-import type { McpSend } from '../mcp-servers/server-calls.ts';
-import { CredentialsWanted, listedTools } from '../mcp-servers/tool-list.ts';
+import { CredentialsWanted } from '../mcp-servers/tool-list.ts';
 import type { PlacedCredential } from '../tool-instances/action-request.ts';
 import { BEARER } from '../tool-instances/sent-credential.ts';
 import { parsedUrl } from './base-address.ts';
@@ -19,6 +18,7 @@ import { MAX_DOCUMENT_BYTES } from './document-text.ts';
 import { type DocumentTurn, DocumentTurns } from './document-turns.ts';
 import type { ImportKind, ReadDocument, ReadEnd, ReadTask } from './import-plan.ts';
 import type { ImportSource } from './import-source.ts';
+import { FETCH_TIMEOUT_MS, ServerReader } from './server-reader.ts';
 
 /** What a document may take where a processor is free: the largest in YAML takes about a second. */
 const READ_MS = 3_000;
@@ -27,7 +27,6 @@ const MOST_READ_MS = 10_000;
 const readMs = (): number =>
   Math.min(MOST_READ_MS, READ_MS * Math.max(1, os.loadavg()[0]! / os.availableParallelism()));
 const LIMITS: ThreadLimits = { timeMs: readMs, heapMiB: 512, mostPending: 32 };
-const FETCH_TIMEOUT_MS = 15_000;
 
 /** Where a document comes from: its address or its text is given. */
 export interface DocumentSource {
@@ -38,6 +37,8 @@ export interface DocumentSource {
   credential?: string | null;
   /** The header for it, in place of `Authorization`. */
   credentialHeader?: string | null;
+  /** The same with its place, of a connection. */
+  connected?: PlacedCredential | null;
 }
 
 /** Where the document of an import was before. */
@@ -57,6 +58,7 @@ const INPUT = 'input';
 /** Fetches documents through the guarded way out, and reads them in a thread of its own, one after the other. */
 export class DocumentReader {
   readonly #outbound: Outbound;
+  readonly #servers: ServerReader;
   readonly #byUser: Budget;
   readonly #thread: BoundedThread;
   readonly #turns = new DocumentTurns(unavailable);
@@ -64,6 +66,7 @@ export class DocumentReader {
   /** @param byUser how many documents a user may have read */
   constructor(outbound: Outbound, byUser: Budget, limits: Partial<ThreadLimits> = {}) {
     this.#outbound = outbound;
+    this.#servers = new ServerReader(outbound);
     this.#byUser = byUser;
     this.#thread = new BoundedThread(moduleOf('tools/imports/read-thread'), { ...LIMITS, ...limits });
   }
@@ -100,14 +103,15 @@ export class DocumentReader {
   async #fetched(
     caller: Caller,
     owner: string,
-    { kind, url, credential }: Address,
+    { kind, url, credential, isKept }: Address,
     signal: AbortSignal,
     turn: DocumentTurn,
   ): Promise<string> {
     const at = [INPUT, 'url'];
     const common = { url, owner, traceId: caller.request.traceId, signal };
     try {
-      if (kind === 'mcp') return await this.#listed(common, credential);
+      if (kind === 'mcp')
+        return JSON.stringify(await this.#servers.read(common, credential, { mayBeUnlisted: !isKept }));
       const answer = await this.#outbound.request({
         ...common,
         headers: { accept: 'application/json, application/yaml, text/yaml, */*;q=0.5' },
@@ -125,16 +129,6 @@ export class DocumentReader {
       if (error instanceof McpFault) throw invalidInput(at, error.message);
       throw error;
     }
-  }
-
-  /** The tools of an MCP server as a text. All of its requests together have the time of one document. */
-  async #listed(common: Omit<OutboundRequest, 'headers'>, credential: PlacedCredential | null): Promise<string> {
-    const endsAt = performance.now() + FETCH_TIMEOUT_MS;
-    const send: McpSend = async (request) => {
-      const timeoutMs = Math.max(1, endsAt - performance.now());
-      return this.#outbound.request({ ...common, ...request, timeoutMs });
-    };
-    return JSON.stringify(await listedTools(send, credential ? headerOf(credential) : {}));
   }
 
   async #read(task: ReadTask, turn: DocumentTurn): Promise<ReadDocument> {
@@ -165,7 +159,7 @@ interface WantedSource {
   kind: ImportKind;
   credential: PlacedCredential | null;
 }
-type Address = WantedSource & { url: string };
+type Address = WantedSource & { url: string; isKept: boolean };
 
 /** @throws InputError unless there is one source, without a credential in its address */
 function wantedOf(source: DocumentSource, kept: KeptSource | null): Address | (WantedSource & { text: string }) {
@@ -179,7 +173,7 @@ function wantedOf(source: DocumentSource, kept: KeptSource | null): Address | (W
   if (!address && kind === 'mcp') throw invalidInput([INPUT, 'url'], 'give the address of the MCP server');
   if (!address) throw invalidInput([INPUT, 'document'], 'give the address or the text of the document');
   refuseSecrets(address, [INPUT, 'url']);
-  return { kind, credential, url: kind === 'mcp' ? serverAddress(address) : address };
+  return { kind, credential, url: kind === 'mcp' ? serverAddress(address) : address, isKept: kept !== null };
 }
 
 /** The address of a server, as it stands in its actions: no part of it is a placeholder. @throws InputError */
@@ -193,7 +187,11 @@ function serverAddress(address: string): string {
 const OF_PROTOCOL = /^(?:accept|accept-encoding|content-type|mcp-.*)$/i;
 
 /** @throws InputError for a credential that nothing would be asked with */
-function credentialOf(kind: ImportKind, { credential, credentialHeader }: DocumentSource): PlacedCredential | null {
+function credentialOf(
+  kind: ImportKind,
+  { credential, credentialHeader, connected }: DocumentSource,
+): PlacedCredential | null {
+  if (connected) return connected;
   if (kind !== 'mcp' && credential) throw invalidInput([INPUT, 'credential'], 'only an MCP server is asked with it');
   if (credentialHeader && !credential)
     throw invalidInput([INPUT, 'credentialHeader'], 'there is no credential that goes into it');
@@ -203,10 +201,6 @@ function credentialOf(kind: ImportKind, { credential, credentialHeader }: Docume
   const placement = credentialHeader ? { in: 'header' as const, name: credentialHeader } : BEARER;
   return { placement, value: credential };
 }
-
-const headerOf = ({ placement: { name, prefix }, value }: PlacedCredential): Record<string, string> => ({
-  [name.toLowerCase()]: `${prefix ?? ''}${value}`,
-});
 
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
 

@@ -1,3 +1,4 @@
+import type { ServerAuthorization } from '../mcp-servers/server-authorization.ts';
 import type { PlacedCredential } from '../tool-instances/action-request.ts';
 
 /*
@@ -84,6 +85,10 @@ export interface ReadDocument {
   /** Addresses of its servers, as far as they are addresses. */
   servers: string[];
   credentialSchema: Record<string, unknown>[];
+  /** What an MCP server says of OAuth; `null` for a document. */
+  authorization: ServerAuthorization | null;
+  /** Whether its operations are known: an MCP server may want a credential first. */
+  isListed: boolean;
   /** How many operations it has. */
   total: number;
   /** How many of them contain the text that was searched for. */

@@ -69,6 +69,8 @@ export function readDocument(task: ReadTask): ReadDocument {
     baseUrl: base,
     servers: addresses,
     credentialSchema: security.credentialSchema,
+    authorization: null,
+    isListed: true,
     total: found.length,
     matching: wanted.matching,
     operations,

@@ -28,12 +28,12 @@ interface FoundTool {
 /** Reads the tools of an MCP server as a document is read: each becomes an action that calls it. */
 export function readServer(task: ReadTask): ReadDocument {
   const { text, search, most, keys } = task;
-  const { protocol, server, instructions, tools, isCut } = JSON.parse(text) as ListedTools;
+  const { protocol, server, instructions, tools, isCut, isListed, authorization } = JSON.parse(text) as ListedTools;
   const url = task.documentUrl!;
   const gaps = new Gaps();
   if (isCut) gaps.add(new Gap('too_large', '/tools', `Of its tools, the first ${MAX_TOOLS} are taken.`), null);
   const found = toolsIn(tools, gaps);
-  const credentialSchema = credentialOf(task);
+  const credentialSchema = credentialsOf(task, { isListed, authorization });
   const reserved = [...task.reserved, ...entryNames(credentialSchema)];
   const names = new UniqueNames();
   const named = found.map((tool) => ({ tool, name: names.take(tool.key.slice(0, 100)) }));
@@ -53,12 +53,14 @@ export function readServer(task: ReadTask): ReadDocument {
   });
   return {
     format: protocol,
-    title: cut(at(server, 'title'), 255) ?? cut(at(server, 'name'), 255) ?? 'MCP',
+    title: cut(at(server, 'title'), 255) ?? cut(at(server, 'name'), 255) ?? (isListed ? 'MCP' : new URL(url).host),
     description: cut(instructions, 4_000) ?? cut(at(server, 'description'), 4_000),
     version: cut(at(server, 'version'), 255),
     baseUrl: url,
     servers: [url],
     credentialSchema,
+    authorization,
+    isListed,
     total: found.length,
     matching,
     operations,
@@ -67,10 +69,21 @@ export function readServer(task: ReadTask): ReadDocument {
   };
 }
 
-/** A server does not say where its credential goes: it goes where it went when the tools were listed. */
-function credentialOf({ credential }: ReadTask): Record<string, unknown>[] {
+/**
+ * What a server says of OAuth, and the credential that it was asked with. A server does not say where that goes: it
+ * goes where it went when the tools were listed.
+ */
+function credentialsOf(
+  { credential }: ReadTask,
+  { isListed, authorization: { service } }: Pick<ListedTools, 'isListed' | 'authorization'>,
+): Record<string, unknown>[] {
   const placement: KeyPlacement = credential?.placement ?? { in: 'header', name: 'Authorization', prefix: 'Bearer ' };
-  return [{ name: 'credential', type: 'secret', placement, required: credential !== null }];
+  const key = { name: 'credential', type: 'secret', placement };
+  const isNeeded = credential !== null || !isListed;
+  if (!service) return [{ ...key, required: isNeeded }];
+  const oauth = { name: 'oauth', display_name: 'Sign in', ...service, required: isNeeded };
+  // one of the two will do
+  return credential ? [oauth, { ...key, required: false }] : [oauth];
 }
 
 /** The tools that can be called by their names. */

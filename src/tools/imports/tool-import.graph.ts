@@ -5,13 +5,18 @@ import { refersTo } from '../../graphql/references.ts';
 import { versionArg } from '../../graphql/versions.ts';
 import { wordEnum } from '../../graphql/word-enum.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
+import { authorizationOutcomes } from '../mcp-servers/server-authorization.ts';
 import { Tool } from '../tools/tool.graph.ts';
 import { SLUG } from '../tools/tool.words.ts';
 import { MAX_ENTRIES } from '../tools/tool-shapes.ts';
 import { gapKinds, type ImportGap, importKinds, type ReadOperation } from './import-plan.ts';
 import type { ImportedOperation, ImportSource } from './import-source.ts';
 import { changeKinds, type OperationChange } from './reimport-changes.ts';
-import type { ToolImportPreview as PreviewRow, ToolReimportPreview as ReimportRow } from './tool-imports.ts';
+import type {
+  ToolImportPreview as PreviewRow,
+  ToolReimportPreview as ReimportRow,
+  ShownAuthorization,
+} from './tool-imports.ts';
 
 const address = { maxLength: 1_000, format: 'uri' } as const satisfies Constraints;
 /** With what JSON adds to it, a request may have 1 MiB. */
@@ -21,6 +26,7 @@ const OPERATION = '`GET /pets/{id}`';
 
 const ToolImportKind = wordEnum('ToolImportKind', 'What a tool is imported from.', importKinds);
 
+const FORMAT = 'Its version of OpenAPI, or its revision of MCP: `unknown` for a server that wants a token first.';
 const SHOWN_DIGEST = 'Of its text, its `url` and the base address that was given: another of these has another digest.';
 
 /** The name of a header; the protocol and the connection decide the others. */
@@ -58,6 +64,13 @@ const sourceFields = (t: InputFields, more: string, initially: string) => ({
     description: 'The header that `credential` is sent in, in place of `Authorization`.',
   }),
 });
+const instanceField = (t: InputFields) =>
+  t.id({
+    constraints: bounds.id,
+    description:
+      'The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes ' +
+      '`connection:use`, and the address stays the one of the tool.',
+  });
 const searchField = (t: InputFields) =>
   t.string({
     constraints: { maxLength: 200 },
@@ -83,8 +96,10 @@ const ImportToolInput = builder.inputType('ImportToolInput', {
     documentDigest: digestField(t),
     operations: t.stringList({
       required: true,
-      constraints: { minItems: 1, ...operations },
-      description: `The operations that become actions, such as ${OPERATION}.`,
+      constraints: operations,
+      description:
+        `The operations that become actions, such as ${OPERATION}. None for an MCP server that wants a token first: ` +
+        'import them later.',
     }),
     name: t.string({ constraints: bounds.name, description: 'Display name. Default: the title of the document.' }),
     slug: t.string({
@@ -104,6 +119,7 @@ const PreviewToolReimportInput = builder.inputType('PreviewToolReimportInput', {
   description: 'The document to compare with the tool.',
   fields: (t) => ({
     ...sourceFields(t, ', or the address that was given before', 'what it was'),
+    toolInstanceId: instanceField(t),
     search: searchField(t),
   }),
 });
@@ -112,6 +128,7 @@ const ReimportToolInput = builder.inputType('ReimportToolInput', {
   description: 'The document, and the changes that are wanted of it.',
   fields: (t) => ({
     ...sourceFields(t, ', or the address that was given before', 'what it was'),
+    toolInstanceId: instanceField(t),
     documentDigest: digestField(t),
     operations: t.stringList({
       required: true,
@@ -210,13 +227,63 @@ const ToolImportOperation = builder.objectRef<ReadOperation>('ToolImportOperatio
   }),
 });
 
+const ToolImportAuthorizationOutcome = wordEnum(
+  'ToolImportAuthorizationOutcome',
+  'How the look for the OAuth service of an MCP server ended.',
+  authorizationOutcomes,
+);
+
+const ToolImportAuthorization = builder.objectRef<ShownAuthorization>('ToolImportAuthorization').implement({
+  description: 'What an MCP server says of how tokens for it are got.',
+  fields: (t) => ({
+    outcome: t.expose('outcome', {
+      type: ToolImportAuthorizationOutcome,
+      description: 'How the look for it ended, for programs.',
+    }),
+    message: t.exposeString('message', {
+      description: 'The same for people: what was found, or why nothing can be used.',
+    }),
+    issuer: t.string({
+      nullable: true,
+      authorize: 'inherited',
+      description: 'The authorization server. `null` unless it was found; its addresses are in `credentialSchema`.',
+      resolve: ({ service }) => service?.issuer ?? null,
+    }),
+    resource: t.string({
+      nullable: true,
+      authorize: 'inherited',
+      description: 'What tokens are asked for (RFC 8707). `null` unless it was found.',
+      resolve: ({ service }) => service?.resource ?? null,
+    }),
+    scopes: t.stringList({
+      authorize: 'inherited',
+      description: 'The scopes that the server wants.',
+      resolve: ({ service }) => service?.scopes ?? [],
+    }),
+    clientId: t.exposeString('clientId', {
+      nullable: true,
+      description:
+        'The `client_id` by which this service is a public client there without having been registered: the address ' +
+        'of a document about it (Client ID Metadata Documents). `null` if the authorization server takes none, or ' +
+        '`PUBLIC_URL` is not https: then register a client by hand.',
+    }),
+  }),
+});
+const authorizationField = {
+  type: ToolImportAuthorization,
+  nullable: true,
+  authorize: 'inherited',
+  description: 'What an MCP server says of OAuth. `null` for a document.',
+  resolve: ({ authorization }: { authorization: ShownAuthorization | null }) => authorization,
+} as const;
+
 const ToolImportPreview = builder.objectRef<PreviewRow>('ToolImportPreview').implement({
   description: 'What an import of a document would take.',
   fields: (t) => ({
     kind: t.expose('kind', { type: ToolImportKind, description: 'What it is.' }),
     url: t.exposeString('url', { nullable: true, description: 'The address of the document or the server.' }),
     documentDigest: t.exposeString('documentDigest', { description: SHOWN_DIGEST }),
-    format: t.exposeString('format', { description: 'Its version of OpenAPI, or its revision of MCP.' }),
+    format: t.exposeString('format', { description: FORMAT }),
     title: t.exposeString('title', { description: 'Its title.' }),
     description: t.exposeString('description', {
       nullable: true,
@@ -229,6 +296,7 @@ const ToolImportPreview = builder.objectRef<PreviewRow>('ToolImportPreview').imp
       type: ['JSONObject'],
       description: 'The credentials that the tool would have: those that most operations accept.',
     }),
+    authorization: t.field(authorizationField),
     total: t.exposeInt('total', { description: 'How many operations it has.' }),
     matching: t.exposeInt('matching', { description: 'How many of them match `search`.' }),
     operations: t.field({
@@ -276,13 +344,14 @@ const ToolReimportPreview = builder.objectRef<ReimportRow>('ToolReimportPreview'
     kind: t.expose('kind', { type: ToolImportKind, description: 'What it is.' }),
     url: t.exposeString('url', { nullable: true, description: 'The address of the document or the server.' }),
     documentDigest: t.exposeString('documentDigest', { description: SHOWN_DIGEST }),
-    format: t.exposeString('format', { description: 'Its version of OpenAPI, or its revision of MCP.' }),
+    format: t.exposeString('format', { description: FORMAT }),
     title: t.exposeString('title', { description: 'Its title.' }),
     version: t.exposeString('version', { nullable: true, description: 'Its own version.' }),
     baseUrl: t.exposeString('baseUrl', { nullable: true, description: 'Where its operations are.' }),
     otherCredentials: t.exposeBoolean('otherCredentials', {
       description: 'Whether it describes other credentials than the tool has. An import does not change them.',
     }),
+    authorization: t.field(authorizationField),
     total: t.exposeInt('total', { description: 'How many operations it has.' }),
     unchanged: t.exposeInt('unchanged', { description: 'How many imported operations are as they were.' }),
     changes: t.field({

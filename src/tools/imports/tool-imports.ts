@@ -6,6 +6,7 @@ import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { conflict, InputError, invalidInput, valueIssue } from '../../kernel/errors.ts';
 import { canonicalJson } from '../../kernel/json-object.ts';
 import type { Outbound } from '../../platform/outbound/outbound.ts';
+import type { ServerAuthorization } from '../mcp-servers/server-authorization.ts';
 import { entryNames } from '../tools/placeholders.ts';
 import { MAX_LIST_BYTES, type ToolService } from '../tools/tool.service.ts';
 import type { Tool } from '../tools/tool.source.ts';
@@ -15,6 +16,7 @@ import type { DocumentReader, DocumentSource, FoundDocument } from './document-r
 import type { ImportGap, ImportKind, ReadDocument } from './import-plan.ts';
 import { type ImportedOperation, type ImportSource, operationsOf } from './import-source.ts';
 import { applied, changesOf, chosenActions, type OperationChange } from './reimport-changes.ts';
+import type { ServerCredentials } from './server-credentials.ts';
 
 /** Operations that one preview shows, beside those that the tool has. */
 const MOST_SHOWN = 200;
@@ -27,6 +29,15 @@ interface Sourced extends DocumentSource {
 export interface PreviewInput extends Sourced {
   search?: string | null;
 }
+
+/** What a document of a tool that there is may come with. */
+interface Connected {
+  /** The instance of the tool whose connection an MCP server is asked with. */
+  toolInstanceId?: string | null;
+}
+
+/** A document that is looked at beside a tool. */
+export type PreviewAgainInput = PreviewInput & Connected;
 
 /** What was chosen of a document that was looked at. */
 interface ChosenInput extends Sourced {
@@ -44,15 +55,22 @@ export interface ImportInput extends ChosenInput {
 }
 
 /** What is taken of a document into a tool. */
-export interface ReimportInput extends ChosenInput {
+export interface ReimportInput extends ChosenInput, Connected {
   overwrite?: readonly string[] | null;
 }
 
+/** What a server says of OAuth, with what this service can do about it. */
+export interface ShownAuthorization extends ServerAuthorization {
+  /** By what it can be a client there without having been registered; `null` if it cannot. */
+  clientId: string | null;
+}
+
 /** A document as an import would take it. */
-export interface ToolImportPreview extends ReadDocument {
+export interface ToolImportPreview extends Omit<ReadDocument, 'authorization'> {
   kind: ImportKind;
   url: string | null;
   documentDigest: string;
+  authorization: ShownAuthorization | null;
 }
 
 /** A document beside the tool. */
@@ -69,7 +87,10 @@ export interface ToolReimportPreview extends ToolImportPreview {
 interface ImportDeps {
   tools: ToolService;
   documents: DocumentReader;
+  serverCredentials: ServerCredentials;
   outbound: Outbound;
+  /** The address of the document that describes this service as a client; `null` if nobody else could read it. */
+  ownClientId: () => string | null;
 }
 
 /**
@@ -103,6 +124,7 @@ export class ToolImports {
       demandSame(bound(document, baseUrl), input, null);
       return taskOf(baseUrl, input.operations, []);
     });
+    demandChoice(input, read);
     const { actions, imported } = chosenActions(input.operations, read);
     this.#demandCallable(read, input, found);
     demandRoom(actions);
@@ -128,11 +150,12 @@ export class ToolImports {
     caller: Caller,
     place: Checked<OrganizationPlace>,
     id: string,
-    input: PreviewInput,
+    given: PreviewAgainInput,
   ): Promise<ToolReimportPreview> {
     const { orgId } = place;
     const tool = await this.#deps.tools.reads.get(noCache, place, id);
     const { importSource: source } = tool;
+    const input = await this.#connected(caller, tool, given);
     const baseUrl = baseUrlOf(input, source);
     const known = [...operationsOf(source).keys()];
     const task = { baseUrl, keys: known, reserved: namesOf(tool), search: input.search ?? null, most: MOST_SHOWN };
@@ -146,8 +169,7 @@ export class ToolImports {
       toolId: id,
       changes,
       unchanged: known.filter((operation) => present.has(operation) && !changed.has(operation)).length,
-      // an MCP server does not say which it wants
-      otherCredentials: found.kind !== 'mcp' && placesOf(read.credentialSchema) !== placesOf(tool.credentialSchema),
+      otherCredentials: isOther(read, tool.credentialSchema),
     };
   }
 
@@ -156,12 +178,13 @@ export class ToolImports {
    * @throws RESOURCE_NOT_FOUND; RESOURCE_CONFLICT `document_changed`, `locally_changed`, `builtin_tool`; FORBIDDEN
    * `secret:reveal` for changes that could send credentials of others elsewhere; like {@link create}
    */
-  async update(caller: Caller, place: Checked<OrganizationPlace>, id: string, input: ReimportInput): Promise<Tool> {
+  async update(caller: Caller, place: Checked<OrganizationPlace>, id: string, given: ReimportInput): Promise<Tool> {
     const { orgId } = place;
     const tool = await this.#deps.tools.reads.get(noCache, place, id);
     // before anything is fetched, and again under the lock
     caller.request.expectation?.demand(tool.resourceVersion);
     const { importSource: source } = tool;
+    const input = await this.#connected(caller, tool, given);
     const baseUrl = baseUrlOf(input, source);
     const taken = (document: FoundDocument) => {
       demandSame(bound(document, baseUrl), input, id);
@@ -179,13 +202,27 @@ export class ToolImports {
       .catch(inOperations);
   }
 
+  /** What was given, with the credential of the connection that it names. @throws InputError; as ServerCredentials */
+  async #connected<Input extends Sourced & Connected>(caller: Caller, tool: Tool, input: Input): Promise<Input> {
+    const { toolInstanceId, credential, url, kind } = input;
+    if (!toolInstanceId) return input;
+    if (credential) throw invalidInput(['input', 'credential'], 'give a credential or an instance, not both');
+    // a credential goes nowhere but where the actions of the tool send it
+    if ((url && url !== tool.importSource?.url) || (kind && kind !== tool.importSource?.kind))
+      throw invalidInput(['input', 'toolInstanceId'], 'a connection is used only at the address of the tool');
+    return { ...input, connected: await this.#deps.serverCredentials.of(caller, tool, toolInstanceId) };
+  }
+
   #shown(read: ReadDocument, { kind, url, digest }: FoundDocument): ToolImportPreview {
     const refused = this.#refusedAddress(read);
     const gap: ImportGap[] = refused
       ? [{ place: '/servers', operation: null, kind: 'unsafe_address', message: `${read.baseUrl}: ${refused}` }]
       : [];
+    const { authorization } = read;
+    const clientId = authorization?.takesClientDocuments ? this.#deps.ownClientId() : null;
     return {
       ...read,
+      authorization: authorization && { ...authorization, clientId },
       gaps: [...gap, ...read.gaps],
       gapCount: gap.length + read.gapCount,
       kind,
@@ -267,6 +304,11 @@ function demandSame({ digest }: FoundDocument, { documentDigest }: ChosenInput, 
     throw conflict('tool', id ?? '', 'document_changed', 'The document is not the one that was looked at.', { digest });
 }
 
+/** A tool begins without actions only where none can be known yet. @throws InputError */
+function demandChoice({ operations }: ChosenInput, { isListed }: ReadDocument): void {
+  if (isListed && operations.length === 0) throw invalidInput(['input', 'operations'], 'choose at least one operation');
+}
+
 /** @throws InputError */
 function demandRoom(actions: readonly object[]): void {
   const at = ['input', 'operations'];
@@ -290,13 +332,23 @@ function inOperations(error: unknown): never {
   );
 }
 
+/** Whether a document describes other credentials than a tool has. */
+function isOther({ authorization, credentialSchema }: ReadDocument, own: readonly Record<string, unknown>[]): boolean {
+  if (!authorization) return placesOf(credentialSchema) !== placesOf(own);
+  // an MCP server says only of OAuth what it wants
+  const ofOAuth = (schema: readonly Record<string, unknown>[]) =>
+    placesOf(schema.filter(({ type }) => type === 'oauth2'));
+  return authorization.service !== null && ofOAuth(credentialSchema) !== ofOAuth(own);
+}
+
 /** What credentials are sent where, without what only people read. */
 const placesOf = (credentials: readonly Record<string, unknown>[]): string =>
   JSON.stringify(
-    credentials.map(({ type, placement, authorization_url, token_url }) => [
+    credentials.map(({ type, placement, authorization_url, token_url, resource }) => [
       type,
       placement && canonicalJson(placement),
       authorization_url,
       token_url,
+      resource,
     ]),
   );

@@ -83,9 +83,15 @@ export async function openSession(
   return { refused: noted };
 }
 
+/** The request that ends a session; `null` if the server gave it no id. */
+export function endOfSession(headers: Headers): ServerRequest | null {
+  if (headers[SESSION] === undefined) return null;
+  const { 'content-type': _none, ...others } = headers;
+  return { method: 'DELETE', headers: others, reader: () => () => true };
+}
+
 /** Ends a session, which nobody waits for: what it gave is there. The way out logs what goes wrong. */
 export function closeSession(send: McpSend, headers: Headers): void {
-  if (headers[SESSION] === undefined) return;
-  const { 'content-type': _none, ...others } = headers;
-  send({ method: 'DELETE', headers: others, reader: () => () => true }).catch(() => undefined);
+  const request = endOfSession(headers);
+  if (request) send(request).catch(() => undefined);
 }

@@ -5,7 +5,25 @@ import { UnusableAction } from '../tool-instances/action-request.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import type { RpcObject } from './answer-scan.ts';
 import { McpFault, STATELESS, VERSION_HEADER } from './protocol.ts';
-import { ask, closeSession, type McpReply, type McpSend, openSession } from './server-calls.ts';
+import { ask, closeSession, type McpReply, type McpSend, type McpSession, openSession } from './server-calls.ts';
+
+/** A session in which calls are made, one after the other. */
+export interface OpenSession extends Pick<McpSession, 'headers'> {
+  /** The id of its last message. */
+  lastId: number;
+  /** In the time of `performance`. */
+  startedAt: number;
+}
+
+/** Where the sessions of calls come from, and where they go. */
+export interface CallSessions {
+  /** One that nobody else uses until it is brought back; `null` if there is none. */
+  take: () => OpenSession | null;
+  /** After an answer. */
+  bring: (session: OpenSession) => void;
+  /** After anything else. */
+  end: (session: OpenSession) => void;
+}
 
 /** What a server says of a call that it did not carry out, although it answered. */
 export interface McpRefusal {
@@ -42,21 +60,57 @@ export const isOfServer = ({ protocol }: ToolAction): boolean => protocol === 'm
 export const mayRepeat = ({ is_read_only, is_idempotent }: ToolAction): boolean =>
   is_read_only === true || is_idempotent === true;
 
+/** A session for one call. */
+const ownSession = (send: McpSend): CallSessions => {
+  const end = ({ headers }: OpenSession) => closeSession(send, headers);
+  return { take: () => null, bring: end, end };
+};
+
 /**
  * Calls a tool of a server with the request of its action: at once where the action says that there are no sessions, or
- * else in a session of its own, which is ended after it. A refusal of HTTP is the answer.
+ * else in a session. A refusal of HTTP is the answer.
+ * @param sessions that are kept; without, the call has one of its own, which is ended after it
  * @throws OutboundError; UnusableAction for an action whose body is no call of a tool
  */
-export async function calledTool(request: OutboundRequest, send: McpSend): Promise<OutboundResponse> {
+export async function calledTool(
+  request: OutboundRequest,
+  send: McpSend,
+  sessions: CallSessions = ownSession(send),
+): Promise<OutboundResponse> {
   const message = callIn(request.body);
   const headers = request.headers ?? {};
   if (headers[VERSION_HEADER] === STATELESS) return toolAnswer(await ask(send, headers, message));
+  const kept = sessions.take();
+  const reply = kept && (await askedIn(kept, message, send, sessions));
+  if (reply && !hasForgotten(reply)) return toolAnswer(reply);
   const session = await sessionOrFault(send, headers);
   if (session instanceof OutboundResponse) return session;
+  const begun = { headers: session.headers, lastId: 1, startedAt: performance.now() };
+  return toolAnswer(await askedIn(begun, message, send, sessions));
+}
+
+/**
+ * Whether a server no longer knows a session, and so has done nothing: it says 404 as the protocol has it, or refuses
+ * the input. The call begins again, once, in a new one.
+ */
+const hasForgotten = ({ response: { status } }: McpReply): boolean => status === 404 || status === 400;
+
+/** Calls in a session. One in which anything went wrong is not used again. */
+async function askedIn(
+  session: OpenSession,
+  message: RpcObject,
+  send: McpSend,
+  { bring, end }: CallSessions,
+): Promise<McpReply> {
+  session.lastId += 1;
+  let reply: McpReply | null = null;
   try {
-    return toolAnswer(await ask(send, session.headers, { ...message, id: 2 }));
+    reply = await ask(send, session.headers, { ...message, id: session.lastId });
+    return reply;
   } finally {
-    closeSession(send, session.headers);
+    if (reply?.response.isOk && reply.answer) bring(session);
+    // there is nothing to end where the server does not know it
+    else if (reply?.response.status !== 404) end(session);
   }
 }
 

@@ -2,6 +2,7 @@ import { isJsonObject } from '../../kernel/json-object.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import type { RpcObject } from './answer-scan.ts';
 import { ACCEPT, ENVELOPE, McpFault, STATELESS, VERSION_HEADER } from './protocol.ts';
+import type { ServerAuthorization } from './server-authorization.ts';
 import { ask, closeSession, type McpSend, openSession } from './server-calls.ts';
 
 /** Most tools of a server: an organization's tool has no more actions. */
@@ -12,6 +13,9 @@ const MAX_CURSOR = 4_096;
 
 /** The tools of a server, as it told them. */
 export interface ListedTools {
+  /** Whether it told them: otherwise it wants a credential first. */
+  isListed: boolean;
+  authorization: ServerAuthorization;
   /** The revision that it speaks. */
   protocol: string;
   server: RpcObject;
@@ -29,7 +33,10 @@ export class CredentialsWanted extends McpFault {}
  * @param credential header with the credential
  * @throws OutboundError, McpFault
  */
-export async function listedTools(send: McpSend, credential: Readonly<Record<string, string>>): Promise<ListedTools> {
+export async function listedTools(
+  send: McpSend,
+  credential: Readonly<Record<string, string>>,
+): Promise<Omit<ListedTools, 'isListed' | 'authorization'>> {
   const headers = { ...credential, accept: ACCEPT, 'content-type': 'application/json' };
   const discovered = await discover(send, headers);
   if (discovered) {
@@ -50,6 +57,13 @@ export async function listedTools(send: McpSend, credential: Readonly<Record<str
   }
 }
 
+/** What a server answers whoever asks it without a credential, if it wants one. @throws OutboundError */
+export async function refusalWithoutCredential(send: McpSend): Promise<OutboundResponse | null> {
+  const headers = { accept: ACCEPT, 'content-type': 'application/json' };
+  const { response } = await ask(send, stateless(DISCOVER, headers), discoverMessage());
+  return response.status === 401 ? response : null;
+}
+
 const about = (server: unknown, instructions: unknown) => ({
   server: isJsonObject(server) ? server : {},
   instructions,
@@ -61,10 +75,12 @@ const stateless = (method: string, headers: Readonly<Record<string, string>>) =>
   'mcp-method': method,
 });
 
+const DISCOVER = 'server/discover';
+const discoverMessage = () => ({ jsonrpc: '2.0', id: 1, method: DISCOVER, params: { _meta: ENVELOPE } });
+
 /** What a server without sessions says of itself; `null` for a server that has them. */
 async function discover(send: McpSend, headers: Readonly<Record<string, string>>): Promise<RpcObject | null> {
-  const message = { jsonrpc: '2.0', id: 1, method: 'server/discover', params: { _meta: ENVELOPE } };
-  const { response, answer } = await ask(send, stateless('server/discover', headers), message);
+  const { response, answer } = await ask(send, stateless(DISCOVER, headers), discoverMessage());
   if (response.status === 401 || response.status === 403) throw faultOf(response);
   if (!answer || !('result' in answer) || !isJsonObject(answer.result)) return null;
   const { supportedVersions: versions } = answer.result;

@@ -6,6 +6,8 @@ import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
+import type { KeptSessions, SessionHolder } from '../mcp-servers/kept-sessions.ts';
+import type { McpSend } from '../mcp-servers/server-calls.ts';
 import { calledTool, isOfServer, type McpRefusal, mayRepeat, refusalOf } from '../mcp-servers/tool-call.ts';
 import { type ActionRequestParts, requestFor, UnusableAction } from '../tool-instances/action-request.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
@@ -64,6 +66,8 @@ interface CallDeps {
   outbound: Pick<Outbound, 'request'>;
   connections: ConnectionCredentials;
   limits: ActionLimits;
+  /** With MCP servers. */
+  sessions: KeptSessions;
 }
 
 const NOTHING: Omit<ShownAnswer, 'status' | 'fault'> & Pick<CallEnd, 'status'> = {
@@ -130,14 +134,18 @@ export class ActionCalls {
     const limits = limitsOf(action);
     const wholeMs = Math.max(1, Math.min(limits.wholeMs, withinMs));
     const endsAt = performance.now() + wholeMs;
-    const ask = async ({ credentials, secrets }: SentCredential): Promise<OutboundResponse> => {
+    const ask = async (
+      { credentials, secrets }: SentCredential,
+      connectionId: string | null = null,
+    ): Promise<OutboundResponse> => {
       const request = requestFor({ ...parts, credentials, secrets: { ...parts.secrets, ...secrets } });
       trace.url = String(request.url);
       const common = { ...request, owner: orgId, traceId: caller.request.traceId, signal };
       const isMcp = isOfServer(action);
       const call = async (timeoutMs: number) => {
         trace.attempts++;
-        return isMcp ? this.#callServer(common, timeoutMs) : this.#request({ ...common, timeoutMs });
+        if (!isMcp) return this.#request({ ...common, timeoutMs });
+        return this.#callServer(common, { orgId, toolInstanceId, connectionId }, timeoutMs);
       };
       const method = request.method ?? 'GET';
       const isRepeatable = isMcp ? { isRepeatable: mayRepeat(action) } : {};
@@ -146,7 +154,7 @@ export class ActionCalls {
     if (parts.credentials.length > 0) return ask({ credentials: parts.credentials });
     const connected = connections.call({ orgId, toolInstanceId, namespaceId, endUserId }, (credential) => {
       trace.used.add(credential.secret);
-      return ask(sentBy(tool, action, credential));
+      return ask(sentBy(tool, action, credential), credential.connectionId);
     });
     const answer = await within(wholeMs, connected);
     if (answer) return answer;
@@ -155,19 +163,16 @@ export class ActionCalls {
   }
 
   /** Calls a tool of an MCP server. All of its requests together have the time of one try. */
-  async #callServer(request: OutboundRequest & { owner: string }, timeoutMs: number): Promise<OutboundResponse> {
+  async #callServer(
+    request: OutboundRequest & { owner: string },
+    holder: SessionHolder,
+    timeoutMs: number,
+  ): Promise<OutboundResponse> {
     const endsAt = performance.now() + timeoutMs;
-    return calledTool(request, async (step) => {
-      const { url, owner, traceId, signal } = request;
-      return this.#request({
-        url,
-        owner,
-        traceId,
-        signal,
-        ...step,
-        timeoutMs: Math.max(1, endsAt - performance.now()),
-      });
-    });
+    const { url, owner, traceId, signal } = request;
+    const send: McpSend = (step) =>
+      this.#request({ url, owner, traceId, signal, ...step, timeoutMs: Math.max(1, endsAt - performance.now()) });
+    return calledTool(request, send, this.#deps.sessions.of(holder, request));
   }
 
   /** Makes a request once there is room for it; its time includes the wait. */

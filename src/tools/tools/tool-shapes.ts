@@ -53,6 +53,12 @@ export interface OAuthService {
   token_request_format?: 'form' | 'json' | null;
   /** More headers of requests to these endpoints, such as the version of an API. */
   token_request_headers?: Record<string, string> | null;
+  /** What tokens are asked for (RFC 8707), in requests for an authorization and for tokens. */
+  resource?: string | null;
+  /** Who the authorization server is. What it sends back with a browser must not name another (RFC 9207). */
+  issuer?: string | null;
+  /** Whether what it sends back names it each time. */
+  authorization_response_iss_parameter_supported?: boolean | null;
 }
 
 /** How an API key goes into requests: the entry of a credential schema that has a `placement`. */
@@ -111,6 +117,9 @@ const oauthProperties = {
   authorization_parameters: stringMap,
   token_request_format: { type: 'string', enum: ['form', 'json'] },
   token_request_headers: stringMap,
+  resource: url,
+  issuer: url,
+  authorization_response_iss_parameter_supported: flag,
 } as const satisfies Record<string, ToolJsonSchema>;
 
 const credentialField = closed({

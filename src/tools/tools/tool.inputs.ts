@@ -23,7 +23,8 @@ const CREDENTIALS =
   'The credentials: fields as in the configuration; with `placement` (`in`, `name`, `prefix`) the value goes ' +
   'into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, ' +
   '`revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, ' +
-  'and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. ' +
+  '`userinfo_url` with `account_label_path` (`$.email`) for the name of the account, `resource` that tokens are for, ' +
+  'and `issuer` with `authorization_response_iss_parameter_supported`. ' +
   OTHERS;
 const ACTIONS =
   'The actions: `name`, `description`, `parameters`, and the request like that of a custom REST action ' +

@@ -442,3 +442,28 @@ describe('a connection of an end user', () => {
     expect((await listed('?status=error', of)).connections).toEqual([]);
   });
 });
+
+test('an end user who tries too often is told in words, and a program in JSON', async () => {
+  // one of its own: the address of all tests would have tried too often
+  const other = await startConnectingApp();
+  await other.listen();
+  const paths = ['/connect?link=nothing', '/connections/callback?state=eu_nothing&code=a'];
+  const browser = newBrowserWithCookies();
+  const send = (path: string, headers: Record<string, string> = { accept: 'text/html' }) =>
+    browser.send(`${other.url}${path}`, { headers });
+  for (let tries = 0; tries < 200 && (await send(paths[0]!)).status !== 429; tries++);
+  for (const path of paths) {
+    const answer = await send(path);
+    const text = await answer.text();
+    expect([answer.status, answer.headers.get('content-type'), answer.headers.get('referrer-policy')]).toEqual([
+      429,
+      'text/html; charset=utf-8',
+      'no-referrer',
+    ]);
+    expect(text).toContain('Too many tries. Try again in a minute.');
+    expect(text).not.toContain('/account"');
+  }
+  const asJson = await send(paths[0]!, {});
+  expect(await asJson.json()).toMatchObject({ error: 'RATE_LIMIT_EXCEEDED' });
+  await other.close();
+});

@@ -6816,7 +6816,7 @@ export interface components {
             supported_step_types?: string[] | null;
             /** @description The fields of the configuration: `name`, `display_name`, `type`, `description`, `placeholder`, `widget`, `required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. Other properties are refused, except those that begin with `x-`. */
             config_schema?: components["schemas"]["ToolConfigField"][] | null;
-            /** @description The credentials: fields as in the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. Other properties are refused, except those that begin with `x-`. */
+            /** @description The credentials: fields as in the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, `userinfo_url` with `account_label_path` (`$.email`) for the name of the account, `resource` that tokens are for, and `issuer` with `authorization_response_iss_parameter_supported`. Other properties are refused, except those that begin with `x-`. */
             credential_schema?: components["schemas"]["ToolCredentialField"][] | null;
             /** @description The actions: `name`, `description`, `parameters`, and the request like that of a custom REST action (`method`, `url_template`, …). A placeholder names a parameter of the action, a field of the configuration or a credential. Other properties are refused, except those that begin with `x-`. */
             action_schemas?: components["schemas"]["ToolAction"][] | null;
@@ -6904,6 +6904,9 @@ export interface components {
             token_request_headers?: {
                 [key: string]: string;
             } | null;
+            resource?: string | null;
+            issuer?: string | null;
+            authorization_response_iss_parameter_supported?: boolean | null;
             placement?: ({
                 /** @enum {string} */
                 in: "header" | "query";
@@ -7410,7 +7413,7 @@ export interface components {
             supported_step_types?: string[];
             /** @description The fields of the configuration: `name`, `display_name`, `type`, `description`, `placeholder`, `widget`, `required`, `default`, `options`, `validation`, `widget_options`, and `sensitive` for what belongs in the vault. Other properties are refused, except those that begin with `x-`. A change raises the schema version. */
             config_schema?: components["schemas"]["ToolConfigField"][];
-            /** @description The credentials: fields as in the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, and `userinfo_url` with `account_label_path` (`$.email`) for the name of the account. Other properties are refused, except those that begin with `x-`. */
+            /** @description The credentials: fields as in the configuration; with `placement` (`in`, `name`, `prefix`) the value goes into each request. An entry of the type `oauth2` describes a service: `authorization_url`, `token_url`, `revocation_url`, `scopes`, `scope_separator`, `pkce`, `token_endpoint_auth_method`, `authorization_parameters`, `userinfo_url` with `account_label_path` (`$.email`) for the name of the account, `resource` that tokens are for, and `issuer` with `authorization_response_iss_parameter_supported`. Other properties are refused, except those that begin with `x-`. */
             credential_schema?: components["schemas"]["ToolCredentialField"][];
             /** @description The actions: `name`, `description`, `parameters`, and the request like that of a custom REST action (`method`, `url_template`, …). A placeholder names a parameter of the action, a field of the configuration or a credential. Other properties are refused, except those that begin with `x-`. A change raises the schema version. */
             action_schemas?: components["schemas"]["ToolAction"][];
@@ -7455,6 +7458,24 @@ export interface components {
             /** @description Only operations with this text in their method, path, id, summary or tags. */
             search?: string | null;
         };
+        /** @description What an MCP server says of how tokens for it are got. */
+        ToolImportAuthorization: {
+            /**
+             * @description How the look for it ended, for programs.
+             * @enum {string}
+             */
+            outcome: "found" | "none" | "unusable";
+            /** @description The same for people: what was found, or why nothing can be used. */
+            message: string;
+            /** @description The authorization server. `null` unless it was found; its addresses are in `credentialSchema`. */
+            issuer: string | null;
+            /** @description What tokens are asked for (RFC 8707). `null` unless it was found. */
+            resource: string | null;
+            /** @description The scopes that the server wants. */
+            scopes: string[];
+            /** @description The `client_id` by which this service is a public client there without having been registered: the address of a document about it (Client ID Metadata Documents). `null` if the authorization server takes none, or `PUBLIC_URL` is not https: then register a client by hand. */
+            client_id: string | null;
+        };
         /** @description Something of a document that was not taken, or is less exact in the action. */
         ToolImportGap: {
             /** @description Where in the document, as a JSON pointer. */
@@ -7488,7 +7509,7 @@ export interface components {
             credential_header?: string | null;
             /** @description The `documentDigest` of the preview. If the document, its address or the base address is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
             document_digest?: string | null;
-            /** @description The operations that become actions, such as `GET /pets/{id}`. */
+            /** @description The operations that become actions, such as `GET /pets/{id}`. None for an MCP server that wants a token first: import them later. */
             operations: string[];
             /** @description Display name. Default: the title of the document. */
             name?: string | null;
@@ -7516,6 +7537,8 @@ export interface components {
             credential?: string | null;
             /** @description The header that `credential` is sent in, in place of `Authorization`. */
             credential_header?: string | null;
+            /** @description The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`, and the address stays the one of the tool. */
+            tool_instance_id?: string | null;
             /** @description Only operations with this text in their method, path, id, summary or tags. */
             search?: string | null;
         };
@@ -7536,6 +7559,8 @@ export interface components {
             credential?: string | null;
             /** @description The header that `credential` is sent in, in place of `Authorization`. */
             credential_header?: string | null;
+            /** @description The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`, and the address stays the one of the tool. */
+            tool_instance_id?: string | null;
             /** @description The `documentDigest` of the preview. If the document, its address or the base address is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
             document_digest?: string | null;
             /** @description The operations whose changes are applied, such as `GET /pets/{id}`. Operations that the document no longer has lose their actions. */
@@ -17353,7 +17378,7 @@ export interface operations {
                         url: string | null;
                         /** @description Of its text, its `url` and the base address that was given: another of these has another digest. */
                         document_digest: string;
-                        /** @description Its version of OpenAPI, or its revision of MCP. */
+                        /** @description Its version of OpenAPI, or its revision of MCP: `unknown` for a server that wants a token first. */
                         format: string;
                         /** @description Its title. */
                         title: string;
@@ -17369,6 +17394,8 @@ export interface operations {
                         credential_schema: {
                             [key: string]: unknown;
                         }[];
+                        /** @description What an MCP server says of OAuth. `null` for a document. */
+                        authorization: components["schemas"]["ToolImportAuthorization"] | null;
                         /**
                          * Format: int32
                          * @description How many operations it has.
@@ -17635,7 +17662,7 @@ export interface operations {
                         url: string | null;
                         /** @description Of its text, its `url` and the base address that was given: another of these has another digest. */
                         document_digest: string;
-                        /** @description Its version of OpenAPI, or its revision of MCP. */
+                        /** @description Its version of OpenAPI, or its revision of MCP: `unknown` for a server that wants a token first. */
                         format: string;
                         /** @description Its title. */
                         title: string;
@@ -17645,6 +17672,8 @@ export interface operations {
                         base_url: string | null;
                         /** @description Whether it describes other credentials than the tool has. An import does not change them. */
                         other_credentials: boolean;
+                        /** @description What an MCP server says of OAuth. `null` for a document. */
+                        authorization: components["schemas"]["ToolImportAuthorization"] | null;
                         /**
                          * Format: int32
                          * @description How many operations it has.
@@ -23190,6 +23219,8 @@ export interface operations {
                 code: string;
                 /** @description The state that came back with the code. */
                 state: string;
+                /** @description The `iss` that came back with the code (RFC 9207): pass it on if there was one. Providers that always send it need it. */
+                iss?: string;
             };
             header?: {
                 /** @description Access token: `Bearer <token>`. */
