@@ -45,6 +45,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'toolConfirmations' },
   { owner: 'executions' },
   { owner: 'events' },
+  { owner: 'serviceStatus' },
   { owner: 'webhookDeliveries' },
   { owner: 'auditStreamDeliveries' },
   { owner: 'activity' },
