@@ -615,6 +615,15 @@ export type ModelTargetInput = {
   readonly weight?: number | null | undefined;
 };
 
+/** How a node of the service is. */
+export type NodeState =
+  /** It has not said for 45 seconds that it runs. */
+  | 'away'
+  /** It runs, and takes no requests: `problem` says why. */
+  | 'not_ready'
+  /** It takes requests. */
+  | 'ready';
+
 /** What a notification is about. */
 export type NotificationCategory =
   /** Artifacts and their index. */
@@ -996,6 +1005,17 @@ export type SeriesStep =
   | 'HOUR'
   /** Months. */
   | 'MONTH';
+
+/** How a session was opened. */
+export type SessionMethod =
+  /** At an identity provider, by OpenID Connect. */
+  | 'oidc'
+  /** With a passkey. */
+  | 'passkey'
+  /** With a password, or by a registration. */
+  | 'password'
+  /** At an identity provider, by SAML. */
+  | 'saml';
 
 /** How a provider signs users in. */
 export type SsoProtocol =
@@ -1414,7 +1434,7 @@ export type PlaceQueryVariables = Exact<{
 }>;
 
 
-export type PlaceQuery = { readonly me: { readonly id: string, readonly username: string, readonly fullName: string | null, readonly timezone: string | null }, readonly organization: { readonly id: string, readonly name: string, readonly role: Role }, readonly workspace: { readonly id: string, readonly name: string, readonly description: string | null, readonly tags: ReadonlyArray<string>, readonly isActive: boolean, readonly resourceVersion: number } };
+export type PlaceQuery = { readonly me: { readonly id: string, readonly username: string, readonly fullName: string | null, readonly timezone: string | null }, readonly organization: { readonly id: string, readonly name: string, readonly role: Role, readonly requiresRevealReason: boolean }, readonly workspace: { readonly id: string, readonly name: string, readonly description: string | null, readonly tags: ReadonlyArray<string>, readonly isActive: boolean, readonly resourceVersion: number } };
 
 export type MyRoleQueryVariables = Exact<{
   orgId: string;
@@ -1723,6 +1743,23 @@ export type UnrelateEntitiesMutationVariables = Exact<{
 
 export type UnrelateEntitiesMutation = { readonly unrelateEntities: { readonly id: string } };
 
+export type MemberSessionsQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type MemberSessionsQuery = { readonly memberSessions: { readonly nodes: ReadonlyArray<{ readonly sessionId: string, readonly userId: string, readonly role: Role, readonly method: SessionMethod, readonly address: string | null, readonly browser: string | null, readonly system: string | null, readonly isCurrent: boolean, readonly createdAt: string, readonly lastUsedAt: string | null, readonly user: { readonly id: string, readonly username: string } | null, readonly identityProvider: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type EndMemberSessionsMutationVariables = Exact<{
+  orgId: string;
+  userId: string;
+  sessionId?: string | null | undefined;
+}>;
+
+
+export type EndMemberSessionsMutation = { readonly endMemberSessions: { readonly userId: string, readonly endedCount: number } };
+
 export type ModelsQueryVariables = Exact<{
   orgId: string;
   withAccounts: boolean;
@@ -1870,7 +1907,7 @@ export type MutePlacesMutation = { readonly updateNotificationMutes: { readonly 
 export type OperatorsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type OperatorsQuery = { readonly serviceStatus: { readonly node: { readonly version: string, readonly startedAt: string, readonly workerCount: number, readonly runningWorkerCount: number }, readonly databaseClients: ReadonlyArray<{ readonly address: string | null, readonly connectionCount: number, readonly oldestConnectionAt: string }>, readonly jobs: ReadonlyArray<{ readonly task: string, readonly waitingCount: number, readonly retryingCount: number, readonly runningCount: number, readonly failedCount: number, readonly oldestWaitingSeconds: number | null }>, readonly eventLag: { readonly waitingCount: number, readonly lagSeconds: number }, readonly rootKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string, readonly sealedCount: number, readonly isCurrent: boolean, readonly isPresent: boolean }>, readonly signingKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string | null, readonly retiredAt: string | null }> } };
+export type OperatorsQuery = { readonly serviceStatus: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly hostName: string, readonly address: string | null, readonly version: string, readonly startedAt: string, readonly lastSeenAt: string, readonly workerCount: number, readonly runningWorkerCount: number, readonly state: NodeState, readonly problem: string | null, readonly isAnswering: boolean }>, readonly databaseClients: ReadonlyArray<{ readonly address: string | null, readonly connectionCount: number, readonly oldestConnectionAt: string }>, readonly jobs: ReadonlyArray<{ readonly task: string, readonly waitingCount: number, readonly retryingCount: number, readonly runningCount: number, readonly failedCount: number, readonly oldestWaitingSeconds: number | null }>, readonly eventLag: { readonly waitingCount: number, readonly lagSeconds: number }, readonly rootKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string, readonly sealedCount: number, readonly isCurrent: boolean, readonly isPresent: boolean }>, readonly signingKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string | null, readonly retiredAt: string | null }> } };
 
 export type PaletteNamesQueryVariables = Exact<{
   orgId: string;
@@ -1970,7 +2007,7 @@ export type SignInPolicyQueryVariables = Exact<{
 }>;
 
 
-export type SignInPolicyQuery = { readonly signInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp> } };
+export type SignInPolicyQuery = { readonly signInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp>, readonly requireRevealReason: boolean } };
 
 export type MembersWithoutFactorQueryVariables = Exact<{
   orgId: string;
@@ -2047,7 +2084,7 @@ export type UpdateSignInPolicyMutationVariables = Exact<{
 }>;
 
 
-export type UpdateSignInPolicyMutation = { readonly updateSignInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp> } };
+export type UpdateSignInPolicyMutation = { readonly updateSignInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp>, readonly requireRevealReason: boolean } };
 
 export type CreateScimTokenMutationVariables = Exact<{
   orgId: string;
@@ -3181,6 +3218,7 @@ export const PlaceDocument = new TypedDocumentString(`
     id
     name
     role
+    requiresRevealReason
   }
   workspace(orgId: $orgId, id: $workspaceId) {
     id
@@ -3766,6 +3804,44 @@ export const UnrelateEntitiesDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<UnrelateEntitiesMutation, UnrelateEntitiesMutationVariables>;
+export const MemberSessionsDocument = new TypedDocumentString(`
+    query MemberSessions($orgId: ID!, $after: String) {
+  memberSessions(orgId: $orgId, first: 50, after: $after) {
+    nodes {
+      sessionId
+      userId
+      user {
+        id
+        username
+      }
+      role
+      method
+      identityProvider {
+        id
+        name
+      }
+      address
+      browser
+      system
+      isCurrent
+      createdAt
+      lastUsedAt
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<MemberSessionsQuery, MemberSessionsQueryVariables>;
+export const EndMemberSessionsDocument = new TypedDocumentString(`
+    mutation EndMemberSessions($orgId: ID!, $userId: ID!, $sessionId: ID) {
+  endMemberSessions(orgId: $orgId, userId: $userId, sessionId: $sessionId) {
+    userId
+    endedCount
+  }
+}
+    `) as unknown as TypedDocumentString<EndMemberSessionsMutation, EndMemberSessionsMutationVariables>;
 export const ModelsDocument = new TypedDocumentString(`
     query Models($orgId: ID!, $withAccounts: Boolean!, $after: String) {
   logicalModels(orgId: $orgId, first: 100, after: $after) {
@@ -4052,11 +4128,18 @@ export const MutePlacesDocument = new TypedDocumentString(`
 export const OperatorsDocument = new TypedDocumentString(`
     query Operators {
   serviceStatus {
-    node {
+    nodes {
+      id
+      hostName
+      address
       version
       startedAt
+      lastSeenAt
       workerCount
       runningWorkerCount
+      state
+      problem
+      isAnswering
     }
     databaseClients {
       address
@@ -4319,6 +4402,7 @@ export const SignInPolicyDocument = new TypedDocumentString(`
     factorRequiredAt
     factorGraceDays
     stepUp
+    requireRevealReason
   }
 }
     `) as unknown as TypedDocumentString<SignInPolicyQuery, SignInPolicyQueryVariables>;
@@ -4474,6 +4558,7 @@ export const UpdateSignInPolicyDocument = new TypedDocumentString(`
     factorRequiredAt
     factorGraceDays
     stepUp
+    requireRevealReason
   }
 }
     `) as unknown as TypedDocumentString<UpdateSignInPolicyMutation, UpdateSignInPolicyMutationVariables>;

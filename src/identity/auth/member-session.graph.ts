@@ -4,6 +4,7 @@ import { bounds } from '../../graphql/inputs.ts';
 import { pageArgs, pageType } from '../../graphql/page-type.ts';
 import { organizationArgs } from '../../graphql/place-args.ts';
 import { refersTo } from '../../graphql/references.ts';
+import { RoleEnum } from '../../graphql/shared-enums.ts';
 import { wordEnum } from '../../graphql/word-enum.ts';
 import { agentOf } from '../pages/agent-name.ts';
 import type { EndedMemberSessions, MemberSession } from './member-sessions.ts';
@@ -21,6 +22,7 @@ const MemberSessionType = builder.objectRef<MemberSession>('MemberSession').impl
     sessionId: t.exposeID('id', { description: 'Identifier, `ses_…`.' }),
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
     userId: t.exposeID('userId', { description: 'The member.' }),
+    role: t.expose('role', { type: RoleEnum, authorize: 'inherited', description: 'The role in the organization.' }),
     method: t.expose('method', { type: SessionMethod, authorize: 'inherited', description: 'How it was opened.' }),
     identityProviderId: t.exposeID('identityProviderId', {
       nullable: true,

@@ -8,6 +8,7 @@ import { statement } from '../../data/writes.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
+import type { Role } from '../../kernel/roles.ts';
 import { lockOrganization } from '../../tenancy/organizations/membership.ts';
 import { demandRankOver } from './member-rank.ts';
 
@@ -15,6 +16,7 @@ import { demandRankOver } from './member-rank.ts';
 export interface MemberSession extends OrganizationPlace {
   id: string;
   userId: string;
+  role: Role;
   /** `password`, `passkey`, `saml` or `oidc`. */
   method: string;
   /** The provider that signed the member in, if it is one of the organization. */
@@ -75,6 +77,7 @@ export class MemberSessions {
         id: 't.id',
         orgId: 'm.org_id',
         userId: 't.user_id',
+        role: 'm.role',
         method: 't.method',
         identityProviderId: 'p.id',
         address: 't.address',

@@ -105,11 +105,7 @@ export class Sessions {
   }
 
   /** Opens a session in the transaction of the sign-in. */
-  async open(
-    tx: Tx,
-    { userId, orgId, address }: NewSession,
-    origin: Partial<SessionOrigin> = {},
-  ): Promise<TokenPair> {
+  async open(tx: Tx, { userId, orgId, address }: NewSession, origin: Partial<SessionOrigin> = {}): Promise<TokenPair> {
     const { config } = this.#deps;
     const id = newId('session');
     const expiresAt = new Date(Date.now() + config.refreshTokenAbsoluteDays * DAY_MS);

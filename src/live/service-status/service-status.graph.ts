@@ -130,8 +130,7 @@ const ServiceStatusType = builder.objectRef<ServiceStatus>('ServiceStatus').impl
     databaseClients: t.field({
       type: [DatabaseClient],
       authorize: 'inherited',
-      description:
-        'What the database knows of all nodes: their connections, by address. 100 addresses at most.',
+      description: 'What the database knows of all nodes: their connections, by address. 100 addresses at most.',
       resolve: (status) => status.connections(),
     }),
     jobs: t.field({
