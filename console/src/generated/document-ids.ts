@@ -82,7 +82,7 @@ export const documentIds: Readonly<Record<string, string>> = {
   NotificationSettings: 'console/NotificationSettings/2b00da134629f1b16de7acdd',
   Notifications: 'console/Notifications/a08bda5dab962cde1ae09b3a',
   Numbers: 'console/Numbers/871619df5f64435945965453',
-  Operators: 'console/Operators/bb705c536e8d8f84d75965d5',
+  Operators: 'console/Operators/71c9a990b5e8794570a96cc8',
   OrganizationEvents: 'console/OrganizationEvents/4362ae1b48285d54bd03b71d',
   OwnRecipe: 'console/OwnRecipe/ecfe58019a3106f9aacc5640',
   PaletteNames: 'console/PaletteNames/180c550241a8e96361f48db2',

@@ -1907,7 +1907,7 @@ export type MutePlacesMutation = { readonly updateNotificationMutes: { readonly 
 export type OperatorsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type OperatorsQuery = { readonly serviceStatus: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly hostName: string, readonly address: string | null, readonly version: string, readonly startedAt: string, readonly lastSeenAt: string, readonly workerCount: number, readonly runningWorkerCount: number, readonly state: NodeState, readonly problem: string | null, readonly isAnswering: boolean }>, readonly databaseClients: ReadonlyArray<{ readonly address: string | null, readonly connectionCount: number, readonly oldestConnectionAt: string }>, readonly jobs: ReadonlyArray<{ readonly task: string, readonly waitingCount: number, readonly retryingCount: number, readonly runningCount: number, readonly failedCount: number, readonly oldestWaitingSeconds: number | null }>, readonly eventLag: { readonly waitingCount: number, readonly lagSeconds: number }, readonly rootKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string, readonly sealedCount: number, readonly isCurrent: boolean, readonly isPresent: boolean }>, readonly signingKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string | null, readonly retiredAt: string | null }> } };
+export type OperatorsQuery = { readonly serviceStatus: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly hostName: string, readonly address: string | null, readonly version: string, readonly startedAt: string, readonly lastSeenAt: string, readonly workerCount: number, readonly runningWorkerCount: number, readonly status: NodeState, readonly problem: string | null, readonly isAnswering: boolean }>, readonly databaseClients: ReadonlyArray<{ readonly address: string | null, readonly connectionCount: number, readonly oldestConnectionAt: string }>, readonly jobs: ReadonlyArray<{ readonly task: string, readonly waitingCount: number, readonly retryingCount: number, readonly runningCount: number, readonly failedCount: number, readonly oldestWaitingSeconds: number | null }>, readonly eventLag: { readonly waitingCount: number, readonly lagSeconds: number }, readonly rootKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string, readonly sealedCount: number, readonly isCurrent: boolean, readonly isPresent: boolean }>, readonly signingKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string | null, readonly retiredAt: string | null }> } };
 
 export type PaletteNamesQueryVariables = Exact<{
   orgId: string;
@@ -4137,7 +4137,7 @@ export const OperatorsDocument = new TypedDocumentString(`
       lastSeenAt
       workerCount
       runningWorkerCount
-      state
+      status
       problem
       isAnswering
     }

@@ -20,7 +20,7 @@ const values = `
   NotificationMute MemberWithoutFactor EntityRelation EntitySearchResult FoundEntity
   ToolActionResult ToolActionRequest UsedResource ConnectLink
   MemberSession EndMemberSessionsPayload
-  ServiceStatus KnownNode DatabaseClient JobStatus EventLagStatus
+  ServiceStatus DatabaseClient JobStatus EventLagStatus
 `
   .trim()
   .split(/\s+/);

@@ -87,7 +87,7 @@ function Nodes({ status: { nodes, databaseClients } }: { status: Status }) {
               {node.hostName} {node.isAnswering && <span className="tag">{o.answers}</span>}
             </th>
             <td>
-              <span className={node.state === 'ready' ? 'tag ok' : 'tag warn'}>{o.states[node.state]}</span>{' '}
+              <span className={node.status === 'ready' ? 'tag ok' : 'tag warn'}>{o.states[node.status]}</span>{' '}
               {node.problem}
             </td>
             <td>{node.version}</td>

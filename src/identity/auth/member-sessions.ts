@@ -48,7 +48,7 @@ export interface EndedMemberSessions extends OrganizationPlace {
 
 const SOURCE = `sessions t join organization_members m on m.user_id = t.user_id
   join users u on u.id = t.user_id and u.is_active
-  left join identity_providers p on p.id = t.identity_provider_id and p.org_id = m.org_id`;
+  left join identity_providers ip on ip.id = t.identity_provider_id and ip.org_id = m.org_id`;
 
 /** An account that the organization manages, and no other one has as a member: as for changes of the account itself. */
 const IS_WHOLE = `u.home_org_id = m.org_id and not u.is_platform_admin and not exists (
@@ -59,7 +59,7 @@ const IS_WHOLE = `u.home_org_id = m.org_id and not u.is_platform_admin and not e
  * Whose business a session is (docs/decisions/0099): all of an account that is the organization's alone; of others what
  * its own providers signed in, and what works in it without a provider of somebody else.
  */
-const CONCERNS = `(p.id is not null or t.org_id = m.org_id and t.identity_provider_id is null or ${IS_WHOLE})`;
+const CONCERNS = `(ip.id is not null or t.org_id = m.org_id and t.identity_provider_id is null or ${IS_WHOLE})`;
 const IS_OPEN = 't.revoked_at is null and t.expires_at > now()';
 
 /** The open sessions of members, for those who may remove them. */
@@ -79,7 +79,7 @@ export class MemberSessions {
         userId: 't.user_id',
         role: 'm.role',
         method: 't.method',
-        identityProviderId: 'p.id',
+        identityProviderId: 'ip.id',
         address: 't.address',
         userAgent: 't.user_agent',
         createdAt: 't.created_at',

@@ -37,7 +37,7 @@ const KnownNodeType = builder.objectRef<KnownNode>('KnownNode').implement({
     lastSeenAt: t.expose('lastSeenAt', { type: 'DateTime', description: 'When it last said that it runs.' }),
     workerCount: t.exposeInt('workerCount', { description: 'How many workers it should have (`WORKERS`).' }),
     runningWorkerCount: t.exposeInt('runningWorkerCount', { description: 'How many of them were ready.' }),
-    state: t.expose('state', { type: NodeStateType, authorize: 'inherited', description: 'How it is.' }),
+    status: t.expose('status', { type: NodeStateType, authorize: 'inherited', description: 'How it is.' }),
     problem: t.exposeString('problem', {
       nullable: true,
       description: 'Why it takes no requests, as in `/readyz`.',

@@ -27,7 +27,7 @@ const CONNECTIONS = `select host(a.client_addr) as address, count(*)::int as "co
 const NODES = `select n.id, n.host_name as "hostName", n.address, n.version, n.started_at as "startedAt",
     n.last_seen_at as "lastSeenAt", n.worker_count as "workerCount", n.running_worker_count as "runningWorkerCount",
     n.problem, case when n.last_seen_at < now() - interval '${AWAY_SECONDS} s' then 'away'
-      when n.problem is null then 'ready' else 'not_ready' end as state, n.id = $1 as "isAnswering"
+      when n.problem is null then 'ready' else 'not_ready' end as status, n.id = $1 as "isAnswering"
   from nodes n order by n.last_seen_at < now() - interval '${AWAY_SECONDS} s', n.host_name, n.started_at, n.id
   limit ${MAX_NODES}`;
 
@@ -44,7 +44,7 @@ export interface KnownNode extends ServiceNode {
   lastSeenAt: Date;
   /** Why it takes no requests, or took none. */
   problem: string | null;
-  state: NodeState;
+  status: NodeState;
   isAnswering: boolean;
 }
 

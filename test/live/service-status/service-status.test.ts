@@ -13,7 +13,7 @@ import { waitFor } from '../../support/wait.ts';
 
 const QUERY = `{ serviceStatus {
   node { version startedAt workerCount runningWorkerCount }
-  nodes { id hostName address version startedAt lastSeenAt workerCount runningWorkerCount state problem isAnswering }
+  nodes { id hostName address version startedAt lastSeenAt workerCount runningWorkerCount status problem isAnswering }
   databaseClients { address connectionCount oldestConnectionAt }
   jobs { task waitingCount retryingCount runningCount failedCount oldestWaitingSeconds }
   eventLag { waitingCount lagSeconds }
@@ -23,7 +23,7 @@ const QUERY = `{ serviceStatus {
 
 interface Status {
   node: { version: string; startedAt: string; workerCount: number; runningWorkerCount: number };
-  nodes: ({ id: string; hostName: string; state: string; isAnswering: boolean } & Record<string, unknown>)[];
+  nodes: ({ id: string; hostName: string; status: string; isAnswering: boolean } & Record<string, unknown>)[];
   databaseClients: { address: string | null; connectionCount: number; oldestConnectionAt: string }[];
   jobs: ({ task: string; oldestWaitingSeconds: number | null } & Record<string, unknown>)[];
   eventLag: { waitingCount: number; lagSeconds: number };
@@ -80,7 +80,7 @@ describe('the state of the service', () => {
       version,
       workerCount: 1,
       runningWorkerCount: 1,
-      state: 'ready',
+      status: 'ready',
       problem: null,
     });
     expect(Math.abs(Date.parse(String(own!.startedAt)) - Date.now())).toBeLessThan(3_600_000);
@@ -93,7 +93,7 @@ describe('the state of the service', () => {
     await pool.query(lost, ['heard', '1 s', 'no files']);
     await pool.query(lost, ['lost', '46 s', null]);
     await pool.query(lost, ['forgotten', '25 hours', null]);
-    const shown = async () => (await of(false)).map(({ id, state, problem }) => [id, state, problem]);
+    const shown = async () => (await of(false)).map(({ id, status, problem }) => [id, status, problem]);
     expect(await shown()).toEqual([
       ['heard', 'not_ready', 'no files'],
       ['forgotten', 'away', null],
