@@ -154,8 +154,8 @@ interface Table {
 const known = new WeakMap<pg.Pool, Promise<Table[]>>();
 
 /**
- * Tables that hold data of tenants; those of activity are left out because refusals are recorded there, samples and nodes
- * because they come by themselves.
+ * Tables that hold data of tenants; those of activity are left out because refusals are recorded there, samples and
+ * nodes because they come by themselves.
  */
 function tables(pool: pg.Pool): Promise<Table[]> {
   const found = known.get(pool) ?? readTables(pool);
@@ -166,7 +166,8 @@ function tables(pool: pg.Pool): Promise<Table[]> {
 async function readTables(pool: pg.Pool): Promise<Table[]> {
   const { rows } = await pool.query<Table>(
     `select table_name as name, array_agg(column_name::text) as columns from information_schema.columns
-     where table_schema = 'public' and table_name !~ '^(activity|storage_samples|_prisma|nodes$)' group by 1 order by 1`,
+     where table_schema = 'public' and table_name !~ '^(activity|storage_samples|_prisma|nodes$)'
+     group by 1 order by 1`,
   );
   return rows;
 }

@@ -74,9 +74,9 @@ export const t: Texts = {
     hint: 'Was dieser Dienst tut, über alle Organisationen. Es wird alle zehn Sekunden neu gelesen.',
     node: 'Knoten',
     nodeHint:
-      'Was jeder Knoten alle 15 Sekunden von sich gesagt hat, und was die Datenbank von ihnen weiß: ihre Verbindungen. ' +
-      'Knoten mit derselben Adresse oder hinter demselben Pooler sind eine Zeile der Verbindungen. Ein Knoten, der ' +
-      'verloren ging, bleibt einen Tag lang.',
+      'Was jeder Knoten alle 15 Sekunden von sich gesagt hat, und was die Datenbank von ihnen weiß: ihre ' +
+      'Verbindungen. Knoten mit derselben Adresse oder hinter demselben Pooler sind eine Zeile der Verbindungen. ' +
+      'Ein Knoten, der verloren ging, bleibt einen Tag lang.',
     host: 'Name',
     answers: 'hat geantwortet',
     seen: 'Zuletzt gesehen',

@@ -462,8 +462,8 @@ export const t = {
     end: 'End',
     endAll: 'End all',
     endHint:
-      'They are signed out within a second, wherever the session is used, and may sign in again. Remove the member to ' +
-      'keep them out. API tokens, and applications that stay connected after a sign-out, go on.',
+      'They are signed out within a second, wherever the session is used, and may sign in again. Remove the member ' +
+      'to keep them out. API tokens, and applications that stay connected after a sign-out, go on.',
     browserOn: (browser: string, system: string) => `${browser} on ${system}`,
     endOne: (browser: string, who: string) => `End the session of ${who}: ${browser}`,
     endAllOf: (who: string) => `End all sessions of ${who}`,

@@ -68,8 +68,8 @@ const EndMemberSessionsPayload = builder.objectRef<EndedMemberSessions>('EndMemb
 refersTo(EndMemberSessionsPayload, { orgId: 'organization', userId: 'user' });
 
 const WHICH =
-  'All sessions of an account that the organization manages and no other one has as a member; of other accounts those ' +
-  'that its own identity providers opened, and those that work in it and no provider opened.';
+  'All sessions of an account that the organization manages and no other one has as a member; of other accounts ' +
+  'those that its own identity providers opened, and those that work in it and no provider opened.';
 
 builder.queryField('memberSessions', (t) =>
   t.field({
@@ -92,9 +92,9 @@ builder.mutationField('endMemberSessions', (t) =>
   t.field({
     type: EndMemberSessionsPayload,
     description:
-      'Ends a session of a member, or all of those that `memberSessions` lists, except for the one that asks. They end ' +
-      'within a second. What was granted to applications until a sign-out ends with them; API tokens and other grants ' +
-      'stay. Refused for members with a role above the caller.',
+      'Ends a session of a member, or all of those that `memberSessions` lists, except for the one that asks. They ' +
+      'end within a second. What was granted to applications until a sign-out ends with them; API tokens and other ' +
+      'grants stay. Refused for members with a role above the caller.',
     authorize: { organization: 'organization_member:delete' },
     activity: { action: 'update', resourceType: 'organization_member' },
     args: {

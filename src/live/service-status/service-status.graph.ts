@@ -23,8 +23,8 @@ const NodeStateType = wordEnum('NodeState', 'How a node of the service is.', {
 
 const KnownNodeType = builder.objectRef<KnownNode>('KnownNode').implement({
   description:
-    'A node of the service, as it said itself: each says every 15 seconds that it runs. One that stops leaves the list. ' +
-    'One that was lost stays for a day.',
+    'A node of the service, as it said itself: each says every 15 seconds that it runs. One that stops leaves the ' +
+    'list. One that was lost stays for a day.',
   fields: (t) => ({
     id: t.exposeID('id', { description: 'Of this start of the node: after the next one it is another.' }),
     hostName: t.exposeString('hostName', { description: 'The name of its machine or container.' }),

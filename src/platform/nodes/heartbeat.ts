@@ -8,7 +8,8 @@ const BEAT_MS = 15_000;
 export const AWAY_SECONDS = 45;
 
 // the address is the one by which the database sees the node: that of its connections
-const BEAT = `insert into nodes (id, host_name, address, version, started_at, worker_count, running_worker_count, problem)
+const BEAT = `insert into nodes (id, host_name, address, version, started_at, worker_count, running_worker_count,
+    problem)
   values ($1, $2, host(inet_client_addr()), $3, $4, $5, $6, $7)
   on conflict (id) do update set last_seen_at = now(), address = excluded.address,
     worker_count = excluded.worker_count, running_worker_count = excluded.running_worker_count,

@@ -196,8 +196,8 @@ const reasonArg = () =>
     reason: t.string({
       constraints: { minLength: 1, maxLength: 500 },
       description:
-        'Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. An organization may ' +
-        'demand it (`requireRevealReason`).',
+        'Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. An organization ' +
+        'may demand it (`requireRevealReason`).',
     }),
   }));
 const valueArgs = () => ({

@@ -11,9 +11,15 @@ import { type OpenIdServer, startOpenIdServer } from '../sso/openid-server.ts';
 
 /* Whose sessions the administrators of an organization see and end (docs/decisions/0099). */
 
-const LIST = `query ($orgId: ID!, $userId: ID) { memberSessions(orgId: $orgId, userId: $userId, first: 100) { totalCount nodes {
-  sessionId userId user { username } role method identityProviderId address browser system isCurrent createdAt lastUsedAt
-} } }`;
+const LIST = `query ($orgId: ID!, $userId: ID) {
+  memberSessions(orgId: $orgId, userId: $userId, first: 100) {
+    totalCount
+    nodes {
+      sessionId userId user { username } role method identityProviderId address browser system isCurrent createdAt
+      lastUsedAt
+    }
+  }
+}`;
 const END = `mutation ($orgId: ID!, $userId: ID!, $sessionId: ID) {
   endMemberSessions(orgId: $orgId, userId: $userId, sessionId: $sessionId) { orgId userId endedCount }
 }`;
@@ -67,7 +73,7 @@ async function guestOf(owner: Person, role: Role = 'member'): Promise<Person> {
 const workIn = (who: Person, { orgId }: Place) => who.call('POST', '/v1/auth/switch-org', { org_id: orgId });
 
 describe('the sessions of members', () => {
-  test('of an account that is the organization’s alone are all seen: who, since when, by which way, from where', async () => {
+  test('of an account of this organization alone are all seen: who, since when, in which way, from where', async () => {
     const owner = await register(app);
     const member = await createUser(app, owner, { name: 'mia' });
     await app.services.tokenUses.flush();
@@ -186,7 +192,7 @@ describe('ending sessions of a member', () => {
     expect(codesOf(await end(owner, owner, member.userId, sessions[0]!.sessionId))).toEqual(['RESOURCE_NOT_FOUND']);
   });
 
-  test('ends all that concern the organization, with what applications were granted in them, and not the one that asks', async () => {
+  test('ends all that concern the organization, with grants of applications, and not the one that asks', async () => {
     const owner = await register(app);
     const member = await createUser(app, owner);
     const guest = await guestOf(owner);

@@ -88,8 +88,8 @@ describe('the state of the service', () => {
     // one that stops says so, and leaves
     await other.close();
     expect(await of(false)).toEqual([]);
-    const lost = `insert into nodes (id, host_name, version, started_at, last_seen_at, worker_count, running_worker_count,
-      problem) values ($1, $1, '0.1', now() - interval '2 days', now() - $2::interval, 2, 1, $3)`;
+    const lost = `insert into nodes (id, host_name, version, started_at, last_seen_at, worker_count,
+      running_worker_count, problem) values ($1, $1, '0.1', now() - interval '2 days', now() - $2::interval, 2, 1, $3)`;
     await pool.query(lost, ['heard', '1 s', 'no files']);
     await pool.query(lost, ['lost', '46 s', null]);
     await pool.query(lost, ['forgotten', '25 hours', null]);
