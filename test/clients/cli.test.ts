@@ -188,7 +188,7 @@ test('a secret is stored from stdin, read, rotated, and given to a program by it
     await run(['secrets', 'get', 'openai']),
     await run(['secrets', 'run', '--secret', 'openai', ...printed]),
   ]) {
-    expect([refused.code, refused.out]).toEqual([2, '']);
+    expect([refused.code, refused.out]).toEqual([7, '']);
     expect(refused.err).toContain('reason');
   }
   const why = ['--reason', 'Ticket 7'];
