@@ -58,6 +58,10 @@ async function askService(url: string, db: pg.Client): Promise<Recording> {
     if (tables.has('passkeys')) await seedFactors(db, seeded.ids);
     if (tables.has('persisted_documents'))
       await db.query(`insert into persisted_documents (id, text) values ('me', '{ me { id } }')`);
+    // one that was lost: the node itself leaves when it stops
+    if (tables.has('nodes'))
+      await db.query(`insert into nodes (id, host_name, version, started_at, worker_count, running_worker_count)
+        values ('lost', 'lost', '0.1', now(), 1, 1)`);
     await sumActivity(db);
     const answers = await asAnn(anyone, seeded, tables);
     if (tables.has('artifact_chunk_vectors')) await seedVectors(db);

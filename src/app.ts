@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import cors from '@fastify/cors';
 import websocket from '@fastify/websocket';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
@@ -41,7 +42,7 @@ import { addFactorPages } from './http/factor-pages.ts';
 import { addFailureRecords } from './http/failure-records.ts';
 import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
-import { addHealth } from './http/health.ts';
+import { addHealth, STOPPING } from './http/health.ts';
 import { idempotency, storedAnswers } from './http/idempotency.ts';
 import { addLeaving, closeInQuiet } from './http/leaving.ts';
 import { addMetrics } from './http/metrics.ts';
@@ -79,6 +80,7 @@ import { RootKeys } from './platform/keys/root-keys.ts';
 import { Seal } from './platform/keys/seal.ts';
 import { type Logger, requestLogger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
+import { Heartbeat } from './platform/nodes/heartbeat.ts';
 import { StoreCheck } from './platform/nodes/store-check.ts';
 import type { Siblings } from './platform/nodes/worker-link.ts';
 import { Outbound, type OutboundOptions } from './platform/outbound/outbound.ts';
@@ -143,8 +145,11 @@ export async function buildApp(deps: AppDeps): Promise<App> {
   const logFault = (error: unknown, what: string) => outages.fault(error, what);
   const outbound = new Outbound({ config, logger, ...deps.outbound });
   const redis = config.redisUrl ? await RedisLink.open({ url: config.redisUrl, secret, logger }) : null;
+  // one that is several processes has one row, which the first of them keeps
+  const { nodeId, number: workerNumber } = deps.siblings ?? { nodeId: randomUUID(), number: 1 };
   const { services, open, replicaReads } = createServices({
     ...deps,
+    nodeId,
     outbound,
     keys,
     rootKeys,
@@ -299,11 +304,20 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     () => eventLag.watch(),
     (error) => logFault(error, 'the event lag could not be measured'),
   );
+  const heartbeat = new Heartbeat({
+    nodeId,
+    pool: database.pool,
+    version,
+    workers: () => deps.siblings ?? { running: 1, of: 1 },
+    problem: () => (leaving.hasBegun ? STOPPING : storeCheck.problem),
+    onFault: (error) => logFault(error, 'the other nodes could not be told that this one runs'),
+  });
+  const endHeartbeat = workerNumber === 1 ? heartbeat.start() : async () => undefined;
   const stop = async (): Promise<void> => {
     services.tail.close();
     // jobs first: a call that is cut off in the middle may have changed something at its target
     const engines = [services.webhookEngine.stop(), services.auditEngine.stop()];
-    await Promise.all([jobs.stop(), ...engines, endLagWatch(), endStoreCheck(), endKeyWatch()]);
+    await Promise.all([jobs.stop(), ...engines, endLagWatch(), endStoreCheck(), endKeyWatch(), endHeartbeat()]);
     await services.textExtraction.close();
     await services.samlChecks.close();
     await services.toolDocuments.close();

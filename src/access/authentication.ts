@@ -87,6 +87,7 @@ export class Authentication {
   readonly #tokens: AccessTokens;
   readonly #oauthTokens: OAuthTokens;
   readonly #apiTokens: TokenLookup;
+  readonly #uses: TokenUses;
   readonly #sql: Sql;
   readonly #sessions = new FreshCache<SessionState>();
   readonly #cookies = new FreshCache<CookieState>();
@@ -111,6 +112,7 @@ export class Authentication {
     this.#tokens = tokens;
     this.#oauthTokens = oauthTokens;
     this.#apiTokens = new TokenLookup(sql, uses);
+    this.#uses = uses;
     this.#sql = sql;
   }
 
@@ -297,6 +299,8 @@ export class Authentication {
   async #readSessions(ids: readonly string[]): Promise<SessionState[]> {
     const rows = await this.#sql.read<SessionRow>(SESSION, [ids]);
     const found = new Map(rows.map((row) => [row.sessionId, row]));
+    // whoever is looked up is in use: a session that is asked for again is looked up again within a second
+    for (const id of found.keys()) this.#uses.note(id);
     return ids.map((id) => {
       const row = found.get(id);
       return { principal: row ? principalOf(row) : null };

@@ -18,9 +18,22 @@ const WRITE_GRANTS = `with due as (
     where g.id = any($1::text[]) and (g.last_used_at is null or g.last_used_at < now() - interval '60 s')
     order by g.id for update skip locked)
   update oauth_grants g set last_used_at = now() from due where g.id = due.id`;
-const GRANT_ID = /^gnt_/;
 
-/** Records which tokens are used, without slowing the requests: in batches, each token at most once a minute. */
+// and for sessions
+const WRITE_SESSIONS = `with due as (
+    select s.id from sessions s
+    where s.id = any($1::text[]) and (s.last_used_at is null or s.last_used_at < now() - interval '60 s')
+    order by s.id for update skip locked)
+  update sessions s set last_used_at = now() from due where s.id = due.id`;
+
+/** What writes which ids. */
+const WRITES: readonly [string, (id: string) => boolean][] = [
+  [WRITE_GRANTS, (id) => id.startsWith('gnt_')],
+  [WRITE_SESSIONS, (id) => id.startsWith('ses_')],
+  [WRITE, (id) => !/^(?:gnt|ses)_/.test(id)],
+];
+
+/** Records which tokens and sessions are used, without slowing the requests: in batches, each at most once a minute. */
 export class TokenUses {
   readonly #sql: Sql;
   readonly #onFault: (error: unknown, what: string) => void;
@@ -54,9 +67,10 @@ export class TokenUses {
     const ids = [...this.#pending];
     this.#pending = new Set();
     try {
-      const grants = ids.filter((id) => GRANT_ID.test(id));
-      if (grants.length < ids.length) await this.#sql.write(WRITE, [ids.filter((id) => !GRANT_ID.test(id))]);
-      if (grants.length > 0) await this.#sql.write(WRITE_GRANTS, [grants]);
+      for (const [text, isOfKind] of WRITES) {
+        const of = ids.filter(isOfKind);
+        if (of.length > 0) await this.#sql.write(text, [of]);
+      }
     } catch (error) {
       // recorded again at the next use
       for (const id of ids) this.#written.delete(id);

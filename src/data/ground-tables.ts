@@ -13,6 +13,7 @@ export const tables: GroupTables = {
     'root_keys',
     'persisted_documents',
     'service_markers',
+    'nodes',
   ],
   lends: {
     activity: { insight: 'lists, and sums by hour and day', live: 'whether a stream has more to send, and its lag' },
@@ -39,6 +40,11 @@ export const tables: GroupTables = {
     service_markers: {
       platform: 'whether a node has the keys and the files of the others',
       'platform (writes)': 'the first node enters its own',
+    },
+    nodes: {
+      'platform (writes)': 'a node says that it runs, and leaves',
+      live: 'the nodes are shown to administrators of the platform',
+      'live (writes)': 'nodes that were lost are forgotten',
     },
     root_keys: {
       platform: 'which keys wrap something, checked at the start',

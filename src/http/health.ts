@@ -9,6 +9,9 @@ import type { Leaving } from './leaving.ts';
 
 const PROBE_TIMEOUT_MS = 2_000;
 
+/** Why a node that ends takes no more requests. */
+export const STOPPING = 'the service is stopping';
+
 /**
  * Serves `/healthz` (the process is alive), `/readyz` (it can serve requests), and the public keys that verify its
  * tokens.
@@ -31,7 +34,7 @@ export function addHealth(
     const checks = {
       database,
       files: (database === 'ok' ? await deps.storeCheck.current() : deps.storeCheck.problem) ?? 'ok',
-      shutdown: deps.leaving.hasBegun ? 'the service is stopping' : 'ok',
+      shutdown: deps.leaving.hasBegun ? STOPPING : 'ok',
     };
     const isReady = Object.values(checks).every((check) => check === 'ok');
     // late events are only reported: requests can be served, and no other node would be faster

@@ -43,6 +43,7 @@ export const tables: GroupTables = {
     },
     sessions: {
       access: 'a session is looked up with each credential',
+      'access (writes)': 'when it was last used',
       knowledge: 'a link works while the session does that a grant was given for',
     },
     api_tokens: {

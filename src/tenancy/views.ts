@@ -25,6 +25,10 @@ export const workspaceSettings = (orgId: string, workspaceId: string): string =>
   `select w.name, w.description, w.tags, w.language from workspaces w
     where w.org_id = ${orgId} and w.id = ${workspaceId} and w.deleted_at is null`;
 
+/** Whether an organization has its secrets revealed only for a reason. */
+export const demandsRevealReason = (orgId: string): string =>
+  `exists (select 1 from organizations o where o.id = ${orgId} and o.reveal_reason_required)`;
+
 /** Whether an organization is not deleted. */
 export const isLiveOrganization = (id: string): string =>
   `exists (select 1 from organizations o where o.id = ${id} and o.deleted_at is null)`;

@@ -47,6 +47,8 @@ export interface ProcessDeps {
   redis: RedisLink | null;
   /** The other workers of the node, if the process is one of several. */
   siblings?: Pick<Siblings, 'running' | 'of'> | undefined;
+  /** Of this start of the node. */
+  nodeId: string;
 }
 
 /** What stands before the ground: changes tell the groups on top of it what they did. */
@@ -97,6 +99,7 @@ export function createGround(process: ProcessDeps, { sql, replicaReads, mail, no
     rootKeys,
     keys: process.keys,
     siblings: process.siblings,
+    nodeId: process.nodeId,
     appSecret,
     publicUrl,
     deps,

@@ -8,6 +8,7 @@ import { BrowserSessions } from '../identity/auth/browser-sessions.ts';
 import { CurrentPassword } from '../identity/auth/current-password.ts';
 import { EmailChange } from '../identity/auth/email-change.ts';
 import { EmailProofs } from '../identity/auth/email-proofs.ts';
+import { MemberSessions } from '../identity/auth/member-sessions.ts';
 import { PasswordChanges } from '../identity/auth/password-changes.ts';
 import { RegistrationService } from '../identity/auth/registration.service.ts';
 import { RequestedMails } from '../identity/auth/requested-mails.ts';
@@ -137,6 +138,7 @@ export function createIdentity(ground: Ground, tenancy: Tenancy, vaultGroup: Vau
       ...single.open,
       ownTokens: new OwnTokens({ ...deps, authentication }),
       memberFactors: new MemberFactors({ ...deps, ...factors, sessions, authentication }),
+      memberSessions: new MemberSessions({ ...deps, authentication }),
       signInPolicies: new SignInPolicies({ ...deps, ...factors, authentication }),
       tokenResumption: new TokenResumption(deps),
       breakGlass: new BreakGlass({ ...deps, authentication, currentPassword }),

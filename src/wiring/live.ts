@@ -49,13 +49,13 @@ export function createLive(ground: Ground, vaultGroup: VaultGroup, { tail, redis
   const auditStreams = createAuditStreams(ground, vaultGroup, slots, activityFeed);
   const presence = new PresenceService({ ...deps, snapshots: redis && new PresenceSnapshots(redis) });
   const eventLag = new EventLag(sql, ground.logger);
-  const { keys, siblings } = ground;
+  const { keys, siblings, nodeId } = ground;
   const { jobQueue } = ground.closed;
   const { rootKeyUses } = vaultGroup.closed;
   return {
     open: {
       presence,
-      serviceStatus: new ServiceStatusService({ sql, jobQueue, eventLag, keys, rootKeyUses, siblings }),
+      serviceStatus: new ServiceStatusService({ sql, jobQueue, eventLag, keys, rootKeyUses, siblings, nodeId }),
       events: new EventService({
         config,
         tail,

@@ -41,6 +41,7 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'toolConfirmations' },
   { owner: 'executions' },
   { owner: 'events' },
+  { owner: 'serviceStatus' },
   { owner: 'webhookDeliveries' },
   { owner: 'auditStreamDeliveries' },
   { owner: 'activity' },

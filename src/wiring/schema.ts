@@ -12,6 +12,7 @@ import '../knowledge/artifacts/deleted-artifact.graph.ts';
 import '../knowledge/indexing/artifact-query.graph.ts';
 import '../pipelines/augmentations/augmentation.graph.ts';
 import '../identity/auth/auth.graph.ts';
+import '../identity/auth/member-session.graph.ts';
 import '../identity/factors/factor.graph.ts';
 import '../identity/factors/member-factor.graph.ts';
 import '../identity/factors/factor-sign-in.graph.ts';

@@ -180,6 +180,21 @@ test('a secret is stored from stdin, read, rotated, and given to a program by it
     out: 'sk-2',
     err: '',
   });
+  const demand = (require_reveal_reason: boolean) =>
+    ann.call('PATCH', `/v1/orgs/${ann.orgId}/sign-in-policy`, { require_reveal_reason });
+  expect((await demand(true)).status).toBe(200);
+  const printed = ['--', process.execPath, '-e', 'process.stdout.write(process.env.OPENAI_API_KEY)'];
+  for (const refused of [
+    await run(['secrets', 'get', 'openai']),
+    await run(['secrets', 'run', '--secret', 'openai', ...printed]),
+  ]) {
+    expect([refused.code, refused.out]).toEqual([7, '']);
+    expect(refused.err).toContain('reason');
+  }
+  const why = ['--reason', 'Ticket 7'];
+  expect((await run(['secrets', 'get', 'openai', '--field', 'api_key', ...why])).out).toBe('sk-2\n');
+  expect((await program(['secrets', 'run', '--secret', 'openai', ...why, ...printed])).out).toBe('sk-2');
+  await demand(false);
   const bad = await run(['secrets', 'set', 'other'], 'sk-3-plain');
   expect([bad.code, bad.err.includes('sk-3')]).toEqual([2, false]);
   expect(await run(['secrets', 'get', 'openai', '--field', 'none'])).toMatchObject({

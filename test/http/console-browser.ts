@@ -16,9 +16,11 @@ export interface ConsoleCast {
   story: Story;
 }
 
+const AGENT = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
+
 /** What the cookie of a browser holds, in which somebody has signed in. */
 export async function cookieOf(app: TestApp, person: Person): Promise<string> {
-  const headers = { ...person.headers, 'x-csrf': '1', origin: app.url };
+  const headers = { ...person.headers, 'x-csrf': '1', origin: app.url, 'user-agent': AGENT };
   const answer = await fetch(`${app.url}/account/session`, { method: 'POST', headers });
   expect(answer.status).toBe(204);
   return /session=([\w-]{43});/.exec(answer.headers.getSetCookie().join())![1]!;

@@ -19,7 +19,7 @@ const fieldsOf = (root: 'query' | 'mutation' | 'subscription') =>
 
 /** Somebody has decided that no model gets these. */
 const WITHHELD = {
-  query: names(`authConfig inviteInfo membersWithoutFactor myFactors secretVersions serviceStatus`),
+  query: names(`authConfig inviteInfo membersWithoutFactor memberSessions myFactors secretVersions serviceStatus`),
   mutation: names(`
     createOrganization register login refresh logout switchOrganization verifyEmail resendVerification forgotPassword
     resetPassword changePassword completeSignIn beginPasskeySignIn signInWithPasskey beginPasskey addPasskey
@@ -31,7 +31,7 @@ const WITHHELD = {
     updateNotificationMutes updateNotificationSchedules acceptInvitation updateOrganizationStorage breakGlass
     beginSingleLogout discoverSso initiateSso finishSamlSignIn finishOidcSignIn exchangeSsoCode executeToolAction
     executeNamespaceToolAction createApiToken refreshApiToken createAppToken createApplication updateApplication
-    rotateApplicationSecret createScimToken createWebhook rotateWebhookSecret resetMemberFactors
+    rotateApplicationSecret createScimToken createWebhook rotateWebhookSecret resetMemberFactors endMemberSessions
   `),
 };
 

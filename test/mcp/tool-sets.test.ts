@@ -306,6 +306,21 @@ describe('values of secrets', () => {
     expect((await call('get_secret_by_name', { name })).text).not.toContain('the-value-of-it');
   });
 
+  test('are shown for a reason only, where the organization wants one', async () => {
+    const policy = `/v1/orgs/${ann.orgId}/sign-in-policy`;
+    expect((await ann.call('PATCH', policy, { require_reveal_reason: true })).status).toBe(200);
+    const named = await tokenOf(ann, { permissions: ['secret:read', 'secret:reveal'] });
+    const secret_id = await newSecret(`for a reason ${++made}`);
+    const { call } = await open(QUERY, named);
+    const without = await call('get_secret', { secret_id, include_value: true });
+    expect(without.text).not.toContain('the-value-of-it');
+    expect(without.text).toContain('reason');
+    expect((await call('get_secret', { secret_id, include_value: true, reason: 'Ticket 7' })).text).toContain(
+      'the-value-of-it',
+    );
+    await ann.call('PATCH', policy, { require_reveal_reason: false });
+  });
+
   test('are not shown if one of them does not, or says it by a word', async () => {
     const named = await tokenOf(ann, { permissions: ['secret:read', 'secret:reveal'] });
     for (const query of ['tools=secrets', 'tools=secrets&reveal=0', 'tools=platform,secrets'])

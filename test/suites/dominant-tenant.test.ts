@@ -30,10 +30,10 @@ const unlisted = [
 const sorted = ['organizations.own', 'deployments.current', 'deployments.currentOfApp'];
 
 /**
- * The list of an organization's members without a factor: it reads the row of the organization beside theirs, and no
- * statement has several organizations.
+ * The lists of an organization's members without a factor, and of their sessions: they read the row of the organization
+ * beside theirs, or those of the members, and no statement has several organizations.
  */
-const ofOneParent = ['memberFactors.missing'];
+const ofOneParent = ['memberFactors.missing', 'memberSessions.reads'];
 
 /** Lists of the caller's own: no statement has several parents. */
 const ofCaller = ['notifications.reads'];

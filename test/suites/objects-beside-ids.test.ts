@@ -43,6 +43,7 @@ const alone: Record<string, string> = {
   'ResolvedEntity.matchedBy': 'A word for how it was found.',
   'Entity.mergedIds': 'They lead to the entity itself.',
   'EntityRelation.relationId': 'A relation is what its entities show of it.',
+  'MemberSession.sessionId': 'It names the session itself.',
   'DownloadLink.artifactId': 'Whoever asks for a link has named the artifact.',
   'DownloadLink.downloadUrl': 'An address.',
   'Upload.file': 'It becomes an artifact, and is no resource before.',

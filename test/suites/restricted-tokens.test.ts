@@ -53,6 +53,7 @@ const refused = [
   'Query.identityLink',
   'Query.signInPolicy',
   'Query.membersWithoutFactor',
+  'Query.memberSessions',
   'Query.identityProviderTest',
   'Query.workspaceDeletedArtifacts',
   'Query.deletedArtifacts',

@@ -242,6 +242,10 @@ const special: Record<string, HeldReads> = {
     rows: () => rows.membersWithoutFactor(org()),
     known: 'userId',
   },
+  'memberSessions.reads': {
+    place: () => ({ orgId: org() }),
+    rows: () => rows.memberSessions(org()),
+  },
   'workspaceMembers.reads': {
     place: inWorkspace,
     rows: () => rows.workspaceMembers({ ...inWorkspace(), ...shownMembers }),

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type GraphQLObjectType, getNamedType, isNonNullType, isObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newId } from '../../src/kernel/ids.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { forgetAccess } from '../support/forgetting.ts';
 import { listRoutes } from '../support/lists.ts';
@@ -22,6 +23,7 @@ beforeAll(async () => {
   // the questions below are wider than a client's may be
   app = await startTestApp({ env: { GRAPHQL_MAX_COST: '1000000', GRAPHQL_MAX_TOKENS: '10000' } });
   world = await createWorld(app);
+  await openSessions(world);
   const lookers = await lookersAt(app, world, listRoutes);
   owner = lookers.find(({ title }) => title === 'owner')!;
   others = lookers.filter((looker) => looker !== owner);
@@ -29,6 +31,14 @@ beforeAll(async () => {
   answerInLockstep(app.database.pool);
 });
 afterAll(() => app.close());
+
+/** As many sessions of the owner as a page has rows: no list of REST shows them, so no route makes rows of it. */
+async function openSessions({ accounts, ids }: World): Promise<void> {
+  const expiresAt = new Date(Date.now() + 86_400_000);
+  const session = { userId: accounts.owner.userId, orgId: ids.org_id!, expiresAt };
+  const data = Array.from({ length: 20 }, () => ({ id: newId('session'), ...session }));
+  await app.database.prisma.session.createMany({ data });
+}
 
 /**
  * The statements of a request that finds nothing kept: what access checks remember for a moment would hide what they

@@ -106,6 +106,7 @@ const withoutVersion: Record<string, string> = {
   testToolInstance: 'changes nothing but what is counted',
   unarchiveNotification: 'moves what nobody else sees; repeating it changes nothing',
   resetMemberFactors: 'ends all factors that there are; none are left to repeat it on',
+  endMemberSessions: 'a session has no version: it is open or it is not',
   resumeApiTokens: 'is about many tokens, and repeating it changes nothing',
   unlinkIdentity: 'a link has no version: it is there or it is not',
   updateNotificationMutes: "replaces the caller's own list",

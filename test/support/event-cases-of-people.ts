@@ -227,6 +227,14 @@ export const casesOfPeople: Record<string, readonly EventCase[]> = {
       },
     },
   ],
+  endMemberSessions: [
+    {
+      prepare: async ({ app, owner, parts }) => {
+        const { userId } = await createUser(app, owner);
+        parts.body = { orgId: owner.orgId, userId };
+      },
+    },
+  ],
   resetMemberFactors: [
     {
       prepare: async ({ app, owner, parts }) => {

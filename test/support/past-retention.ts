@@ -184,6 +184,13 @@ export const agingRows: readonly AgingRow[] = [
     make: copied('api_tokens', `'token_hash', :key, 'refresh_hash', :key, 'refresh_expires_at', :time`),
   },
   {
+    rule: /from nodes where/,
+    table: 'nodes',
+    age: '1 day',
+    make: `insert into nodes (id, host_name, version, started_at, last_seen_at, worker_count, running_worker_count)
+      values (:key, :key, '0', :time, :time, 1, 1)`,
+  },
+  {
     rule: /from sessions where/,
     table: 'sessions',
     age: '1 day',

@@ -216,6 +216,24 @@ export const prismaRows = (prisma: PrismaClient) => ({
       }));
   },
 
+  /** Of an organization without identity providers that have signed somebody in. */
+  async memberSessions(orgId: string) {
+    const members = await prisma.organizationMember.findMany({ where: { orgId }, include: { user: true } });
+    const theirs = { userId: { in: members.map(({ userId }) => userId) } };
+    const others = await prisma.organizationMember.findMany({ where: { orgId: { not: orgId }, ...theirs } });
+    const open = { revokedAt: null, expiresAt: { gt: new Date() }, ...theirs };
+    const sessions = await prisma.session.findMany({ where: open, ...byId });
+    return sessions.flatMap((session) => {
+      const { role, user } = members.find((one) => one.userId === session.userId)!;
+      const isElsewhere = others.some((one) => one.userId === user.id);
+      const isWhole = user.homeOrgId === orgId && !isElsewhere && !user.isPlatformAdmin;
+      if (!user.isActive || (!isWhole && session.orgId !== orgId)) return [];
+      const { id, userId, method, address, userAgent, createdAt, lastUsedAt, expiresAt } = session;
+      const shown = { id, orgId, userId, role, method, identityProviderId: null, address, userAgent };
+      return [{ ...shown, createdAt, lastUsedAt, expiresAt }];
+    });
+  },
+
   async secrets(where: Of<'secret'>) {
     const rows = await prisma.secret.findMany({ where, ...byId });
     return rows.map((row) => without(row, ['rootKeyId', 'wrappedKey', 'rotationNoticedAt', 'expiryNoticedAt']));

@@ -18,7 +18,8 @@ export interface QueryLog {
 const BACKGROUND = new RegExp(
   [
     /^insert into activity/,
-    /update api_tokens t set last_used_at/,
+    /update (?:api_tokens t|sessions s) set last_used_at/,
+    /^insert into nodes/,
     /from events e where/,
     /pg_snapshot_xmin|pg_current_snapshot/,
     /fold_activity/,

@@ -154,8 +154,8 @@ interface Table {
 const known = new WeakMap<pg.Pool, Promise<Table[]>>();
 
 /**
- * Tables that hold data of tenants; those of activity are left out because refusals are recorded there, samples because
- * they come by themselves.
+ * Tables that hold data of tenants; those of activity are left out because refusals are recorded there, samples and
+ * nodes because they come by themselves.
  */
 function tables(pool: pg.Pool): Promise<Table[]> {
   const found = known.get(pool) ?? readTables(pool);
@@ -166,7 +166,8 @@ function tables(pool: pg.Pool): Promise<Table[]> {
 async function readTables(pool: pg.Pool): Promise<Table[]> {
   const { rows } = await pool.query<Table>(
     `select table_name as name, array_agg(column_name::text) as columns from information_schema.columns
-     where table_schema = 'public' and table_name !~ '^(activity|storage_samples|_prisma)' group by 1 order by 1`,
+     where table_schema = 'public' and table_name !~ '^(activity|storage_samples|_prisma|nodes$)'
+     group by 1 order by 1`,
   );
   return rows;
 }
@@ -204,6 +205,7 @@ export const changedTables = (before: Record<string, string>, after: Record<stri
 
 /** What the service itself changes at any moment, while nobody asks for anything. */
 const moving: Readonly<Record<string, string>> = {
+  sessions: '{last_used_at}',
   webhooks: '{position_xid,position_seq,begun_snapshot,begun_xid,failing_since}',
   webhook_deliveries: '{status,tries,attempts,due_at,finished_at}',
   audit_streams:

@@ -8,8 +8,8 @@ import { expectDocumented } from './documented.ts';
 import { timed } from './times.ts';
 import { waitUntil } from './wait.ts';
 
-/** It runs on, and knows in memory when each scheduled task was last due. */
-const KEPT = ['jobs._private_known_crontabs'];
+/** It runs on, says so to other nodes, and knows in memory when each scheduled task was last due. */
+const KEPT = ['jobs._private_known_crontabs', 'public.nodes'];
 
 /**
  * One app for the files of a process: each takes it, finds an empty database, no mail and no file, and gives it back

@@ -14,12 +14,13 @@ export interface Snapshot {
 export type Changed = Record<string, { gone: Row[]; written: Row[] }>;
 
 /**
- * Columns that tell nothing of what was done: where a row stands in the outbox, how long it took, and what webhooks
- * come to by themselves.
+ * Columns that tell nothing of what was done: where a row stands in the outbox, how long it took, when a session was
+ * last used, and what webhooks come to by themselves.
  */
 const unspoken: Record<string, readonly string[]> = {
   events: ['seq', 'xid'],
   activity: ['duration_ms', 'xid'],
+  sessions: ['last_used_at'],
   webhooks: ['position_xid', 'position_seq', 'begun_snapshot', 'begun_xid', 'failing_since'],
   webhook_deliveries: ['status', 'tries', 'attempts', 'due_at', 'finished_at', 'place'],
   audit_streams: [
@@ -55,9 +56,9 @@ export async function snapshotOf(pool: pg.Pool, before?: Snapshot): Promise<Snap
   const { rows: tables } = await pool.query<{ name: string }>(
     `select c.relname as name from pg_class c
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-       -- what is summed later
+       -- what is summed later, and what nodes say of themselves
        and c.relname not in ('_prisma_migrations', 'activity_sums', 'activity_divided', 'activity_fold',
-         'activity_latencies', 'activity_uses', 'storage_samples') order by 1`,
+         'activity_latencies', 'activity_uses', 'storage_samples', 'nodes') order by 1`,
   );
   const parts = tables.map(
     ({ name }) =>

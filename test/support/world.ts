@@ -112,6 +112,7 @@ export async function createWorld(app: TestApp, { withResources = true }: WorldO
     for (const variable of ['augmentation_id', 'endpoint_id', 'action_id']) await makeId(app, world, variable);
     ids.notification_id = await makeNotification(app, world, 'owner');
     ids.passkey_id = await makePasskey(app, world, 'owner');
+    ids.session_id = await sessionOf(app, world);
     ids.end_user_connection_id = await makeEndUserConnection(app, world);
     // artifacts are made in it
     await makeId(app, world, 'thread_id');
@@ -244,6 +245,12 @@ export async function makeEndUserConnection(app: TestApp, { accounts, ids, marke
     ),
   );
   return id;
+}
+
+/** The newest session of the world's owner. No route tells it. */
+async function sessionOf(app: TestApp, { accounts }: World): Promise<string> {
+  const text = 'select max(id) as id from sessions where user_id = $1';
+  return (await app.database.pool.query<{ id: string }>(text, [accounts.owner.userId])).rows[0]!.id;
 }
 
 /** A passkey, which was just used. No route makes one without an authenticator. */

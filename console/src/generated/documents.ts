@@ -615,6 +615,15 @@ export type ModelTargetInput = {
   readonly weight?: number | null | undefined;
 };
 
+/** How a node of the service is. */
+export type NodeState =
+  /** It has not said for 45 seconds that it runs. */
+  | 'away'
+  /** It runs, and takes no requests: `problem` says why. */
+  | 'not_ready'
+  /** It takes requests. */
+  | 'ready';
+
 /** What a notification is about. */
 export type NotificationCategory =
   /** Artifacts and their index. */
@@ -997,6 +1006,17 @@ export type SeriesStep =
   /** Months. */
   | 'MONTH';
 
+/** How a session was opened. */
+export type SessionMethod =
+  /** At an identity provider, by OpenID Connect. */
+  | 'oidc'
+  /** With a passkey. */
+  | 'passkey'
+  /** With a password, or by a registration. */
+  | 'password'
+  /** At an identity provider, by SAML. */
+  | 'saml';
+
 /** How a provider signs users in. */
 export type SsoProtocol =
   /** OpenID Connect. */
@@ -1272,6 +1292,8 @@ export type UpdateSignInPolicyInput = {
   readonly factorGraceDays?: number | null | undefined;
   /** Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here, so changes of how members sign in take a fresh factor meanwhile, as `sign_in_settings` in `stepUp` says. */
   readonly requireFactor?: boolean | null | undefined;
+  /** Whether a secret is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is refused as wrong input. */
+  readonly requireRevealReason?: boolean | null | undefined;
   /** Whether members reach the organization only by a sign-in at one of its identity providers. Sessions of a password, and what was granted to applications in one, are refused there with the reason `sso_required`; API tokens work while a provider that is switched on knows their user. */
   readonly ssoRequired?: boolean | null | undefined;
   /** The same for members with an address in one of these domains. The organization must have proven them. Replaces all. */
@@ -1425,7 +1447,7 @@ export type PlaceQueryVariables = Exact<{
 }>;
 
 
-export type PlaceQuery = { readonly me: { readonly id: string, readonly username: string, readonly fullName: string | null, readonly timezone: string | null }, readonly organization: { readonly id: string, readonly name: string, readonly role: Role }, readonly workspace: { readonly id: string, readonly name: string, readonly description: string | null, readonly tags: ReadonlyArray<string>, readonly isActive: boolean, readonly resourceVersion: number } };
+export type PlaceQuery = { readonly me: { readonly id: string, readonly username: string, readonly fullName: string | null, readonly timezone: string | null }, readonly organization: { readonly id: string, readonly name: string, readonly role: Role, readonly requiresRevealReason: boolean }, readonly workspace: { readonly id: string, readonly name: string, readonly description: string | null, readonly tags: ReadonlyArray<string>, readonly isActive: boolean, readonly resourceVersion: number } };
 
 export type MyRoleQueryVariables = Exact<{
   orgId: string;
@@ -1734,6 +1756,23 @@ export type UnrelateEntitiesMutationVariables = Exact<{
 
 export type UnrelateEntitiesMutation = { readonly unrelateEntities: { readonly id: string } };
 
+export type MemberSessionsQueryVariables = Exact<{
+  orgId: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type MemberSessionsQuery = { readonly memberSessions: { readonly nodes: ReadonlyArray<{ readonly sessionId: string, readonly userId: string, readonly role: Role, readonly method: SessionMethod, readonly address: string | null, readonly browser: string | null, readonly system: string | null, readonly isCurrent: boolean, readonly createdAt: string, readonly lastUsedAt: string | null, readonly user: { readonly id: string, readonly username: string } | null, readonly identityProvider: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+
+export type EndMemberSessionsMutationVariables = Exact<{
+  orgId: string;
+  userId: string;
+  sessionId?: string | null | undefined;
+}>;
+
+
+export type EndMemberSessionsMutation = { readonly endMemberSessions: { readonly userId: string, readonly endedCount: number } };
+
 export type ModelsQueryVariables = Exact<{
   orgId: string;
   withAccounts: boolean;
@@ -1881,7 +1920,7 @@ export type MutePlacesMutation = { readonly updateNotificationMutes: { readonly 
 export type OperatorsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type OperatorsQuery = { readonly serviceStatus: { readonly node: { readonly version: string, readonly startedAt: string, readonly workerCount: number, readonly runningWorkerCount: number }, readonly databaseClients: ReadonlyArray<{ readonly address: string | null, readonly connectionCount: number, readonly oldestConnectionAt: string }>, readonly jobs: ReadonlyArray<{ readonly task: string, readonly waitingCount: number, readonly retryingCount: number, readonly runningCount: number, readonly failedCount: number, readonly oldestWaitingSeconds: number | null }>, readonly eventLag: { readonly waitingCount: number, readonly lagSeconds: number }, readonly rootKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string, readonly sealedCount: number, readonly isCurrent: boolean, readonly isPresent: boolean }>, readonly signingKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string | null, readonly retiredAt: string | null }> } };
+export type OperatorsQuery = { readonly serviceStatus: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly hostName: string, readonly address: string | null, readonly version: string, readonly startedAt: string, readonly lastSeenAt: string, readonly workerCount: number, readonly runningWorkerCount: number, readonly status: NodeState, readonly problem: string | null, readonly isAnswering: boolean }>, readonly databaseClients: ReadonlyArray<{ readonly address: string | null, readonly connectionCount: number, readonly oldestConnectionAt: string }>, readonly jobs: ReadonlyArray<{ readonly task: string, readonly waitingCount: number, readonly retryingCount: number, readonly runningCount: number, readonly failedCount: number, readonly oldestWaitingSeconds: number | null }>, readonly eventLag: { readonly waitingCount: number, readonly lagSeconds: number }, readonly rootKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string, readonly sealedCount: number, readonly isCurrent: boolean, readonly isPresent: boolean }>, readonly signingKeys: ReadonlyArray<{ readonly id: string, readonly createdAt: string | null, readonly retiredAt: string | null }> } };
 
 export type PaletteNamesQueryVariables = Exact<{
   orgId: string;
@@ -1976,14 +2015,14 @@ export type IdentityProvidersQueryVariables = Exact<{
 
 export type IdentityProvidersQuery = { readonly identityProviders: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly protocol: SsoProtocol, readonly isActive: boolean, readonly suspendsTokens: boolean, readonly resourceVersion: number, readonly samlMetadata: { readonly error: string | null, readonly fetchedAt: string | null } | null, readonly domains: ReadonlyArray<{ readonly domain: string, readonly state: IdentityProviderDomainState, readonly provenAt: string | null, readonly proof: { readonly method: DomainProofMethod | null, readonly recordName: string | null, readonly recordValue: string | null } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
-export type PolicyFragment = { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp> };
+export type PolicyFragment = { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp>, readonly requireRevealReason: boolean };
 
 export type SignInPolicyQueryVariables = Exact<{
   orgId: string;
 }>;
 
 
-export type SignInPolicyQuery = { readonly signInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp> } };
+export type SignInPolicyQuery = { readonly signInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp>, readonly requireRevealReason: boolean } };
 
 export type MembersWithoutFactorQueryVariables = Exact<{
   orgId: string;
@@ -2060,7 +2099,7 @@ export type UpdateSignInPolicyMutationVariables = Exact<{
 }>;
 
 
-export type UpdateSignInPolicyMutation = { readonly updateSignInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp> } };
+export type UpdateSignInPolicyMutation = { readonly updateSignInPolicy: { readonly ssoRequired: boolean, readonly ssoRequiredDomains: ReadonlyArray<string>, readonly breakGlass: boolean, readonly membersWithoutIdentity: number, readonly requireFactor: boolean, readonly factorRequiredAt: string | null, readonly factorGraceDays: number, readonly stepUp: ReadonlyArray<StepUp>, readonly requireRevealReason: boolean } };
 
 export type CreateScimTokenMutationVariables = Exact<{
   orgId: string;
@@ -3063,6 +3102,7 @@ export const PolicyFragmentDoc = new TypedDocumentString(`
   factorRequiredAt
   factorGraceDays
   stepUp
+  requireRevealReason
 }
     `, {"fragmentName":"Policy"}) as unknown as TypedDocumentString<PolicyFragment, unknown>;
 export const TokenRowFragmentDoc = new TypedDocumentString(`
@@ -3216,6 +3256,7 @@ export const PlaceDocument = new TypedDocumentString(`
     id
     name
     role
+    requiresRevealReason
   }
   workspace(orgId: $orgId, id: $workspaceId) {
     ...WorkspaceFields
@@ -3803,6 +3844,44 @@ export const UnrelateEntitiesDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<UnrelateEntitiesMutation, UnrelateEntitiesMutationVariables>;
+export const MemberSessionsDocument = new TypedDocumentString(`
+    query MemberSessions($orgId: ID!, $after: String) {
+  memberSessions(orgId: $orgId, first: 50, after: $after) {
+    nodes {
+      sessionId
+      userId
+      user {
+        id
+        username
+      }
+      role
+      method
+      identityProvider {
+        id
+        name
+      }
+      address
+      browser
+      system
+      isCurrent
+      createdAt
+      lastUsedAt
+    }
+    pageInfo {
+      endCursor
+      hasNextPage
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<MemberSessionsQuery, MemberSessionsQueryVariables>;
+export const EndMemberSessionsDocument = new TypedDocumentString(`
+    mutation EndMemberSessions($orgId: ID!, $userId: ID!, $sessionId: ID) {
+  endMemberSessions(orgId: $orgId, userId: $userId, sessionId: $sessionId) {
+    userId
+    endedCount
+  }
+}
+    `) as unknown as TypedDocumentString<EndMemberSessionsMutation, EndMemberSessionsMutationVariables>;
 export const ModelsDocument = new TypedDocumentString(`
     query Models($orgId: ID!, $withAccounts: Boolean!, $after: String) {
   logicalModels(orgId: $orgId, first: 100, after: $after) {
@@ -4089,11 +4168,18 @@ export const MutePlacesDocument = new TypedDocumentString(`
 export const OperatorsDocument = new TypedDocumentString(`
     query Operators {
   serviceStatus {
-    node {
+    nodes {
+      id
+      hostName
+      address
       version
       startedAt
+      lastSeenAt
       workerCount
       runningWorkerCount
+      status
+      problem
+      isAnswering
     }
     databaseClients {
       address
@@ -4360,6 +4446,7 @@ export const SignInPolicyDocument = new TypedDocumentString(`
   factorRequiredAt
   factorGraceDays
   stepUp
+  requireRevealReason
 }`) as unknown as TypedDocumentString<SignInPolicyQuery, SignInPolicyQueryVariables>;
 export const MembersWithoutFactorDocument = new TypedDocumentString(`
     query MembersWithoutFactor($orgId: ID!, $after: String) {
@@ -4517,6 +4604,7 @@ export const UpdateSignInPolicyDocument = new TypedDocumentString(`
   factorRequiredAt
   factorGraceDays
   stepUp
+  requireRevealReason
 }`) as unknown as TypedDocumentString<UpdateSignInPolicyMutation, UpdateSignInPolicyMutationVariables>;
 export const CreateScimTokenDocument = new TypedDocumentString(`
     mutation CreateScimToken($orgId: ID!, $input: CreateScimTokenInput!) {

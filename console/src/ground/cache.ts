@@ -19,7 +19,8 @@ const values = `
   WorkspaceLimits RecipeCatalogue RecipeContent AppliedRecipe MissingPart ArtifactVersions NotificationPreferences
   NotificationMute MemberWithoutFactor EntityRelation EntitySearchResult FoundEntity
   ToolActionResult ToolActionRequest UsedResource ConnectLink
-  ServiceStatus NodeStatus DatabaseClient JobStatus EventLagStatus
+  MemberSession EndMemberSessionsPayload
+  ServiceStatus DatabaseClient JobStatus EventLagStatus
 `
   .trim()
   .split(/\s+/);
@@ -28,7 +29,10 @@ const values = `
 const kinds: Readonly<Record<string, { type: string; lists: readonly string[] }>> = {
   workspace: { type: 'Workspace', lists: ['workspaces'] },
   organization: { type: 'Organization', lists: ['me', 'signInPolicy', 'membersWithoutFactor'] },
-  organization_member: { type: 'OrganizationMember', lists: ['organizationMembers', 'membersWithoutFactor'] },
+  organization_member: {
+    type: 'OrganizationMember',
+    lists: ['organizationMembers', 'membersWithoutFactor', 'memberSessions'],
+  },
   workspace_member: { type: 'WorkspaceMember', lists: ['workspaceMembers'] },
   invitation: { type: 'Invitation', lists: ['invitations'] },
   secret: { type: 'Secret', lists: ['secrets'] },
@@ -105,6 +109,7 @@ const listsOfMutations: Readonly<Record<string, readonly string[]>> = {
   undeployApp: ['environments', 'deployments'],
   createInvitation: ['invitations'],
   removeOrganizationMember: ['organizationMembers'],
+  endMemberSessions: ['memberSessions'],
   createToolInstance: ['toolInstances'],
   deleteToolInstance: ['toolInstances', 'connections'],
   deleteEndUserConnection: ['endUserConnections'],

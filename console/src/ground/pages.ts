@@ -54,6 +54,11 @@ class Pager<Data, Row> {
     if (last?.connection?.pageInfo.hasNextPage) this.#open(this.#pages.length, last.connection.pageInfo.endCursor);
   };
 
+  /** Asks for all pages again, and shows what they had until the answers come. */
+  readonly again = (): void => {
+    for (const [at, { after }] of [...this.#pages].entries()) this.#open(at, after);
+  };
+
   #open(at: number, after: string | null): void {
     this.#pages[at]?.end();
     const page: Page<Row> = { after, connection: this.#pages[at]?.connection ?? null, end: () => undefined };
@@ -107,7 +112,7 @@ export function usePages<Data, Variables extends AnyVariables, Row>(
   variables: Omit<Variables, 'after'>,
   pick: (data: Data) => Connection<Row>,
   { all = 0, turn = 0 }: { all?: number; turn?: number } = {},
-): Pages<Row> & { more: () => void } {
+): Pages<Row> & { more: () => void; again: () => void } {
   const client = useClient();
   const key = JSON.stringify(variables);
   // biome-ignore lint/correctness/useExhaustiveDependencies: variables are compared by their text; `pick` never changes
@@ -120,5 +125,5 @@ export function usePages<Data, Variables extends AnyVariables, Row>(
   useEffect(() => {
     if (isWanted && state.rows.length > 0) pager.more();
   }, [pager, isWanted, state.rows.length]);
-  return { ...state, more: pager.more };
+  return { ...state, more: pager.more, again: pager.again };
 }

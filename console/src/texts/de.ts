@@ -74,8 +74,13 @@ export const t: Texts = {
     hint: 'Was dieser Dienst tut, über alle Organisationen. Es wird alle zehn Sekunden neu gelesen.',
     node: 'Knoten',
     nodeHint:
-      'Der Knoten, der geantwortet hat, und was die Datenbank von allen Knoten weiß: ihre Verbindungen. Knoten mit ' +
-      'derselben Adresse oder hinter demselben Pooler sind eine Zeile.',
+      'Was jeder Knoten alle 15 Sekunden von sich gesagt hat, und was die Datenbank von ihnen weiß: ihre ' +
+      'Verbindungen. Knoten mit derselben Adresse oder hinter demselben Pooler sind eine Zeile der Verbindungen. ' +
+      'Ein Knoten, der verloren ging, bleibt einen Tag lang.',
+    host: 'Name',
+    answers: 'hat geantwortet',
+    seen: 'Zuletzt gesehen',
+    states: { ready: 'bereit', not_ready: 'nicht bereit', away: 'verschwunden' },
     version: 'Version',
     started: 'Gestartet',
     workers: 'Prozesse',
@@ -202,6 +207,7 @@ export const t: Texts = {
     lastRotated: 'Zuletzt erneuert',
     reveal: 'Wert zeigen',
     reason: 'Grund (freiwillig)',
+    reasonDemanded: 'Grund',
     revealHint: 'Das Lesen wird gezählt und mit dem Grund aufgezeichnet.',
     showVersions: 'Versionen mit ihren Werten zeigen',
     listVersions: 'Versionen zeigen',
@@ -465,6 +471,37 @@ export const t: Texts = {
     removeOne: (name) => `${name} entfernen`,
     resendTo: (email) => `Erneut an ${email} senden`,
     revokeOf: (email) => `Einladung von ${email} widerrufen`,
+  },
+  memberSessions: {
+    title: 'Offene Sitzungen',
+    hint:
+      'Alle Sitzungen von Konten, die nur dieser Organisation gehören. Von anderen Konten die, die Ihre Anbieter ' +
+      'geöffnet haben, und die, die ohne Anbieter hier arbeiten. Alle zehn Sekunden neu gelesen.',
+    none: 'Niemand hat eine Sitzung, die diese Organisation betrifft.',
+    browser: 'Browser',
+    program: 'ein Programm',
+    current: 'diese Sitzung',
+    way: 'Angemeldet mit',
+    ways: { password: 'Passwort', passkey: 'Passkey', saml: 'Single Sign-on', oidc: 'Single Sign-on' },
+    since: 'Seit',
+    used: 'Zuletzt benutzt',
+    address: 'Geöffnet von',
+    unknown: 'unbekannt',
+    end: 'Beenden',
+    endAll: 'Alle beenden',
+    endHint:
+      'Wo die Sitzung benutzt wird, ist die Person binnen einer Sekunde abgemeldet, und kann sich wieder anmelden. ' +
+      'Entfernen Sie das Mitglied, um es fernzuhalten. API-Tokens gelten weiter, ebenso Programme, die nach einer ' +
+      'Abmeldung verbunden bleiben.',
+    browserOn: (browser, system) => `${browser} auf ${system}`,
+    endOne: (browser, who) => `Sitzung von ${who} beenden: ${browser}`,
+    endAllOf: (who) => `Alle Sitzungen von ${who} beenden`,
+  },
+  revealRules: {
+    title: 'Geheimnisse aufdecken',
+    change: 'Regel für das Aufdecken von Geheimnissen ändern',
+    required: 'Wer ein Geheimnis aufdeckt, muss einen Grund nennen',
+    hint: 'Auch API-Tokens, die Kommandozeile und Modelle. Der Eintrag der Aktivität behält den Grund.',
   },
   models: {
     none: 'Noch keine Modelle',

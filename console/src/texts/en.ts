@@ -66,8 +66,12 @@ export const t = {
     hint: 'What this service does, over all organizations. It is read again every ten seconds.',
     node: 'Nodes',
     nodeHint:
-      'The node that answered, and what the database knows of all nodes: their connections. Nodes with one address, ' +
-      'or behind one pooler, are one row.',
+      'What each node said of itself every 15 seconds, and what the database knows of them: their connections. Nodes ' +
+      'with one address, or behind one pooler, are one row of connections. A node that was lost stays for a day.',
+    host: 'Name',
+    answers: 'answered',
+    seen: 'Last seen',
+    states: { ready: 'ready', not_ready: 'not ready', away: 'away' },
     version: 'Version',
     started: 'Started',
     workers: 'Workers',
@@ -194,6 +198,7 @@ export const t = {
     lastRotated: 'Last rotated',
     reveal: 'Reveal value',
     reason: 'Reason (optional)',
+    reasonDemanded: 'Reason',
     revealHint: 'Reading is counted and recorded, with the reason.',
     showVersions: 'Show versions with their values',
     listVersions: 'Show versions',
@@ -446,6 +451,36 @@ export const t = {
     removeOne: (name: string) => `Remove ${name}`,
     resendTo: (email: string) => `Send again to ${email}`,
     revokeOf: (email: string) => `Revoke the invitation of ${email}`,
+  },
+  memberSessions: {
+    title: 'Open sessions',
+    hint:
+      'All sessions of accounts that belong to this organization alone. Of other accounts, those that your identity ' +
+      'providers opened, and those that work here without a provider. Read again every ten seconds.',
+    none: 'Nobody has a session that concerns this organization.',
+    browser: 'Browser',
+    program: 'a program',
+    current: 'this session',
+    way: 'Signed in by',
+    ways: { password: 'password', passkey: 'passkey', saml: 'single sign-on', oidc: 'single sign-on' },
+    since: 'Since',
+    used: 'Last used',
+    address: 'Opened from',
+    unknown: 'unknown',
+    end: 'End',
+    endAll: 'End all',
+    endHint:
+      'They are signed out within a second, wherever the session is used, and may sign in again. Remove the member ' +
+      'to keep them out. API tokens, and applications that stay connected after a sign-out, go on.',
+    browserOn: (browser: string, system: string) => `${browser} on ${system}`,
+    endOne: (browser: string, who: string) => `End the session of ${who}: ${browser}`,
+    endAllOf: (who: string) => `End all sessions of ${who}`,
+  },
+  revealRules: {
+    title: 'Revealing secrets',
+    change: 'Change the rule for revealing secrets',
+    required: 'A reason is needed to reveal a secret',
+    hint: 'Also for API tokens, the command line and models. The activity record keeps the reason.',
   },
   models: {
     none: 'No models yet',

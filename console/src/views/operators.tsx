@@ -4,12 +4,12 @@ import { useAnswer } from '../ground/answers';
 import { administersPlatform } from '../ground/permissions';
 import { Empty, Loading, Problem } from '../ground/problem';
 import { count, Time } from '../ground/time';
+import { useWhileSeen } from '../ground/while-seen';
 import { t } from '../texts';
 
 type Status = OperatorsQuery['serviceStatus'];
 type Named<Part extends 'rootKeys' | 'signingKeys' | 'jobs'> = Status[Part][number];
 
-const AGAIN_MS = 10_000;
 /** The service counts no further. */
 const MOST_COUNTED = 10_000;
 
@@ -45,21 +45,6 @@ function State() {
   );
 }
 
-/** Asks again every ten seconds, but not behind another window or tab; at once when the page is seen again. */
-function useWhileSeen(again: () => void) {
-  useEffect(() => {
-    const ask = () => {
-      if (document.visibilityState === 'visible') again();
-    };
-    const timer = setInterval(ask, AGAIN_MS);
-    document.addEventListener('visibilitychange', ask);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener('visibilitychange', ask);
-    };
-  }, [again]);
-}
-
 const Part = ({ title, hint, children }: { title: string; hint?: string; children: ReactNode }) => (
   <section className="card" aria-label={title}>
     <h2>{title}</h2>
@@ -88,18 +73,34 @@ function Table({ label, heads, children }: { label: string; heads: readonly stri
   );
 }
 
-function Nodes({ status: { node, databaseClients } }: { status: Status }) {
+function Nodes({ status: { nodes, databaseClients } }: { status: Status }) {
   const o = t.operators;
   return (
     <Part title={o.node} hint={o.nodeHint}>
-      <Table label={`${o.node}: ${o.version}`} heads={[o.version, o.started, o.workers]}>
-        <tr>
-          <th scope="row">{node.version}</th>
-          <td>
-            <Time at={node.startedAt} />
-          </td>
-          <td>{o.workersOf(node.runningWorkerCount, node.workerCount)}</td>
-        </tr>
+      <Table
+        label={`${o.node}: ${o.version}`}
+        heads={[o.host, t.status, o.version, o.workers, o.started, o.seen, o.address]}
+      >
+        {nodes.map((node) => (
+          <tr key={node.id}>
+            <th scope="row">
+              {node.hostName} {node.isAnswering && <span className="tag">{o.answers}</span>}
+            </th>
+            <td>
+              <span className={node.status === 'ready' ? 'tag ok' : 'tag warn'}>{o.states[node.status]}</span>{' '}
+              {node.problem}
+            </td>
+            <td>{node.version}</td>
+            <td>{o.workersOf(node.runningWorkerCount, node.workerCount)}</td>
+            <td>
+              <Time at={node.startedAt} />
+            </td>
+            <td>
+              <Time at={node.lastSeenAt} />
+            </td>
+            <td>{node.address ?? o.local}</td>
+          </tr>
+        ))}
       </Table>
       <Table label={`${o.node}: ${o.connections}`} heads={[o.address, o.connections, o.oldest]}>
         {databaseClients.map(({ address, connectionCount, oldestConnectionAt }) => (

@@ -22,13 +22,14 @@ import { Empty, faultOf, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
 import { t } from '../texts';
+import { MemberSessions } from './member-sessions';
 
 type Member = MembersQuery['organizationMembers']['nodes'][number];
 type Invitation = InvitationsQuery['invitations']['nodes'][number];
 
 /** Who is in the organization, who was invited, and what each role may do. */
 export function People(): ReactNode {
-  const { roles: mine } = usePlace();
+  const { roles: mine, mayInOrganization } = usePlace();
   const mayManage = atLeast(mine.organization, 'admin');
   const [isInviting, setInviting] = useCreating(mayManage);
   return (
@@ -43,6 +44,7 @@ export function People(): ReactNode {
       </header>
       <Members mayManage={mayManage} />
       {mayManage && <Invitations />}
+      {mayInOrganization('organization_member:delete') && <MemberSessions />}
       <RoleTable />
       {isInviting && <Invite onClose={() => setInviting(false)} />}
     </>

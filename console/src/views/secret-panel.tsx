@@ -98,6 +98,7 @@ const Fact = ({ label, children }: { label: string; children: ReactNode }) => (
 
 /** Shows what is secret, and asks why. */
 function RevealForm({ action, onReveal }: { action: string; onReveal: (reason: string | null) => Promise<void> }) {
+  const { requiresRevealReason } = usePlace().organization;
   const [reason, setReason] = useState('');
   const hint = useId();
   return (
@@ -109,9 +110,10 @@ function RevealForm({ action, onReveal }: { action: string; onReveal: (reason: s
       }}
     >
       <label className="field">
-        <span>{t.secrets.reason}</span>
+        <span>{requiresRevealReason ? t.secrets.reasonDemanded : t.secrets.reason}</span>
         <input
           value={reason}
+          required={requiresRevealReason}
           maxLength={500}
           autoComplete="off"
           aria-describedby={hint}

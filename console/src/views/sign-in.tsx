@@ -19,6 +19,7 @@ import { t } from '../texts';
 import { FactorRules } from './factor-rules';
 import { NewProvider } from './new-provider';
 import { ProveDomain, TestProvider } from './provider-dialogs';
+import { RevealRules } from './reveal-rules';
 import { ScimTokens } from './scim-tokens';
 
 type Domain = Provider['domains'][number];
@@ -183,6 +184,7 @@ function SignInRules() {
     <>
       <SingleSignOn policy={policy} />
       <FactorRules policy={policy} />
+      <RevealRules policy={policy} />
     </>
   );
 }

@@ -275,7 +275,7 @@ export class AuthService {
       const { origin, ...said } = await check(tx);
       this.#demandVerified(caller, user);
       tx.write(statement`update users set last_login = now() where id = ${id}`);
-      const pair = await sessions.open(tx, { userId: id, orgId }, origin);
+      const pair = await sessions.open(tx, { userId: id, orgId, address: caller.request.ip }, origin);
       tx.audit({ action: 'login', resourceType: 'user', resourceId: user.id, orgId, ...said });
       return { ...pair, userId: user.id, orgId };
     });

@@ -90,7 +90,7 @@ export class RegistrationService {
           ? await this.#joinInviting(tx, invitation, user)
           : await this.#foundOrganization(tx, user);
         tx.audit({ action: 'create', resourceType: 'user', resourceId: user.id, orgId });
-        const pair = await sessions.open(tx, { userId: user.id, orgId });
+        const pair = await sessions.open(tx, { userId: user.id, orgId, address: caller.request.ip });
         if (isMailed) {
           const token = issueEmailToken(tx, user, 'verify_email');
           mail.verification(tx, user, token);

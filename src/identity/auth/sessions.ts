@@ -33,6 +33,14 @@ interface SessionHolder {
   seconds: number;
 }
 
+/** Who opens a session, for which organization and from where. */
+export interface NewSession {
+  userId: string;
+  orgId: string | null;
+  /** Of the client, after trusted proxies. */
+  address: string;
+}
+
 /** The user of a session and the organization that it works in. */
 export interface SessionFacts {
   sessionId: string;
@@ -97,16 +105,12 @@ export class Sessions {
   }
 
   /** Opens a session in the transaction of the sign-in. */
-  async open(
-    tx: Tx,
-    user: { userId: string; orgId: string | null },
-    origin: Partial<SessionOrigin> = {},
-  ): Promise<TokenPair> {
+  async open(tx: Tx, { userId, orgId, address }: NewSession, origin: Partial<SessionOrigin> = {}): Promise<TokenPair> {
     const { config } = this.#deps;
     const id = newId('session');
     const expiresAt = new Date(Date.now() + config.refreshTokenAbsoluteDays * DAY_MS);
-    tx.insert('sessions', { id, ...user, ...origin, expiresAt });
-    return this.equip(tx, { ...user, sessionId: id });
+    tx.insert('sessions', { id, userId, orgId, address, ...origin, expiresAt });
+    return this.equip(tx, { userId, orgId, sessionId: id });
   }
 
   /**

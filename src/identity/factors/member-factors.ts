@@ -8,12 +8,13 @@ import { statement } from '../../data/writes.ts';
 import type { User } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
-import { conflict, forbidden, notFound } from '../../kernel/errors.ts';
+import { conflict, notFound } from '../../kernel/errors.ts';
 import { sessionOf } from '../../kernel/principal.ts';
-import { asRole, atLeast, type Role } from '../../kernel/roles.ts';
+import type { Role } from '../../kernel/roles.ts';
 import { lockOrganization } from '../../tenancy/organizations/membership.ts';
 import { isActiveAccount } from '../../tenancy/views.ts';
 import type { AuthDeps } from '../auth/auth.service.ts';
+import { demandRankOver } from '../auth/member-rank.ts';
 import { domainOfEmail } from '../identity-providers/domain-name.ts';
 import { revokeGrantsOf } from '../oauth/grant-revocation.ts';
 import type { FactorMethod, FactorProofs } from './factor-proofs.ts';
@@ -92,9 +93,7 @@ export class MemberFactors {
       const user = await tx.lock('users', { id: userId, isActive: true, deactivatedAt: null }, 'no key update', () =>
         notFound('user', userId),
       );
-      const own = await findRow(tx, 'organization_members', { orgId, userId: principal.userId });
-      if (!own || !atLeast(asRole(own.role), asRole(member.role)))
-        throw forbidden('identity_provider:update', 'You cannot do this for a member whose role is above your own.');
+      await demandRankOver(tx, caller, member, 'identity_provider:update');
       if (userId === principal.userId || !(await isOwnAccount(tx, user, orgId))) throw notManaged(userId);
       const methods = await proofs.methodsOf(tx, userId);
       if (methods.length === 0) throw conflict('user', userId, 'no_factor', 'The user has no second factor.');

@@ -115,7 +115,8 @@ export class FederatedSignIn {
     return this.#admit(provider, identity, caller, async (tx, { userId, metadata }) => {
       const { orgId } = provider;
       const origin = { ...identity, idToken: this.#sealed(provider.id, identity) };
-      const pair = await sessions.open(tx, { userId, orgId }, originOf(provider, origin));
+      const opened = { userId, orgId, address: caller.request.ip };
+      const pair = await sessions.open(tx, opened, originOf(provider, origin));
       tx.audit({ action: 'login', resourceType: 'user', resourceId: userId, orgId, metadata });
       return { ...pair, userId, orgId };
     });
@@ -174,7 +175,8 @@ export class FederatedSignIn {
       tx.update('sso_codes', { hash }, { usedAt: new Date() });
       tx.write(statement`update users set last_login = now() where id = ${user.id}`);
       const { userId, orgId } = stored;
-      const pair = await sessions.open(tx, { userId, orgId }, originOf(provider, stored));
+      const opened = { userId, orgId, address: caller.request.ip };
+      const pair = await sessions.open(tx, opened, originOf(provider, stored));
       const metadata = { identity_provider_id: provider.id, protocol: provider.protocol };
       tx.audit({ action: 'login', resourceType: 'user', resourceId: userId, orgId, metadata });
       return { ...pair, userId, orgId };

@@ -7,19 +7,29 @@ const BROWSERS: readonly [RegExp, string][] = [
   [/\bSafari\//, 'Safari'],
 ];
 const SYSTEMS: readonly [RegExp, string][] = [
-  [/\biPhone\b/, 'an iPhone'],
-  [/\biPad\b/, 'an iPad'],
+  [/\biPhone\b/, 'iPhone'],
+  [/\biPad\b/, 'iPad'],
   [/\bAndroid\b/, 'Android'],
   [/\bWindows\b/, 'Windows'],
   [/\bCrOS\b/, 'ChromeOS'],
-  [/\bMac OS X\b/, 'a Mac'],
+  [/\bMac OS X\b/, 'Mac'],
   [/\bLinux\b/, 'Linux'],
 ];
+/** Systems that are things, with their article. */
+const THINGS: Readonly<Record<string, string>> = { iPhone: 'an iPhone', iPad: 'an iPad', Mac: 'a Mac' };
+
+const find = (names: typeof BROWSERS, userAgent: string) => names.find(([pattern]) => pattern.test(userAgent))?.[1];
+
+/** The names of the browser and of the system that have sent a `User-Agent`; `null` for any that is not known. */
+export function agentOf(userAgent: string | null): { browser: string; system: string } | null {
+  if (!userAgent) return null;
+  const [browser, system] = [find(BROWSERS, userAgent), find(SYSTEMS, userAgent)];
+  return browser && system ? { browser, system } : null;
+}
 
 /** What people call the browser that has sent a `User-Agent`; the text itself for anything that is not known. */
 export function agentName(userAgent: string | null): string {
-  if (!userAgent) return 'A program';
-  const find = (names: typeof BROWSERS) => names.find(([pattern]) => pattern.test(userAgent))?.[1];
-  const [browser, system] = [find(BROWSERS), find(SYSTEMS)];
-  return browser && system ? `${browser} on ${system}` : userAgent;
+  const agent = agentOf(userAgent);
+  if (agent) return `${agent.browser} on ${THINGS[agent.system] ?? agent.system}`;
+  return userAgent || 'A program';
 }

@@ -26,6 +26,9 @@ const text = {
   stepUp:
     'What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is ' +
     'refused with the reason `fresh_factor`.',
+  requireRevealReason:
+    'Whether a secret is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is ' +
+    'refused as wrong input.',
 } as const;
 
 const StepUpType = wordEnum('StepUp', 'What an organization may ask a fresh second factor for.', {
@@ -41,7 +44,7 @@ const StepUpType = wordEnum('StepUp', 'What an organization may ask a fresh seco
 });
 
 const SignInPolicyType = builder.objectRef<SignInPolicy>('SignInPolicy').implement({
-  description: 'How members of an organization have to sign in.',
+  description: 'How members of an organization have to sign in, and what it asks of them there.',
   fields: (t) => ({
     orgId: t.exposeID('orgId', { description: 'The organization.' }),
     ssoRequired: t.exposeBoolean('ssoRequired', { description: text.ssoRequired }),
@@ -54,6 +57,7 @@ const SignInPolicyType = builder.objectRef<SignInPolicy>('SignInPolicy').impleme
     factorRequiredAt: t.expose('factorRequiredAt', optionalTime('Since when a factor is demanded.')),
     factorGraceDays: t.exposeInt('factorGraceDays', { description: text.factorGraceDays }),
     stepUp: t.expose('stepUp', { type: [StepUpType], authorize: 'inherited', description: text.stepUp }),
+    requireRevealReason: t.exposeBoolean('requireRevealReason', { description: text.requireRevealReason }),
   }),
 });
 
@@ -86,6 +90,7 @@ const UpdateSignInPolicyInput = builder.inputType('UpdateSignInPolicyInput', {
       constraints: { maxItems: stepUps.length, notNull: true },
       description: `${text.stepUp} Replaces all.`,
     }),
+    requireRevealReason: t.boolean({ constraints: kept, description: text.requireRevealReason }),
   }),
 });
 

@@ -31,6 +31,7 @@ export interface SignInPolicy {
   factorRequiredAt: Date | null;
   factorGraceDays: number;
   stepUp: StepUp[];
+  requireRevealReason: boolean;
 }
 
 export interface UpdateSignInPolicy {
@@ -40,6 +41,7 @@ export interface UpdateSignInPolicy {
   requireFactor?: boolean | null | undefined;
   factorGraceDays?: number | null | undefined;
   stepUp?: readonly StepUp[] | null | undefined;
+  requireRevealReason?: boolean | null | undefined;
 }
 
 type Rules = Pick<SignInPolicy, 'ssoRequired' | 'ssoRequiredDomains' | 'breakGlass'>;
@@ -51,6 +53,7 @@ const POLICY = `select o.id as "orgId", o.sso_required as "ssoRequired",
     o.sso_required_domains as "ssoRequiredDomains", o.sso_break_glass as "breakGlass",
     o.factor_required_at is not null as "requireFactor", o.factor_required_at as "factorRequiredAt",
     o.factor_grace_days as "factorGraceDays", o.step_up as "stepUp",
+    o.reveal_reason_required as "requireRevealReason",
     (select count(*) from organization_members m join users u on u.id = m.user_id and u.is_active
       where m.org_id = o.id and ${demandsSso('o', 'm.user_id')}
         and not ${isVouchedFor('o.id', 'm.user_id')})::int as "membersWithoutIdentity"
@@ -121,7 +124,8 @@ export class SignInPolicies {
       };
       const factorRules = factorRulesOf(before, input);
       if (isOtherwise(before, factorRules)) await this.#demandOwnFactor(tx, caller);
-      tx.update('organizations', { id: orgId }, { ...columnsOf(rules), ...factorRules });
+      const revealReasonRequired = input.requireRevealReason ?? before.revealReasonRequired;
+      tx.update('organizations', { id: orgId }, { ...columnsOf(rules), ...factorRules, revealReasonRequired });
       await demandWayIn(tx, orgId, rules);
       await demandPlatformAdmins(tx, orgId);
       if (!rules.breakGlass) closeGlass(tx, orgId);
@@ -137,6 +141,7 @@ export class SignInPolicies {
           factor_required: factorRules.factorRequiredAt !== null,
           factor_grace_days: factorRules.factorGraceDays,
           step_up: factorRules.stepUp,
+          reveal_reason_required: revealReasonRequired,
         },
       );
       if (before.factorRequiredAt === null) announceFactor(tx, orgId, factorRules);

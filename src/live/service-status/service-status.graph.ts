@@ -1,8 +1,9 @@
 import type { SigningKeyFacts } from '../../access/signing-keys.ts';
 import { builder } from '../../graphql/builder.ts';
+import { wordEnum } from '../../graphql/word-enum.ts';
 import type { RootKeyUse } from '../../vault/secrets/root-key-uses.ts';
 import type { Lag } from '../events/event-lag.ts';
-import type { NodeConnections, ServiceNode, ServiceStatus, TaskJobs } from './service-status.service.ts';
+import type { KnownNode, NodeConnections, ServiceNode, ServiceStatus, TaskJobs } from './service-status.service.ts';
 
 const NodeStatus = builder.objectRef<ServiceNode>('NodeStatus').implement({
   description: 'The node that answers. With several nodes behind a proxy, the next answer may be of another node.',
@@ -11,6 +12,37 @@ const NodeStatus = builder.objectRef<ServiceNode>('NodeStatus').implement({
     startedAt: t.expose('startedAt', { type: 'DateTime', description: 'When the process that answers started.' }),
     workerCount: t.exposeInt('workerCount', { description: 'How many workers it should have (`WORKERS`).' }),
     runningWorkerCount: t.exposeInt('runningWorkerCount', { description: 'How many of them are ready.' }),
+  }),
+});
+
+const NodeStateType = wordEnum('NodeState', 'How a node of the service is.', {
+  ready: 'It takes requests.',
+  not_ready: 'It runs, and takes no requests: `problem` says why.',
+  away: 'It has not said for 45 seconds that it runs.',
+});
+
+const KnownNodeType = builder.objectRef<KnownNode>('KnownNode').implement({
+  description:
+    'A node of the service, as it said itself: each says every 15 seconds that it runs. One that stops leaves the ' +
+    'list. One that was lost stays for a day.',
+  fields: (t) => ({
+    id: t.exposeID('id', { description: 'Of this start of the node: after the next one it is another.' }),
+    hostName: t.exposeString('hostName', { description: 'The name of its machine or container.' }),
+    address: t.exposeString('address', {
+      nullable: true,
+      description: 'The address, as the database sees it: that of a pooler, if one is between. `null` for a socket.',
+    }),
+    version: t.exposeString('version', { description: 'Its version.' }),
+    startedAt: t.expose('startedAt', { type: 'DateTime', description: 'When it started.' }),
+    lastSeenAt: t.expose('lastSeenAt', { type: 'DateTime', description: 'When it last said that it runs.' }),
+    workerCount: t.exposeInt('workerCount', { description: 'How many workers it should have (`WORKERS`).' }),
+    runningWorkerCount: t.exposeInt('runningWorkerCount', { description: 'How many of them were ready.' }),
+    status: t.expose('status', { type: NodeStateType, authorize: 'inherited', description: 'How it is.' }),
+    problem: t.exposeString('problem', {
+      nullable: true,
+      description: 'Why it takes no requests, as in `/readyz`.',
+    }),
+    isAnswering: t.exposeBoolean('isAnswering', { description: 'Whether it is the node that answers.' }),
   }),
 });
 
@@ -89,12 +121,16 @@ const ServiceStatusType = builder.objectRef<ServiceStatus>('ServiceStatus').impl
   description: 'The state of the service: its nodes, background jobs, live events and keys.',
   fields: (t) => ({
     node: t.expose('node', { type: NodeStatus, authorize: 'inherited', description: 'The node that answers.' }),
+    nodes: t.field({
+      type: [KnownNodeType],
+      authorize: 'inherited',
+      description: 'The nodes of the service: those that run, then those that were lost. 200 at most.',
+      resolve: (status) => status.nodes(),
+    }),
     databaseClients: t.field({
       type: [DatabaseClient],
       authorize: 'inherited',
-      description:
-        'What the database knows of all nodes: their connections, by address. Nodes do not report to each other. ' +
-        '100 addresses at most.',
+      description: 'What the database knows of all nodes: their connections, by address. 100 addresses at most.',
       resolve: (status) => status.connections(),
     }),
     jobs: t.field({

@@ -10,6 +10,8 @@ export type Begin = Extract<ToWorker, { kind: 'begin' }>;
 export interface Siblings {
   /** From 1. Whoever takes the place of one that died has its number. */
   readonly number: number;
+  /** Of this start of the node. */
+  readonly nodeId: string;
   /** How many there should be. */
   readonly of: number;
   /** How many are ready now. */
@@ -56,6 +58,10 @@ export class WorkerLink implements Siblings {
 
   get of(): number {
     return this.#begin.of;
+  }
+
+  get nodeId(): string {
+    return this.#begin.nodeId;
   }
 
   get running(): number {

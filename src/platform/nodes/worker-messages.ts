@@ -2,7 +2,7 @@ import type { DatabasePlace } from '../postgres/database.ts';
 
 /** What the parent of a node tells its workers. */
 export type ToWorker =
-  | { kind: 'begin'; number: number; of: number; database: DatabasePlace }
+  | { kind: 'begin'; number: number; of: number; nodeId: string; database: DatabasePlace }
   | { kind: 'stop' }
   | { kind: 'running'; running: number }
   | { kind: 'collect'; id: number }

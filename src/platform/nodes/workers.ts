@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../logger.ts';
@@ -45,6 +46,7 @@ interface Gathering {
  */
 export class WorkerProcesses {
   readonly #deps: WorkersDeps;
+  readonly #nodeId = randomUUID();
   readonly #places: WorkerSlot[];
   readonly #gatherings = new Map<number, Gathering>();
   #gathered = 0;
@@ -107,7 +109,7 @@ export class WorkerProcesses {
       let fault: string | undefined;
       worker.on('message', (message: ToParent) => {
         if (message.kind === 'hello') {
-          tell(worker, { kind: 'begin', number: place.number, of: count, database });
+          tell(worker, { kind: 'begin', number: place.number, of: count, nodeId: this.#nodeId, database });
           if (this.#isStopping) tell(worker, { kind: 'stop' });
         } else if (message.kind === 'fault') fault = message.sentence;
         else if (message.kind === 'gather') void this.#gather(worker, message.id);

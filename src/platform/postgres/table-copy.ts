@@ -19,9 +19,9 @@ export interface TableShape {
 
 /**
  * The history of migrations is written by them. Events carry positions of the server on which they were written. What
- * nodes have in common is that of another place: its first start enters its own.
+ * nodes have in common is that of another place: its first start enters its own, and its nodes are others.
  */
-const NOT_COPIED = ['public._prisma_migrations', 'public.events', 'public.service_markers'];
+const NOT_COPIED = ['public._prisma_migrations', 'public.events', 'public.service_markers', 'public.nodes'];
 const SCHEMAS = `('public', 'jobs')`;
 
 const MIGRATIONS = `select migration_name as name, checksum from _prisma_migrations

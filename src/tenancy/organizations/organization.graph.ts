@@ -32,6 +32,9 @@ export const Organization = builder.prismaObject('Organization', {
         return role;
       },
     }),
+    requiresRevealReason: t.exposeBoolean('revealReasonRequired', {
+      description: 'Whether a secret is revealed only with a `reason`: see `signInPolicy`.',
+    }),
     createdBy: t.exposeID('createdBy', { nullable: true, description: 'The user who created the organization.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the organization was created.' }),
     updatedAt: t.expose('updatedAt', { type: 'DateTime', description: 'When the organization last changed.' }),

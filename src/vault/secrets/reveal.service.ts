@@ -4,8 +4,9 @@ import type { CallerContext } from '../../data/request-cache.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
-import { notFound } from '../../kernel/errors.ts';
+import { invalidInput, notFound } from '../../kernel/errors.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
+import { demandsRevealReason } from '../../tenancy/views.ts';
 import {
   attempt,
   openValue,
@@ -52,6 +53,9 @@ export interface RevealDeps extends ServiceDeps {
 /** The reason of a reveal as its record has it. */
 const given = (reason?: string | null): { reason?: string } => (typeof reason === 'string' ? { reason } : {});
 
+/** Whether a reason was given. Blanks say nothing. */
+const isReason = (reason?: string | null): boolean => typeof reason === 'string' && reason.trim() !== '';
+
 /** Maximum number of versions in a history, newest first. */
 const LISTED_VERSIONS = 1_000;
 
@@ -62,9 +66,13 @@ interface Revealed extends ListedSecret {
   ciphertext: Uint8Array | null;
 }
 
-// The columns of the last update stay unchanged: a reveal changes nothing that callers set.
+const REASON_DEMANDED = `select 1 where ${demandsRevealReason('$1')}`;
+
+// The columns of the last update stay unchanged: a reveal changes nothing that callers set. $3: whether a reason was
+// given; the statement that reveals asks for it, so that a demand holds from its commit on.
 const REVEAL = `update secrets t set access_count = t.access_count + 1, last_accessed_at = now()
   where t.org_id = $1 and t.id = $2 and t.status <> 'deleted'
+    and ($3::boolean or not ${demandsRevealReason('$1')})
   returning ${selectList(secretColumns)}, t.root_key_id as "rootKeyId", t.wrapped_key as "wrappedKey",
     (select v.ciphertext from secret_versions v
       where v.secret_id = t.id and v.version = t.vault_version) as ciphertext`;
@@ -82,7 +90,7 @@ export class RevealService {
 
   /**
    * @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`; if the value is requested, FORBIDDEN `secret:reveal` and
-   * RESOURCE_CONFLICT `secret_unreadable`
+   * RESOURCE_CONFLICT `secret_unreadable`, InputError at `reason` if the organization demands one
    */
   async get(
     caller: Caller,
@@ -111,6 +119,8 @@ export class RevealService {
   /**
    * Shows the values to callers who may see them, which counts as one reveal; others get masked values. A version that
    * cannot be opened is marked as such.
+   * @throws RESOURCE_NOT_FOUND, FORBIDDEN `secret:read`; InputError at `reason` if the values are shown and the
+   * organization demands one
    */
   async history(
     caller: Caller,
@@ -121,7 +131,7 @@ export class RevealService {
     const { reads, prisma } = this.#deps;
     const secret = await reads.get(caller, place, id, 'secret:read');
     if (await reads.may(caller, secret, 'secret:reveal')) {
-      const revealed = await this.#reveal(caller, secret, { history: true, ...given(reason) });
+      const revealed = await this.#reveal(caller, secret, reason, { history: true });
       return this.#historyOf(revealed, await versionsOf(prisma, revealed), (value) => value);
     }
     const current = await prisma.secret.findUnique({ where: { id } });
@@ -130,7 +140,7 @@ export class RevealService {
   }
 
   async #withValue(caller: Caller, listed: ListedSecret, reason?: string | null): Promise<Secret> {
-    const { ciphertext, rootKeyId, wrappedKey, ...secret } = await this.#reveal(caller, listed, given(reason));
+    const { ciphertext, rootKeyId, wrappedKey, ...secret } = await this.#reveal(caller, listed, reason);
     const { id, vaultVersion: version } = secret;
     const { rootKeys, sql, onFault } = this.#deps;
     // A statement that waited for a rotation sees the number of the new version, but not its value.
@@ -143,19 +153,29 @@ export class RevealService {
 
   /**
    * Counts and records a reveal in one statement.
-   * @throws FORBIDDEN `secret:reveal`; RESOURCE_NOT_FOUND if the secret was deleted meanwhile
+   * @param facts what the record says beside the reason
+   * @throws FORBIDDEN `secret:reveal`; InputError at `reason` if the organization demands one; RESOURCE_NOT_FOUND if
+   * the secret was deleted meanwhile
    */
-  async #reveal(caller: Caller, listed: ListedSecret, metadata: Record<string, unknown>): Promise<Revealed> {
+  async #reveal(
+    caller: Caller,
+    listed: ListedSecret,
+    reason: string | null | undefined,
+    facts: Record<string, unknown> = {},
+  ): Promise<Revealed> {
     const { id, orgId, workspaceId } = listed;
+    const metadata = { ...facts, ...given(reason) };
     await this.#deps.reads.demand(caller, listed, 'secret:reveal');
     const revealed = await this.#deps.changes.runStatement<Revealed>(caller, {
       text: REVEAL,
-      values: [orgId, id],
+      values: [orgId, id, isReason(reason)],
       audit: { action: 'reveal', resourceType: 'secret', resourceId: id, orgId, workspaceId, metadata },
       metadata: `jsonb_build_object('version', c."vaultVersion")`,
     });
-    if (!revealed) throw notFound('secret', id);
-    return revealed;
+    if (revealed) return revealed;
+    if (!isReason(reason) && (await this.#deps.sql.read(REASON_DEMANDED, [orgId])).length > 0)
+      throw invalidInput(['reason'], 'the organization wants to know why the value is read');
+    throw notFound('secret', id);
   }
 
   #historyOf(

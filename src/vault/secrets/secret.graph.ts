@@ -195,7 +195,9 @@ const reasonArg = () =>
   builder.args((t) => ({
     reason: t.string({
       constraints: { minLength: 1, maxLength: 500 },
-      description: 'Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`.',
+      description:
+        'Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. An organization ' +
+        'may demand it (`requireRevealReason`).',
     }),
   }));
 const valueArgs = () => ({

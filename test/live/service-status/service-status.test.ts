@@ -1,16 +1,19 @@
 import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SigningKeys } from '../../../src/access/signing-keys.ts';
 import { version } from '../../../src/paths.ts';
 import { type JobState, jobStates } from '../../../src/platform/jobs/jobs.ts';
-import { startTestApp, type TestApp } from '../../support/app.ts';
+import { startOwnApp, startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, platformAdmin, register } from '../../support/person.ts';
 import { graphqlRequest } from '../../support/requests.ts';
 import { issueToken } from '../../support/tokens.ts';
+import { waitFor } from '../../support/wait.ts';
 
 const QUERY = `{ serviceStatus {
   node { version startedAt workerCount runningWorkerCount }
+  nodes { id hostName address version startedAt lastSeenAt workerCount runningWorkerCount status problem isAnswering }
   databaseClients { address connectionCount oldestConnectionAt }
   jobs { task waitingCount retryingCount runningCount failedCount oldestWaitingSeconds }
   eventLag { waitingCount lagSeconds }
@@ -20,6 +23,7 @@ const QUERY = `{ serviceStatus {
 
 interface Status {
   node: { version: string; startedAt: string; workerCount: number; runningWorkerCount: number };
+  nodes: ({ id: string; hostName: string; status: string; isAnswering: boolean } & Record<string, unknown>)[];
   databaseClients: { address: string | null; connectionCount: number; oldestConnectionAt: string }[];
   jobs: ({ task: string; oldestWaitingSeconds: number | null } & Record<string, unknown>)[];
   eventLag: { waitingCount: number; lagSeconds: number };
@@ -60,6 +64,45 @@ describe('the state of the service', () => {
       waitingCount: expect.any(Number) as number,
       lagSeconds: expect.any(Number) as number,
     });
+  });
+
+  test('has all nodes: how they are, and those that were lost for a day', async () => {
+    const node = await startOwnApp({ ownDatabase: true });
+    const operator = await platformAdmin(node);
+    const { pool } = node.database;
+    const other = await node.another();
+    const nodesOf = async () => (await statusOf(operator)).nodes;
+    const of = async (isAnswering: boolean) => (await nodesOf()).filter((one) => one.isAnswering === isAnswering);
+    await waitFor(async () => expect([await of(true), await of(false)].map(({ length }) => length)).toEqual([1, 1]));
+    const [own] = await of(true);
+    expect(own).toMatchObject({
+      hostName: hostname(),
+      version,
+      workerCount: 1,
+      runningWorkerCount: 1,
+      status: 'ready',
+      problem: null,
+    });
+    expect(Math.abs(Date.parse(String(own!.startedAt)) - Date.now())).toBeLessThan(3_600_000);
+    const [theirs] = await of(false);
+    // one that stops says so, and leaves
+    await other.close();
+    expect(await of(false)).toEqual([]);
+    const lost = `insert into nodes (id, host_name, version, started_at, last_seen_at, worker_count,
+      running_worker_count, problem) values ($1, $1, '0.1', now() - interval '2 days', now() - $2::interval, 2, 1, $3)`;
+    await pool.query(lost, ['heard', '1 s', 'no files']);
+    await pool.query(lost, ['lost', '46 s', null]);
+    await pool.query(lost, ['forgotten', '25 hours', null]);
+    const shown = async () => (await of(false)).map(({ id, status, problem }) => [id, status, problem]);
+    expect(await shown()).toEqual([
+      ['heard', 'not_ready', 'no files'],
+      ['forgotten', 'away', null],
+      ['lost', 'away', null],
+    ]);
+    await node.retention.run();
+    expect((await shown()).map(([id]) => id)).toEqual(['heard', 'lost']);
+    expect(theirs!.id).not.toBe(own!.id);
+    await node.close();
   });
 
   test('has every task, and the jobs that wait', async () => {

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
-import { changesOf, colleague, register } from '../../support/person.ts';
+import { caller, changesOf, colleague, type Person, register } from '../../support/person.ts';
+import { issueToken } from '../../support/tokens.ts';
 import { waitFor } from '../../support/wait.ts';
 import { newSecret, type Secret, secretsOf, VALUE, type Versions } from './new-secret.ts';
 
@@ -33,6 +34,53 @@ test('the history shows values to those who may reveal, as one counted reveal, a
   expect(await app.database.prisma.activity.findMany({ where: reads, select: { action: true } })).toEqual([
     { action: 'read' },
   ]);
+});
+
+const DEMAND = `mutation ($orgId: ID!, $input: UpdateSignInPolicyInput!) {
+  updateSignInPolicy(orgId: $orgId, input: $input) { requireRevealReason }
+}`;
+const demandReasons = (who: Person, requireRevealReason: boolean) =>
+  who.ask(DEMAND, { orgId: who.orgId, input: { requireRevealReason } });
+
+test('an organization that wants to know why shows no value without a reason, and counts none', async () => {
+  const ann = await register(app, { name: 'ann' });
+  const { url, secret_id, name } = await newSecret(ann);
+  const member = await colleague(app, ann, 'member');
+  expect((await demandReasons(ann, true)).data).toEqual({ updateSignInPolicy: { requireRevealReason: true } });
+  type Refused = { details: { errors: { location: string[]; message: string }[] } };
+  const { plaintext_token } = await issueToken(app, ann, { permissions: ['secret:read', 'secret:reveal'] });
+  const program = caller(app, { ...ann, accessToken: plaintext_token });
+  const ways = [`${url}?include_value=true`, `${secretsOf(ann)}/by-name/${name}?include_value=true`, `${url}/versions`];
+  for (const who of [ann, program])
+    for (const way of ways) {
+      const blank = `${way}${way.includes('?') ? '&' : '?'}reason=%20`;
+      for (const asked of [way, blank]) {
+        const { status, body } = await who.call<Refused>('GET', asked);
+        expect([asked, status]).toEqual([asked, 422]);
+        expect(JSON.stringify(body)).toContain('"reason"');
+        expect(JSON.stringify(body)).not.toContain(VALUE.password);
+      }
+    }
+  const place = `orgId: "${ann.orgId}", id: "${secret_id}"`;
+  const { data, errors } = await ann.ask<{ secret: object } | null>(
+    `{ secret(${place}, includeValue: true) { value } }`,
+  );
+  expect(data).toBeNull();
+  expect(errors).toMatchObject([{ extensions: { code: 'VALIDATION_ERROR' }, path: ['secret'] }]);
+  // all that shows no value goes on without one
+  expect((await ann.call<Secret>('GET', url)).body.access_count).toBe(0);
+  expect((await member.call('GET', `${url}/versions`)).status).toBe(200);
+  expect((await member.call('GET', `${url}?include_value=true`)).status).toBe(403);
+  expect((await ann.call('GET', `${secretsOf(ann)}/sec_nowhere?include_value=true`)).status).toBe(404);
+  const { body } = await ann.call<Secret>('GET', `${url}?include_value=true&reason=Ticket%207`);
+  expect([body.value, body.access_count]).toEqual([VALUE, 1]);
+  expect((await changesOf(app, secret_id)).filter(({ action }) => action === 'reveal')).toHaveLength(1);
+  // another organization is not asked for one, and neither is this one later
+  const bob = await register(app, { name: 'bob' });
+  const theirs = await newSecret(bob);
+  expect((await bob.call('GET', `${theirs.url}?include_value=true`)).status).toBe(200);
+  await demandReasons(ann, false);
+  expect((await ann.call('GET', `${url}?include_value=true`)).status).toBe(200);
 });
 
 test('a reveal is recorded with the reason that was given for it', async () => {

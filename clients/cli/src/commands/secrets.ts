@@ -11,6 +11,8 @@ const BY_NAME = '/v1/orgs/{org_id}/secrets/by-name/{name}';
 
 type SecretValue = Record<string, unknown>;
 
+const REASON = 'why the value is read: it is recorded, and the organization may demand it';
+
 async function list(bench: Workbench): Promise<void> {
   const org_id = await bench.org();
   const secrets: { secret_id: string; name: string; secret_type: string; scope: string; status: string }[] = [];
@@ -36,19 +38,24 @@ async function chosen(bench: Workbench, option: string): Promise<string> {
   return bench.choose({ option, noun: 'secret', choices });
 }
 
-/** A secret by its name with its value. The service records that it was revealed. */
-async function revealed(bench: Workbench, name: string): Promise<SecretValue> {
+/** A secret by its name with its value. The service records that it was revealed, and why. */
+async function revealed(bench: Workbench, name: string, reason: string | undefined): Promise<SecretValue> {
   const org_id = await bench.org();
   const { data } = await bench.client.rest.GET(BY_NAME, {
-    params: { path: { org_id, name }, query: { include_value: true } },
+    params: { path: { org_id, name }, query: { include_value: true, ...(reason !== undefined && { reason }) } },
   });
   return (data.value ?? {}) as SecretValue;
 }
 
-async function get(bench: Workbench, given: string | undefined, field: string | undefined): Promise<void> {
+interface GetOptions {
+  field?: string;
+  reason?: string;
+}
+
+async function get(bench: Workbench, given: string | undefined, { field, reason }: GetOptions): Promise<void> {
   bench.demand('org', { '<name>': given });
   const name = given ?? (await chosen(bench, '<name>'));
-  const value = await revealed(bench, name);
+  const value = await revealed(bench, name, reason);
   if (field === undefined) return show(bench, value, () => JSON.stringify(value, null, 2));
   if (!Object.hasOwn(value, field))
     throw new UsageError(`The secret '${name}' has no field '${field}'. It has: ${Object.keys(value).join(', ')}`);
@@ -115,7 +122,12 @@ async function rotate(bench: Workbench, given: string | undefined, field: string
 const variableOf = (name: string, field: string): string =>
   `${name}_${field}`.toUpperCase().replaceAll(/[^A-Z0-9]+/g, '_');
 
-async function run(bench: Workbench, given: string[] | undefined, program: string[]): Promise<void> {
+interface RunOptions {
+  secret?: string[];
+  reason?: string;
+}
+
+async function run(bench: Workbench, { secret: given, reason }: RunOptions, program: string[]): Promise<void> {
   const missing = { '--secret': given, '-- <command>': program[0] };
   bench.demand('org', missing);
   const names = given ?? [await chosen(bench, '--secret')];
@@ -123,7 +135,7 @@ async function run(bench: Workbench, given: string[] | undefined, program: strin
   const [file = bench.around.env.SHELL || 'sh', ...args] = program;
   const variables: Record<string, string> = {};
   for (const name of names)
-    for (const [field, value] of Object.entries(await revealed(bench, name)))
+    for (const [field, value] of Object.entries(await revealed(bench, name, reason)))
       variables[variableOf(name, field)] = typeof value === 'string' ? value : JSON.stringify(value);
   if (program.length === 0) tell(bench, `Starting ${file} with the secret in its environment. End it with exit.`);
   const child = spawn(file, args, { stdio: 'inherit', env: { ...bench.around.env, ...variables } });
@@ -152,8 +164,9 @@ export function addSecretCommands(program: Command, around: Surroundings): void 
       .command('get [name]')
       .description('reveal the value of a secret, or one field of it')
       .option('--field <field>', 'only this field, as it is')
-      .action((name: string | undefined, options: { field?: string }, command: Command) =>
-        get(workbenchOf(command, around), name, options.field),
+      .option('--reason <reason>', REASON)
+      .action((name: string | undefined, options: GetOptions, command: Command) =>
+        get(workbenchOf(command, around), name, options),
       ),
     'platform secrets get openai --field api_key',
   );
@@ -183,8 +196,9 @@ export function addSecretCommands(program: Command, around: Surroundings): void 
       .command('run [command...]')
       .description('run a command, after --, with secrets in its environment: api_key of openai is OPENAI_API_KEY')
       .option('--secret <name...>', 'names of the secrets')
-      .action((given: string[], options: { secret?: string[] }, command: Command) =>
-        run(workbenchOf(command, around), options.secret, given),
+      .option('--reason <reason>', REASON)
+      .action((given: string[], options: RunOptions, command: Command) =>
+        run(workbenchOf(command, around), options, given),
       ),
     'platform secrets run --secret openai -- node app.js',
   );

@@ -5554,7 +5554,7 @@ export interface components {
             /** @description Whether switching it off, deleting it or removing a link suspends the API tokens of its users in the organization, until they sign in at a provider of the organization again. */
             suspends_tokens?: boolean;
         };
-        /** @description How members of an organization have to sign in. */
+        /** @description How members of an organization have to sign in, and what it asks of them there. */
         SignInPolicy: {
             /** @description The organization. */
             org_id: string;
@@ -5583,6 +5583,8 @@ export interface components {
             factor_grace_days: number;
             /** @description What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. */
             step_up: ("secret_reveal" | "sign_in_settings" | "organization_deletion" | "member_changes")[];
+            /** @description Whether a secret is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is refused as wrong input. */
+            require_reveal_reason: boolean;
         };
         /** @description The rules to change. Omitted rules stay as they are. */
         UpdateSignInPolicyInput: {
@@ -5601,6 +5603,8 @@ export interface components {
             factor_grace_days?: number;
             /** @description What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. Replaces all. */
             step_up?: ("secret_reveal" | "sign_in_settings" | "organization_deletion" | "member_changes")[];
+            /** @description Whether a secret is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is refused as wrong input. */
+            require_reveal_reason?: boolean;
         };
         /** @description A program of an organization that signs people in and acts for them, within what they grant. */
         Application: {
@@ -20501,7 +20505,7 @@ export interface operations {
             query?: {
                 /** @description Also returns the value. Needs `secret:reveal`. The access is counted and recorded. */
                 include_value?: boolean;
-                /** @description Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. */
+                /** @description Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. An organization may demand it (`requireRevealReason`). */
                 reason?: string;
                 /** @description A workspace to look in, without its namespaces and environments. */
                 workspace_id?: string;
@@ -20633,7 +20637,7 @@ export interface operations {
             query?: {
                 /** @description Also returns the value. Needs `secret:reveal`. The access is counted and recorded. */
                 include_value?: boolean;
-                /** @description Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. */
+                /** @description Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. An organization may demand it (`requireRevealReason`). */
                 reason?: string;
             };
             header?: {
@@ -20916,7 +20920,7 @@ export interface operations {
     ListSecretVersions: {
         parameters: {
             query?: {
-                /** @description Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. */
+                /** @description Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. An organization may demand it (`requireRevealReason`). */
                 reason?: string;
             };
             header?: {
