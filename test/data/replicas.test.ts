@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bouncers } from '../../scripts/pgbouncer.mjs';
 import { replicasCheck } from '../../src/commands/doctor/replica-checks.ts';
 import { loadConfig } from '../../src/config.ts';
-import { placeOf, ReplicaReads } from '../../src/data/replica-reads.ts';
+import { targetOf, ReplicaReads } from '../../src/data/replica-reads.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import { openDatabase } from '../../src/platform/postgres/database.ts';
 import { SESSION_LIMITS } from '../../src/platform/postgres/session-limits.ts';
@@ -230,7 +230,7 @@ test('metrics tell how old each replica is and which are in use', () =>
 test('reads that a replica does not finish are told of once', async () => {
   const { logger, lines } = keptLog();
   const database = openDatabase({ url: server.url, readUrls: [server.replicas[0]!.url], poolSize: 1, logger });
-  const primary = placeOf(database.pool);
+  const primary = targetOf(database.pool);
   const reads = new ReplicaReads(database.replicas!, primary, Buffer.from('secret'));
   let refused = 0;
   // on a busy machine it is late for a moment, and not asked
@@ -294,7 +294,7 @@ if (current)
 describe('a replica is left out, and the primary answers,', () => {
   test('for the rest of a request that began to read from it', async () => {
     const [replica] = server.replicas;
-    const reads = new ReplicaReads(app.database.replicas!, placeOf(app.database.pool), Buffer.from('secret'));
+    const reads = new ReplicaReads(app.database.replicas!, targetOf(app.database.pool), Buffer.from('secret'));
     let caller = systemCaller('test');
     const read = () => reads.run(caller, ({ sql }) => sql.read('select 1', []));
     // one that reads from it: on a busy machine it is late for a moment, and another request asks the primary

@@ -1,9 +1,10 @@
 import { beforeAll, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
 import { barriersOf } from '../support/barriers.ts';
+import { describeInBrowser } from '../support/browser.ts';
 import { createUser, type Person, signIn } from '../support/person.ts';
 import { waitFor } from '../support/wait.ts';
-import { ConsoleInBrowser, describeInBrowser, open, part } from './console-browser.ts';
+import { ConsoleInBrowser, open, part } from './console-browser.ts';
 
 describeInBrowser('sessions and reveals in the console', () => {
   const shown = new ConsoleInBrowser();
