@@ -1,0 +1,77 @@
+import { expect, it } from 'vitest';
+import { ConsoleInBrowser, describeInBrowser, open, part } from '../http/console-browser.ts';
+import { barriersOf } from '../support/barriers.ts';
+import { waitFor } from '../support/wait.ts';
+
+describeInBrowser('accounts at providers in the console', () => {
+  const shown = new ConsoleInBrowser();
+
+  it('are changed by their form, with the limits of a month, and refused at the field', async () => {
+    const { ann } = shown.cast;
+    const page = await shown.pageOf(ann);
+    await open(page, `${shown.homeOf(ann)}/models`);
+    const accounts = part(page, 'Accounts at providers');
+    await accounts.getByRole('button', { name: 'Edit the account Models EU' }).click();
+    const dialog = page.getByRole('dialog');
+    expect(await dialog.getByLabel('Credentials', { exact: true }).inputValue()).toBe('secret://model-key');
+    const address = dialog.getByLabel('Address of its API');
+    await address.fill('nowhere');
+    const most = dialog.getByLabel('Most tokens a month');
+    await most.fill('0');
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+    for (const field of [address, most])
+      await waitFor(async () => expect(await field.getAttribute('aria-invalid')).toBe('true'));
+    expect(await barriersOf(page)).toEqual([]);
+    await address.fill('https://models.example.test/v1');
+    await most.fill('5000');
+    // somebody else is faster
+    const at = `/v1/orgs/${ann.orgId}/provider-accounts`;
+    const { body } = await ann.call<{ provider_accounts: { provider_account_id: string }[] }>('GET', at);
+    const one = `${at}/${body.provider_accounts[0]!.provider_account_id}`;
+    expect((await ann.call('PUT', one, { region: 'eu-1' })).status).toBe(200);
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+    await dialog.getByRole('row', { name: /Region/ }).waitFor();
+    await dialog.getByLabel('Region').fill('eu-2');
+    await dialog.getByRole('button', { name: 'Save mine over theirs' }).click();
+    await accounts.getByText('requests: 0, tokens: 0 of 5,000').waitFor();
+    expect((await ann.call('GET', one)).body).toMatchObject({
+      region: 'eu-2',
+      base_url: 'https://models.example.test/v1',
+      quota_policy: { max_tokens_per_month: 5_000, max_requests_per_month: null },
+    });
+  });
+
+  it('show with a target what its answers cost and how long they took, as it was reported', async () => {
+    const { ann } = shown.cast;
+    const page = await shown.pageOf(ann);
+    const account = await ann.call<{ targets: { provider_account_id: string }[] }>(
+      'GET',
+      `/v1/orgs/${ann.orgId}/model-catalog/large`,
+    );
+    await open(page, `${shown.homeOf(ann)}/models`);
+    await page.getByRole('button', { name: 'Large', exact: true }).click();
+    const row = page.getByRole('dialog').getByRole('row', { name: /large-1/ });
+    expect(await row.getByRole('cell', { name: '–' }).count()).toBe(2);
+    await page.keyboard.press('Escape');
+    const report = {
+      provider_account_id: account.body.targets[0]!.provider_account_id,
+      model_name: 'large-1',
+      outcome: 'success',
+      input_tokens: 1_000,
+      output_tokens: 1_000,
+      latency_ms: 840,
+      cost: '0.025',
+    };
+    const { status } = await ann.call('POST', `${ann.home}/models/large/usage`, report);
+    expect(status).toBe(200);
+    await open(page, `${shown.homeOf(ann)}/models`);
+    await part(page, 'Accounts at providers')
+      .getByText(/requests: 1, tokens: 2,000/)
+      .waitFor();
+    await page.getByRole('button', { name: 'Large', exact: true }).click();
+    await row.getByRole('cell', { name: '840', exact: true }).waitFor();
+    await row.getByRole('cell', { name: '0.0125', exact: true }).waitFor();
+    await page.getByText('The service itself knows no prices.').waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+  });
+});
