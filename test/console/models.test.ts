@@ -1,7 +1,15 @@
 import { expect, it } from 'vitest';
 import { ConsoleInBrowser, describeInBrowser, open, part } from '../http/console-browser.ts';
 import { barriersOf } from '../support/barriers.ts';
+import type { Person } from '../support/person.ts';
 import { waitFor } from '../support/wait.ts';
+
+/** The account that serves the model of the story. */
+async function accountOf(person: Person): Promise<string> {
+  const url = `/v1/orgs/${person.orgId}/model-catalog/large`;
+  const { body } = await person.call<{ targets: { provider_account_id: string }[] }>('GET', url);
+  return body.targets[0]!.provider_account_id;
+}
 
 describeInBrowser('accounts at providers in the console', () => {
   const shown = new ConsoleInBrowser();
@@ -25,36 +33,40 @@ describeInBrowser('accounts at providers in the console', () => {
     await address.fill('https://models.example.test/v1');
     await most.fill('5000');
     // somebody else is faster
-    const at = `/v1/orgs/${ann.orgId}/provider-accounts`;
-    const { body } = await ann.call<{ provider_accounts: { provider_account_id: string }[] }>('GET', at);
-    const one = `${at}/${body.provider_accounts[0]!.provider_account_id}`;
-    expect((await ann.call('PUT', one, { region: 'eu-1' })).status).toBe(200);
+    const id = await accountOf(ann);
+    const one = `/v1/orgs/${ann.orgId}/provider-accounts/${id}`;
+    expect((await ann.call('PATCH', one, { region: 'eu-1' })).status).toBe(200);
     await dialog.getByRole('button', { name: 'Save', exact: true }).click();
     await dialog.getByRole('row', { name: /Region/ }).waitFor();
     await dialog.getByLabel('Region').fill('eu-2');
     await dialog.getByRole('button', { name: 'Save mine over theirs' }).click();
     await accounts.getByText('requests: 0, tokens: 0 of 5,000').waitFor();
-    expect((await ann.call('GET', one)).body).toMatchObject({
-      region: 'eu-2',
-      base_url: 'https://models.example.test/v1',
-      quota_policy: { max_tokens_per_month: 5_000, max_requests_per_month: null },
+    const saved = await ann.ask(
+      `query ($orgId: ID!, $id: ID!) { providerAccount(orgId: $orgId, id: $id) {
+        region baseUrl quotaPolicy { maxTokensPerMonth maxRequestsPerMonth } } }`,
+      { orgId: ann.orgId, id },
+    );
+    expect(saved.data).toEqual({
+      providerAccount: {
+        region: 'eu-2',
+        baseUrl: 'https://models.example.test/v1',
+        quotaPolicy: { maxTokensPerMonth: 5_000, maxRequestsPerMonth: null },
+      },
     });
   });
 
   it('show with a target what its answers cost and how long they took, as it was reported', async () => {
     const { ann } = shown.cast;
     const page = await shown.pageOf(ann);
-    const account = await ann.call<{ targets: { provider_account_id: string }[] }>(
-      'GET',
-      `/v1/orgs/${ann.orgId}/model-catalog/large`,
-    );
+    const granted = await ann.call('POST', `${ann.home}/model-entitlements`, { logical_model_id: 'large' });
+    expect(granted.status).toBe(201);
     await open(page, `${shown.homeOf(ann)}/models`);
     await page.getByRole('button', { name: 'Large', exact: true }).click();
     const row = page.getByRole('dialog').getByRole('row', { name: /large-1/ });
     expect(await row.getByRole('cell', { name: '–' }).count()).toBe(2);
     await page.keyboard.press('Escape');
     const report = {
-      provider_account_id: account.body.targets[0]!.provider_account_id,
+      provider_account_id: await accountOf(ann),
       model_name: 'large-1',
       outcome: 'success',
       input_tokens: 1_000,

@@ -522,8 +522,7 @@ export const t: Texts = {
     lastSuccess: 'Letzter Erfolg',
     latency: 'Latenz (ms)',
     cost: 'Kosten von 1000 Tokens',
-    costHint:
-      'Latenz und Kosten sind Mittel dessen, was zuletzt gemeldet wurde. Der Dienst selbst kennt keine Preise.',
+    costHint: 'Latenz und Kosten sind Mittel dessen, was zuletzt gemeldet wurde. Der Dienst selbst kennt keine Preise.',
     notReported: '–',
     fallback: 'Danach',
     noTargets: 'Dieses Modell hat keine Ziele.',
@@ -876,7 +875,14 @@ export const t: Texts = {
     kind: 'Art',
     storage: 'Speicher',
     table: 'Zahlen als Tabelle',
-    spans: { day: '24 Stunden', week: '7 Tage', month: '30 Tage', quarter: '90 Tage', year: '12 Monate', dates: 'Zwei Tage' },
+    spans: {
+      day: '24 Stunden',
+      week: '7 Tage',
+      month: '30 Tage',
+      quarter: '90 Tage',
+      year: '12 Monate',
+      dates: 'Zwei Tage',
+    },
     wrongDates: 'Wählen Sie einen ersten Tag und einen letzten, der nicht davor liegt, innerhalb von zehn Jahren.',
     metrics: {
       REQUESTS: 'Anfragen',

@@ -852,7 +852,14 @@ export const t = {
     kind: 'Kind',
     storage: 'Storage',
     table: 'Numbers as a table',
-    spans: { day: '24 hours', week: '7 days', month: '30 days', quarter: '90 days', year: '12 months', dates: 'Two dates' },
+    spans: {
+      day: '24 hours',
+      week: '7 days',
+      month: '30 days',
+      quarter: '90 days',
+      year: '12 months',
+      dates: 'Two dates',
+    },
     wrongDates: 'Choose a first day and a last day that is not before it, within ten years.',
     metrics: {
       REQUESTS: 'Requests',

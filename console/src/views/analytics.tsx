@@ -135,15 +135,7 @@ function rangeOf(search: Search, end: number): Pick<Shown, 'step' | 'from' | 'to
   return { step: length <= 8 * DAY ? 'HOUR' : length <= 190 * DAY ? 'DAY' : 'MONTH', from, to };
 }
 
-function SpanChoice({
-  search,
-  end,
-  onChange,
-}: {
-  search: Search;
-  end: number;
-  onChange: (changes: Search) => void;
-}) {
+function SpanChoice({ search, end, onChange }: { search: Search; end: number; onChange: (changes: Search) => void }) {
   const span = search.span === DATES ? DATES : (keyIn(spans, search.span) ?? 'day');
   const days = daysIn(search, end);
   // the days are in the address, so that whoever gets it sees the same

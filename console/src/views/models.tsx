@@ -163,7 +163,9 @@ function Targets({ model }: { model: Model }) {
               <td>
                 <Health target={target} />
               </td>
-              <td>{target.averageLatencyMs === null ? t.models.notReported : count(Math.round(target.averageLatencyMs))}</td>
+              <td>
+                {target.averageLatencyMs === null ? t.models.notReported : count(Math.round(target.averageLatencyMs))}
+              </td>
               <td>{target.costPer1kTokens === null ? t.models.notReported : exact(target.costPer1kTokens)}</td>
               <td>{target.lastSuccess ? <Time at={target.lastSuccess} /> : t.never}</td>
               {mayChange && (
