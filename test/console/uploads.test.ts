@@ -6,6 +6,7 @@ import { ConsoleInBrowser, describeInBrowser, open } from '../http/console-brows
 import type { TestApp } from '../support/app.ts';
 import { barriersOf } from '../support/barriers.ts';
 import type { Person } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 
 const PIECE = 4 * 1024 * 1024;
 const INTERRUPTED = 'is interrupted: the rest is sent when the line is back';
@@ -163,6 +164,17 @@ describeInBrowser('uploads of the console', () => {
     await page.getByRole('button', { name: 'Go on with two.txt' }).click();
     await isUploaded(page, 'two.txt');
     for (const name of names) expect((await contentOf(name)).toString()).toBe(`what ${name} has`);
+    // twice the same file: two uploads
+    line.reset();
+    const twin = fileOf('twin.txt', Buffer.from('twice'));
+    await choose(page, twin, twin);
+    await waitFor(async () =>
+      expect(await rowOf(page, 'twin.txt').getByRole('status').allTextContents()).toEqual([
+        'is uploaded',
+        'is uploaded',
+      ]),
+    );
+    expect(line.addresses.size).toBe(2);
   });
 
   it('says what the service refuses, and a later try begins anew', async () => {

@@ -1,17 +1,25 @@
 import type { Page } from 'playwright-core';
 import { newId } from '../../src/kernel/ids.ts';
-import type { TestApp } from '../support/app.ts';
-import type { Person } from '../support/person.ts';
+
+interface Writer {
+  pool: { query(text: string, values: unknown[]): Promise<unknown> };
+}
+
+/** Whose workspace it is, and what makes a request of theirs. */
+interface Owner {
+  orgId: string;
+  workspaceId: string;
+  send: <Body>(method: 'POST', url: string, body: object) => Promise<Body>;
+}
 
 /** Copies a secret of a workspace, and the record of what made it, many times: by two statements. */
 export async function addMany(
-  { database: { pool } }: TestApp,
-  person: Person,
+  { pool }: Writer,
+  { orgId, workspaceId, send }: Owner,
   { secrets, records }: { secrets: number; records: number },
 ): Promise<void> {
-  const { orgId, workspaceId } = person;
   const body = { name: 'KEY', secret_type: 'token', value: { value: 'x' }, workspace_id: workspaceId };
-  const { body: made } = await person.call<{ secret_id: string }>('POST', `/v1/orgs/${orgId}/secrets`, body);
+  const made = await send<{ secret_id: string }>('POST', `/v1/orgs/${orgId}/secrets`, body);
   const ids = (kind: 'secret' | 'activity', count: number) => Array.from({ length: count }, () => newId(kind));
   await pool.query(
     `insert into secrets select (jsonb_populate_record(t,

@@ -1,19 +1,17 @@
 import { useSyncExternalStore } from 'react';
-import type { CombinedError } from 'urql';
 import { CreateUploadDocument, FinishUploadDocument } from '../generated/documents';
 import { t } from '../texts';
 import { textOf } from './answers';
-import { client } from './client';
+import { askPastCache, client } from './client';
 import { keptUploads, type UploadAddress } from './kept-uploads';
 import { faultOf } from './problem';
 import { sendRest, UploadRefused } from './tus';
 
-/** Where files become artifacts, and who sends them. */
+/** Where files become artifacts. */
 export interface UploadPlace {
   orgId: string;
   workspaceId: string;
   namespaceId: string;
-  userId: string;
 }
 
 export type UploadState =
@@ -42,6 +40,8 @@ export interface Upload {
 interface Job {
   file: File;
   place: UploadPlace;
+  /** Who sends it. */
+  userId: string;
   stopper: AbortController;
   /** What the file and its place are known by, once the file was read. */
   fingerprint: string | null;
@@ -75,10 +75,10 @@ const subscribe = (listener: () => void) => {
 export const useUploads = (): readonly Upload[] => useSyncExternalStore(subscribe, () => list);
 
 export const uploads = {
-  add(place: UploadPlace, files: Iterable<File>): void {
+  add(place: UploadPlace, userId: string, files: Iterable<File>): void {
     for (const file of files) {
       last += 1;
-      jobs.set(last, { file, place, stopper: new AbortController(), fingerprint: null });
+      jobs.set(last, { file, place, userId, stopper: new AbortController(), fingerprint: null });
       const { name, size } = file;
       const { workspaceId } = place;
       show([...list, { id: last, workspaceId, name, size, state: 'waiting', sent: 0, speed: null, problem: null }]);
@@ -126,7 +126,9 @@ async function run(id: number, job: Job): Promise<void> {
     tell({ state: 'done', speed: null });
     if (!signal.aborted) jobs.delete(id);
   } catch (error) {
-    tell({ state: 'failed', speed: null, problem: problemOf(error) });
+    const problem = problemOf(error);
+    tell({ state: 'failed', speed: null, problem: problem ?? t.problem.network });
+    if (problem === null) reportError(error);
   }
   beginNext();
 }
@@ -136,9 +138,9 @@ class Failed extends Error {
   /** Whether the service has said so: without an answer, the same may succeed later. */
   readonly isFinal: boolean;
 
-  constructor(error: CombinedError | undefined) {
-    super(error ? faultOf(error).message : t.problem.network);
-    this.isFinal = error !== undefined && error.networkError === undefined;
+  constructor(message: string, isFinal: boolean) {
+    super(message);
+    this.isFinal = isFinal;
   }
 }
 
@@ -146,23 +148,27 @@ class Failed extends Error {
 const isFinal = (error: unknown): boolean =>
   error instanceof UploadRefused ? error.status >= 400 && error.status < 500 : error instanceof Failed && error.isFinal;
 
-function problemOf(error: unknown): string {
+/** What is said of an error; `null` for one that nobody has foreseen. */
+function problemOf(error: unknown): string | null {
   if (error instanceof UploadRefused) return error.message || t.artifacts.refused(error.status);
   if (error instanceof Failed) return error.message;
   // the file was moved or changed after it was chosen
-  if (error instanceof DOMException) return t.artifacts.unreadable;
-  throw error;
+  return error instanceof DOMException ? t.artifacts.unreadable : null;
 }
 
 async function upload(job: Job, signal: AbortSignal, tell: (changes: Partial<Upload>) => void): Promise<void> {
   const { file } = job;
   const sha256 = await checksumOf(file);
-  const fingerprint = [...Object.values(job.place), file.name, file.size, sha256 ?? file.lastModified].join(' ');
+  const { orgId, workspaceId, namespaceId } = job.place;
+  const of = [job.userId, orgId, workspaceId, namespaceId, file.size, sha256 ?? file.lastModified];
+  const fingerprint = [...of, file.name].join(' ');
   job.fingerprint = fingerprint;
   signal.throwIfAborted();
-  const kept = keptUploads.of(fingerprint);
+  // the same file twice in the list: each has an address of its own, and the first one's is kept
+  const isTwin = [...jobs.values()].some((other) => other !== job && other.fingerprint === fingerprint);
+  const kept = isTwin ? null : keptUploads.of(fingerprint);
   const address = kept ?? (await newAddress(job, sha256));
-  keptUploads.keep(fingerprint, address);
+  if (!isTwin) keptUploads.keep(fingerprint, address);
   const speedAt = speedometer();
   const onSent = (sent: number) => tell({ state: 'sending', sent, speed: speedAt(sent) });
   const onInterrupted = (sent: number) => tell({ state: 'interrupted', sent, speed: null });
@@ -178,29 +184,22 @@ async function upload(job: Job, signal: AbortSignal, tell: (changes: Partial<Upl
   keptUploads.forget(fingerprint);
 }
 
-async function newAddress(
-  { file, place: { userId: _, ...where } }: Job,
-  sha256: string | null,
-): Promise<UploadAddress> {
-  const { data, error } = await client
-    .mutation(textOf(CreateUploadDocument), {
-      ...where,
-      input: {
-        fileName: file.name,
-        sizeBytes: file.size,
-        ...(file.type && { contentType: file.type }),
-        ...(sha256 && { sha256 }),
-      },
-    })
-    .toPromise();
-  if (!data) throw new Failed(error);
+/** Asked past the cache: it takes two equal changes at a time for one, and an address is a right. */
+async function newAddress({ file, place }: Job, sha256: string | null): Promise<UploadAddress> {
+  const { name: fileName, size: sizeBytes, type } = file;
+  const input = { fileName, sizeBytes, ...(type && { contentType: type }), ...(sha256 && { sha256 }) };
+  const asked = askPastCache(CreateUploadDocument, { ...place, input });
+  const { data, problem } = await asked.catch((error: unknown) => {
+    throw error instanceof TypeError ? new Failed(t.problem.network, false) : error;
+  });
+  if (!data) throw new Failed(problem ?? t.problem.network, problem !== undefined);
   return data.createUpload;
 }
 
-async function finish({ file, place: { userId: _, ...where } }: Job, address: UploadAddress): Promise<void> {
+async function finish({ file, place }: Job, address: UploadAddress): Promise<void> {
   const input = { file: address.file, name: file.name };
-  const { error } = await client.mutation(textOf(FinishUploadDocument), { ...where, input }).toPromise();
-  if (error) throw new Failed(error);
+  const { error } = await client.mutation(textOf(FinishUploadDocument), { ...place, input }).toPromise();
+  if (error) throw new Failed(faultOf(error).message, !error.networkError);
 }
 
 /** The SHA-256 of a file, which the service compares with what has arrived; `null` where it cannot be made. */

@@ -8,7 +8,7 @@ import { t } from '../texts';
 export function UploadArea({ namespaceId }: { namespaceId: string }) {
   const { orgId, workspaceId, me } = usePlace();
   const shown = useUploads().filter((upload) => upload.workspaceId === workspaceId);
-  const add = (files: Iterable<File>) => uploads.add({ orgId, workspaceId, namespaceId, userId: me.id }, files);
+  const add = (files: Iterable<File>) => uploads.add({ orgId, workspaceId, namespaceId }, me.id, files);
   return (
     <section
       className="drop"
