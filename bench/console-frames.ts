@@ -56,9 +56,10 @@ async function framesOf(page: Page, name: string, work: () => Promise<void>): Pr
   const sorted = frames.toSorted((one, other) => one - other);
   const at = (part: number) => (sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? 0).toFixed(1);
   const slow = frames.filter((ms) => ms > SMOOTH_MS).length;
+  const longest = tasks.length > 0 ? ` (longest ${Math.max(...tasks)} ms)` : '';
   console.log(
-    `${name}: ${frames.length} frames, p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, p99 ${at(0.99)} ms, longest ${at(1)} ms; ` +
-      `${slow} over ${SMOOTH_MS} ms, ${tasks.length} long tasks${tasks.length > 0 ? ` (longest ${Math.max(...tasks)} ms)` : ''}`,
+    `${name}: ${frames.length} frames, p50 ${at(0.5)} ms, p95 ${at(0.95)} ms, p99 ${at(0.99)} ms, ` +
+      `longest ${at(1)} ms; ${slow} over ${SMOOTH_MS} ms, ${tasks.length} long tasks${longest}`,
   );
   return slow === 0;
 }

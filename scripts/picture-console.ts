@@ -1,7 +1,7 @@
 // Takes pictures of all views of the console, in both colours and two widths, for eyes to judge:
 // `node --import tsx scripts/picture-console.ts http://127.0.0.1:4000 FOLDER`. The service must be one to throw away:
-// the script registers an account and tells a story in it. With `guide` as a third argument, it makes the small pictures
-// of the guide instead: FOLDER is then `docs/guides/console`.
+// the script registers an account and tells a story in it. With `guide` as a third argument, it makes the small
+// pictures of the guide instead: FOLDER is then `docs/guides/console`.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
