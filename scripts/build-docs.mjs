@@ -54,6 +54,8 @@ function build() {
   }
   for (const file of filesBelow(source).filter((name) => /\.(?:svg|json|yaml)$/.test(name)))
     write(path.relative(source, file).replaceAll(path.sep, '/'), readFileSync(file, 'utf8'));
+  for (const file of filesBelow(source).filter((name) => name.endsWith('.webp')))
+    write(path.relative(source, file).replaceAll(path.sep, '/'), readFileSync(file));
   for (const file of ['docs.css', 'docs.js'])
     write(`assets/${file}`, readFileSync(path.join(root, 'public', 'docs', file), 'utf8'));
   write('search.json', JSON.stringify(indexOf(parts)));
@@ -67,7 +69,7 @@ function build() {
   );
 }
 
-/** Writes a file, and beside it the same compressed. @param {string} file @param {string} text */
+/** Writes a file, and beside it the same compressed. @param {string} file @param {string | Buffer} text */
 function write(file, text) {
   const at = path.join(target, file);
   mkdirSync(path.dirname(at), { recursive: true });

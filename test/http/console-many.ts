@@ -1,21 +1,25 @@
 import type { Page } from 'playwright-core';
 import { newId } from '../../src/kernel/ids.ts';
-import type { TestApp } from '../support/app.ts';
 import { fill } from '../support/fill.ts';
-import type { Person } from '../support/person.ts';
+
+/** Whose workspace it is, and what makes a request of theirs. */
+interface Owner {
+  orgId: string;
+  workspaceId: string;
+  send: <Body>(method: 'POST', url: string, body: object) => Promise<Body>;
+}
 
 /** Copies a secret of a workspace, and the record of what made it, many times: by two statements. */
 export async function addMany(
-  app: TestApp,
-  person: Person,
+  database: { url: string },
+  { orgId, workspaceId, send }: Owner,
   { secrets, records }: { secrets: number; records: number },
 ): Promise<void> {
-  const { orgId, workspaceId } = person;
   const body = { name: 'KEY', secret_type: 'token', value: { value: 'x' }, workspace_id: workspaceId };
-  const { body: made } = await person.call<{ secret_id: string }>('POST', `/v1/orgs/${orgId}/secrets`, body);
+  const made = await send<{ secret_id: string }>('POST', `/v1/orgs/${orgId}/secrets`, body);
   const ids = (kind: 'secret' | 'activity', count: number) => Array.from({ length: count }, () => newId(kind));
   await fill(
-    app,
+    { database },
     `insert into secrets select (jsonb_populate_record(t,
          jsonb_build_object('id', n.id, 'name', 'KEY_' || lpad(n.at::text, 5, '0')))).*
        from secrets t, unnest($2::text[]) with ordinality n(id, at) where t.id = $1`,
@@ -23,7 +27,7 @@ export async function addMany(
   );
   // within seconds, so that they are in one partition
   await fill(
-    app,
+    { database },
     `insert into activity (id, timestamp, org_id, user_id, workspace_id, principal_type, principal_id, method, path,
          resource_type, action, status_code, success)
        select n.id, t.timestamp - n.at * interval '1 microsecond' * 100, t.org_id, t.user_id, t.workspace_id,

@@ -62,6 +62,18 @@ describe('the documentation', () => {
     expect(gunzipSync(packed.rawPayload).toString()).toBe(first.body);
   });
 
+  it('has pictures that say what they show, and that a browser takes for nothing else', async () => {
+    const { body } = await app.server.inject('/docs/guides/console');
+    const pictures = [...body.matchAll(/<img src="([^"]+\.webp)" alt="([^"]{20,})"/g)].map(([, src]) => src!);
+    expect(pictures.length).toBeGreaterThan(9);
+    for (const src of pictures) {
+      const { statusCode, headers, rawPayload } = await app.server.inject(`/docs/guides/${src}`);
+      expect([src, statusCode, headers['content-type']]).toEqual([src, 200, 'image/webp']);
+      expect(headers['x-content-type-options']).toBe('nosniff');
+      expect([rawPayload.toString('latin1', 8, 12), rawPayload.length < 60_000]).toEqual(['WEBP', true]);
+    }
+  });
+
   it('is Markdown for language models, from /llms.txt on', async () => {
     const contents = (await app.server.inject('/llms.txt')).body;
     expect(contents).toMatch(/^# Platform management API\n\n> /);
@@ -122,7 +134,7 @@ describeInBrowser('in a browser', () => {
 
   it('fits a phone, and is dark where the reader wants it', async () => {
     const page = await browser.newPage({ viewport: { width: 360, height: 740 }, colorScheme: 'dark' });
-    for (const at of ['', 'operate/configuration', 'api/events', 'guides/live-events']) {
+    for (const at of ['', 'operate/configuration', 'api/events', 'guides/live-events', 'guides/console']) {
       await page.goto(`${app.url}/docs/${at}`);
       expect([at, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([at, 360]);
     }

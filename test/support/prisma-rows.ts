@@ -340,7 +340,7 @@ export const prismaRows = (prisma: PrismaClient) => ({
             ? counted
             : null,
         targets: list.map(({ account: _account, modelId: _model, position: _position, ...target }) => ({
-          ...without(target, ['averageLatencyMs', 'latencyAt', 'costPer1kTokens', 'costAt']),
+          ...without(target, ['latencyAt', 'costAt']),
           orgId: row.orgId,
           lastFailure: target.lastFailure?.toISOString() ?? null,
           lastSuccess: target.lastSuccess?.toISOString() ?? null,

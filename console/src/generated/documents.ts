@@ -1270,6 +1270,38 @@ export type UpdateEnvironmentInput = {
   readonly status?: EnvironmentStatus | null | undefined;
 };
 
+/** The fields to change. Omitted fields stay as they are; `null` clears a field. */
+export type UpdateProviderAccountInput = {
+  /** Where the API of an `openai_compatible` account is, as `https://models.example.com/v1`: the service asks it for embeddings. The credentials are then `none`, or a secret with an `api_key`. */
+  readonly baseUrl?: string | null | undefined;
+  /** The endpoint of the bridge. */
+  readonly bridgeEndpointName?: string | null | undefined;
+  /** Required if the routing mode is `bridge`. */
+  readonly bridgeId?: string | null | undefined;
+  /** A reference to the credentials. New credentials give an account in `error` another chance. */
+  readonly credentialsRef?: string | null | undefined;
+  /** Where the account keeps data. */
+  readonly dataResidency?: string | null | undefined;
+  /** Free text. */
+  readonly description?: string | null | undefined;
+  /** Whether the account is in use. */
+  readonly enabled?: boolean | null | undefined;
+  /** Display name. It need not be unique. */
+  readonly name?: string | null | undefined;
+  /** The provider of the account. */
+  readonly providerType?: string | null | undefined;
+  /** Replaces all limits. `null` removes them. */
+  readonly quotaPolicy?: QuotaPolicyInput | null | undefined;
+  /** Replaces the whole policy. `null` restores the defaults. */
+  readonly rateLimitPolicy?: RateLimitPolicyInput | null | undefined;
+  /** Where the account is served. */
+  readonly region?: string | null | undefined;
+  /** `direct`, `bridge` or another word. */
+  readonly routingMode?: string | null | undefined;
+  /** Replaces all tags. */
+  readonly tags?: Record<string, string> | null | undefined;
+};
+
 /** The fields to change. Omitted fields stay as they are; `null` clears a field. To change the value, rotate the secret. */
 export type UpdateSecretInput = {
   /** Free text. */
@@ -1780,7 +1812,7 @@ export type ModelsQueryVariables = Exact<{
 }>;
 
 
-export type ModelsQuery = { readonly logicalModels: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly logicalModelId: string, readonly name: string, readonly description: string | null, readonly modelType: string, readonly status: LogicalModelStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly fallbackChain: ReadonlyArray<string>, readonly healthyTargetsCount: number, readonly totalTargetsCount: number, readonly resourceVersion: number, readonly targets: ReadonlyArray<{ readonly providerAccountId: string, readonly modelName: string, readonly priority: number, readonly weight: number, readonly enabled: boolean, readonly maxTokensOverride: number | null, readonly temperatureOverride: number | null, readonly consecutiveFailures: number, readonly lastSuccess: string | null, readonly account?: { readonly id: string, readonly name: string, readonly status: ProviderAccountStatus, readonly providerType: string } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type ModelsQuery = { readonly logicalModels: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly logicalModelId: string, readonly name: string, readonly description: string | null, readonly modelType: string, readonly status: LogicalModelStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly fallbackChain: ReadonlyArray<string>, readonly healthyTargetsCount: number, readonly totalTargetsCount: number, readonly resourceVersion: number, readonly targets: ReadonlyArray<{ readonly providerAccountId: string, readonly modelName: string, readonly priority: number, readonly weight: number, readonly enabled: boolean, readonly maxTokensOverride: number | null, readonly temperatureOverride: number | null, readonly consecutiveFailures: number, readonly lastSuccess: string | null, readonly averageLatencyMs: number | null, readonly costPer1kTokens: number | null, readonly account?: { readonly id: string, readonly name: string, readonly status: ProviderAccountStatus, readonly providerType: string } | null }> }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type ModelNamesQueryVariables = Exact<{
   orgId: string;
@@ -1836,7 +1868,7 @@ export type TakeModelMutationVariables = Exact<{
 
 export type TakeModelMutation = { readonly deleteModelEntitlement: { readonly id: string } };
 
-export type ProviderAccountRowFragment = { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly resourceVersion: number };
+export type ProviderAccountRowFragment = { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly baseUrl: string | null, readonly resourceVersion: number, readonly quotaPolicy: { readonly maxTokensPerMonth: number | null, readonly maxRequestsPerMonth: number | null, readonly currentMonthTokens: number, readonly currentMonthRequests: number } };
 
 export type ProviderAccountsQueryVariables = Exact<{
   orgId: string;
@@ -1844,7 +1876,7 @@ export type ProviderAccountsQueryVariables = Exact<{
 }>;
 
 
-export type ProviderAccountsQuery = { readonly providerAccounts: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly resourceVersion: number }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type ProviderAccountsQuery = { readonly providerAccounts: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly baseUrl: string | null, readonly resourceVersion: number, readonly quotaPolicy: { readonly maxTokensPerMonth: number | null, readonly maxRequestsPerMonth: number | null, readonly currentMonthTokens: number, readonly currentMonthRequests: number } }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type CreateProviderAccountMutationVariables = Exact<{
   orgId: string;
@@ -1852,7 +1884,25 @@ export type CreateProviderAccountMutationVariables = Exact<{
 }>;
 
 
-export type CreateProviderAccountMutation = { readonly createProviderAccount: { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly resourceVersion: number } };
+export type CreateProviderAccountMutation = { readonly createProviderAccount: { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly baseUrl: string | null, readonly resourceVersion: number, readonly quotaPolicy: { readonly maxTokensPerMonth: number | null, readonly maxRequestsPerMonth: number | null, readonly currentMonthTokens: number, readonly currentMonthRequests: number } } };
+
+export type ProviderAccountNowQueryVariables = Exact<{
+  orgId: string;
+  id: string;
+}>;
+
+
+export type ProviderAccountNowQuery = { readonly providerAccount: { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly baseUrl: string | null, readonly resourceVersion: number, readonly quotaPolicy: { readonly maxTokensPerMonth: number | null, readonly maxRequestsPerMonth: number | null, readonly currentMonthTokens: number, readonly currentMonthRequests: number } } };
+
+export type UpdateProviderAccountMutationVariables = Exact<{
+  orgId: string;
+  id: string;
+  input: UpdateProviderAccountInput;
+  expectedVersion: number;
+}>;
+
+
+export type UpdateProviderAccountMutation = { readonly updateProviderAccount: { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly baseUrl: string | null, readonly resourceVersion: number, readonly quotaPolicy: { readonly maxTokensPerMonth: number | null, readonly maxRequestsPerMonth: number | null, readonly currentMonthTokens: number, readonly currentMonthRequests: number } } };
 
 export type ToggleProviderAccountMutationVariables = Exact<{
   orgId: string;
@@ -1862,7 +1912,7 @@ export type ToggleProviderAccountMutationVariables = Exact<{
 }>;
 
 
-export type ToggleProviderAccountMutation = { readonly updateProviderAccount: { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly resourceVersion: number } };
+export type ToggleProviderAccountMutation = { readonly updateProviderAccount: { readonly id: string, readonly name: string, readonly providerType: string, readonly region: string | null, readonly status: ProviderAccountStatus, readonly statusReason: string | null, readonly enabled: boolean, readonly credentialsRef: string, readonly baseUrl: string | null, readonly resourceVersion: number, readonly quotaPolicy: { readonly maxTokensPerMonth: number | null, readonly maxRequestsPerMonth: number | null, readonly currentMonthTokens: number, readonly currentMonthRequests: number } } };
 
 export type DeleteProviderAccountMutationVariables = Exact<{
   orgId: string;
@@ -2930,7 +2980,7 @@ export type CreateUploadMutationVariables = Exact<{
 }>;
 
 
-export type CreateUploadMutation = { readonly createUpload: { readonly file: string, readonly url: string, readonly maxBytes: number } };
+export type CreateUploadMutation = { readonly createUpload: { readonly file: string, readonly url: string, readonly expiresAt: string } };
 
 export type FinishUploadMutationVariables = Exact<{
   orgId: string;
@@ -3065,6 +3115,13 @@ export const ProviderAccountRowFragmentDoc = new TypedDocumentString(`
   statusReason
   enabled
   credentialsRef
+  baseUrl
+  quotaPolicy {
+    maxTokensPerMonth
+    maxRequestsPerMonth
+    currentMonthTokens
+    currentMonthRequests
+  }
   resourceVersion
 }
     `, {"fragmentName":"ProviderAccountRow"}) as unknown as TypedDocumentString<ProviderAccountRowFragment, unknown>;
@@ -3908,6 +3965,8 @@ export const ModelsDocument = new TypedDocumentString(`
         temperatureOverride
         consecutiveFailures
         lastSuccess
+        averageLatencyMs
+        costPer1kTokens
         account @include(if: $withAccounts) {
           id
           name
@@ -4055,6 +4114,13 @@ export const ProviderAccountsDocument = new TypedDocumentString(`
   statusReason
   enabled
   credentialsRef
+  baseUrl
+  quotaPolicy {
+    maxTokensPerMonth
+    maxRequestsPerMonth
+    currentMonthTokens
+    currentMonthRequests
+  }
   resourceVersion
 }`) as unknown as TypedDocumentString<ProviderAccountsQuery, ProviderAccountsQueryVariables>;
 export const CreateProviderAccountDocument = new TypedDocumentString(`
@@ -4072,8 +4138,68 @@ export const CreateProviderAccountDocument = new TypedDocumentString(`
   statusReason
   enabled
   credentialsRef
+  baseUrl
+  quotaPolicy {
+    maxTokensPerMonth
+    maxRequestsPerMonth
+    currentMonthTokens
+    currentMonthRequests
+  }
   resourceVersion
 }`) as unknown as TypedDocumentString<CreateProviderAccountMutation, CreateProviderAccountMutationVariables>;
+export const ProviderAccountNowDocument = new TypedDocumentString(`
+    query ProviderAccountNow($orgId: ID!, $id: ID!) {
+  providerAccount(orgId: $orgId, id: $id) {
+    ...ProviderAccountRow
+  }
+}
+    fragment ProviderAccountRow on ProviderAccount {
+  id
+  name
+  providerType
+  region
+  status
+  statusReason
+  enabled
+  credentialsRef
+  baseUrl
+  quotaPolicy {
+    maxTokensPerMonth
+    maxRequestsPerMonth
+    currentMonthTokens
+    currentMonthRequests
+  }
+  resourceVersion
+}`) as unknown as TypedDocumentString<ProviderAccountNowQuery, ProviderAccountNowQueryVariables>;
+export const UpdateProviderAccountDocument = new TypedDocumentString(`
+    mutation UpdateProviderAccount($orgId: ID!, $id: ID!, $input: UpdateProviderAccountInput!, $expectedVersion: Int!) {
+  updateProviderAccount(
+    orgId: $orgId
+    id: $id
+    input: $input
+    expectedVersion: $expectedVersion
+  ) {
+    ...ProviderAccountRow
+  }
+}
+    fragment ProviderAccountRow on ProviderAccount {
+  id
+  name
+  providerType
+  region
+  status
+  statusReason
+  enabled
+  credentialsRef
+  baseUrl
+  quotaPolicy {
+    maxTokensPerMonth
+    maxRequestsPerMonth
+    currentMonthTokens
+    currentMonthRequests
+  }
+  resourceVersion
+}`) as unknown as TypedDocumentString<UpdateProviderAccountMutation, UpdateProviderAccountMutationVariables>;
 export const ToggleProviderAccountDocument = new TypedDocumentString(`
     mutation ToggleProviderAccount($orgId: ID!, $id: ID!, $enabled: Boolean!, $expectedVersion: Int!) {
   updateProviderAccount(
@@ -4094,6 +4220,13 @@ export const ToggleProviderAccountDocument = new TypedDocumentString(`
   statusReason
   enabled
   credentialsRef
+  baseUrl
+  quotaPolicy {
+    maxTokensPerMonth
+    maxRequestsPerMonth
+    currentMonthTokens
+    currentMonthRequests
+  }
   resourceVersion
 }`) as unknown as TypedDocumentString<ToggleProviderAccountMutation, ToggleProviderAccountMutationVariables>;
 export const DeleteProviderAccountDocument = new TypedDocumentString(`
@@ -6190,7 +6323,7 @@ export const CreateUploadDocument = new TypedDocumentString(`
   ) {
     file
     url
-    maxBytes
+    expiresAt
   }
 }
     `) as unknown as TypedDocumentString<CreateUploadMutation, CreateUploadMutationVariables>;

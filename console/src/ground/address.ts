@@ -1,3 +1,5 @@
+import { keptUploads } from './kept-uploads';
+
 const here = import.meta.url;
 
 /** The path of the console, such as `/console/`, wherever a proxy has put the service: its files are in `assets`. */
@@ -8,9 +10,10 @@ export const serviceUrl = new URL('../../', here).href;
 
 /**
  * Leaves for the page to sign in, which comes back to where the reader is now. The browser may keep the page that is
- * left, to go back to: nothing stays in it.
+ * left, to go back to: nothing stays in it, and no address for an upload stays in the tab.
  */
 export function goToSignIn(): void {
+  keptUploads.forgetAll();
   const below = location.href.slice(new URL(consolePath, here).href.length);
   const to = new URL('account/sign-in', serviceUrl);
   to.searchParams.set('return_to', `/console/${below}`);

@@ -34,6 +34,10 @@ export function Time({ at }: { at: string }) {
 const numbers = new Intl.NumberFormat(locale);
 export const count = (value: number): string => numbers.format(value);
 
+/** A small number, such as a price, with what matters of its fraction. */
+export const exact = (value: number): string =>
+  new Intl.NumberFormat(locale, { maximumSignificantDigits: 4 }).format(value);
+
 export function bytes(value: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   const power = Math.min(units.length - 1, value > 0 ? Math.floor(Math.log2(value) / 10) : 0);

@@ -4,11 +4,12 @@ import { permissions } from '../generated/permissions';
 import { Dialog } from '../ground/dialog';
 import { useFilters } from '../ground/filters';
 import { useAfterEvents } from '../ground/live';
+import { instantOf } from '../ground/local-time';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { CopyButton, Empty } from '../ground/problem';
 import { Rows } from '../ground/rows';
-import { Time } from '../ground/time';
+import { Time, timeZone } from '../ground/time';
 import { t } from '../texts';
 import { actorOf, Outcome, reasonOf, subjectOf } from './activity-row';
 
@@ -16,9 +17,9 @@ type Filter = 'action' | 'resource' | 'result' | 'from' | 'to';
 
 const resources = [...new Set(Object.keys(permissions).map((name) => name.split(':')[0]!))].sort();
 
-const instantOf = (local: string | undefined): string | undefined => {
-  const at = local ? new Date(local) : null;
-  return at && !Number.isNaN(at.getTime()) ? at.toISOString() : undefined;
+const timeOf = (local: string | undefined): string | undefined => {
+  const at = local ? instantOf(local, timeZone()) : null;
+  return at === null ? undefined : new Date(at).toISOString();
 };
 
 /** A field of a table for programs: quoted, and never a formula. */
@@ -51,7 +52,7 @@ export function ActivityView(): ReactNode {
   const [isStale, setStale] = useState(false);
   useAfterEvents(() => setStale(true));
   const { action, resource, result, from, to } = filters;
-  const [startTime, endTime] = [instantOf(from), instantOf(to)];
+  const [startTime, endTime] = [timeOf(from), timeOf(to)];
   const variables = {
     orgId,
     workspaceId,
@@ -115,6 +116,7 @@ export function ActivityView(): ReactNode {
           <input type="datetime-local" value={to ?? ''} onChange={(event) => set('to', event.target.value)} />
         </label>
       </form>
+      <p className="quiet">{t.analytics.zone(timeZone())}</p>
       <Rows
         label={t.sections.activity}
         list={list}

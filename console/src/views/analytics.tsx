@@ -3,19 +3,21 @@ import { AppsDocument, NumbersDocument } from '../generated/documents';
 import { useAnswer } from '../ground/answers';
 import { useFilters } from '../ground/filters';
 import { useAfterEvents } from '../ground/live';
+import { dayAfter, dayOf, instantOf } from '../ground/local-time';
 import { usePages } from '../ground/pages';
 import { atLeast } from '../ground/permissions';
 import { usePlace } from '../ground/place';
 import { Problem } from '../ground/problem';
 import { bytes, count, timeZone } from '../ground/time';
 import { t } from '../texts';
-import { Metric, Percentiles } from './analytics-charts';
+import { Metric, Percentiles, type Shown } from './analytics-charts';
 import { TopResources } from './top-resources';
 
-type Filter = 'span' | 'app' | 'compare';
+type Filter = 'span' | 'from' | 'to' | 'app' | 'compare';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+const LONGEST = 3_660 * DAY;
 const spans = {
   day: { step: 'HOUR', length: DAY },
   week: { step: 'HOUR', length: 7 * DAY },
@@ -24,6 +26,8 @@ const spans = {
   year: { step: 'MONTH', length: 365 * DAY },
 } as const;
 type Span = keyof typeof spans;
+/** What stands among the spans for two days that the reader chooses. */
+const DATES = 'dates';
 
 /** How much earlier the other span is; that of `yes` is the one just before. */
 const comparisons = { yes: null, week: 7 * DAY, weeks: 28 * DAY } as const;
@@ -41,7 +45,6 @@ const keyIn = <Name extends string>(of: Readonly<Record<Name, unknown>>, name: s
 export function Analytics(): ReactNode {
   const { orgId, workspaceId, roles, may } = usePlace();
   const [search, change] = useFilters<Filter>();
-  const span = keyIn(spans, search.span) ?? 'day';
   const comparison = keyIn(comparisons, search.compare);
   const { data, error, again } = useAnswer(NumbersDocument, { orgId, workspaceId });
   const apps = usePages(AppsDocument, { orgId, workspaceId }, (answer) => answer.apps);
@@ -49,29 +52,18 @@ export function Analytics(): ReactNode {
   const { end, turn } = useTurns(again);
   const isOfAll = search.app === ALL && atLeast(roles.organization, 'admin');
   const appId = isOfAll ? undefined : search.app;
-  const { step, length } = spans[span];
-  const shown = {
+  const range = rangeOf(search, end);
+  const shown = range && {
     of: { orgId, ...(!isOfAll && { workspaceId }), ...(appId && { appId }) },
-    step,
-    from: end - length,
-    to: end,
-    earlier: comparison ? (comparisons[comparison] ?? length) : null,
+    ...range,
+    earlier: comparison ? (comparisons[comparison] ?? range.to - range.from) : null,
     turn,
   };
   return (
     <>
       <header className="toolbar">
         <h1 className="grow">{t.sections.analytics}</h1>
-        <label>
-          {t.analytics.span}{' '}
-          <select value={span} onChange={(event) => set('span', event.target.value)}>
-            {(Object.keys(spans) as Span[]).map((name) => (
-              <option key={name} value={name}>
-                {t.analytics.spans[name]}
-              </option>
-            ))}
-          </select>
-        </label>
+        <SpanChoice search={search} end={end} onChange={change} />
         <label>
           {t.analytics.of}{' '}
           <select value={search.app ?? ''} onChange={(event) => set('app', event.target.value)}>
@@ -106,13 +98,73 @@ export function Analytics(): ReactNode {
         </dl>
       )}
       <p className="quiet">{t.analytics.zone(timeZone())}</p>
-      <Metric metric="REQUESTS" shown={shown} />
-      <Metric metric="ERRORS" shown={shown} />
-      <Percentiles shown={shown} />
-      <Metric metric="EXECUTIONS" shown={shown} />
-      <Metric metric="TOKENS" shown={shown} />
-      {!appId && <Metric metric="STORAGE" shown={shown} show={bytes} />}
-      {!appId && !isOfAll && may('activity:read') && <TopResources shown={shown} />}
+      {!shown && <Problem message={t.analytics.wrongDates} />}
+      {shown && (
+        <>
+          <Metric metric="REQUESTS" shown={shown} />
+          <Metric metric="ERRORS" shown={shown} />
+          <Percentiles shown={shown} />
+          <Metric metric="EXECUTIONS" shown={shown} />
+          <Metric metric="TOKENS" shown={shown} />
+          {!appId && <Metric metric="STORAGE" shown={shown} show={bytes} />}
+          {!appId && !isOfAll && may('activity:read') && <TopResources shown={shown} />}
+        </>
+      )}
+    </>
+  );
+}
+
+type Search = Partial<Record<Filter, string>>;
+
+/** Two days as the address has them, else the last week. The last one is shown, too. */
+const daysIn = ({ from, to }: Search, end: number): { from: string; to: string } => {
+  const today = dayOf(end - 1, timeZone());
+  return { from: from ?? dayAfter(today, -6), to: to ?? today };
+};
+
+/** What is shown; `null` for days that are none, or the wrong way round, or more than ten years. */
+function rangeOf(search: Search, end: number): Pick<Shown, 'step' | 'from' | 'to'> | null {
+  if (search.span !== DATES) {
+    const { step, length } = spans[keyIn(spans, search.span) ?? 'day'];
+    return { step, from: end - length, to: end };
+  }
+  const days = daysIn(search, end);
+  const [from, to] = [instantOf(days.from, timeZone()), instantOf(dayAfter(days.to, 1), timeZone())];
+  if (from === null || to === null || to <= from || to - from > LONGEST) return null;
+  const length = to - from;
+  return { step: length <= 8 * DAY ? 'HOUR' : length <= 190 * DAY ? 'DAY' : 'MONTH', from, to };
+}
+
+function SpanChoice({ search, end, onChange }: { search: Search; end: number; onChange: (changes: Search) => void }) {
+  const span = search.span === DATES ? DATES : (keyIn(spans, search.span) ?? 'day');
+  const days = daysIn(search, end);
+  // the days are in the address, so that whoever gets it sees the same
+  const choose = (name: string) =>
+    onChange(name === DATES ? { span: name, ...days } : { span: name, from: '', to: '' });
+  return (
+    <>
+      <label>
+        {t.analytics.span}{' '}
+        <select value={span} onChange={(event) => choose(event.target.value)}>
+          {([...(Object.keys(spans) as Span[]), DATES] as const).map((name) => (
+            <option key={name} value={name}>
+              {t.analytics.spans[name]}
+            </option>
+          ))}
+        </select>
+      </label>
+      {span === DATES &&
+        (['from', 'to'] as const).map((name) => (
+          <label key={name}>
+            {t[name]}{' '}
+            <input
+              type="date"
+              required
+              value={days[name]}
+              onChange={({ target }) => target.value && onChange({ [name]: target.value })}
+            />
+          </label>
+        ))}
     </>
   );
 }

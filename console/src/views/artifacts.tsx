@@ -3,22 +3,21 @@ import {
   ArtifactDetailDocument,
   ArtifactLinkDocument,
   ArtifactsDocument,
-  CreateUploadDocument,
-  FinishUploadDocument,
   NamespacesDocument,
   SearchArtifactsDocument,
   type SearchArtifactsQuery,
 } from '../generated/documents';
-import { useAnswer, useChange } from '../ground/answers';
+import { useAnswer } from '../ground/answers';
 import { askPastCache } from '../ground/client';
 import { Dialog } from '../ground/dialog';
 import { useFilters } from '../ground/filters';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
-import { Empty, faultOf, Loading, Problem } from '../ground/problem';
+import { Empty, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { bytes, Time } from '../ground/time';
 import { t } from '../texts';
+import { UploadArea } from './upload-area';
 
 const Versions = lazy(() => import('./artifact-versions').then(({ Versions: one }) => ({ default: one })));
 
@@ -151,71 +150,6 @@ function List({ namespaceId, onOpen }: { namespaceId: string; onOpen: (which: Wh
         { label: t.changed, cell: ({ updatedAt }) => <Time at={updatedAt} /> },
       ]}
     />
-  );
-}
-
-/** Sends a file with its progress, which `fetch` does not tell. */
-function sent(url: string, file: File, onProgress: (part: number) => void): Promise<string | null> {
-  return new Promise((resolve) => {
-    const request = new XMLHttpRequest();
-    request.open('PUT', url);
-    request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
-    request.onload = () => resolve(request.status < 300 ? null : t.artifacts.refused(request.status));
-    request.onerror = () => resolve(t.problem.network);
-    request.send(file);
-  });
-}
-
-function UploadArea({ namespaceId }: { namespaceId: string }) {
-  const { orgId, workspaceId } = usePlace();
-  const create = useChange(CreateUploadDocument);
-  const finish = useChange(FinishUploadDocument);
-  const [progress, setProgress] = useState<{ name: string; part: number } | null>(null);
-  const [problem, setProblem] = useState('');
-  const where = { orgId, workspaceId, namespaceId };
-  const upload = async (file: File): Promise<string | null> => {
-    setProgress({ name: file.name, part: 0 });
-    const made = await create({
-      ...where,
-      input: { fileName: file.name, sizeBytes: file.size, ...(file.type && { contentType: file.type }) },
-    });
-    if (made.error) return faultOf(made.error).message;
-    const target = made.data?.createUpload;
-    if (!target) return t.problem.network;
-    const refusal = await sent(target.url, file, (part) => setProgress({ name: file.name, part }));
-    if (refusal) return refusal;
-    const done = await finish({ ...where, input: { file: target.file, name: file.name } });
-    return done.error ? faultOf(done.error).message : null;
-  };
-  const uploadAll = async (files: Iterable<File>) => {
-    setProblem('');
-    for (const file of files) {
-      const refusal = await upload(file);
-      if (refusal) setProblem(`${file.name}: ${refusal}`);
-    }
-    setProgress(null);
-  };
-  return (
-    <section
-      className="drop"
-      aria-label={t.artifacts.upload}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault();
-        void uploadAll([...event.dataTransfer.files]);
-      }}
-    >
-      <label>
-        {t.artifacts.drop}{' '}
-        <input type="file" multiple onChange={({ target }) => void uploadAll([...(target.files ?? [])])} />
-      </label>
-      {progress && (
-        <p role="status">
-          {progress.name} <progress value={progress.part} max={1} aria-label={progress.name} />
-        </p>
-      )}
-      <Problem message={problem} />
-    </section>
   );
 }
 

@@ -6,7 +6,7 @@ import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { Empty, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
-import { Time } from '../ground/time';
+import { count, exact, Time } from '../ground/time';
 import { t } from '../texts';
 import { Entitlements } from './entitlements';
 import { DeleteModel, NewModel, NewTarget, RemoveTarget } from './model-changes';
@@ -110,6 +110,7 @@ function Detail({
       {statusReason && <p className="quiet">{statusReason}</p>}
       <h3>{t.models.targets}</h3>
       {targets.length === 0 ? <p className="quiet">{t.models.noTargets}</p> : <Targets model={model} />}
+      {targets.length > 0 && <p className="quiet">{t.models.costHint}</p>}
       {fallbackChain.length > 0 && (
         <p>
           {t.models.fallback}: {fallbackChain.join(' → ')}
@@ -146,6 +147,8 @@ function Targets({ model }: { model: Model }) {
             <th scope="col">{t.models.priority}</th>
             <th scope="col">{t.models.weight}</th>
             <th scope="col">{t.models.health}</th>
+            <th scope="col">{t.models.latency}</th>
+            <th scope="col">{t.models.cost}</th>
             <th scope="col">{t.models.lastSuccess}</th>
             {mayChange && <td />}
           </tr>
@@ -160,6 +163,10 @@ function Targets({ model }: { model: Model }) {
               <td>
                 <Health target={target} />
               </td>
+              <td>
+                {target.averageLatencyMs === null ? t.models.notReported : count(Math.round(target.averageLatencyMs))}
+              </td>
+              <td>{target.costPer1kTokens === null ? t.models.notReported : exact(target.costPer1kTokens)}</td>
               <td>{target.lastSuccess ? <Time at={target.lastSuccess} /> : t.never}</td>
               {mayChange && (
                 <td>

@@ -1,38 +1,19 @@
 import { useState } from 'react';
 import {
   type ProviderAccountRowFragment as Account,
-  CreateProviderAccountDocument,
   DeleteProviderAccountDocument,
   ProviderAccountsDocument,
   ToggleProviderAccountDocument,
 } from '../generated/documents';
 import { useChange } from '../ground/answers';
 import { ConfirmDialog } from '../ground/dialog';
-import { FormDialog } from '../ground/form';
 import { type Pages, usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { faultOf, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
+import { count } from '../ground/time';
 import { t } from '../texts';
-
-/** Those that the service knows by name. Another word is taken as well, over the API. */
-const providers = [
-  'openai',
-  'azure_openai',
-  'anthropic',
-  'google',
-  'vertex_ai',
-  'bedrock',
-  'mistral',
-  'cohere',
-  'groq',
-  'together',
-  'huggingface',
-  'ollama',
-  'vllm',
-  'openai_compatible',
-  'custom',
-];
+import { EditAccount, NewAccount } from './provider-account-form';
 
 const tags = { active: 'tag ok', degraded: 'tag warn', disabled: 'tag', error: 'tag bad', pending: 'tag' };
 
@@ -65,6 +46,7 @@ function List({ list }: { list: Pages<Account> & { more: () => void } }) {
   const remove = useChange(DeleteProviderAccountDocument);
   const [problem, setProblem] = useState('');
   const [leaving, setLeaving] = useState<Account | null>(null);
+  const [editing, setEditing] = useState<Account | null>(null);
   const turn = async ({ id, enabled, resourceVersion }: Account) => {
     const { error } = await toggle({ orgId, id, enabled: !enabled, expectedVersion: resourceVersion });
     setProblem(error ? faultOf(error).message : '');
@@ -82,6 +64,7 @@ function List({ list }: { list: Pages<Account> & { more: () => void } }) {
           { label: t.accounts.provider, cell: ({ providerType }) => providerType },
           { label: t.accounts.region, isExtra: true, cell: ({ region }) => region ?? t.none },
           { label: t.accounts.credentials, isExtra: true, cell: (account) => <code>{account.credentialsRef}</code> },
+          { label: t.accounts.thisMonth, isExtra: true, cell: (account) => <Usage account={account} /> },
           {
             label: t.status,
             cell: ({ status, statusReason }) => (
@@ -94,6 +77,16 @@ function List({ list }: { list: Pages<Account> & { more: () => void } }) {
             label: '',
             cell: (account) => (
               <span className="actions">
+                {mayInOrganization('provider_account:update') && (
+                  <button
+                    type="button"
+                    className="small"
+                    aria-label={t.accounts.editOne(account.name)}
+                    onClick={() => setEditing(account)}
+                  >
+                    {t.edit}
+                  </button>
+                )}
                 {mayInOrganization('provider_account:update') && (
                   <button
                     type="button"
@@ -119,6 +112,7 @@ function List({ list }: { list: Pages<Account> & { more: () => void } }) {
           },
         ]}
       />
+      {editing && <EditAccount account={editing} onClose={() => setEditing(null)} />}
       {leaving && (
         <ConfirmDialog
           title={t.accounts.deleteOne(leaving.name)}
@@ -134,39 +128,15 @@ function List({ list }: { list: Pages<Account> & { more: () => void } }) {
   );
 }
 
-function NewAccount({ onClose }: { onClose: () => void }) {
-  const { orgId } = usePlace();
-  const create = useChange(CreateProviderAccountDocument);
+/** What was asked of an account in this month, beside what it may at most. */
+function Usage({ account: { quotaPolicy } }: { account: Account }) {
+  const { currentMonthRequests, currentMonthTokens, maxRequestsPerMonth, maxTokensPerMonth } = quotaPolicy;
+  const of = (used: number, most: number | null) =>
+    most === null ? count(used) : t.accounts.ofMost(count(used), count(most));
   return (
-    <FormDialog
-      title={t.accounts.create}
-      action={t.create}
-      onClose={onClose}
-      fields={[
-        { name: 'name', label: t.name, isRequired: true },
-        {
-          name: 'providerType',
-          label: t.accounts.provider,
-          kind: 'choice',
-          isRequired: true,
-          choices: providers.map((provider) => ({ value: provider, label: provider })),
-        },
-        {
-          name: 'credentialsRef',
-          label: t.accounts.credentials,
-          isRequired: true,
-          hint: t.accounts.credentialsHint,
-          value: 'secret://',
-        },
-        { name: 'baseUrl', label: t.accounts.baseUrl, hint: t.accounts.baseUrlHint },
-        { name: 'region', label: t.accounts.region },
-      ]}
-      onSave={({ name = '', providerType = '', credentialsRef = '', baseUrl, region }) =>
-        create({
-          orgId,
-          input: { name, providerType, credentialsRef, ...(baseUrl && { baseUrl }), ...(region && { region }) },
-        })
-      }
-    />
+    <>
+      {t.accounts.requestsUsed(of(currentMonthRequests, maxRequestsPerMonth))},{' '}
+      {t.accounts.tokensUsed(of(currentMonthTokens, maxTokensPerMonth))}
+    </>
   );
 }

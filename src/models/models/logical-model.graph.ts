@@ -30,6 +30,16 @@ const ModelTarget = builder.objectRef<ModelTargetRow>('ModelTarget').implement({
     }),
     lastFailure: t.expose('lastFailure', optionalTime('When a request last failed.')),
     lastSuccess: t.expose('lastSuccess', optionalTime('When a request last succeeded.')),
+    averageLatencyMs: t.exposeFloat('averageLatencyMs', {
+      nullable: true,
+      description: 'How long its answers took of late, in milliseconds: an average of what was reported.',
+    }),
+    costPer1kTokens: t.exposeFloat('costPer1kTokens', {
+      nullable: true,
+      description:
+        'What 1,000 tokens cost of late: an average of what was reported, in the unit of the reports. The service ' +
+        'keeps no prices.',
+    }),
     temperatureOverride: t.exposeFloat('temperatureOverride', {
       nullable: true,
       description: "Replaces the model's default temperature.",

@@ -7,6 +7,7 @@ import type { OrganizationPlace } from '../../kernel/checked-place.ts';
 const ofTarget = columnsOf(
   words(
     'providerAccountId modelName weight priority enabled consecutiveFailures temperatureOverride maxTokensOverride',
+    'averageLatencyMs costPer1kTokens',
   ),
   'm',
 );

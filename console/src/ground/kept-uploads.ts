@@ -1,0 +1,38 @@
+/** Where a file is being sent to. */
+export interface UploadAddress {
+  /** The id of the file, for `finishUpload`. */
+  file: string;
+  url: string;
+  expiresAt: string;
+}
+
+const PREFIX = 'console-upload ';
+
+/** Whether the reader leaves: what is still on its way keeps nothing for later. */
+let isOver = false;
+
+const keys = (): string[] => Object.keys(sessionStorage).filter((key) => key.startsWith(PREFIX));
+
+/**
+ * The addresses of uploads that are not finished, so that a page that is loaded again goes on with them. They are in
+ * the storage of this tab, end after a day, and take the bytes of one file, but read nothing (docs/decisions/0100).
+ */
+export const keptUploads = {
+  of(fingerprint: string): UploadAddress | null {
+    const text = sessionStorage.getItem(PREFIX + fingerprint);
+    if (!text) return null;
+    const kept = JSON.parse(text) as UploadAddress;
+    return Date.parse(kept.expiresAt) > Date.now() ? kept : null;
+  },
+  keep(fingerprint: string, address: UploadAddress): void {
+    if (!isOver) sessionStorage.setItem(PREFIX + fingerprint, JSON.stringify(address));
+  },
+  forget(fingerprint: string): void {
+    sessionStorage.removeItem(PREFIX + fingerprint);
+  },
+  /** Leaves nothing to whoever signs in next. */
+  forgetAll(): void {
+    isOver = true;
+    for (const key of keys()) sessionStorage.removeItem(key);
+  },
+};

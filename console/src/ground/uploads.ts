@@ -1,0 +1,224 @@
+import { useSyncExternalStore } from 'react';
+import { CreateUploadDocument, FinishUploadDocument } from '../generated/documents';
+import { t } from '../texts';
+import { textOf } from './answers';
+import { askPastCache, client } from './client';
+import { keptUploads, type UploadAddress } from './kept-uploads';
+import { faultOf } from './problem';
+import { sendRest, UploadRefused } from './tus';
+
+/** Where files become artifacts. */
+export interface UploadPlace {
+  orgId: string;
+  workspaceId: string;
+  namespaceId: string;
+}
+
+export type UploadState =
+  | 'waiting'
+  | 'checking'
+  | 'sending'
+  | 'interrupted'
+  | 'finishing'
+  | 'done'
+  | 'failed'
+  | 'stopped';
+
+/** A file on its way, as a view shows it. */
+export interface Upload {
+  id: number;
+  workspaceId: string;
+  name: string;
+  size: number;
+  state: UploadState;
+  sent: number;
+  /** Bytes in a second, of late. */
+  speed: number | null;
+  problem: string | null;
+}
+
+interface Job {
+  file: File;
+  place: UploadPlace;
+  /** Who sends it. */
+  userId: string;
+  stopper: AbortController;
+  /** What the file and its place are known by, once the file was read. */
+  fingerprint: string | null;
+}
+
+const AT_ONCE = 2;
+/** Larger files are not read as a whole before they are sent: only their pieces have checksums. */
+const MOST_CHECKED = 256 * 1024 * 1024;
+/** Over how long the speed is measured. */
+const SPEED_MS = 5_000;
+
+let list: readonly Upload[] = [];
+const jobs = new Map<number, Job>();
+const listeners = new Set<() => void>();
+let last = 0;
+
+function show(next: readonly Upload[]): void {
+  list = next;
+  for (const listener of listeners) listener();
+}
+
+const change = (id: number, changes: Partial<Upload>): void =>
+  show(list.map((upload) => (upload.id === id ? { ...upload, ...changes } : upload)));
+
+const subscribe = (listener: () => void) => {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+};
+
+/** The files that were chosen since the page was loaded. They go on while other views are shown. */
+export const useUploads = (): readonly Upload[] => useSyncExternalStore(subscribe, () => list);
+
+export const uploads = {
+  add(place: UploadPlace, userId: string, files: Iterable<File>): void {
+    for (const file of files) {
+      last += 1;
+      jobs.set(last, { file, place, userId, stopper: new AbortController(), fingerprint: null });
+      const { name, size } = file;
+      const { workspaceId } = place;
+      show([...list, { id: last, workspaceId, name, size, state: 'waiting', sent: 0, speed: null, problem: null }]);
+    }
+    beginNext();
+  },
+  /** What has arrived stays at the service, until its address ends. */
+  stop(id: number): void {
+    jobs.get(id)?.stopper.abort();
+    change(id, { state: 'stopped', speed: null });
+    beginNext();
+  },
+  goOn(id: number): void {
+    const job = jobs.get(id);
+    if (!job) return;
+    job.stopper = new AbortController();
+    change(id, { state: 'waiting', problem: null });
+    beginNext();
+  },
+  /** Takes a file that is not on its way from the list; it begins again from nothing when it is chosen again. */
+  remove(id: number): void {
+    const fingerprint = jobs.get(id)?.fingerprint;
+    if (fingerprint) keptUploads.forget(fingerprint);
+    jobs.delete(id);
+    show(list.filter((upload) => upload.id !== id));
+  },
+};
+
+const ON_THE_WAY: readonly UploadState[] = ['checking', 'sending', 'interrupted', 'finishing'];
+
+function beginNext(): void {
+  const running = list.filter(({ state }) => ON_THE_WAY.includes(state)).length;
+  for (const { id } of list.filter(({ state }) => state === 'waiting').slice(0, Math.max(0, AT_ONCE - running))) {
+    change(id, { state: 'checking' });
+    void run(id, jobs.get(id)!);
+  }
+}
+
+async function run(id: number, job: Job): Promise<void> {
+  const { signal } = job.stopper;
+  // another run of the same file may have begun since this one was stopped
+  const tell = (changes: Partial<Upload>) => void (signal.aborted || change(id, changes));
+  try {
+    await upload(job, signal, tell);
+    tell({ state: 'done', speed: null });
+    if (!signal.aborted) jobs.delete(id);
+  } catch (error) {
+    const problem = problemOf(error);
+    tell({ state: 'failed', speed: null, problem: problem ?? t.problem.network });
+    if (problem === null) reportError(error);
+  }
+  beginNext();
+}
+
+/** Why a document has failed. */
+class Failed extends Error {
+  /** Whether the service has said so: without an answer, the same may succeed later. */
+  readonly isFinal: boolean;
+
+  constructor(message: string, isFinal: boolean) {
+    super(message);
+    this.isFinal = isFinal;
+  }
+}
+
+/** Whether the address of an upload takes nothing any more. */
+const isFinal = (error: unknown): boolean =>
+  error instanceof UploadRefused ? error.status >= 400 && error.status < 500 : error instanceof Failed && error.isFinal;
+
+/** What is said of an error; `null` for one that nobody has foreseen. */
+function problemOf(error: unknown): string | null {
+  if (error instanceof UploadRefused) return error.message || t.artifacts.refused(error.status);
+  if (error instanceof Failed) return error.message;
+  // the file was moved or changed after it was chosen
+  return error instanceof DOMException ? t.artifacts.unreadable : null;
+}
+
+async function upload(job: Job, signal: AbortSignal, tell: (changes: Partial<Upload>) => void): Promise<void> {
+  const { file } = job;
+  const sha256 = await checksumOf(file);
+  const { orgId, workspaceId, namespaceId } = job.place;
+  const of = [job.userId, orgId, workspaceId, namespaceId, file.size, sha256 ?? file.lastModified];
+  const fingerprint = [...of, file.name].join(' ');
+  job.fingerprint = fingerprint;
+  signal.throwIfAborted();
+  // the same file twice in the list: each has an address of its own, and the first one's is kept
+  const isTwin = [...jobs.values()].some((other) => other !== job && other.fingerprint === fingerprint);
+  const kept = isTwin ? null : keptUploads.of(fingerprint);
+  const address = kept ?? (await newAddress(job, sha256));
+  if (!isTwin) keptUploads.keep(fingerprint, address);
+  const speedAt = speedometer();
+  const onSent = (sent: number) => tell({ state: 'sending', sent, speed: speedAt(sent) });
+  const onInterrupted = (sent: number) => tell({ state: 'interrupted', sent, speed: null });
+  try {
+    await sendRest({ url: address.url, file, signal, onSent, onInterrupted }, !kept);
+    signal.throwIfAborted();
+    tell({ state: 'finishing', sent: file.size, speed: null });
+    await finish(job, address);
+  } catch (error) {
+    if (isFinal(error)) keptUploads.forget(fingerprint); // the next try gets another address
+    throw error;
+  }
+  keptUploads.forget(fingerprint);
+}
+
+/** Asked past the cache: it takes two equal changes at a time for one, and an address is a right. */
+async function newAddress({ file, place }: Job, sha256: string | null): Promise<UploadAddress> {
+  const { name: fileName, size: sizeBytes, type } = file;
+  const input = { fileName, sizeBytes, ...(type && { contentType: type }), ...(sha256 && { sha256 }) };
+  const asked = askPastCache(CreateUploadDocument, { ...place, input });
+  const { data, problem } = await asked.catch((error: unknown) => {
+    throw error instanceof TypeError ? new Failed(t.problem.network, false) : error;
+  });
+  if (!data) throw new Failed(problem ?? t.problem.network, problem !== undefined);
+  return data.createUpload;
+}
+
+async function finish({ file, place }: Job, address: UploadAddress): Promise<void> {
+  const input = { file: address.file, name: file.name };
+  const { error } = await client.mutation(textOf(FinishUploadDocument), { ...place, input }).toPromise();
+  if (error) throw new Failed(faultOf(error).message, !error.networkError);
+}
+
+/** The SHA-256 of a file, which the service compares with what has arrived; `null` where it cannot be made. */
+async function checksumOf(file: File): Promise<string | null> {
+  if (!crypto.subtle || file.size > MOST_CHECKED) return null;
+  const digest = await crypto.subtle.digest('SHA-256', await file.arrayBuffer());
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Bytes in a second, of the last seconds: what was fast once is no longer told. */
+function speedometer(): (sent: number) => number | null {
+  let seen: { at: number; sent: number }[] = [];
+  return (sent) => {
+    const now = performance.now();
+    const former = seen.at(-1);
+    // sent again after an interruption: that is another stretch
+    seen = former && former.sent > sent ? [] : seen.filter(({ at }) => at >= now - SPEED_MS);
+    seen.push({ at: now, sent });
+    const [first] = seen;
+    return first && now > first.at ? ((sent - first.sent) * 1_000) / (now - first.at) : null;
+  };
+}
