@@ -157,7 +157,7 @@ async function measure(databaseUrl: string, dataDir: string): Promise<boolean> {
     const account = await register({ url });
     const send = <Body>(method: string, at: string, body: object) =>
       call<Body>({ url }, account.token, method, at, body);
-    await addMany(database, { ...account, send }, { secrets: SECRETS, records: RECORDS });
+    await addMany({ url: databaseUrl }, { ...account, send }, { secrets: SECRETS, records: RECORDS });
     return await measureViews(url, account, await addGraph(url, account));
   } finally {
     await app.server.close();

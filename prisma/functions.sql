@@ -861,6 +861,15 @@ AS $function$
   SELECT CASE WHEN duration_ms <= 0 THEN 0 ELSE 1 + ceil(ln(duration_ms::float8) / ln(1.1::float8))::int END
 $function$;
 
+CREATE OR REPLACE FUNCTION public.let_results_go()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  UPDATE files SET expires_at = now() WHERE tool_instance_id = OLD.id AND expires_at > now();
+  RETURN NULL;
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.model_entitlements_content_changed(before model_entitlements, after model_entitlements)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -1679,6 +1688,8 @@ CREATE TRIGGER threads_summed_delete AFTER DELETE ON public.threads REFERENCING 
 CREATE TRIGGER threads_summed_insert AFTER INSERT ON public.threads REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION threads_summed_insert();
 
 CREATE TRIGGER threads_summed_update AFTER UPDATE ON public.threads REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION threads_summed_update();
+
+CREATE TRIGGER let_results_go AFTER DELETE ON public.tool_instances FOR EACH ROW EXECUTE FUNCTION let_results_go();
 
 CREATE TRIGGER resource_version BEFORE UPDATE ON public.tool_instances FOR EACH ROW WHEN (((old.* IS DISTINCT FROM new.*) AND tool_instances_content_changed(old.*, new.*))) EXECUTE FUNCTION raise_resource_version();
 

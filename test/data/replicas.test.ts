@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bouncers } from '../../scripts/pgbouncer.mjs';
 import { replicasCheck } from '../../src/commands/doctor/replica-checks.ts';
 import { loadConfig } from '../../src/config.ts';
-import { targetOf, ReplicaReads } from '../../src/data/replica-reads.ts';
+import { ReplicaReads, targetOf } from '../../src/data/replica-reads.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import { openDatabase } from '../../src/platform/postgres/database.ts';
 import { SESSION_LIMITS } from '../../src/platform/postgres/session-limits.ts';
