@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import { ConsoleInBrowser, describeInBrowser, open, part } from '../http/console-browser.ts';
+import { ConsoleInBrowser, open, part } from '../http/console-browser.ts';
 import { barriersOf } from '../support/barriers.ts';
+import { describeInBrowser } from '../support/browser.ts';
 import type { Person } from '../support/person.ts';
 import { waitFor } from '../support/wait.ts';
 

@@ -2,9 +2,10 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Page } from 'playwright-core';
 import { afterEach, beforeAll, expect, it } from 'vitest';
-import { ConsoleInBrowser, describeInBrowser, open } from '../http/console-browser.ts';
+import { ConsoleInBrowser, open } from '../http/console-browser.ts';
 import type { TestApp } from '../support/app.ts';
 import { barriersOf } from '../support/barriers.ts';
+import { describeInBrowser } from '../support/browser.ts';
 import type { Person } from '../support/person.ts';
 import { waitFor } from '../support/wait.ts';
 
