@@ -65,24 +65,16 @@ function withoutLiteral(error: GraphQLError): GraphQLError {
 const MAX_TEXT = 1_000;
 
 /**
- * The declared variables with long texts cut off; what was given, as it is, if none is long. Whether a value fits its
- * type does not depend on the rest, and graphql-js prints the whole value for each error in it. Of the thousands of
- * others that a request may send nothing is read.
+ * The declared variables with long texts cut off. Whether a value fits its type does not depend on the rest, and
+ * graphql-js prints the whole value for each error in it. Of the thousands of others that a request may send nothing is
+ * read.
  */
 export function clippedVariables(
   declared: readonly VariableDefinitionNode[],
   given: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
   const names = declared.map(({ variable }) => variable.name.value).filter((name) => Object.hasOwn(given, name));
-  if (!names.some((name) => hasLongText(given[name]))) return given;
   return Object.fromEntries(names.map((name) => [name, clipped(given[name])]));
-}
-
-function hasLongText(value: unknown): boolean {
-  if (typeof value === 'string') return value.length > MAX_TEXT;
-  if (Array.isArray(value)) return value.some(hasLongText);
-  if (typeof value !== 'object' || value === null) return false;
-  return Object.entries(value).some(([key, item]) => key.length > MAX_TEXT || hasLongText(item));
 }
 
 function clipped(value: unknown): unknown {
