@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 export interface Dated<T> {
   result: T;
   /** Expects a time that lies so much after a moment of that span: however long the machine took, it is true. */
-  expectAfter(ms: number, time: Date | string | null): void;
+  expectAfter: (ms: number, time: Date | string | null) => void;
 }
 
 /** Does something that dates something. */
@@ -14,7 +14,7 @@ export async function dated<T>(work: () => Promise<T>): Promise<Dated<T>> {
   const until = Date.now();
   return {
     result,
-    expectAfter(ms, time) {
+    expectAfter: (ms, time) => {
       const moment = new Date(time ?? Number.NaN).getTime() - ms;
       expect(moment).toBeGreaterThanOrEqual(from);
       // the database rounds to a millisecond

@@ -9,7 +9,7 @@ export const codeOf = (secret: string, later = 0): string =>
   new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + later * 30_000 });
 
 /**
- * A request with the code that an app shows when it is sent: on a busy machine, its turn comes later than the end of the
+ * A request with the code that an app shows when it is sent. On a busy machine, its turn comes after the end of the
  * code that was shown when it was written.
  */
 export const withCode = <T extends object>(request: T, secret: string): T & { readonly code: string } =>
