@@ -9,8 +9,8 @@ export const codeOf = (secret: string, later = 0): string =>
   new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + later * 30_000 });
 
 /**
- * A request with the code that an app shows when it is sent: on a busy machine, its turn comes after the end of the code
- * that was shown when it was written.
+ * A request with the code that an app shows when it is sent. On a busy machine, its turn comes after the end of the
+ * code that was shown when it was written.
  */
 export const withCode = <T extends object>(request: T, secret: string): T & { readonly code: string } =>
   Object.defineProperty({ ...request, code: '' }, 'code', { enumerable: true, get: () => codeOf(secret) });
