@@ -1,5 +1,4 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
-import { noCache } from '../../data/request-cache.ts';
 import type { Tool } from '../../generated/prisma/client.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { SecretValue } from '../../vault/secrets/envelope.ts';
@@ -18,19 +17,19 @@ export interface CalledInstance {
 
 /** Reads an instance with what it keeps in one statement. Its tool is read once for each of its versions. */
 export class CalledInstances {
-  readonly #reads: ReturnType<typeof calledInstanceReads>;
+  readonly #read: ReturnType<typeof calledInstanceReads>;
   readonly #tools: KeptTools;
   readonly #credentials: Credentials;
 
   constructor(deps: ServiceDeps & { credentials: Credentials }) {
-    this.#reads = calledInstanceReads(deps);
+    this.#read = calledInstanceReads(deps);
     this.#tools = new KeptTools(deps.sql);
     this.#credentials = deps.credentials;
   }
 
   /** @throws RESOURCE_NOT_FOUND */
   async get(place: CallPlace, id: string): Promise<CalledInstance> {
-    const instance = await this.#reads.get(noCache, place, id);
+    const instance = await this.#read(place, id);
     const tool = await this.#tools.of(instance);
     const sealed = sealedIn(instance, 'own');
     return { instance, tool, kept: () => (sealed ? this.#credentials.opened(sealed) : {}) };

@@ -4,7 +4,7 @@ import { findRow } from '../../data/find-row.ts';
 import type { PageArgs } from '../../data/page.ts';
 import { columnsOf, words } from '../../data/paging.ts';
 import { Reads } from '../../data/reads.ts';
-import type { RequestCache } from '../../data/request-cache.ts';
+import { noCache, type RequestCache } from '../../data/request-cache.ts';
 import type { ToolInstance as InstanceRow } from '../../generated/prisma/client.ts';
 import type { OrganizationPlace, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { notFound } from '../../kernel/errors.ts';
@@ -121,16 +121,22 @@ function completion({ sql }: ServiceDeps) {
 
 type StoredCalled = StoredInstance & Sealed<'own'>;
 
-/** The reads of an instance for a call: with what it keeps itself, sealed. */
-export const calledInstanceReads = (deps: ServiceDeps) =>
-  new Reads<ToolInstance & StoredCalled, WorkspacePlace, PageArgs, StoredCalled>(deps, {
-    kind: 'tool_instance',
-    name: 'called_tool_instances',
-    from: `${FROM} left join credentials own on own.tool_instance_id = t.id and own.org_id = t.org_id`,
-    columns: { ...columns, ...sealedColumns('own') },
-    below: ['orgId', 'workspaceId'],
-    complete: completion(deps),
-  });
+const FIND_CALLED = `select ${Object.entries({ ...columns, ...sealedColumns('own') })
+  .map(([property, column]) => `${column} as "${property}"`)
+  .join(', ')}
+  from ${FROM} left join credentials own on own.tool_instance_id = t.id and own.org_id = t.org_id
+  where t.org_id = $1 and t.workspace_id = $2 and t.id = $3`;
+
+/** Reads an instance for a call, with what it keeps itself, sealed. @throws RESOURCE_NOT_FOUND */
+export function calledInstanceReads(deps: ServiceDeps) {
+  const complete = completion(deps);
+  return async ({ orgId, workspaceId }: WorkspacePlace, id: string): Promise<ToolInstance & StoredCalled> => {
+    const found = await deps.sql.read<StoredCalled>(FIND_CALLED, [orgId, workspaceId, id]);
+    const [instance] = await complete(noCache, found);
+    if (!instance) throw notFound('tool_instance', id);
+    return instance;
+  };
+}
 
 /** The reads of instances. What follows from their tools is computed when they are read. */
 export function instanceReads(deps: ServiceDeps) {
