@@ -343,7 +343,7 @@ builder.mutationFields((t) => ({
       iss: of.string({
         constraints: { minLength: 1, maxLength: 2_048 },
         description:
-          'The `iss` that came back with the code (RFC 9207): pass it on if there was one. It is demanded of providers ' +
+          'The `iss` that came back with the code (RFC 9207): pass it on if there was one. Demanded of providers ' +
           'that always send it.',
       }),
     })),
