@@ -343,8 +343,8 @@ builder.mutationFields((t) => ({
       iss: of.string({
         constraints: { minLength: 1, maxLength: 2_048 },
         description:
-          'The `iss` that came back with the code (RFC 9207): pass it on if there was one. Providers that always send ' +
-          'it need it.',
+          'The `iss` that came back with the code (RFC 9207): pass it on if there was one. Demanded of providers ' +
+          'that always send it.',
       }),
     })),
     resolve: (_root, { code, state, iss }, { caller, services }) =>

@@ -85,7 +85,7 @@ export class ServerReader {
   }
 }
 
-/** The tools are there: nothing that the server says to others can take them away. @throws OutboundError as discovery */
+/** The tools are there: nothing that the server says to others takes them away. @throws OutboundError as discovery */
 function notAsked(error: unknown): null {
   if (error instanceof OutboundError && error.code !== 'busy' && error.code !== 'aborted') return null;
   throw error;

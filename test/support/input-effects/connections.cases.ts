@@ -9,16 +9,19 @@ import { mutateOk } from './input-trials.ts';
 import { leftOut } from './input-values.ts';
 
 /** An authorization that was begun at a provider, and what the provider sends back. */
-async function begun({ app, world, closeLater }: Lab): Promise<{ code: string; state: string }> {
+async function begun({ app, world, closeLater }: Lab): Promise<{ code: string; state: string; iss: string }> {
   const server = await startOAuthServer();
   closeLater(server);
   const owner = caller(app, world.accounts.owner);
   const client = await makeClient(owner, server);
-  const toolInstanceId = await makeInstance(owner, { toolId: await makeTool(owner, server.service), client });
+  const toolInstanceId = await makeInstance(owner, {
+    toolId: await makeTool(owner, { ...server.service, issuer: server.url }),
+    client,
+  });
   const given = { orgId: owner.orgId, workspaceId: owner.workspaceId, input: { toolInstanceId } };
   const started = await mutateOk(app, 'initiateWorkspaceConnection', given, owner.accessToken);
   const { authorizationUrl, state } = started as { authorizationUrl: string; state: string };
-  return { code: server.consent(authorizationUrl), state };
+  return { code: server.consent(authorizationUrl), state, iss: server.url };
 }
 
 /** The key that is given is the one that the service uses at the provider, in its place. */
@@ -192,7 +195,7 @@ export const connectionCases: Readonly<Record<string, InputCase>> = {
   initiateWorkspaceConnection: { prepare: newInstance },
   exchangeConnection: {
     prepare: async (lab) => ({ given: await begun(lab) }),
-    demands: { code: 'nobody-was-given-this-code', state: 'nobody-began-this' },
+    demands: { code: 'nobody-was-given-this-code', state: 'nobody-began-this', iss: 'https://other.example.com' },
   },
   createToolInstance: {
     variants: () => [{ ...instanceVariant, 'input.authMode': 'oauth2' }],

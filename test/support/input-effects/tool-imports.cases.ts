@@ -2,9 +2,10 @@ import { expect } from 'vitest';
 import { startMcpServer } from '../mcp-server.ts';
 import { caller } from '../person.ts';
 import { startTarget } from '../target-server.ts';
-import { makeTool } from '../tool-instance.ts';
+import { makeInstance, makeTool } from '../tool-instance.ts';
 import type { InputCase, Lab } from './input-case.ts';
 import { mutateOk } from './input-trials.ts';
+import { leftOut } from './input-values.ts';
 
 const ELSEWHERE = 'https://elsewhere.example.com/v3';
 const operation = (summary: string) => ({ summary, responses: { 200: { description: 'OK' } } });
@@ -52,6 +53,19 @@ async function mcpServer({ closeLater }: Lab, wants: [string, string] | null = n
   return { kind: 'mcp', url: server.url };
 }
 const KEY = 'a-key-of-theirs';
+
+/** A tool of a server that wants a key, and an instance that is connected with it. */
+async function connectedTool(lab: Lab) {
+  const { app, world } = lab;
+  const given = await mcpServer(lab, byBearer);
+  const { id } = await asking(lab).import({ ...given, operations: ['echo'], credential: KEY });
+  const owner = caller(app, world.accounts.owner);
+  const toolInstanceId = await makeInstance(owner, { toolId: String(id), client: null });
+  const { orgId, workspaceId } = owner;
+  const connection = { orgId, workspaceId, input: { toolInstanceId, apiKey: KEY } };
+  await mutateOk(app, 'createWorkspaceConnection', connection, owner.accessToken);
+  return { id, toolInstanceId };
+}
 const byBearer: [string, string] = ['authorization', `Bearer ${KEY}`];
 const inHeader: [string, string] = ['x-key', KEY];
 
@@ -129,7 +143,12 @@ export const toolImportCases: Readonly<Record<string, InputCase>> = {
   },
   previewToolReimport: {
     prepare: beside,
+    variants: () => [{ 'input.toolInstanceId': leftOut }],
     effects: {
+      'input.toolInstanceId': async (lab) => {
+        const { id, toolInstanceId } = await connectedTool(lab);
+        expect(await asking(lab).again(id, { toolInstanceId })).toMatchObject({ total: 3 });
+      },
       'input.kind': async (lab) => {
         const given = await mcpServer(lab);
         const { id } = await asking(lab).import({ document });
@@ -163,7 +182,13 @@ export const toolImportCases: Readonly<Record<string, InputCase>> = {
   reimportTool: {
     prepare: withTool,
     demands: { 'input.documentDigest': nobodys },
+    variants: () => [{ 'input.toolInstanceId': leftOut }],
     effects: {
+      'input.toolInstanceId': async (lab) => {
+        const { id, toolInstanceId } = await connectedTool(lab);
+        const tool = await asking(lab).reimport(id, { toolInstanceId, operations: ['erase'] });
+        expect(tool.actionSchemas).toHaveLength(2);
+      },
       'input.kind': async (lab) => {
         const given = await mcpServer(lab);
         const { id } = await asking(lab).import({ document });

@@ -49,7 +49,7 @@ const methodsOf = () =>
   server.requests.map(({ method, body }) => (body === '' ? method : (JSON.parse(body) as { method: string }).method));
 const BEGIN = ['initialize', 'notifications/initialized'];
 
-/** The credentials that each session was used with. A session is begun by the request before the one that has its id. */
+/** The credentials that each session was used with. */
 function credentialsOfSessions(): string[][] {
   const used = new Map<string, Set<string>>();
   for (const { headers } of server.requests) {

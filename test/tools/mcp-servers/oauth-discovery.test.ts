@@ -144,11 +144,10 @@ describe('a server that takes tokens of a certified authorization server', () =>
     const back = await newBrowserWithCookies().follow(begun.authorization_url, `${app.url}/connections/callback`);
     const code = back.searchParams.get('code')!;
     // another server cannot have this code redeemed as its own (RFC 9207)
-    const finish = (iss: string | null) =>
-      ann.call<{ detail: { loc: string[] }[] }>(
-        'POST',
-        `/v1/connections/oauth/exchange?${new URLSearchParams({ code, state: begun.state, ...(iss && { iss }) }).toString()}`,
-      );
+    const finish = (iss: string | null) => {
+      const query = new URLSearchParams({ code, state: begun.state, ...(iss && { iss }) }).toString();
+      return ann.call<{ detail: { loc: string[] }[] }>('POST', `/v1/connections/oauth/exchange?${query}`);
+    };
     for (const iss of [null, 'https://evil.example.com']) {
       const refused = await finish(iss);
       expect([refused.status, refused.body.detail[0]!.loc]).toEqual([422, ['query', 'iss']]);
@@ -240,7 +239,7 @@ describe('metadata of strangers', () => {
     if (ofServer) published.set(WELL_KNOWN, metadata(ofServer));
   };
 
-  test('is found by RFC 8414 and where OpenID has it, at issuers with a path too, and without a challenge', async () => {
+  test('is found where RFC 8414 and OpenID have it, at issuers with a path too, and without a challenge', async () => {
     publish({}, {});
     server.first = publishedAt; // it lists its tools to everybody
     const open = await preview();

@@ -23223,7 +23223,7 @@ export interface operations {
                 code: string;
                 /** @description The state that came back with the code. */
                 state: string;
-                /** @description The `iss` that came back with the code (RFC 9207): pass it on if there was one. Providers that always send it need it. */
+                /** @description The `iss` that came back with the code (RFC 9207): pass it on if there was one. Demanded of providers that always send it. */
                 iss?: string;
             };
             header?: {
