@@ -4,7 +4,7 @@ import { endOfSession } from './server-calls.ts';
 import type { CallSessions, OpenSession } from './tool-call.ts';
 
 /** Whose session it is: nobody else may be in it. */
-export interface SessionHolder {
+export interface CallHolder {
   orgId: string;
   toolInstanceId: string;
   /** `null` for what the instance keeps itself, and for no credential. */
@@ -65,7 +65,7 @@ export class KeptSessions {
   }
 
   /** The sessions of a holder for requests like one. */
-  of(holder: SessionHolder, request: SessionRequest): CallSessions {
+  of(holder: CallHolder, request: SessionRequest): CallSessions {
     const { url } = request;
     const [key, digest] = [keyOf(holder), digestOf(request)];
     const freeOf = (session: OpenSession): Free => ({
@@ -110,9 +110,9 @@ export class KeptSessions {
   }
 
   /** Ends the sessions of connections that are no more. */
-  endOf(isHolder: (holder: SessionHolder) => boolean): void {
+  endOf(isHolder: (holder: CallHolder) => boolean): void {
     for (const [key, kept] of this.#free) {
-      if (!isHolder(JSON.parse(key) as SessionHolder)) continue;
+      if (!isHolder(JSON.parse(key) as CallHolder)) continue;
       this.#put(key, []);
       for (const free of kept) this.#end(free);
     }
@@ -175,7 +175,7 @@ export class KeptSessions {
   }
 }
 
-const keyOf = ({ orgId, toolInstanceId, connectionId }: SessionHolder): string =>
+const keyOf = ({ orgId, toolInstanceId, connectionId }: CallHolder): string =>
   JSON.stringify({ orgId, toolInstanceId, connectionId });
 
 /** The same for requests that a server cannot tell apart by what comes before their body. */

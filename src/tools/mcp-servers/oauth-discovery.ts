@@ -158,7 +158,7 @@ async function authorizationServerOf(reader: MetadataReader, issuer: URL): Promi
   throw new Unusable(`The authorization server ${shown(issuer)} publishes no metadata.`);
 }
 
-interface Found {
+interface FoundMetadata {
   resource: ResourceDocument;
   issuer: URL;
   found: ServerDocument;
@@ -167,7 +167,10 @@ interface Found {
 }
 
 /** @throws Unusable */
-function authorizationOf(reader: MetadataReader, { resource, issuer, found, asked }: Found): ServerAuthorization {
+function authorizationOf(
+  reader: MetadataReader,
+  { resource, issuer, found, asked }: FoundMetadata,
+): ServerAuthorization {
   const lacks = (list: readonly string[] | undefined, word: string) => list !== undefined && !list.includes(word);
   if (lacks(found.response_types_supported, 'code') || lacks(found.grant_types_supported, 'authorization_code'))
     throw new Unusable(`The authorization server ${shown(issuer)} grants nothing by an authorization code.`);
@@ -200,7 +203,7 @@ function authorizationOf(reader: MetadataReader, { resource, issuer, found, aske
   return { outcome: 'found', message: saidOf({ resource, issuer, found }), service, takesClientDocuments };
 }
 
-function saidOf({ resource, issuer, found }: Omit<Found, 'asked'>): string {
+function saidOf({ resource, issuer, found }: Omit<FoundMetadata, 'asked'>): string {
   const others = (resource.authorization_servers ?? []).length - 1;
   const more = others > 0 ? ` It is the first of ${others + 1} that the server names; only this one is used.` : '';
   const registration =

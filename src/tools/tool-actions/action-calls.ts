@@ -6,7 +6,7 @@ import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import { type ConnectionCredentials, ConnectionUnusable } from '../connections/connection-credentials.ts';
-import type { KeptSessions, SessionHolder } from '../mcp-servers/kept-sessions.ts';
+import type { CallHolder, KeptSessions } from '../mcp-servers/kept-sessions.ts';
 import type { McpSend } from '../mcp-servers/server-calls.ts';
 import { calledTool, isOfServer, type McpRefusal, mayRepeat, refusalOf } from '../mcp-servers/tool-call.ts';
 import { type ActionRequestParts, requestFor, UnusableAction } from '../tool-instances/action-request.ts';
@@ -165,7 +165,7 @@ export class ActionCalls {
   /** Calls a tool of an MCP server. All of its requests together have the time of one try. */
   async #callServer(
     request: OutboundRequest & { owner: string },
-    holder: SessionHolder,
+    holder: CallHolder,
     timeoutMs: number,
   ): Promise<OutboundResponse> {
     const endsAt = performance.now() + timeoutMs;
