@@ -182,6 +182,8 @@ const special: Record<string, (source: SampleSource) => unknown> = {
   'PreviewToolReimportInput.credentialHeader': () => absent,
   'ReimportToolInput.credential': () => absent,
   'ReimportToolInput.credentialHeader': () => absent,
+  'PreviewToolReimportInput.toolInstanceId': () => absent,
+  'ReimportToolInput.toolInstanceId': () => absent,
   // of a document that was looked at before
   '*.documentDigest': () => absent,
   // where this service may call
