@@ -111,7 +111,7 @@ export const HARMLESS_FIELDS = names(`
   QuotaPolicy.currentMonthTokens RateLimitPolicy.inputTokensPerMinute RateLimitPolicy.outputTokensPerMinute
   ProviderAccount.credentialsRef RecipeRequirements.secrets Secret.secretType SecretVersion.state
   SecretHistory.secretId Source.tokenCount ApiToken.tokenType Application.secretChangedAt Webhook.secretRotatedAt
-  AuditStream.credentialsRef
+  AuditStream.credentialsRef ModelTarget.costPer1kTokens
 `);
 
 const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);

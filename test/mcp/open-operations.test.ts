@@ -81,7 +81,8 @@ describe('what models get of the schema', () => {
         RefreshResult.refreshToken RefreshResult.tokenType Secret.value SecretVersion.value SignInResult.accessToken
         SignInResult.refreshToken SignInResult.tokenType SingleLogout.redirectUrl SsoInitiation.redirectUrl
         SsoSignIn.accessToken SsoSignIn.refreshToken SsoSignIn.tokenType StartedIdentityProviderTest.redirectUrl
-        SwitchOrganizationResult.accessToken SwitchOrganizationResult.tokenType TotpEnrolment.secret TotpEnrolment.uri
+        SwitchOrganizationResult.accessToken SwitchOrganizationResult.tokenType ToolWholeResult.downloadUrl
+        TotpEnrolment.secret TotpEnrolment.uri
       `),
     );
     const known = new Set(leaves.map((leaf) => leaf.join('.')));

@@ -30,6 +30,7 @@ const alone: Record<string, string> = {
   'ToolInstance.credentialRefs': "What they refer to is nobody's to read.",
   'ConnectionCredentials.clientSecretVaultId': 'A reference may be any text; to read it is not to read its secret.',
   'ConnectionCredentials.clientId': 'It is known to the provider alone.',
+  'ToolImportAuthorization.clientId': 'It is the address of a document about this service.',
   'UpgradeToolInstanceResult.instanceId': 'Whoever upgraded the instance gets it in `instance`.',
   'LinkedMemory.entityIds': 'They are in the traversal itself.',
   'MissingPart.usedBy': 'Parts of a recipe have local names; after a dry run there are no others.',
