@@ -24,6 +24,9 @@ export interface Pages<Row> {
 /**
  * The pages of a list, one query each, all of them alive: what changes in the cache changes the rows. A page begins
  * where the one before it ends, also after that has moved.
+ *
+ * Pages of rows that never change end when they have arrived: the cache reads each living page again whenever another
+ * one brings an object that both name, and all records name the same few users.
  */
 class Pager<Data, Row> {
   readonly #pages: Page<Row>[] = [];
@@ -35,6 +38,7 @@ class Pager<Data, Row> {
     private readonly document: Text<Data, AnyVariables>,
     private readonly variables: object,
     private readonly pick: (data: Data) => Connection<Row>,
+    private readonly isFinal: boolean,
   ) {}
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -66,8 +70,10 @@ class Pager<Data, Row> {
     const request = createRequest(textOf(this.document), { ...this.variables, after });
     const subscription = pipe(
       this.client.executeQuery(request, { requestPolicy: 'cache-and-network' }),
-      subscribe(({ data, error }) => {
+      subscribe(({ data, error, stale }) => {
         if (this.#pages[at] !== page) return;
+        // not before the subscription is known, which an answer from the cache may precede
+        if (this.isFinal && data && !stale) queueMicrotask(() => page.end());
         if (data) page.connection = this.pick(data);
         if (data || error) this.#changed(error);
         this.#moveNext(at, page);
@@ -106,19 +112,20 @@ const idOf = (row: unknown): unknown => (row as { id?: unknown }).id ?? row;
 /**
  * @param all how many rows are read without being asked for: a table that compares needs all of them
  * @param turn another number reads the list again from its beginning
+ * @param isFinal whether rows never change, such as records
  */
 export function usePages<Data, Variables extends AnyVariables, Row>(
   document: Text<Data, Variables>,
   variables: Omit<Variables, 'after'>,
   pick: (data: Data) => Connection<Row>,
-  { all = 0, turn = 0 }: { all?: number; turn?: number } = {},
+  { all = 0, turn = 0, isFinal = false }: { all?: number; turn?: number; isFinal?: boolean } = {},
 ): Pages<Row> & { more: () => void; again: () => void } {
   const client = useClient();
   const key = JSON.stringify(variables);
   // biome-ignore lint/correctness/useExhaustiveDependencies: variables are compared by their text; `pick` never changes
   const pager = useMemo(
-    () => new Pager<Data, Row>(client, document as Text<Data, AnyVariables>, variables, pick),
-    [client, document, key, turn],
+    () => new Pager<Data, Row>(client, document as Text<Data, AnyVariables>, variables, pick, isFinal),
+    [client, document, key, turn, isFinal],
   );
   const state = useSyncExternalStore(pager.subscribe, pager.state);
   const isWanted = state.hasMore && state.rows.length < all;

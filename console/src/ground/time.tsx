@@ -13,11 +13,20 @@ export function setTimeZone(name: string | null | undefined): void {
 
 export const timeZone = (): string => zone;
 
-export const formatted = (at: string | number, options: Intl.DateTimeFormatOptions = {}): string =>
-  new Intl.DateTimeFormat(locale, {
-    ...(Object.keys(options).length > 0 ? options : { dateStyle: 'medium', timeStyle: 'short' }),
-    timeZone: zone,
-  }).format(new Date(at));
+/** By zone and options: to make one takes as long as to draw a row. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function formatOf(options: Intl.DateTimeFormatOptions): Intl.DateTimeFormat {
+  const key = `${zone} ${JSON.stringify(options)}`;
+  const known = formats.get(key) ?? new Intl.DateTimeFormat(locale, { ...options, timeZone: zone });
+  formats.set(key, known);
+  return known;
+}
+
+export const formatted = (
+  at: string | number,
+  options: Intl.DateTimeFormatOptions = { dateStyle: 'medium', timeStyle: 'short' },
+): string => formatOf(options).format(new Date(at));
 
 const day = { year: 'numeric', month: 'numeric', day: 'numeric' } as const;
 

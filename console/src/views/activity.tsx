@@ -62,7 +62,10 @@ export function ActivityView(): ReactNode {
     ...(startTime && { startTime }),
     ...(endTime && { endTime }),
   };
-  const list = usePages(WorkspaceActivityDocument, variables, ({ workspaceActivity }) => workspaceActivity, { turn });
+  const list = usePages(WorkspaceActivityDocument, variables, ({ workspaceActivity }) => workspaceActivity, {
+    turn,
+    isFinal: true,
+  });
   const set = (name: Filter, value: string) => change({ [name]: value });
   return (
     <>
