@@ -8,6 +8,7 @@
 // `tool-calls`: only what calls providers of tools; `webhooks`: only what is sent to receivers; `search`: only queries;
 // `activity`: only activity; `analytics`: only what it costs, both also with `BENCH_RECORDS` records; `nodes`: only a
 // node of 1, 2 and 4 processes; `pairs`: only BENCH_PAIRS writes, each with a read of it, beside a late replica;
+// `pooler`: only what a node costs that reaches the database through PgBouncer;
 // `activity-growth`: only what activity costs with BENCH_SMALL and with BENCH_RECORDS records; `reads`: without growth,
 // hostile documents and streams.
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -36,6 +37,7 @@ import { live } from './cases/live.ts';
 import { models } from './cases/models.ts';
 import { nodes } from './cases/nodes.ts';
 import { pairs } from './cases/pairs.ts';
+import { pooler } from './cases/pooler.ts';
 import { search } from './cases/search.ts';
 import { secrets } from './cases/secrets.ts';
 import { type StreamServers, streams } from './cases/streams.ts';
@@ -88,6 +90,11 @@ async function throughput(env: Record<string, string>): Promise<void> {
       await seedWorkspaces(url, account, SMALL);
       for (const [name, more] of TRACED) running.push(await ServerProcess.start(name, PRODUCT, { ...env, ...more }));
       return await traces(running, account, rounds);
+    }
+    if (only === 'pooler') {
+      const account = await register(product);
+      await seedWorkspaces(url, account, SMALL);
+      return await pooler(PRODUCT, env, { direct: product, account }, rounds);
     }
     if (only === 'graphql') {
       const account = await register(product);
