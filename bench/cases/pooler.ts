@@ -6,7 +6,7 @@ import { ServerProcess } from '../server-process.ts';
 import { newest } from './workspaces.ts';
 import { writes } from './writes.ts';
 
-/** A list, a get and changes of a node that reaches the database through PgBouncer, beside one that reaches it itself. */
+/** A list, a get and changes of a node that is connected through PgBouncer, beside one that is connected directly. */
 export async function pooler(
   args: string[],
   env: Record<string, string>,
