@@ -492,8 +492,12 @@ test.each([
     { resourceMetadata: 'https://a/"b', scope: 'read' },
   ],
   ['Bearer scope="one", DPoP scope="two"', { resourceMetadata: null, scope: 'one' }],
-  [`Bearer ${'a'.repeat(3_000)}=1, scope=x`, { resourceMetadata: null, scope: 'x' }],
-  [`Bearer scope="${'x'.repeat(4_096)}"`, null],
 ])('the challenge %s is read', (header, found) => {
   expect(bearerChallenge(header)).toEqual(found);
+});
+
+test('a challenge with a long word is read, and a long one is not', () => {
+  const word = `Bearer ${'a'.repeat(3_000)}=1, scope=x`;
+  expect(bearerChallenge(word)).toEqual({ resourceMetadata: null, scope: 'x' });
+  expect(bearerChallenge(`Bearer scope="${'x'.repeat(4_096)}"`)).toBeNull();
 });
