@@ -12,9 +12,10 @@ const publicFile = (...parts: string[]): string => readFileSync(path.join(projec
 const headers = { ...pageHeaders, 'cross-origin-opener-policy': 'unsafe-none' };
 
 /**
- * Serves `/connections/callback` and `/connections/own-callback`, to which providers send users back. The page is the same for every code. It exchanges
- * the code with the token of the application that opened it, which must be of the service's own origin or one of
- * `CORS_ORIGINS`; `*` names none. What comes back for an end user is finished at once, without a script.
+ * Serves `/connections/callback` and `/connections/own-callback`, to which providers send users back. The page is the
+ * same for every code. It exchanges the code with the token of the application that opened it, which must be of the
+ * service's own origin or one of `CORS_ORIGINS`; `*` names none. What comes back for an end user is finished at once,
+ * without a script.
  */
 export function addCallbackPage(
   server: FastifyInstance,

@@ -264,8 +264,8 @@ const ToolImportAuthorization = builder.objectRef<ShownAuthorization>('ToolImpor
       nullable: true,
       description:
         'The `client_id` by which this service is a public client there without having been registered: the address ' +
-        'of a document about it (Client ID Metadata Documents). `null` if the authorization server takes none or does ' +
-        'not promise `iss` (RFC 9207), or `PUBLIC_URL` is not https: then register a client by hand.',
+        'of a document about it (Client ID Metadata Documents). `null` if the authorization server takes none or ' +
+        'does not promise `iss` (RFC 9207), or `PUBLIC_URL` is not https: then register a client by hand.',
     }),
   }),
 });

@@ -34,7 +34,7 @@ const LIMITS: SessionLimits = { total: 500, perHolder: 4, idleMs: 120_000, ageMs
 const SWEEP_MS = 10_000;
 /** Nobody waits for the end of a session for longer. */
 const END_TIMEOUT_MS = 5_000;
-/** Ends come in bursts: they leave the calls of their organization their room, and those that find none are left out. */
+/** Ends come in bursts: they leave the calls of their organization their room. Those that find none are left out. */
 const ENDS: SlotLimits = { total: 16, perOwner: 2, waitingPerOwner: 500, waiting: 1_000 };
 /** How long a node that stops waits for them. */
 const CLOSE_MS = 1_000;
@@ -62,7 +62,8 @@ export class KeptSessions {
   readonly #free = new Map<string, Free[]>();
   readonly #ending = new Set<Promise<unknown>>();
   readonly #ends = new Slots(ENDS, () => new OutboundError('busy'));
-  readonly #closing = new AbortController();
+  /** Ends that wait for a slot. */
+  readonly #waiting = new Set<AbortController>();
   #size = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -142,7 +143,13 @@ export class KeptSessions {
   }
 
   async #tell(request: OutboundRequest & { owner: string }): Promise<void> {
-    await this.#ends.take(request.owner, this.#closing.signal);
+    const waiting = new AbortController();
+    this.#waiting.add(waiting);
+    try {
+      await this.#ends.take(request.owner, waiting.signal);
+    } finally {
+      this.#waiting.delete(waiting);
+    }
     try {
       await this.#outbound.request(request);
     } finally {
@@ -164,7 +171,7 @@ export class KeptSessions {
     const over = delay(CLOSE_MS, undefined, { signal: isOver.signal }).catch(() => undefined); // nobody waits any more
     await Promise.race([this.endAll(), over]);
     isOver.abort();
-    this.#closing.abort(new OutboundError('aborted'));
+    for (const waiting of this.#waiting) waiting.abort(new OutboundError('aborted'));
   }
 
   #makeRoom(): void {

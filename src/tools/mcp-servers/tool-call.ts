@@ -91,9 +91,9 @@ export async function calledTool(
 }
 
 /**
- * Whether a server no longer knows a session, and so has done nothing: it says 404 as the protocol has it. Some say 400,
- * which may also come from the tool: then it counts if the error is of no message, or nothing is lost. The call begins
- * again, once, in a new session.
+ * Whether a server no longer knows a session, and so has done nothing: it says 404 as the protocol has it. Some say
+ * 400, which may also come from the tool: then it counts if the error is of no message, or the call may be repeated. It
+ * begins again, once, in a new session.
  */
 const hasForgotten = ({ response }: McpReply, isRepeatable: boolean): boolean =>
   response.status === 404 || (response.status === 400 && (isRepeatable || isErrorOfNone(response.text())));
