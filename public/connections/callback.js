@@ -11,8 +11,13 @@ const DONE = 'connections.callback.done';
 const given = new URLSearchParams(location.search);
 const state = given.get('state') ?? '';
 const code = given.get('code') ?? '';
-const iss = given.get('iss');
+// one that is repeated is nobody
+const iss = given.getAll('iss').length > 1 ? '' : given.get('iss');
 const refusal = given.get('error');
+// the client that this service is by its own document has an address of its own, at which codes must say who made
+// them: otherwise a server that sent the browser on to another one would get the code of that
+const isAtOwn = location.pathname.endsWith('/own-callback');
+const isMisled = isAtOwn !== state.startsWith('own_') || (isAtOwn && !iss);
 const listed = document.querySelector('meta[name="origins"]')?.getAttribute('content') ?? '';
 const origins = new Set([location.origin, ...listed.split(' ').filter((origin) => origin !== '')]);
 const opener = /** @type {Window | null} */ (window.opener);
@@ -80,6 +85,10 @@ if (!opener) {
 } else if (refusal !== null || code === '' || state === '') {
   tell({ type: DONE, state, ok: false, error: refusal ?? 'incomplete' });
   show('The provider did not grant access. Close this window and try again.', 'problem');
+} else if (isMisled) {
+  const error = 'The answer does not say that it is of the provider that was asked.';
+  tell({ type: DONE, state, ok: false, error });
+  show(`${error} Nothing is connected.`, 'problem');
 } else {
   window.addEventListener('message', (event) => void onMessage(event));
   tell({ type: READY, state });

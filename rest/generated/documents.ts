@@ -1435,7 +1435,7 @@ export type PreviewToolReimportInput = {
   readonly kind?: ToolImportKind | null | undefined;
   /** Only operations with this text in their method, path, id, summary or tags. */
   readonly search?: string | null | undefined;
-  /** The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`, and the address stays the one of the tool. */
+  /** The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`. The address stays the one of the tool, and its actions must send the credential there. */
   readonly toolInstanceId?: string | null | undefined;
   /** The address of the OpenAPI document or of the MCP server. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
   readonly url?: string | null | undefined;
@@ -1680,7 +1680,7 @@ export type ReimportToolInput = {
   readonly operations: ReadonlyArray<string>;
   /** The operations among `operations` whose actions were changed in the tool, and may lose these changes. */
   readonly overwrite?: ReadonlyArray<string> | null | undefined;
-  /** The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`, and the address stays the one of the tool. */
+  /** The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`. The address stays the one of the tool, and its actions must send the credential there. */
   readonly toolInstanceId?: string | null | undefined;
   /** The address of the OpenAPI document or of the MCP server. Either this or `document`, or the address that was given before. It is kept with the tool, so one that has a credential is refused. */
   readonly url?: string | null | undefined;

@@ -7,7 +7,8 @@ import { ApiError } from '../kernel/errors.ts';
 import { throwCallerError } from '../platform/postgres/faults.ts';
 import { authTypeOf, type ConnectEnd, scopesOf } from '../tools/connect-links/connect-links.ts';
 import type { OpenLink } from '../tools/connect-links/open-links.ts';
-import { END_USER_STATE } from '../tools/connections/oauth-states.ts';
+import { END_USER_STATE, isOfOwnClient } from '../tools/connections/oauth-states.ts';
+import { OWN_CALLBACK } from '../tools/connections/own-client.ts';
 import { keyFieldsOf } from '../tools/tools/tool-shapes.ts';
 
 interface ConnectPageOptions {
@@ -67,7 +68,10 @@ export class ConnectReturns {
 
   async answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const { state, code, iss } = request.query as Record<string, unknown>;
-    const back = { state: String(state), code: shortText(code), iss: shortText(iss) };
+    // a code at the address of the other client is not of the server that was asked
+    const isAtOwn = request.routeOptions.url === OWN_CALLBACK;
+    if (isOfOwnClient(String(state)) !== isAtOwn) return ended(reply, null, AT_CALLBACK);
+    const back = { state: String(state), code: shortText(code), iss: issuerIn(iss) };
     const end = await this.#links.finish(request.caller, back).catch(throwCallerError);
     return ended(reply, end, AT_CALLBACK);
   }
@@ -75,6 +79,9 @@ export class ConnectReturns {
 
 const shortText = (value: unknown): string | null =>
   typeof value === 'string' && value !== '' && value.length <= 4_096 ? value : null;
+
+/** Who a provider says that it is. What is no one text is nobody, and not the same as no word of it. */
+export const issuerIn = (iss: unknown): string | null => (iss === undefined ? null : (shortText(iss) ?? ''));
 
 class ConnectPages {
   readonly #options: ConnectPageOptions;

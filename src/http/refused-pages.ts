@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest, onSendHookHandler } from 'fastify';
 import { html, page, pageHeadersFor } from '../identity/pages/page.ts';
-import { CALLBACK } from '../tools/connections/own-client.ts';
+import { CALLBACK, OWN_CALLBACK } from '../tools/connections/own-client.ts';
 import { isOfEndUser } from './connect-pages.ts';
 
 /** What people open or send a form of: everything else here is for programs. */
@@ -15,6 +15,8 @@ const PAGES: ReadonlySet<string> = new Set([
 
 /** The pages of end users, who have no account here. */
 const CONNECT = '/connect';
+/** Where they come back to, as members do. */
+const RETURNS: ReadonlySet<string> = new Set([CALLBACK, OWN_CALLBACK]);
 
 interface ToldError {
   error: string;
@@ -26,7 +28,7 @@ interface ToldError {
 function readerOf({ routeOptions: { url = '' }, caller, query }: FastifyRequest): 'user' | 'end user' | null {
   if (caller.request.browser?.wantsPage !== true) return null;
   if (PAGES.has(url)) return 'user';
-  const isReturn = url === CALLBACK && isOfEndUser((query as Record<string, unknown>).state);
+  const isReturn = RETURNS.has(url) && isOfEndUser((query as Record<string, unknown>).state);
   return url === CONNECT || isReturn ? 'end user' : null;
 }
 
@@ -43,7 +45,7 @@ export function addRefusedPages(server: FastifyInstance, base: () => string): vo
     done(null, refusedPage(JSON.parse(payload as string) as ToldError, base(), reader));
   };
   server.addHook('onRoute', (route) => {
-    if (PAGES.has(route.url) || route.url === CONNECT || route.url === CALLBACK)
+    if (PAGES.has(route.url) || route.url === CONNECT || RETURNS.has(route.url))
       route.onSend = [route.onSend ?? [], show].flat();
   });
 }

@@ -89,7 +89,7 @@ export function createTools(
       toolImports: new ToolImports({
         tools,
         documents: toolDocuments,
-        serverCredentials: new ServerCredentials({ sql, access: deps.access, connections }),
+        serverCredentials: new ServerCredentials({ sql, access: deps.access, connections, activity }),
         outbound,
         ownClientId: () => ownClientIdAt(publicUrl()),
       }),

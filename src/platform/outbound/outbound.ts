@@ -135,12 +135,14 @@ export class Outbound {
   /**
    * Why no call to a URL could be made, as far as the URL itself says so: what its name means is found for each call.
    * `null` if a call may be tried.
-   * @param isPublicOnly as in a request
+   * @param isPublicOnly as in a request. A host that the operator lists by its name is refused then: an address that is
+   * kept is called later, by the rules for all.
    */
   refusalOf(url: string, isPublicOnly = false): OutboundError | null {
     const rules = isPublicOnly ? this.#publicRules : this.#rules;
     try {
       const target = targetOf(parseUrl(url));
+      if (isPublicOnly && this.#rules.lists(target)) return new OutboundError('blocked_address');
       if (isIP(target.host) !== 0) rules.check(target, [target.host]);
       else if (!rules.lists(target) && !rules.opensRanges) rules.checkPublic(target);
       return null;
@@ -148,6 +150,15 @@ export class Outbound {
       if (error instanceof OutboundError) return error;
       throw error;
     }
+  }
+
+  /**
+   * Whether the host of a URL means the same at each call as far as others decide: it is an address, or listed by its
+   * name. Whoever owns another name may have it lead elsewhere in the meantime.
+   */
+  isFixed(url: URL): boolean {
+    const target = targetOf(parseUrl(url));
+    return isIP(target.host) !== 0 || this.#rules.lists(target);
   }
 
   /**

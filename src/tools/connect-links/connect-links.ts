@@ -26,8 +26,8 @@ import {
 } from '../connections/connection-target.ts';
 import { issuerFault } from '../connections/issuer.ts';
 import { type OAuthGrant, type OAuthProvider, ProviderRefusal } from '../connections/oauth-provider.ts';
-import { END_USER_STATE } from '../connections/oauth-states.ts';
-import { CALLBACK } from '../connections/own-client.ts';
+import { isOfOwnClient, newState } from '../connections/oauth-states.ts';
+import { returnOf } from '../connections/own-client.ts';
 import { keyOf, type StoredCredential, tokensOf } from '../connections/stored-credential.ts';
 import { endOpenLinks, isOf, isOpen, mayCollect, type OpenLink, type OpenLinks } from './open-links.ts';
 import { returning } from './return-address.ts';
@@ -186,9 +186,9 @@ export class ConnectLinks implements Owner {
     if (authTypeOf(target) !== 'oauth2') return null;
     await this.#tries.demand(link.hash);
     const client = clientReferenceOf(target);
-    const state = `${END_USER_STATE}${randomToken()}`;
+    const { redirectUri, isOwnClient } = returnOf(publicUrl(), client.clientId);
+    const state = newState({ isOwnClient, isOfEndUser: true });
     const verifier = provider.newVerifier();
-    const redirectUri = `${publicUrl()}${CALLBACK}`;
     const scopes = scopesOf(target);
     const request = { redirectUri, state, verifier, scopes };
     const address = await provider.authorizationUrl({ ...client, clientSecret: null }, request);
@@ -232,7 +232,7 @@ export class ConnectLinks implements Owner {
     if (!isTaken || !link.verifier || !link.redirectUri) return null;
     if (code === null) return this.#ended(open, 'denied');
     const exchanged = { code, redirectUri: link.redirectUri, verifier: seal.open(link.verifier, link.hash) };
-    const grant = await this.#exchanged(target, exchanged, iss);
+    const grant = await this.#exchanged(target, exchanged, { iss, isOwnClient: isOfOwnClient(state) });
     if (typeof grant === 'string') return this.#failed(caller, open, grant);
     const set = { ...connected('oauth2', link.scopes, grant), requestedScopes: link.scopes };
     return this.#store(caller, open, browser, tokensOf(grant), set);
@@ -253,12 +253,12 @@ export class ConnectLinks implements Owner {
   async #exchanged(
     target: ConnectionTarget,
     request: { code: string; redirectUri: string; verifier: string },
-    iss: string | null,
+    { iss, isOwnClient }: { iss: string | null; isOwnClient: boolean },
   ): Promise<OAuthGrant | string> {
     const { provider, vault } = this.#deps;
     try {
       const client = await clientOf(vault, clientReferenceOf(target));
-      const fault = issuerFault(client.service, iss);
+      const fault = issuerFault(client.service, iss, isOwnClient);
       if (fault !== null) return fault;
       const granted = await provider.exchange(client, request);
       return { ...granted, accountLabel: await provider.accountLabelOf(client, granted) };

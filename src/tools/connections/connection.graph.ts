@@ -344,7 +344,7 @@ builder.mutationFields((t) => ({
         constraints: { minLength: 1, maxLength: 2_048 },
         description:
           'The `iss` that came back with the code (RFC 9207): pass it on if there was one. Demanded of providers ' +
-          'that always send it.',
+          'that always send it, and for the client by the document of this service.',
       }),
     })),
     resolve: (_root, { code, state, iss }, { caller, services }) =>

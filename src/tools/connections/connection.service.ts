@@ -20,8 +20,8 @@ import { type AuthType, PENDING_SECONDS } from './connection-state.ts';
 import { type ConnectionTarget, clientOf, clientReferenceOf, findTarget, serviceOf } from './connection-target.ts';
 import { issuerFault } from './issuer.ts';
 import { type OAuthProvider, ProviderRefusal } from './oauth-provider.ts';
-import type { OAuthStates } from './oauth-states.ts';
-import { CALLBACK } from './own-client.ts';
+import { isOfOwnClient, newState, type OAuthStates } from './oauth-states.ts';
+import { returnOf } from './own-client.ts';
 import { keyOf, type StoredCredential, tokensOf } from './stored-credential.ts';
 
 /** Where a connection applies: in a namespace, or wherever in the workspace a namespace has none of its own. */
@@ -123,8 +123,8 @@ export class ConnectionService {
     const client = clientReferenceOf(target);
     await this.#starts.demand(userId);
     const { instance } = target;
-    const [state, verifier] = [states.newState(), provider.newVerifier()];
-    const redirectUri = instance.callbackUrl ?? `${publicUrl()}${CALLBACK}`;
+    const { redirectUri, isOwnClient } = returnOf(publicUrl(), client.clientId, instance.callbackUrl);
+    const [state, verifier] = [newState({ isOwnClient, isOfEndUser: false }), provider.newVerifier()];
     const scopes = instance.scopesOverride.length > 0 ? instance.scopesOverride : (client.service.scopes ?? []);
     const authorizationUrl = await provider.authorizationUrl(
       { ...client, clientSecret: null },
@@ -175,7 +175,7 @@ export class ConnectionService {
     if (!target) throw notFound('tool_instance', toolInstanceId);
     access.ensureCovers(caller, grant, permission, target.instance.createdBy);
     const client = await clientOf(vault, clientReferenceOf(target));
-    const fault = issuerFault(client.service, iss);
+    const fault = issuerFault(client.service, iss, isOfOwnClient(state));
     if (fault !== null) throw invalidInput(['iss'], fault);
     await changes.run(caller, (tx) => states.consume(tx, begun));
     const { redirectUri } = begun;

@@ -9,6 +9,20 @@ import { PENDING_SECONDS } from './connection-state.ts';
 
 /** What the states of end users begin with: those of both come back to one address. */
 export const END_USER_STATE = 'eu_';
+/** What marks the states of the client by the own document. */
+const OWN_CLIENT_STATE = 'own_';
+
+/** Whether a state was begun with the client by the own document: its code comes back to an address of its own. */
+export const isOfOwnClient = (state: string): boolean =>
+  state.startsWith(OWN_CLIENT_STATE) || state.startsWith(`${END_USER_STATE}${OWN_CLIENT_STATE}`);
+
+/** A new state of 256 bits, which looks like that of nobody else. */
+export function newState({ isOwnClient, isOfEndUser }: { isOwnClient: boolean; isOfEndUser: boolean }): string {
+  const random = randomToken();
+  if (random.startsWith(END_USER_STATE) || random.startsWith(OWN_CLIENT_STATE))
+    return newState({ isOwnClient, isOfEndUser });
+  return `${isOfEndUser ? END_USER_STATE : ''}${isOwnClient ? OWN_CLIENT_STATE : ''}${random}`;
+}
 
 /** What a state stands for. */
 type BegunAuthorization = Pick<
@@ -26,12 +40,6 @@ export class OAuthStates implements Owner {
 
   constructor(seal: Seal) {
     this.#seal = seal;
-  }
-
-  /** A new state of 256 bits, which does not look like one of an end user. */
-  newState(): string {
-    const state = randomToken();
-    return state.startsWith(END_USER_STATE) ? this.newState() : state;
   }
 
   /** Stores what a state stands for. */

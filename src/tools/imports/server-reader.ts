@@ -66,8 +66,10 @@ export class ServerReader {
   ): Promise<ServerAuthorization> {
     const at = new URL(server.url);
     const endsAt = performance.now() + METADATA_TIMEOUT_MS;
-    // what the operator has opened is not opened for what a server of somebody else names
-    const isPublicOnly = (url: URL) => url.hostname !== at.hostname;
+    // what the operator has opened is not opened for what a server of somebody else names: not on other ports either,
+    // where the owner of the name decides what it means
+    const isFixed = this.#outbound.isFixed(at);
+    const isPublicOnly = (url: URL) => url.origin !== at.origin && (url.hostname !== at.hostname || !isFixed);
     const reader = {
       get: (url: URL) =>
         this.#outbound.request({

@@ -69,7 +69,7 @@ const instanceField = (t: InputFields) =>
     constraints: bounds.id,
     description:
       'The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes ' +
-      '`connection:use`, and the address stays the one of the tool.',
+      '`connection:use`. The address stays the one of the tool, and its actions must send the credential there.',
   });
 const searchField = (t: InputFields) =>
   t.string({
@@ -264,8 +264,8 @@ const ToolImportAuthorization = builder.objectRef<ShownAuthorization>('ToolImpor
       nullable: true,
       description:
         'The `client_id` by which this service is a public client there without having been registered: the address ' +
-        'of a document about it (Client ID Metadata Documents). `null` if the authorization server takes none, or ' +
-        '`PUBLIC_URL` is not https: then register a client by hand.',
+        'of a document about it (Client ID Metadata Documents). `null` if the authorization server takes none or ' +
+        'does not promise `iss` (RFC 9207), or `PUBLIC_URL` is not https: then register a client by hand.',
     }),
   }),
 });

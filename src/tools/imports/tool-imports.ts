@@ -344,11 +344,12 @@ function isOther({ authorization, credentialSchema }: ReadDocument, own: readonl
 /** What credentials are sent where, without what only people read. */
 const placesOf = (credentials: readonly Record<string, unknown>[]): string =>
   JSON.stringify(
-    credentials.map(({ type, placement, authorization_url, token_url, resource }) => [
+    credentials.map(({ type, placement, authorization_url, token_url, resource, issuer }) => [
       type,
       placement && canonicalJson(placement),
       authorization_url,
       token_url,
       resource,
+      issuer,
     ]),
   );

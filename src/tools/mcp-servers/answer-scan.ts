@@ -69,6 +69,12 @@ export class AnswerScan {
   }
 }
 
+/** Whether a text is an error that is of no message: whoever says so has not come to read the one that it got. */
+export const isErrorOfNone = (text: string): boolean =>
+  messagesIn(text).some(
+    (message) => isJsonObject(message) && isJsonObject(message.error) && (message.id ?? null) === null,
+  );
+
 /** The messages of a text: one, or a list of the revision that had lists. */
 function messagesIn(text: string): unknown[] {
   if (overloadOf(text, BOUNDS)) return [];

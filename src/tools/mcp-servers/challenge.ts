@@ -6,10 +6,14 @@ export interface BearerChallenge {
   scope: string | null;
 }
 
-const MAX_LENGTH = 8_192;
+/** What is longer is not read. */
+const MAX_LENGTH = 4_096;
 const BEARER = /(?:^|,)[ \t]*bearer(?:[ \t]+|$)/i;
-/** A parameter of a challenge, in quotes or without. */
-const PARAMETER = /([a-z_]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^\s",]+))/gi;
+/**
+ * A parameter of a challenge, in quotes or without. A name is looked at from its first letter only: from each of them,
+ * a long one would take the square of its length.
+ */
+const PARAMETER = /(?<![a-z_])([a-z_]+)[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^\s",]+))/gi;
 
 /** The challenge for bearer tokens in a header `WWW-Authenticate`; `null` if it has none. */
 export function bearerChallenge(header: string | null): BearerChallenge | null {

@@ -1,14 +1,21 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import { endOfSession } from './server-calls.ts';
 import type { CallSessions, OpenSession } from './tool-call.ts';
 
 /** Whose session it is: nobody else may be in it. */
 export interface CallHolder {
   orgId: string;
+  /** Where the call is made, which several places may share the connection for; `null` for the workspace. */
+  namespaceId: string | null;
   toolInstanceId: string;
   /** `null` for what the instance keeps itself, and for no credential. */
   connectionId: string | null;
+  /** Who calls, a user or a token: a server may keep in a session what one of them has done there. */
+  principalId: string;
 }
 
 /** Bounds of the sessions that nobody uses at the moment. */
@@ -27,6 +34,10 @@ const LIMITS: SessionLimits = { total: 500, perHolder: 4, idleMs: 120_000, ageMs
 const SWEEP_MS = 10_000;
 /** Nobody waits for the end of a session for longer. */
 const END_TIMEOUT_MS = 5_000;
+/** Ends come in bursts: they leave the calls of their organization their room. Those that find none are left out. */
+const ENDS: SlotLimits = { total: 16, perOwner: 2, waitingPerOwner: 500, waiting: 1_000 };
+/** How long a node that stops waits for them. */
+const CLOSE_MS = 1_000;
 
 interface Free {
   session: OpenSession;
@@ -50,6 +61,9 @@ export class KeptSessions {
   /** By holder; the holders who were here longest ago come first. */
   readonly #free = new Map<string, Free[]>();
   readonly #ending = new Set<Promise<unknown>>();
+  readonly #ends = new Slots(ENDS, () => new OutboundError('busy'));
+  /** Ends that wait for a slot. */
+  readonly #waiting = new Set<AbortController>();
   #size = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -122,11 +136,25 @@ export class KeptSessions {
   #end({ url, owner, session: { headers } }: Free): void {
     const request = endOfSession(headers);
     if (!request) return;
-    const ended = this.#outbound
-      .request({ ...request, url, owner, timeoutMs: END_TIMEOUT_MS })
+    const ended = this.#tell({ ...request, url, owner, timeoutMs: END_TIMEOUT_MS })
       .catch(() => undefined)
       .finally(() => this.#ending.delete(ended));
     this.#ending.add(ended);
+  }
+
+  async #tell(request: OutboundRequest & { owner: string }): Promise<void> {
+    const waiting = new AbortController();
+    this.#waiting.add(waiting);
+    try {
+      await this.#ends.take(request.owner, waiting.signal);
+    } finally {
+      this.#waiting.delete(waiting);
+    }
+    try {
+      await this.#outbound.request(request);
+    } finally {
+      this.#ends.release(request.owner);
+    }
   }
 
   /** Ends all. Resolves when their servers know, or do not answer in time. */
@@ -135,11 +163,15 @@ export class KeptSessions {
     await Promise.all(this.#ending);
   }
 
-  /** The same for good. */
+  /** The same for good, for at most a second: servers end what nobody uses themselves. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
-    await this.endAll();
+    const isOver = new AbortController();
+    const over = delay(CLOSE_MS, undefined, { signal: isOver.signal }).catch(() => undefined); // nobody waits any more
+    await Promise.race([this.endAll(), over]);
+    isOver.abort();
+    for (const waiting of this.#waiting) waiting.abort(new OutboundError('aborted'));
   }
 
   #makeRoom(): void {
@@ -175,8 +207,8 @@ export class KeptSessions {
   }
 }
 
-const keyOf = ({ orgId, toolInstanceId, connectionId }: CallHolder): string =>
-  JSON.stringify({ orgId, toolInstanceId, connectionId });
+const keyOf = ({ orgId, namespaceId, toolInstanceId, connectionId, principalId }: CallHolder): string =>
+  JSON.stringify({ orgId, namespaceId, toolInstanceId, connectionId, principalId });
 
 /** The same for requests that a server cannot tell apart by what comes before their body. */
 function digestOf({ url, headers = {} }: SessionRequest): string {

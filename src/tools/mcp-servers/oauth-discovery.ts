@@ -113,6 +113,7 @@ function demandResource({ resource, bearer_methods_supported: ways }: ResourceDo
   const url = URL.canParse(resource) ? new URL(resource) : null;
   const isIts =
     url?.origin === server.origin &&
+    isAsWritten(url, resource) &&
     url.hash === '' &&
     url.username === '' &&
     url.password === '' &&
@@ -121,6 +122,9 @@ function demandResource({ resource, bearer_methods_supported: ways }: ResourceDo
   if (!isIts) throw new Unusable(`The metadata at ${shown(at)} is that of another resource.`);
   if (ways && !ways.includes('header')) throw new Unusable('The server takes no token in the header Authorization.');
 }
+
+/** Whether a text is an address as it is read: the text goes on to others, who may read it in another way. */
+const isAsWritten = (url: URL, text: string): boolean => url.href === text || url.href === `${text}/`;
 
 function isWithin(path: string, whole: string): boolean {
   const folder = whole.endsWith('/') ? whole : `${whole}/`;
@@ -183,7 +187,10 @@ function authorizationOf(
     throw new Unusable(`The '${name}' of the authorization server ${shown(issuer)} cannot be used. ${refusal}`);
   };
   const methods = found.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
-  const takesClientDocuments = found.client_id_metadata_document_supported === true && methods.includes('none');
+  const saysWhoItIs = found.authorization_response_iss_parameter_supported === true;
+  // everybody's authorizations can be begun with a public client, so its codes must say whose they are
+  const takesClientDocuments =
+    saysWhoItIs && found.client_id_metadata_document_supported === true && methods.includes('none');
   const service: DiscoveredService = {
     type: 'oauth2',
     authorization_url: endpoint('authorization_endpoint', found.authorization_endpoint),
@@ -196,9 +203,7 @@ function authorizationOf(
     token_endpoint_auth_method: methodOf(methods, issuer),
     resource: resource.resource,
     issuer: found.issuer,
-    ...(found.authorization_response_iss_parameter_supported === true && {
-      authorization_response_iss_parameter_supported: true,
-    }),
+    ...(saysWhoItIs && { authorization_response_iss_parameter_supported: true }),
   };
   return { outcome: 'found', message: saidOf({ resource, issuer, found }), service, takesClientDocuments };
 }

@@ -18,7 +18,10 @@ export interface ServerAuthorization {
   message: string;
   /** `null` unless it was found. */
   service: DiscoveredService | null;
-  /** Whether the address of a document may be the id of a public client (Client ID Metadata Documents). */
+  /**
+   * Whether the address of a document may be the id of a public client (Client ID Metadata Documents), and codes for
+   * such a client say who made them.
+   */
   takesClientDocuments: boolean;
 }
 

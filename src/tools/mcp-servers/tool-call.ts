@@ -3,7 +3,7 @@ import type { OutboundRequest } from '../../platform/outbound/outbound.ts';
 import { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import { UnusableAction } from '../tool-instances/action-request.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
-import type { RpcObject } from './answer-scan.ts';
+import { isErrorOfNone, type RpcObject } from './answer-scan.ts';
 import { McpFault, STATELESS, VERSION_HEADER } from './protocol.ts';
 import { ask, closeSession, type McpReply, type McpSend, type McpSession, openSession } from './server-calls.ts';
 
@@ -69,20 +69,21 @@ const ownSession = (send: McpSend): CallSessions => {
 /**
  * Calls a tool of a server with the request of its action: at once where the action says that there are no sessions, or
  * else in a session. A refusal of HTTP is the answer.
- * @param sessions that are kept; without, the call has one of its own, which is ended after it
+ * @param kept `sessions` that are kept, without which the call has one of its own, which is ended after it;
+ * `isRepeatable` whether what it does may be done again
  * @throws OutboundError; UnusableAction for an action whose body is no call of a tool
  */
 export async function calledTool(
   request: OutboundRequest,
   send: McpSend,
-  sessions: CallSessions = ownSession(send),
+  { sessions = ownSession(send), isRepeatable = false }: { sessions?: CallSessions; isRepeatable?: boolean } = {},
 ): Promise<OutboundResponse> {
   const message = callIn(request.body);
   const headers = request.headers ?? {};
   if (headers[VERSION_HEADER] === STATELESS) return toolAnswer(await ask(send, headers, message));
   const kept = sessions.take();
   const reply = kept && (await askedIn(kept, message, send, sessions));
-  if (reply && !hasForgotten(reply)) return toolAnswer(reply);
+  if (reply && !hasForgotten(reply, isRepeatable)) return toolAnswer(reply);
   const session = await sessionOrFault(send, headers);
   if (session instanceof OutboundResponse) return session;
   const begun = { headers: session.headers, lastId: 1, startedAt: performance.now() };
@@ -90,10 +91,12 @@ export async function calledTool(
 }
 
 /**
- * Whether a server no longer knows a session, and so has done nothing: it says 404 as the protocol has it, or refuses
- * the input. The call begins again, once, in a new one.
+ * Whether a server no longer knows a session, and so has done nothing: it says 404 as the protocol has it. Some say
+ * 400, which may also come from the tool: then it counts if the error is of no message, or the call may be repeated. It
+ * begins again, once, in a new session.
  */
-const hasForgotten = ({ response: { status } }: McpReply): boolean => status === 404 || status === 400;
+const hasForgotten = ({ response }: McpReply, isRepeatable: boolean): boolean =>
+  response.status === 404 || (response.status === 400 && (isRepeatable || isErrorOfNone(response.text())));
 
 /** Calls in a session. One in which anything went wrong is not used again. */
 async function askedIn(

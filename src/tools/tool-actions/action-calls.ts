@@ -1,6 +1,7 @@
 import type { Tool as ToolRow } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { conflict, invalidInput } from '../../kernel/errors.ts';
+import { principalId } from '../../kernel/principal.ts';
 import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
@@ -132,6 +133,7 @@ export class ActionCalls {
     const { instance, tool, action, namespaceId, endUserId, parts, signal } = called;
     const { orgId, id: toolInstanceId } = instance;
     const limits = limitsOf(action);
+    const place = { orgId, namespaceId, toolInstanceId, principalId: principalId(caller.principal) };
     const wholeMs = Math.max(1, Math.min(limits.wholeMs, withinMs));
     const endsAt = performance.now() + wholeMs;
     const ask = async (
@@ -145,7 +147,8 @@ export class ActionCalls {
       const call = async (timeoutMs: number) => {
         trace.attempts++;
         if (!isMcp) return this.#request({ ...common, timeoutMs });
-        return this.#callServer(common, { orgId, toolInstanceId, connectionId }, timeoutMs);
+        const holder = { ...place, connectionId };
+        return this.#callServer(common, { holder, isRepeatable: mayRepeat(action), timeoutMs });
       };
       const method = request.method ?? 'GET';
       const isRepeatable = isMcp ? { isRepeatable: mayRepeat(action) } : {};
@@ -165,14 +168,13 @@ export class ActionCalls {
   /** Calls a tool of an MCP server. All of its requests together have the time of one try. */
   async #callServer(
     request: OutboundRequest & { owner: string },
-    holder: CallHolder,
-    timeoutMs: number,
+    { holder, isRepeatable, timeoutMs }: { holder: CallHolder; isRepeatable: boolean; timeoutMs: number },
   ): Promise<OutboundResponse> {
     const endsAt = performance.now() + timeoutMs;
     const { url, owner, traceId, signal } = request;
     const send: McpSend = (step) =>
       this.#request({ url, owner, traceId, signal, ...step, timeoutMs: Math.max(1, endsAt - performance.now()) });
-    return calledTool(request, send, this.#deps.sessions.of(holder, request));
+    return calledTool(request, send, { sessions: this.#deps.sessions.of(holder, request), isRepeatable });
   }
 
   /** Makes a request once there is room for it; its time includes the wait. */

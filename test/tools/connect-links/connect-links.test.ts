@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { formIn, submit } from '../../identity/oauth/oauth-browser.ts';
+import { formIn, onwardIn, submit } from '../../identity/oauth/oauth-browser.ts';
 import { listOf } from '../../insight/notifications/told.ts';
 import type { TestApp } from '../../support/app.ts';
 import { newBrowserWithCookies } from '../../support/browser-with-cookies.ts';
@@ -466,4 +466,78 @@ test('an end user who tries too often is told in words, and a program in JSON', 
   const asJson = await send(paths[0]!, {});
   expect(await asJson.json()).toMatchObject({ error: 'RATE_LIMIT_EXCEEDED' });
   await other.close();
+});
+
+describe('an answer that may be of a server that was not asked', () => {
+  const asks = () => server.grants.authorization_code ?? 0;
+  const ISSUER = 'https://issuer.example.test';
+  const began = async (service: Json, given: Json = {}, at = app, maker = ann, origin = app.url) => {
+    const toolId = await newTool(maker, {
+      name: 'Calendar',
+      supports_connection: true,
+      config_schema: [],
+      credential_schema: [{ ...server.service, ...service }],
+    });
+    const of = await makeOAuthInstance(maker, server, { tool_id: toolId, ...given });
+    const browser = newBrowserWithCookies();
+    const link = new URL(await linkFor(maker, of, newEndUser(), { return_to: null }));
+    const form = formIn(await (await browser.send(`${at.url}/connect${link.search}`)).text());
+    const onward = await submit(at, browser, `${at.url}/connect`, form, { origin });
+    return { browser, url: onwardIn(await onward.text()) };
+  };
+
+  test.each([
+    ['another issuer', '&iss=https://other.example.test'],
+    ['two issuers', `&iss=${ISSUER}&iss=https://other.example.test`],
+    ['an empty one', '&iss='],
+    ['one that is too long', `&iss=${ISSUER}/${'x'.repeat(5_000)}`],
+  ])('with %s connects nothing', async (_what, query) => {
+    const { browser, url } = await began({ issuer: ISSUER });
+    const before = asks();
+    const answer = await browser.send(`${back(app, server, url)}${query}`);
+    expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('could not be connected')]);
+    expect(asks()).toBe(before);
+  });
+
+  test('at the address of the client by the own document is of no other client', async () => {
+    const { browser, url } = await began({});
+    const before = asks();
+    const here = back(app, server, url);
+    const answer = await browser.send(here.replace('/connections/callback', '/connections/own-callback'));
+    expect([answer.status, await answer.text()]).toEqual([404, expect.stringContaining('does not work')]);
+    expect(asks()).toBe(before);
+    // nothing of it was used up
+    expect(await (await browser.send(here)).text()).toContain('is connected');
+  });
+
+  test('for the client by the own document must say who gives it, at the address of that client', async () => {
+    const publicUrl = 'https://platform.example.com';
+    const secure = await startConnectingApp({ PUBLIC_URL: publicUrl });
+    await secure.listen();
+    const dora = await register(secure, { name: 'dora' });
+    const { clientId } = server;
+    server.clientId = `${publicUrl}/connections/client-metadata.json`;
+    const given = { connection_credentials: { client_id: server.clientId } };
+    const own = (url: string, query: string) =>
+      `${back(secure, server, url)}${query}`.replace('/connections/callback', '/connections/own-callback');
+    const before = asks();
+    for (const [service, query] of [
+      [{}, ''],
+      [{}, `&iss=${ISSUER}`],
+      [{ issuer: ISSUER }, ''],
+    ] as const) {
+      const { browser, url } = await began(service, given, secure, dora, publicUrl);
+      const answer = await browser.send(own(url, query));
+      expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('could not be connected')]);
+    }
+    const { browser, url } = await began({ issuer: ISSUER }, given, secure, dora, publicUrl);
+    expect(new URL(url).searchParams.get('redirect_uri')).toBe(`${publicUrl}/connections/own-callback`);
+    const elsewhere = await browser.send(`${back(secure, server, url)}&iss=${ISSUER}`);
+    expect(elsewhere.status).toBe(404);
+    expect(asks()).toBe(before);
+    expect(await (await browser.send(own(url, `&iss=${ISSUER}`))).text()).toContain('is connected');
+    expect(asks()).toBe(before + 1);
+    server.clientId = clientId;
+    await secure.close();
+  });
 });

@@ -28,6 +28,14 @@ afterAll(async () => {
   await Promise.all([front.close(), stranger.close(), server.close()]);
 });
 
+test('the address of the client by the own document has the same page', async () => {
+  const [page, own] = await Promise.all(
+    ['callback', 'own-callback'].map((name) => app.server.inject({ url: `/connections/${name}?code=a&state=b` })),
+  );
+  expect([own!.statusCode, own!.body]).toEqual([200, page!.body]);
+  expect(own!.headers['content-security-policy']).toBe(page!.headers['content-security-policy']);
+});
+
 test('the page is the same for every code, runs only its own script, and is framed and cached nowhere', async () => {
   const pages = await Promise.all(
     ['?code=a&state=b', '?code=c&state=d', ''].map((query) =>
@@ -137,6 +145,26 @@ describeInBrowser('in a browser', () => {
     await waitFor(async () => expect(await popup.textContent('#status')).toContain('did not grant access'));
     const done = { type: 'connections.callback.done', state: 's', ok: false, error: 'access_denied' };
     await waitFor(async () => expect(await told(page)).toEqual([done]));
+    await page.close();
+  });
+
+  test.each([
+    ['own-callback', 'state=b&iss=https://honest.example.com'],
+    ['own-callback', 'state=own_b'],
+    ['own-callback', 'state=own_b&iss='],
+    ['own-callback', 'state=own_b&iss=https://a.example.com&iss=https://b.example.com'],
+    ['callback', 'state=own_b&iss=https://honest.example.com'],
+  ])('takes no code at %s with %s, which may be of a server that was not asked', async (name, query) => {
+    const { ann } = await withInstance(app, server);
+    const page = await browser.newPage();
+    const at = `${app.url}/connections/${name}?code=a&${query}`;
+    const popup = await openFrom(page, `http://127.0.0.1:${front.port}`, at, ann.accessToken);
+    await waitFor(async () => expect(await popup.textContent('#status')).toContain('Nothing is connected'));
+    const exchanges = await popup.evaluate(
+      () => performance.getEntriesByType('resource').filter(({ name: url }) => url.includes('exchange')).length,
+    );
+    expect(exchanges).toBe(0);
+    expect(await told(page)).toMatchObject([{ type: 'connections.callback.done', ok: false }]);
     await page.close();
   });
 });

@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
 import { KeptSessions, type SessionLimits } from '../../../src/tools/mcp-servers/kept-sessions.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type McpServerOfOthers, startMcpServer } from '../../support/mcp-server.ts';
-import { type Person, register } from '../../support/person.ts';
+import { addToWorkspace, createUser, type Person, register } from '../../support/person.ts';
+import { issueToken } from '../../support/tokens.ts';
 import { waitFor } from '../../support/wait.ts';
 import { type Instance, instancesOf, type Json, newInstance } from '../tool-instances/instances.ts';
 
@@ -79,10 +81,25 @@ describe('a session with a server', () => {
     await good();
     expect(methodsOf()).toEqual(['tools/call', ...BEGIN, 'tools/call']);
     // some servers refuse the input instead
-    const { 'mcp-session-id': known } = server.requests.at(-1)!.headers;
-    server.instead = (_message, response, request) =>
-      request.headers['mcp-session-id'] === known ? response.writeHead(400).end('no valid session') : null;
+    const known = () => server.requests.findLast(({ headers }) => headers['mcp-session-id'])!.headers['mcp-session-id'];
+    const refuse = (id: unknown, body: string) => {
+      server.instead = (_message, response, request) =>
+        request.headers['mcp-session-id'] === id ? response.writeHead(400).end(body) : null;
+    };
+    refuse(known(), 'no valid session');
     await good();
+    // which may be of the tool: what must not be done twice begins again only if the error is of no message
+    const erase = { action: 'erase', parameters: {} };
+    const { confirmation } = await run(erase);
+    refuse(known(), 'half of it was erased');
+    server.requests.length = 0;
+    expect(await run({ ...erase, confirmation })).toMatchObject({ success: false, code: 'http_400' });
+    await waitFor(() => expect(methodsOf()).toEqual(['tools/call', 'DELETE']));
+    server.instead = null;
+    await good();
+    const { confirmation: second } = await run(erase);
+    refuse(known(), JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_000, message: 'no session' } }));
+    expect(await run({ ...erase, confirmation: second })).toMatchObject({ success: true });
     // one that knows no session at all is not asked for ever
     server.instead = ({ method }, response) => (method === 'tools/call' ? response.writeHead(404).end() : null);
     server.requests.length = 0;
@@ -101,6 +118,28 @@ describe('a session with a server', () => {
     server.requests.length = 0;
     await good();
     expect(methodsOf()).toEqual([...BEGIN, 'tools/call']);
+  });
+
+  test('is of one who calls, and in one place', async () => {
+    await good();
+    const bob = await createUser(app, ann, { name: 'bob' });
+    await addToWorkspace(app, ann, bob.userId, 'editor');
+    const token = await issueToken(app, ann, { permissions: ['tool_instance:execute', 'tool_instance:read'] });
+    const payload = { action: 'echo', parameters: { text: 'x' } };
+    const path = `/${instance.instance_id}/execute`;
+    for (const [headers, url] of [
+      [bob.headers, `${instancesOf(ann)}${path}`],
+      [token.headers, `${instancesOf(ann)}${path}`],
+      [ann.headers, `${ann.home}/namespaces/default/tool-instances${path}`],
+    ] as const) {
+      server.requests.length = 0;
+      const answer = await app.server.inject({ method: 'POST', url, headers, payload });
+      expect([answer.statusCode, answer.json()], answer.body).toMatchObject([200, { success: true }]);
+      expect(methodsOf()).toEqual([...BEGIN, 'tools/call']);
+    }
+    server.requests.length = 0;
+    await good();
+    expect(methodsOf()).toEqual(['tools/call']);
   });
 
   test('is not shared by calls at the same time', async () => {
@@ -168,44 +207,62 @@ describe('the credential of a session', () => {
 describe('sessions that nobody uses', () => {
   const HEADERS = { 'x-key': 'a' };
   const url = 'https://mcp.example.com/mcp';
-  const holderOf = (toolInstanceId: string) => ({ orgId: 'org', toolInstanceId, connectionId: null });
+  const holderOf = (toolInstanceId: string) => ({
+    orgId: `org-${toolInstanceId}`,
+    namespaceId: null,
+    toolInstanceId,
+    connectionId: null,
+    principalId: 'usr',
+  });
   const begun = (id: string, startedAt = performance.now()) => ({
     headers: { ...HEADERS, 'mcp-session-id': id },
     lastId: 1,
     startedAt,
   });
   /** Keeps sessions, and tells which it has ended. */
-  const keeping = (limits: Partial<SessionLimits>) => {
+  const keeping = (limits: Partial<SessionLimits>, answers = true) => {
     const ended: string[] = [];
     const request: ConstructorParameters<typeof KeptSessions>[0]['request'] = ({ method, headers }) => {
       ended.push(`${method!} ${headers!['mcp-session-id']!}`);
-      return new Promise(() => undefined);
+      return answers ? Promise.reject(new OutboundError('network')) : new Promise(() => undefined);
     };
     const kept = new KeptSessions({ request }, limits);
     return { kept, ended, of: (instanceId: string) => kept.of(holderOf(instanceId), { url, headers: HEADERS }) };
   };
 
-  test('are few: of a holder, and of a node', () => {
+  test('are few: of a holder, and of a node', async () => {
     const { kept, ended, of } = keeping({ perHolder: 2, total: 3 });
     for (const id of ['a1', 'a2', 'a3']) of('a').bring(begun(id));
-    expect([kept.size, ended]).toEqual([2, ['DELETE a3']]);
+    expect(kept.size).toBe(2);
+    await waitFor(() => expect(ended).toEqual(['DELETE a3']));
     of('b').bring(begun('b1'));
     of('c').bring(begun('c1'));
-    expect([kept.size, ended]).toEqual([3, ['DELETE a3', 'DELETE a1']]);
+    expect(kept.size).toBe(3);
+    await waitFor(() => expect(ended).toEqual(['DELETE a3', 'DELETE a1']));
     expect(of('b').take()?.headers['mcp-session-id']).toBe('b1');
     expect(of('b').take()).toBeNull();
     expect(kept.size).toBe(2);
   });
 
-  test('end after a while, and when they are old', () => {
+  test('end after a while, and when they are old', async () => {
     const { kept, ended, of } = keeping({ idleMs: -1 });
     of('a').bring(begun('a1'));
-    expect([kept.size, of('a').take(), ended]).toEqual([1, null, ['DELETE a1']]);
+    expect([kept.size, of('a').take()]).toEqual([1, null]);
+    await waitFor(() => expect(ended).toEqual(['DELETE a1']));
     of('b').bring(begun('b1', performance.now() - 3_600_000));
-    expect([kept.size, ended]).toEqual([0, ['DELETE a1', 'DELETE b1']]);
+    expect(kept.size).toBe(0);
+    await waitFor(() => expect(ended).toEqual(['DELETE a1', 'DELETE b1']));
   });
 
-  test('are given out for the same requests alone', () => {
+  test('end one after the other: their servers take no room of the calls, and nobody waits for long', async () => {
+    const { kept, ended, of } = keeping({ perHolder: 100 }, false);
+    for (let count = 0; count < 20; count++) of('a').bring(begun(`a${count}`));
+    // a stop waits for a second, however long a server takes
+    await kept.close();
+    expect([kept.size, ended]).toEqual([0, ['DELETE a0', 'DELETE a1']]);
+  });
+
+  test('are given out for the same requests alone', async () => {
     const { kept, ended, of } = keeping({});
     of('a').bring(begun('a1'));
     const others = [
@@ -214,13 +271,14 @@ describe('sessions that nobody uses', () => {
       { url, headers: { ...HEADERS, 'x-more': 'c' } },
     ];
     expect(kept.of(holderOf('b'), { url, headers: HEADERS }).take()).toBeNull();
-    expect(kept.of({ ...holderOf('a'), connectionId: 'c' }, { url, headers: HEADERS }).take()).toBeNull();
+    for (const other of [{ connectionId: 'c' }, { principalId: 'tok' }, { namespaceId: 'n' }])
+      expect(kept.of({ ...holderOf('a'), ...other }, { url, headers: HEADERS }).take()).toBeNull();
     expect(ended).toEqual([]);
     for (const request of others) {
       expect(kept.of(holderOf('a'), request).take()).toBeNull();
       of('a').bring(begun('again'));
     }
-    expect(ended).toEqual(['DELETE a1', 'DELETE again', 'DELETE again']);
+    await waitFor(() => expect(ended).toEqual(['DELETE a1', 'DELETE again', 'DELETE again']));
     expect(kept.of(holderOf('a'), { url, headers: { 'X-Key': 'a' } }).take()).not.toBeNull();
   });
 });

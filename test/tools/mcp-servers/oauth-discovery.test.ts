@@ -8,6 +8,7 @@ import { type McpServerOfOthers, startMcpServer } from '../../support/mcp-server
 import { type Person, register } from '../../support/person.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { issueToken } from '../../support/tokens.ts';
+import { makeTool } from '../../support/tool-instance.ts';
 import { waitFor } from '../../support/wait.ts';
 import { initiate, rowOf } from '../connections/connecting.ts';
 import { instancesOf, type Json, newInstance } from '../tool-instances/instances.ts';
@@ -155,6 +156,12 @@ describe('a server that takes tokens of a certified authorization server', () =>
     expect((await finish(back.searchParams.get('iss'))).status).toBe(200);
 
     const compared = await asked<Json>(`${again}/preview`, { tool_instance_id: id }, 200);
+    // it is recorded whose credential the server got
+    await waitFor(async () =>
+      expect(
+        await app.database.prisma.activity.findFirst({ where: { action: 'view', resourceId: begun.connection_id } }),
+      ).toMatchObject({ resourceType: 'connection', userId: ann.userId, metadata: { tool_instance_id: id } }),
+    );
     expect(compared).toMatchObject({
       total: 3,
       other_credentials: false,
@@ -197,6 +204,43 @@ describe('a server that takes tokens of a certified authorization server', () =>
     const answer = await app.server.inject({ method: 'POST', url: again, headers, payload: { tool_instance_id: id } });
     expect([answer.statusCode, answer.body]).toEqual([403, expect.stringContaining('connection:use')]);
     expect(other.requests).toEqual([]);
+  });
+
+  test('is not read with a connection of a tool that is of another server now, or does not run', async () => {
+    server.first = null;
+    const credential = { credential: 'a-key-for-the-import' };
+    const body = { kind: 'mcp', url: server.url, slug: 'others', operations: ['echo'], ...credential };
+    const tool = await asked<Tool>(imports(), body, 201);
+    const at = `/v1/orgs/${ann.orgId}/tools/${String(tool.tool_id)}`;
+    const { instance_id: id } = await newInstance(ann, String(tool.tool_id), { configuration: {} });
+    const connected = { tool_instance_id: id, api_key: 'the-key-of-the-vendor' };
+    await asked(`${ann.home}/connections/api-key`, connected, 201);
+    const put = async (path: string, given: Json) => {
+      const answer = await ann.call('PUT', path, given);
+      expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+    };
+    const again = () => ann.call<Json>('POST', `${at}/import/preview`, { tool_instance_id: id });
+    expect((await again()).status).toBe(200);
+    await put(`${instancesOf(ann)}/${id}`, { is_active: false });
+    const inactive = await again();
+    expect([inactive.status, inactive.body.details]).toMatchObject([409, { reason: 'instance_inactive' }]);
+    await put(`${instancesOf(ann)}/${id}`, { is_active: true });
+
+    const [action] = tool.action_schemas;
+    server.requests.length = 0;
+    const oauth = { name: 'oauth', type: 'oauth2', authorization_url: `${originOf(other)}/a` };
+    const ofVendor = { ...oauth, token_url: `${originOf(other)}/t`, resource: `${originOf(other)}/mcp` };
+    for (const now of [
+      { action_schemas: [{ ...action, url_template: `${originOf(other)}/mcp` }] },
+      { action_schemas: [] },
+      { action_schemas: [], credential_schema: [...tool.credential_schema, ofVendor] },
+    ]) {
+      await put(at, now);
+      const refused = await again();
+      expect([refused.status, JSON.stringify(refused.body)]).toEqual([422, expect.stringContaining('elsewhere')]);
+      expect(refused.body.detail).toMatchObject([{ loc: ['body', 'tool_instance_id'] }]);
+    }
+    expect(server.requests).toEqual([]);
   });
 
   test('has its tools listed with a token that is given, and both entries then', async () => {
@@ -273,6 +317,8 @@ describe('metadata of strangers', () => {
   test.each<[string, Json, Json | null, RegExp]>([
     ['of another resource', { resource: 'https://mcp.example.com/mcp' }, {}, /that of another resource/],
     ['of a resource beside it', { resource: '/other' }, {}, /that of another resource/],
+    ['of a resource that others read in another way', { resource: '/x/..' }, {}, /that of another resource/],
+    ['of a resource with backslashes', { resource: '\\' }, {}, /that of another resource/],
     ['without an authorization server', { authorization_servers: [] }, {}, /names no authorization server/],
     ['of a server that publishes nothing', {}, null, /publishes no metadata/],
     ['of another issuer', {}, { issuer: 'https://evil.example.com' }, /names another issuer/],
@@ -286,6 +332,19 @@ describe('metadata of strangers', () => {
       { token_endpoint: 'https://169.254.169.254/token' },
       /'token_endpoint'.*does not call/,
     ],
+    // what the operator has opened by its name
+    [
+      'with tokens at a host inside',
+      {},
+      { token_endpoint: 'https://localhost/token' },
+      /'token_endpoint'.*does not call/,
+    ],
+    [
+      'with a revocation at a host inside',
+      {},
+      { revocation_endpoint: 'https://localhost:8443/revoke' },
+      /'revocation_endpoint'.*does not call/,
+    ],
     [
       'with a page inside',
       {},
@@ -296,8 +355,9 @@ describe('metadata of strangers', () => {
     ['with an issuer inside', { authorization_servers: ['https://10.0.0.1'] }, {}, /cannot be read.*does not call/],
     ['that sends tokens in the query only', { bearer_methods_supported: ['query'] }, {}, /in the header Authorization/],
   ])('%s is not used, and the reason is told', async (_what, resource, ofServer, why) => {
-    const beside = resource.resource === '/other' ? { resource: `${server.url}/other` } : {};
-    publish({ ...resource, ...beside }, ofServer);
+    const { resource: named } = resource;
+    const below = typeof named === 'string' && /^[/\\]/.test(named) ? { resource: `${server.url}${named}` } : {};
+    publish({ ...resource, ...below }, ofServer);
     expect(await refusalOf()).toMatch(why);
     // a server that lists its tools has them taken all the same
     server.first = publishedAt;
@@ -310,6 +370,18 @@ describe('metadata of strangers', () => {
     publish({ authorization_servers: [`http://localhost:${other.port}`] }, {});
     expect(await refusalOf()).toMatch(/cannot be read.*does not call/);
     expect(other.requests).toEqual([]);
+  });
+
+  test('of another issuer than that of the tool is shown as other credentials', async () => {
+    server.first = publishedAt;
+    publish({}, {});
+    const body = { kind: 'mcp', url: server.url, slug: 'others', operations: ['echo'] };
+    const { tool_id } = await asked<Tool>(imports(), body, 201);
+    const again = () => asked<Json>(`/v1/orgs/${ann.orgId}/tools/${tool_id}/import/preview`, {}, 200);
+    expect(await again()).toMatchObject({ other_credentials: false });
+    publish({ authorization_servers: [`${issuer()}/b`] }, null);
+    published.set(`${WELL_KNOWN}/b`, metadata({ issuer: `${issuer()}/b` }));
+    expect(await again()).toMatchObject({ other_credentials: true });
   });
 
   test('that is huge, nested, endless or elsewhere is left', async () => {
@@ -342,15 +414,19 @@ test('a service at an https address is a client by its own document, where serve
   const secure = await startTestApp({ env: { OUTBOUND_ALLOW: '127.0.0.1', PUBLIC_URL: at } });
   const dora = await register(secure, { name: 'dora' });
   published.set(METADATA, resourceBy(originOf(other)));
-  published.set('/.well-known/oauth-authorization-server', {
-    issuer: originOf(other),
-    authorization_endpoint: `${originOf(other)}/authorize`,
-    token_endpoint: `${originOf(other)}/token`,
-    code_challenge_methods_supported: ['S256'],
-    token_endpoint_auth_methods_supported: ['none'],
-    client_id_metadata_document_supported: true,
-    registration_endpoint: `${originOf(other)}/register`,
-  });
+  const publish = (more: Json = {}) =>
+    published.set('/.well-known/oauth-authorization-server', {
+      issuer: originOf(other),
+      authorization_endpoint: `${originOf(other)}/authorize`,
+      token_endpoint: `${originOf(other)}/token`,
+      code_challenge_methods_supported: ['S256'],
+      token_endpoint_auth_methods_supported: ['none'],
+      client_id_metadata_document_supported: true,
+      authorization_response_iss_parameter_supported: true,
+      registration_endpoint: `${originOf(other)}/register`,
+      ...more,
+    });
+  publish();
   const path = `/v1/orgs/${dora.orgId}/tools/import/preview`;
   const { authorization } = await asked<Preview>(path, { kind: 'mcp', url: server.url }, 200, dora);
   const clientId = `${at}/connections/client-metadata.json`;
@@ -363,14 +439,49 @@ test('a service at an https address is a client by its own document, where serve
     client_id: clientId,
     client_name: 'Platform at platform.example.com',
     client_uri: at,
-    redirect_uris: [`${at}/connections/callback`],
+    redirect_uris: [`${at}/connections/own-callback`],
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
     token_endpoint_auth_method: 'none',
     application_type: 'web',
   });
+
+  // where codes do not say whose they are, those of others would come to this client
+  publish({ authorization_response_iss_parameter_supported: false });
+  const silent = await asked<Preview>(path, { kind: 'mcp', url: server.url }, 200, dora);
+  expect(silent.authorization).toMatchObject({ outcome: 'found', client_id: null });
+
+  const begunAt = async (service: Json, connection_credentials: Json) => {
+    const toolId = await makeTool(dora, { name: 'oauth', type: 'oauth2', ...ENDPOINTS, ...service });
+    const given = { configuration: {}, auth_mode: 'oauth2', connection_credentials };
+    const begun = await initiate(
+      dora,
+      `${dora.home}/connections`,
+      (await newInstance(dora, toolId, given)).instance_id,
+    );
+    return { ...begun, redirectUri: new URL(begun.authorization_url).searchParams.get('redirect_uri') };
+  };
+  const others = await begunAt({}, { client_id: 'registered' });
+  expect([others.redirectUri, others.state.startsWith('own_')]).toEqual([`${at}/connections/callback`, false]);
+  // whatever the tool says of its server, the answer must name it
+  for (const service of [{}, { issuer: originOf(other) }]) {
+    const own = await begunAt(service, { client_id: clientId });
+    expect([own.redirectUri, own.state.startsWith('own_')]).toEqual([`${at}/connections/own-callback`, true]);
+    for (const iss of [null, 'https://honest.example.com']) {
+      const query = new URLSearchParams({ code: 'of-the-honest', state: own.state, ...(iss && { iss }) });
+      const refused = await dora.call<Json>('POST', `/v1/connections/oauth/exchange?${query.toString()}`);
+      expect([refused.status, refused.body.detail]).toMatchObject([422, [{ loc: ['query', 'iss'] }]]);
+    }
+  }
+  expect(other.requests.filter(({ method }) => method === 'POST')).toEqual([]);
   await secure.close();
 });
+
+/** Of an authorization server that nobody calls. */
+const ENDPOINTS = {
+  authorization_url: 'https://evil.example.com/authorize',
+  token_url: 'https://evil.example.com/token',
+};
 
 test.each([
   [null, null],
@@ -381,7 +492,12 @@ test.each([
     { resourceMetadata: 'https://a/"b', scope: 'read' },
   ],
   ['Bearer scope="one", DPoP scope="two"', { resourceMetadata: null, scope: 'one' }],
-  [`Bearer scope="${'x'.repeat(9_000)}"`, null],
 ])('the challenge %s is read', (header, found) => {
   expect(bearerChallenge(header)).toEqual(found);
+});
+
+test('a challenge with a long word is read, and a long one is not', () => {
+  const word = `Bearer ${'a'.repeat(3_000)}=1, scope=x`;
+  expect(bearerChallenge(word)).toEqual({ resourceMetadata: null, scope: 'x' });
+  expect(bearerChallenge(`Bearer scope="${'x'.repeat(4_096)}"`)).toBeNull();
 });

@@ -161,7 +161,10 @@ test('actions leave room for other calls of the organization and of all, and do 
     const credentials = [{ placement: { in: 'header', name: 'x-key' }, value: 'a key' }];
     const parts = { action, parameters: {}, configuration: {}, secrets: {}, credentials };
     const called = { instance: { id: orgId, orgId }, tool: { name: 'T' }, action, namespaceId: null, parts };
-    return calls.make({ request: {} } as Caller, called as unknown as CalledAction);
+    return calls.make(
+      { principal: { userId: 'usr', token: null }, request: {} } as Caller,
+      called as unknown as CalledAction,
+    );
   };
   const ofOne = Array.from({ length: 58 }, () => run('one'));
   await waitFor(() => expect(requests).toHaveLength(8));

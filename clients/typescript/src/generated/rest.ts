@@ -7477,7 +7477,7 @@ export interface components {
             resource: string | null;
             /** @description The scopes that the server wants. */
             scopes: string[];
-            /** @description The `client_id` by which this service is a public client there without having been registered: the address of a document about it (Client ID Metadata Documents). `null` if the authorization server takes none, or `PUBLIC_URL` is not https: then register a client by hand. */
+            /** @description The `client_id` by which this service is a public client there without having been registered: the address of a document about it (Client ID Metadata Documents). `null` if the authorization server takes none or does not promise `iss` (RFC 9207), or `PUBLIC_URL` is not https: then register a client by hand. */
             client_id: string | null;
         };
         /** @description Something of a document that was not taken, or is less exact in the action. */
@@ -7541,7 +7541,7 @@ export interface components {
             credential?: string | null;
             /** @description The header that `credential` is sent in, in place of `Authorization`. */
             credential_header?: string | null;
-            /** @description The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`, and the address stays the one of the tool. */
+            /** @description The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`. The address stays the one of the tool, and its actions must send the credential there. */
             tool_instance_id?: string | null;
             /** @description Only operations with this text in their method, path, id, summary or tags. */
             search?: string | null;
@@ -7563,7 +7563,7 @@ export interface components {
             credential?: string | null;
             /** @description The header that `credential` is sent in, in place of `Authorization`. */
             credential_header?: string | null;
-            /** @description The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`, and the address stays the one of the tool. */
+            /** @description The instance of the tool whose connection an MCP server is asked with, in place of `credential`. It takes `connection:use`. The address stays the one of the tool, and its actions must send the credential there. */
             tool_instance_id?: string | null;
             /** @description The `documentDigest` of the preview. If the document, its address or the base address is another by now, the mutation fails with `RESOURCE_CONFLICT`, `document_changed`. */
             document_digest?: string | null;
@@ -23223,7 +23223,7 @@ export interface operations {
                 code: string;
                 /** @description The state that came back with the code. */
                 state: string;
-                /** @description The `iss` that came back with the code (RFC 9207): pass it on if there was one. Demanded of providers that always send it. */
+                /** @description The `iss` that came back with the code (RFC 9207): pass it on if there was one. Demanded of providers that always send it, and for the client by the document of this service. */
                 iss?: string;
             };
             header?: {
