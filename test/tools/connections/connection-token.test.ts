@@ -83,7 +83,7 @@ test('an organization that wants to know why hands none out without a reason, wh
   expect((await asked('?reason=Run%207')).status).toBe(200);
   expect((await ann.call('POST', `${inNamespace}?reason=Run%208`)).status).toBe(200);
   const reasons = (await revealsOf(connectionId)).map(({ metadata }) => (metadata as Json).reason);
-  expect(reasons.sort()).toEqual(['Run 7', 'Run 8']);
+  expect(new Set(reasons)).toEqual(new Set(['Run 7', 'Run 8']));
 });
 
 test('it is never answered again from before: each time is checked and recorded', async () => {

@@ -211,7 +211,7 @@ describe('what cannot be kept is said, and the call stays a success', () => {
   test('in time: what arrives later is removed', async () => {
     const { storage } = app.services;
     const put = storage.put.bind(storage);
-    let goOn = () => undefined as void;
+    let goOn: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {
       goOn = resolve;
     });
