@@ -61,7 +61,8 @@ export class UploadService {
   }
 
   /**
-   * An address for one file, valid for a day, or until the session ends that asked for it. Nothing is stored until the file arrives.
+   * An address for one file, valid for a day, or until the session ends that asked for it. Nothing is stored until the
+   * file arrives.
    * @throws invalid input for a size beyond that of the largest file
    */
   create(

@@ -61,8 +61,8 @@ export class ConnectionTokens {
    * The credential of an instance, or of an end user there, with an access token that lives five minutes longer if the
    * provider gives one.
    * @throws RESOURCE_NOT_FOUND `tool_instance`, `unknown_end_user`, or `connection` if there is none; RESOURCE_CONFLICT
-   * `instance_inactive`, `tool_disabled`, `needs_reauth`, `token_expired`; RATE_LIMIT_EXCEEDED; InputError at `reason` if the
-   * organization demands one
+   * `instance_inactive`, `tool_disabled`, `needs_reauth`, `token_expired`; RATE_LIMIT_EXCEEDED; InputError at
+   * `reason` if the organization demands one
    */
   async issue(
     caller: Caller,
