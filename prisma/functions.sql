@@ -349,6 +349,23 @@ BEGIN
     of || '_content_changed', of, of, format('BEGIN %s %s RETURN after IS DISTINCT FROM before; END', touched, calmed));
 END $procedure$;
 
+CREATE OR REPLACE FUNCTION public.demand_result_storage(of_workspace text, more bigint, most bigint)
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  used bigint;
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('results of ' || of_workspace, 0));
+  SELECT coalesce(sum(coalesce(size_bytes, reserved_bytes)), 0) INTO used FROM files
+    WHERE workspace_id = of_workspace AND tool_instance_id IS NOT NULL;
+  IF used + more > most THEN
+    RAISE EXCEPTION 'no storage left' USING ERRCODE = 'QS001', DETAIL = json_build_object('resource_type', 'workspace',
+      'resource_id', of_workspace, 'used_bytes', used, 'limit_bytes', most, 'requested_bytes', more);
+  END IF;
+  RETURN true;
+END $function$;
+
 CREATE OR REPLACE FUNCTION public.demand_storage(of_org text, of_workspace text, more bigint, per_workspace bigint, per_organization bigint)
  RETURNS boolean
  LANGUAGE plpgsql
@@ -866,7 +883,8 @@ CREATE OR REPLACE FUNCTION public.let_results_go()
  LANGUAGE plpgsql
 AS $function$
 BEGIN
-  UPDATE files SET expires_at = now() WHERE tool_instance_id = OLD.id AND expires_at > now();
+  UPDATE files SET expires_at = now()
+    WHERE workspace_id = OLD.workspace_id AND tool_instance_id = OLD.id AND expires_at > now();
   RETURN NULL;
 END $function$;
 

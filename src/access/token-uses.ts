@@ -9,21 +9,21 @@ const FLUSH_MS = 1_000;
 const WRITE = `with due as (
     select t.id from api_tokens t
     where t.id = any($1::text[]) and (t.last_used_at is null or t.last_used_at < now() - interval '60 s')
-    order by t.id for update skip locked)
+    order by t.id for no key update skip locked)
   update api_tokens t set last_used_at = now() from due where t.id = due.id`;
 
 // the same for what was granted to applications
 const WRITE_GRANTS = `with due as (
     select g.id from oauth_grants g
     where g.id = any($1::text[]) and (g.last_used_at is null or g.last_used_at < now() - interval '60 s')
-    order by g.id for update skip locked)
+    order by g.id for no key update skip locked)
   update oauth_grants g set last_used_at = now() from due where g.id = due.id`;
 
 // and for sessions
 const WRITE_SESSIONS = `with due as (
     select s.id from sessions s
     where s.id = any($1::text[]) and (s.last_used_at is null or s.last_used_at < now() - interval '60 s')
-    order by s.id for update skip locked)
+    order by s.id for no key update skip locked)
   update sessions s set last_used_at = now() from due where s.id = due.id`;
 
 /** What writes which ids. */

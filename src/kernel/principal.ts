@@ -55,6 +55,10 @@ export type Principal = UserPrincipal | TokenPrincipal;
 /** The id of the principal itself: of the token, or of the user. */
 export const principalId = ({ token, userId }: Principal): string => token?.id ?? userId;
 
+/** The session of the principal; `null` for programs, and for who acts by an address. */
+export const sessionIdOf = (principal: Principal): string | null =>
+  principal.token === null ? principal.sessionId || null : null;
+
 /**
  * The caller as a signed-in user.
  * @throws FORBIDDEN with `permission` for tokens: none of them has it

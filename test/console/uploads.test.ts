@@ -83,6 +83,8 @@ describeInBrowser('uploads of the console', () => {
   const rowOf = (page: Page, name: string) =>
     page.getByRole('list', { name: 'Files on their way' }).getByRole('listitem').filter({ hasText: name });
   const stateOf = (page: Page, name: string) => rowOf(page, name).getByRole('status');
+  const keptIn = (page: Page) =>
+    page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('console-upload'))");
   const isUploaded = (page: Page, name: string) => stateOf(page, name).getByText('is uploaded').waitFor();
 
   /** What the artifact of that name holds, as others download it. */
@@ -178,6 +180,63 @@ describeInBrowser('uploads of the console', () => {
     expect(line.addresses.size).toBe(2);
   });
 
+  it('goes on with a file that is chosen again beside its row', async () => {
+    const bytes = randomBytes(1.25 * PIECE);
+    const page = await artifactsOf();
+    line.cutAt = PIECE;
+    await choose(page, fileOf('beside.bin', bytes));
+    await stateOf(page, 'beside.bin').getByText(INTERRUPTED).waitFor();
+    await page.getByRole('button', { name: 'Stop beside.bin' }).click();
+    await stateOf(page, 'beside.bin').getByText('is stopped').waitFor();
+    line.mend();
+    await choose(page, fileOf('beside.bin', bytes));
+    await isUploaded(page, 'beside.bin');
+    expect(await rowOf(page, 'beside.bin').count()).toBe(1);
+    expect(line.addresses.size).toBe(1);
+    expect(line.pieces).toEqual([
+      { from: 0, bytes: PIECE },
+      { from: PIECE, bytes: PIECE / 4 },
+    ]);
+    expect(digest(await contentOf('beside.bin'))).toBe(digest(bytes));
+  });
+
+  it('keeps the address of the first of two equal files, whatever becomes of the second', async () => {
+    const page = await artifactsOf();
+    line.isCut = true;
+    const twin = fileOf('equal.txt', Buffer.from('the same'));
+    await choose(page, twin, twin);
+    const second = rowOf(page, 'equal.txt').nth(1);
+    for (const row of [rowOf(page, 'equal.txt').nth(0), second])
+      await row.getByRole('status').getByText(INTERRUPTED).waitFor();
+    const kept = await keptIn(page);
+    expect(kept).toHaveLength(1);
+    await second.getByRole('button', { name: 'Stop equal.txt' }).click();
+    await second.getByRole('button', { name: 'Clear equal.txt' }).click();
+    await second.waitFor({ state: 'detached' });
+    expect(await keptIn(page)).toEqual(kept);
+    line.mend();
+    await isUploaded(page, 'equal.txt');
+    expect(await keptIn(page)).toEqual([]);
+  });
+
+  it('makes one artifact of a file, also if the answer to that is lost', async () => {
+    const page = await artifactsOf();
+    const isFinish = (body: string | null) => body?.includes('mutation FinishUpload') ?? false;
+    await page.route('**/graphql', async (route) => {
+      if (!isFinish(route.request().postData())) return route.continue();
+      await route.fetch();
+      await route.abort();
+    });
+    const file = fileOf('lost.txt', Buffer.from('arrived'));
+    await choose(page, file);
+    await stateOf(page, 'lost.txt').getByText('has failed').waitFor();
+    await page.unrouteAll();
+    await page.getByRole('button', { name: 'Go on with lost.txt' }).click();
+    await isUploaded(page, 'lost.txt');
+    expect((await contentOf('lost.txt')).toString()).toBe('arrived');
+    expect(await keptIn(page)).toEqual([]);
+  });
+
   it('says what the service refuses, and a later try begins anew', async () => {
     const page = await artifactsOf();
     await choose(page, fileOf('empty.txt', Buffer.alloc(0)));
@@ -187,16 +246,29 @@ describeInBrowser('uploads of the console', () => {
     await rowOf(page, 'empty.txt').waitFor({ state: 'detached' });
   });
 
+  it('leaves no address to somebody else in the tab, who signed in elsewhere', async () => {
+    await artifactsOf();
+    const page = await shown.pageOf(shown.cast.bob);
+    await open(page, `${shown.homeOf(ann)}/artifacts`);
+    line.isCut = true;
+    await choose(page, fileOf('theirs.bin', randomBytes(64)));
+    await stateOf(page, 'theirs.bin').getByText(INTERRUPTED).waitFor();
+    expect(await keptIn(page)).toHaveLength(1);
+    await page.context().clearCookies();
+    await page.context().addCookies(await shown.contexts.get(ann)!.cookies());
+    await open(page, `${shown.homeOf(ann)}/artifacts`);
+    await waitFor(async () => expect(await keptIn(page)).toEqual([]));
+  });
+
   it('leaves no address to whoever signs in next', async () => {
     const page = await artifactsOf();
     line.isCut = true;
     await choose(page, fileOf('left.bin', randomBytes(64)));
     await stateOf(page, 'left.bin').getByText(INTERRUPTED).waitFor();
-    const kept = () => page.evaluate("Object.keys(sessionStorage).filter((key) => key.startsWith('console-upload'))");
-    expect(await kept()).toHaveLength(1);
+    expect(await keptIn(page)).toHaveLength(1);
     await page.locator('.account summary').click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.waitForURL(/\/account\/sign-in\?return_to=/);
-    expect(await kept()).toEqual([]);
+    expect(await keptIn(page)).toEqual([]);
   });
 });

@@ -1324,7 +1324,7 @@ export type UpdateSignInPolicyInput = {
   readonly factorGraceDays?: number | null | undefined;
   /** Whether members reach the organization only with a second factor of their account. After the grace, members without one are refused there with the reason `factor_missing`, and sessions that were opened without it with `factor_unproven`. Who signs in at an identity provider of the organization needs none here, so changes of how members sign in take a fresh factor meanwhile, as `sign_in_settings` in `stepUp` says. */
   readonly requireFactor?: boolean | null | undefined;
-  /** Whether a secret is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is refused as wrong input. */
+  /** Whether a secret, or the credential of a connection, is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is refused as wrong input. It documents reveals, and stops nobody who may reveal. */
   readonly requireRevealReason?: boolean | null | undefined;
   /** Whether members reach the organization only by a sign-in at one of its identity providers. Sessions of a password, and what was granted to applications in one, are refused there with the reason `sso_required`; API tokens work while a provider that is switched on knows their user. */
   readonly ssoRequired?: boolean | null | undefined;

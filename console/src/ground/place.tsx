@@ -5,6 +5,7 @@ import { t } from '../texts';
 import { useAnswer } from './answers';
 import { askPastCache } from './client';
 import { useNames } from './filters';
+import { keptUploads } from './kept-uploads';
 import { atLeast, effectiveRole, isAllowed, isAllowedInOrganization, type Permission, type Roles } from './permissions';
 import { Loading, Problem } from './problem';
 import { showPlace } from './shown-place';
@@ -66,6 +67,9 @@ export function PlaceProvider({ children }: { children: ReactNode }) {
       isOver = true;
     };
   }, [key, organizationRole, userId, orgId, workspaceId]);
+  useEffect(() => {
+    if (userId) keptUploads.forgetOthers(userId);
+  }, [userId]);
   if (error && !data) return <Problem error={error} />;
   if (!data) return <Loading />;
   const { me, organization, workspace } = data;

@@ -3,7 +3,7 @@ import { CreateUploadDocument, FinishUploadDocument } from '../generated/documen
 import { t } from '../texts';
 import { textOf } from './answers';
 import { askPastCache, client } from './client';
-import { keptUploads, type UploadAddress } from './kept-uploads';
+import { fingerprintOf, isGood, keptUploads, type UploadAddress } from './kept-uploads';
 import { faultOf } from './problem';
 import { sendRest, UploadRefused } from './tus';
 
@@ -45,6 +45,10 @@ interface Job {
   stopper: AbortController;
   /** What the file and its place are known by, once the file was read. */
   fingerprint: string | null;
+  /** Whether its address is kept for a page that is loaded again. Of the same file twice, only the first one's is. */
+  isKept: boolean;
+  /** Where it is sent to. */
+  address: UploadAddress | null;
 }
 
 const AT_ONCE = 2;
@@ -78,7 +82,15 @@ export const uploads = {
   add(place: UploadPlace, userId: string, files: Iterable<File>): void {
     for (const file of files) {
       last += 1;
-      jobs.set(last, { file, place, userId, stopper: new AbortController(), fingerprint: null });
+      jobs.set(last, {
+        file,
+        place,
+        userId,
+        stopper: new AbortController(),
+        fingerprint: null,
+        isKept: false,
+        address: null,
+      });
       const { name, size } = file;
       const { workspaceId } = place;
       show([...list, { id: last, workspaceId, name, size, state: 'waiting', sent: 0, speed: null, problem: null }]);
@@ -100,8 +112,8 @@ export const uploads = {
   },
   /** Takes a file that is not on its way from the list; it begins again from nothing when it is chosen again. */
   remove(id: number): void {
-    const fingerprint = jobs.get(id)?.fingerprint;
-    if (fingerprint) keptUploads.forget(fingerprint);
+    const job = jobs.get(id);
+    if (job) forgetAddress(job);
     jobs.delete(id);
     show(list.filter((upload) => upload.id !== id));
   },
@@ -159,29 +171,60 @@ function problemOf(error: unknown): string | null {
 async function upload(job: Job, signal: AbortSignal, tell: (changes: Partial<Upload>) => void): Promise<void> {
   const { file } = job;
   const sha256 = await checksumOf(file);
-  const { orgId, workspaceId, namespaceId } = job.place;
-  const of = [job.userId, orgId, workspaceId, namespaceId, file.size, sha256 ?? file.lastModified];
-  const fingerprint = [...of, file.name].join(' ');
-  job.fingerprint = fingerprint;
   signal.throwIfAborted();
-  // the same file twice in the list: each has an address of its own, and the first one's is kept
-  const isTwin = [...jobs.values()].some((other) => other !== job && other.fingerprint === fingerprint);
-  const kept = isTwin ? null : keptUploads.of(fingerprint);
-  const address = kept ?? (await newAddress(job, sha256));
-  if (!isTwin) keptUploads.keep(fingerprint, address);
+  recognise(job, sha256);
+  const known = job.address && isGood(job.address) ? job.address : null;
+  const address = known ?? (await newAddress(job, sha256));
+  signal.throwIfAborted();
+  keepAddress(job, address);
   const speedAt = speedometer();
   const onSent = (sent: number) => tell({ state: 'sending', sent, speed: speedAt(sent) });
   const onInterrupted = (sent: number) => tell({ state: 'interrupted', sent, speed: null });
   try {
-    await sendRest({ url: address.url, file, signal, onSent, onInterrupted }, !kept);
+    await sendRest({ url: address.url, file, signal, onSent, onInterrupted }, known === null);
     signal.throwIfAborted();
     tell({ state: 'finishing', sent: file.size, speed: null });
+    keepAddress(job, { ...address, isAsked: true });
     await finish(job, address);
   } catch (error) {
-    if (isFinal(error)) keptUploads.forget(fingerprint); // the next try gets another address
+    if (isFinal(error)) forgetAddress(job); // the next try gets another address
     throw error;
   }
-  keptUploads.forget(fingerprint);
+  forgetAddress(job);
+}
+
+/** Finds what is known of a file: of an upload of it that has failed or was stopped, or of an earlier page. */
+function recognise(job: Job, sha256: string | null): void {
+  if (job.fingerprint !== null) return;
+  const { file, place, userId } = job;
+  const { orgId, workspaceId, namespaceId } = place;
+  const known = [orgId, workspaceId, namespaceId, file.size, sha256 ?? file.lastModified, file.name];
+  job.fingerprint = fingerprintOf(userId, known);
+  const twins = [...jobs].filter(([, other]) => other !== job && other.fingerprint === job.fingerprint);
+  const isEnded = (id: number) =>
+    list.some((one) => one.id === id && (one.state === 'failed' || one.state === 'stopped'));
+  const former = twins.find(([id]) => isEnded(id));
+  if (former) {
+    // chosen again beside it: it goes on here
+    const [id, { isKept, address }] = former;
+    Object.assign(job, { isKept, address });
+    jobs.delete(id);
+    show(list.filter((one) => one.id !== id));
+    return;
+  }
+  // the same file twice in the list: each has an address of its own, and the first one's is kept
+  job.isKept = twins.length === 0;
+  if (job.isKept) job.address = keptUploads.of(job.fingerprint);
+}
+
+function keepAddress(job: Job, address: UploadAddress): void {
+  job.address = address;
+  if (job.isKept && job.fingerprint !== null) keptUploads.keep(job.fingerprint, address);
+}
+
+function forgetAddress(job: Job): void {
+  job.address = null;
+  if (job.isKept && job.fingerprint !== null) keptUploads.forget(job.fingerprint);
 }
 
 /** Asked past the cache: it takes two equal changes at a time for one, and an address is a right. */
@@ -199,7 +242,11 @@ async function newAddress({ file, place }: Job, sha256: string | null): Promise<
 async function finish({ file, place }: Job, address: UploadAddress): Promise<void> {
   const input = { file: address.file, name: file.name };
   const { error } = await client.mutation(textOf(FinishUploadDocument), { ...place, input }).toPromise();
-  if (error) throw new Failed(faultOf(error).message, !error.networkError);
+  if (!error) return;
+  const { fields, message } = faultOf(error);
+  // all of it is there, and it can be used once: an earlier request, of which no answer came, has used it
+  if (address.isAsked && 'file' in fields) return;
+  throw new Failed(message, !error.networkError);
 }
 
 /** The SHA-256 of a file, which the service compares with what has arrived; `null` where it cannot be made. */

@@ -521,7 +521,7 @@ export const t: Texts = {
     title: 'Geheimnisse aufdecken',
     change: 'Regel für das Aufdecken von Geheimnissen ändern',
     required: 'Wer ein Geheimnis aufdeckt, muss einen Grund nennen',
-    hint: 'Auch API-Tokens, die Kommandozeile und Modelle. Der Eintrag der Aktivität behält den Grund.',
+    hint: 'Auch bei Verbindungen, und für API-Tokens, die Kommandozeile und Modelle. Die Aktivität behält ihn.',
   },
   models: {
     none: 'Noch keine Modelle',

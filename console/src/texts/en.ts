@@ -500,7 +500,7 @@ export const t = {
     title: 'Revealing secrets',
     change: 'Change the rule for revealing secrets',
     required: 'A reason is needed to reveal a secret',
-    hint: 'Also for API tokens, the command line and models. The activity record keeps the reason.',
+    hint: 'Also for credentials of connections, API tokens, the command line and models. The activity record keeps it.',
   },
   models: {
     none: 'No models yet',

@@ -62,6 +62,16 @@ const IS_WHOLE = `u.home_org_id = m.org_id and not u.is_platform_admin and not e
 const CONCERNS = `(ip.id is not null or t.org_id = m.org_id and t.identity_provider_id is null or ${IS_WHOLE})`;
 const IS_OPEN = 't.revoked_at is null and t.expires_at > now()';
 
+/**
+ * Whether anything can go on with an open session: the cookie of a browser, a code that waits for its exchange, a
+ * refresh token before its idle end, or what was granted to an application until the sign-out. The rest only waits for
+ * its absolute end.
+ */
+const IS_USABLE = `(t.cookie_hash is not null or t.code_hash is not null and t.code_used_at is null
+  or exists (select from refresh_tokens r
+    where r.session_id = t.id and r.replaced_at is null and r.expires_at > now())
+  or exists (select from oauth_grants g where g.session_id = t.id and g.revoked_at is null))`;
+
 /** The open sessions of members, for those who may remove them. */
 export class MemberSessions {
   readonly reads: Reads<MemberSession, OrganizationPlace, MemberSessionArgs>;
@@ -87,7 +97,7 @@ export class MemberSessions {
         expiresAt: 't.expires_at',
       },
       below: { orgId: 'm.org_id' },
-      always: [IS_OPEN, CONCERNS],
+      always: [IS_OPEN, IS_USABLE, CONCERNS],
       filters: ({ userId }) => ({ 't.user_id = ?': userId }),
     });
   }

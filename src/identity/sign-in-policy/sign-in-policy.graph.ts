@@ -27,8 +27,9 @@ const text = {
     'What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is ' +
     'refused with the reason `fresh_factor`.',
   requireRevealReason:
-    'Whether a secret is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is ' +
-    'refused as wrong input.',
+    'Whether a secret, or the credential of a connection, is revealed only with a `reason`, which its activity ' +
+    'record keeps. Without one, a reveal is refused as wrong input. It documents reveals, and stops nobody who may ' +
+    'reveal.',
 } as const;
 
 const StepUpType = wordEnum('StepUp', 'What an organization may ask a fresh second factor for.', {

@@ -62,6 +62,11 @@ export interface NewFile {
 }
 
 const BATCH = 200;
+/**
+ * What the results of a workspace may hold together: nobody lists or deletes them, and its artifacts need the rest. It
+ * is a thousand results of the size from which on they are kept.
+ */
+const MAX_RESULT_BYTES = 256 * 1024 * 1024;
 /** The upload of a whole file takes at most an hour; after that, what was received waits as long to be used. */
 const UNUSED = `state = 'receiving' and coalesce(expires_at, created_at + interval '2 hours') < now()`;
 
@@ -70,7 +75,9 @@ const INSERT = `insert into files (id, org_id, workspace_id, namespace_id, stora
     state, created_by, part_of, expires_at, tool_instance_id, reserved_bytes)
   select $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::text, 'receiving', $8::text, $9::text,
     $10::timestamptz, $11::text, $14::bigint
-  from demand_storage($12, $13, $14, $15, $16) on conflict do nothing returning id`;
+  from demand_storage($12, $13, $14, $15, $16)
+  where case when $11::text is null then true else demand_result_storage($13, $14, ${MAX_RESULT_BYTES}) end
+  on conflict do nothing returning id`;
 /** Reserves for what has arrived beyond the reservation. */
 const RESERVE = `update files set reserved_bytes = $2::bigint
   where id = $1 and state = 'receiving' and demand_storage($3, $4, $5, $6, $7) returning id`;

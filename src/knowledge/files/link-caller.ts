@@ -8,11 +8,16 @@ import type { Permission } from '../../kernel/resources.ts';
 interface Signer {
   userId: string;
   tokenId: string | null;
+  /** The session without a token; absent for addresses that outlive it. */
+  sessionId?: string | null | undefined;
 }
 
 // a refreshed token was replaced, not taken away
 const LIVES = `select u.username, ${isVouchedFor('$3', 'u.id')} as "isVouchedFor" from users u
-  where u.id = $1 and u.is_active and ($2::text is null
+  where u.id = $1 and u.is_active
+  and ($4::text is null or exists (select 1 from sessions s
+    where s.id = $4 and s.user_id = u.id and s.revoked_at is null and s.expires_at > now()))
+  and ($2::text is null
   or exists (select 1 from api_tokens t where t.id = $2 and t.suspended_at is null
     and (t.expires_at is null or t.expires_at > now())
     and (t.revoked_at is null or t.revoked_at > now() or t.revoked_reason = 'rotated'))
@@ -22,7 +27,7 @@ const LIVES = `select u.username, ${isVouchedFor('$3', 'u.id')} as "isVouchedFor
 
 /**
  * Lets a signed address act for the user who asked for it, as long as the user may do so: whoever is deactivated or
- * loses the permission takes all addresses along, as does a revoked token.
+ * loses the permission takes all addresses along, as does a revoked token, or the end of a session that they name.
  */
 export class LinkCaller {
   readonly #sql: Sql;
@@ -36,7 +41,7 @@ export class LinkCaller {
   /** @throws FORBIDDEN, RESOURCE_NOT_FOUND `workspace` */
   async demand(
     { request }: AnyCaller,
-    { userId, tokenId }: Signer,
+    { userId, tokenId, sessionId }: Signer,
     permission: Permission,
     place: { orgId: string; workspaceId: string; namespaceId: string | null },
   ): Promise<Caller> {
@@ -44,6 +49,7 @@ export class LinkCaller {
       userId,
       tokenId,
       place.orgId,
+      sessionId ?? null,
     ]);
     if (!user) throw forbidden(permission, 'The link is no longer valid.');
     const caller: Caller = {

@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream';
 import type { Sql } from '../../data/sql.ts';
+import { typeNotFound } from '../../kernel/errors.ts';
 import type { Storage } from '../../platform/storage/storage.ts';
+import { type ByteRange, MissingObject } from '../../platform/storage/store.ts';
 import { type Download, storedDownload } from './download.service.ts';
 import type { FileOwner, FileService, KeptResult } from './file.service.ts';
 import { nameOfText } from './file-name.ts';
@@ -64,13 +66,24 @@ export class ResultFiles {
     );
   }
 
-  /** A result, until it expires. */
+  /** Removes a result. */
+  discard(id: string): Promise<void> {
+    return this.#deps.files.discard(id);
+  }
+
+  /** A result, until it expires. Its bytes may be gone before: then `read` fails with RESOURCE_NOT_FOUND. */
   async find(id: string): Promise<FoundResult | null> {
     const { sql, storage } = this.#deps;
     const [row] = await sql.read<ResultRow>(FIND, [id]);
     if (!row) return null;
     const { orgId, workspaceId, namespaceId, toolInstanceId, mimeType: contentType, ...file } = row;
-    const download = storedDownload(storage, { ...file, contentType });
+    const stored = storedDownload(storage, { ...file, contentType });
+    // no backup has the bytes of results: after a restore, their rows are all that is left for the rest of the day
+    const read = (range?: ByteRange) =>
+      stored.read(range).catch((error: unknown) => {
+        throw error instanceof MissingObject ? typeNotFound('tool_result', id) : error;
+      });
+    const download = { ...stored, read };
     return { orgId, workspaceId, namespaceId, toolInstanceId, download };
   }
 }

@@ -9,6 +9,8 @@ const claims = z.strictObject({
   namespaceId: z.string(),
   userId: z.string(),
   tokenId: z.nullable(z.string()),
+  /** The session that asked for it, without a token. Addresses of earlier versions have none. */
+  sessionId: z.optional(z.nullable(z.string())),
   fileName: z.string(),
   /** What the client says that it is. */
   contentType: z.nullable(z.string()),

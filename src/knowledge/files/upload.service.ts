@@ -1,6 +1,7 @@
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, NamespacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput } from '../../kernel/errors.ts';
+import { sessionIdOf } from '../../kernel/principal.ts';
 import type { ReceivedFile } from '../../kernel/received-file.ts';
 import type { Artifact } from '../artifacts/artifact.reads.ts';
 import type { ArtifactService, CreateArtifact } from '../artifacts/artifact.service.ts';
@@ -60,7 +61,8 @@ export class UploadService {
   }
 
   /**
-   * An address for one file, valid for a day. Nothing is stored until the file arrives.
+   * An address for one file, valid for a day, or until the session ends that asked for it. Nothing is stored until the
+   * file arrives.
    * @throws invalid input for a size beyond that of the largest file
    */
   create(
@@ -79,6 +81,7 @@ export class UploadService {
       namespaceId,
       userId: principal.userId,
       tokenId: principal.token?.id ?? null,
+      sessionId: sessionIdOf(principal),
       fileName,
       contentType: contentType ?? null,
       sizeBytes: sizeBytes ?? null,

@@ -33,7 +33,8 @@ export const Organization = builder.prismaObject('Organization', {
       },
     }),
     requiresRevealReason: t.exposeBoolean('revealReasonRequired', {
-      description: 'Whether a secret is revealed only with a `reason`: see `signInPolicy`.',
+      description:
+        'Whether secrets and credentials of connections are revealed only with a `reason`: see `signInPolicy`.',
     }),
     createdBy: t.exposeID('createdBy', { nullable: true, description: 'The user who created the organization.' }),
     createdAt: t.expose('createdAt', { type: 'DateTime', description: 'When the organization was created.' }),

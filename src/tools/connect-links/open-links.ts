@@ -11,10 +11,10 @@ import { isLivePlace } from '../../tenancy/views.ts';
 import { type ConnectionTarget, findTarget } from '../connections/connection-target.ts';
 import { isSteered } from './steered.ts';
 
-/** The user who made a link, as long as the user and the token that it was made with may do so. */
+/** The user who made a link, as long as the user, and the token or session that it names, may do so. */
 export type MakerOf = (
   caller: AnyCaller,
-  maker: { userId: string; tokenId: string | null },
+  maker: { userId: string; tokenId: string | null; sessionId?: string | null },
   permission: Permission,
   place: { orgId: string; workspaceId: string; namespaceId: string | null },
 ) => Promise<Caller>;

@@ -4,6 +4,7 @@ import { findRow } from '../../data/find-row.ts';
 import { noCache } from '../../data/request-cache.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import { conflict, notFound } from '../../kernel/errors.ts';
+import { givenReason, isReason, REASON_DEMANDED, reasonMissing } from '../../tenancy/reveal-reasons.ts';
 import { demandRunnable } from '../tool-instances/runnable.ts';
 import type { ToolInstanceService } from '../tool-instances/tool-instance.service.ts';
 import { type CallPlace, namespaceOf } from './call-place.ts';
@@ -32,6 +33,12 @@ export interface ConnectionToken {
   toolInstanceId: string;
 }
 
+/** For whom a credential is taken, and why. */
+export interface TokenUse {
+  endUserId?: string | null | undefined;
+  reason?: string | null | undefined;
+}
+
 interface TokenDeps extends ServiceDeps {
   toolInstances: ToolInstanceService;
   connections: ConnectionCredentials;
@@ -54,13 +61,14 @@ export class ConnectionTokens {
    * The credential of an instance, or of an end user there, with an access token that lives five minutes longer if the
    * provider gives one.
    * @throws RESOURCE_NOT_FOUND `tool_instance`, `unknown_end_user`, or `connection` if there is none; RESOURCE_CONFLICT
-   * `instance_inactive`, `tool_disabled`, `needs_reauth`, `token_expired`; RATE_LIMIT_EXCEEDED
+   * `instance_inactive`, `tool_disabled`, `needs_reauth`, `token_expired`; RATE_LIMIT_EXCEEDED; InputError at
+   * `reason` if the organization demands one
    */
   async issue(
     caller: Caller,
     place: CallPlace,
     instanceId: string,
-    endUserId?: string | null,
+    { endUserId, reason }: TokenUse = {},
   ): Promise<ConnectionToken> {
     const { toolInstances, sql, changes, access } = this.#deps;
     const instance = await toolInstances.reads.get(noCache, place, instanceId);
@@ -77,6 +85,9 @@ export class ConnectionTokens {
     const { namespaceId: of } = connection;
     await access.requireWorkspace(caller, orgId, workspaceId, 'connection:use', { namespaceId: of });
     await changes.run(caller, async (tx) => {
+      // asked with the record, so that a demand holds from its commit on
+      if (!isReason(reason) && (await tx.query({ text: REASON_DEMANDED, values: [orgId] })).length > 0)
+        throw reasonMissing();
       tx.audit({
         action: 'reveal',
         resourceType: 'connection',
@@ -84,7 +95,7 @@ export class ConnectionTokens {
         orgId,
         workspaceId,
         namespaceId: connection.namespaceId,
-        metadata: { tool_instance_id: instanceId, auth_type: found.authType },
+        metadata: { tool_instance_id: instanceId, auth_type: found.authType, ...givenReason(reason) },
       });
     });
     return {

@@ -11,6 +11,7 @@ import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import type { Constraints } from '../../kernel/constraints.ts';
 import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
+import { reasonBounds } from '../../tenancy/reveal-reasons.ts';
 import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
 import { ToolInstance } from '../tool-instances/tool-instance.graph.ts';
 import { ConnectionAuthType, ConnectionStatusEnum } from './connection.enums.ts';
@@ -228,6 +229,16 @@ const forEndUser = () =>
     }),
   }));
 
+const forReason = () =>
+  builder.args((t) => ({
+    reason: t.string({
+      constraints: reasonBounds,
+      description:
+        'Why the credential is taken. The activity record keeps it, as `metadata.reason`. An organization may demand ' +
+        'it (`requireRevealReason`).',
+    }),
+  }));
+
 const INITIATE =
   'A connection that is there keeps working until the authorization is finished. Members may connect only the tool ' +
   'instances that they created.';
@@ -284,9 +295,9 @@ builder.mutationFields((t) => ({
     description: `Shows the credential of the connection of a tool instance for the workspace. ${ISSUE}`,
     authorize: { workspace: 'connection:use' },
     activity: { action: 'reveal', resourceType: 'connection' },
-    args: { ...workspaceArgs(), ...ofInstance(), ...forEndUser() },
-    resolve: ({ workspace }, { toolInstanceId, endUserId: of }, { caller, services }) =>
-      services.connectionTokens.issue(caller, workspace, toolInstanceId, of),
+    args: { ...workspaceArgs(), ...ofInstance(), ...forEndUser(), ...forReason() },
+    resolve: ({ workspace }, { toolInstanceId, endUserId: of, reason }, { caller, services }) =>
+      services.connectionTokens.issue(caller, workspace, toolInstanceId, { endUserId: of, reason }),
   }),
   issueNamespaceConnectionToken: t.field({
     type: ConnectionToken,
@@ -295,9 +306,9 @@ builder.mutationFields((t) => ({
       `of the workspace. ${ISSUE}`,
     authorize: { workspace: 'connection:use', in: 'namespace' },
     activity: { action: 'reveal', resourceType: 'connection' },
-    args: { ...namespaceArgs(), ...ofInstance(), ...forEndUser() },
-    resolve: ({ namespace }, { toolInstanceId, endUserId: of }, { caller, services }) =>
-      services.connectionTokens.issue(caller, namespace, toolInstanceId, of),
+    args: { ...namespaceArgs(), ...ofInstance(), ...forEndUser(), ...forReason() },
+    resolve: ({ namespace }, { toolInstanceId, endUserId: of, reason }, { caller, services }) =>
+      services.connectionTokens.issue(caller, namespace, toolInstanceId, { endUserId: of, reason }),
   }),
   initiateNamespaceConnection: t.field({
     type: InitiatedToolAuthorization,

@@ -50,6 +50,26 @@ export class Redactor {
     return found === plain ? cleaned : found;
   }
 
+  /** Whether bytes that are no text have a secret, in one of the usual ways to write text as bytes. */
+  isIn(bytes: Buffer): boolean {
+    const readings: (() => string)[] = [
+      () => bytes.toString('latin1'),
+      () => bytes.toString('utf8'),
+      // a text of two bytes for each character may begin at any byte
+      ...[0, 1].flatMap((from) => {
+        const end = bytes.length - ((bytes.length - from) % 2);
+        return [
+          () => bytes.toString('utf16le', from, end),
+          () => Buffer.from(bytes.subarray(from, end)).swap16().toString('utf16le'),
+        ];
+      }),
+    ];
+    return readings.some((reading) => {
+      const text = reading();
+      return this.clean(text) !== text;
+    });
+  }
+
   /** JSON with a mask in place of each secret, in keys and for numbers too. All texts are looked through at once. */
   cleanJson(value: unknown): unknown {
     const texts: string[] = [];

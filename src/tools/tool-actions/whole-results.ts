@@ -3,8 +3,10 @@ import { findRow } from '../../data/find-row.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import { ApiError, forbidden, typeNotFound } from '../../kernel/errors.ts';
+import { sessionIdOf } from '../../kernel/principal.ts';
 import type { Seal } from '../../platform/keys/seal.ts';
 import { SealedAddresses } from '../../platform/keys/sealed-addresses.ts';
+import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { MakerOf } from '../connect-links/open-links.ts';
 import { within } from '../tool-instances/within.ts';
 import type { WholeOfCut } from './action-answer.ts';
@@ -44,12 +46,15 @@ export interface KeptResults<Download> {
     content: { content: Buffer; name: string; contentType: string | null; isText: boolean },
   ): Promise<{ id: string; fileName: string; mimeType: string }>;
   find(id: string): Promise<(ResultOwner & { download: Download }) | null>;
+  discard(id: string): Promise<void>;
 }
 
 const claims = z.strictObject({
   fileId: z.string(),
   userId: z.string(),
   tokenId: z.nullable(z.string()),
+  /** Without a token. */
+  sessionId: z.nullable(z.string()),
   /** Seconds since 1970. */
   expires: z.number(),
 });
@@ -71,7 +76,7 @@ interface WholeResultDeps<Download> {
 
 /**
  * Keeps the whole of results that were cut, for a day. Its address acts in the name of who ran the action, as long as
- * they may run actions of the instance (docs/decisions/0098).
+ * they may run actions of the instance, and their session or token lives (docs/decisions/0098).
  */
 export class WholeResults<Download> {
   readonly #deps: WholeResultDeps<Download>;
@@ -92,15 +97,14 @@ export class WholeResults<Download> {
     const expires = Math.floor((Date.now() + KEPT_MS) / 1_000);
     const expiresAt = new Date(expires * 1_000);
     try {
-      const { id, fileName, mimeType } = await within(
-        KEEPING_MS,
-        this.#deps.files.keep(
-          { ...place, userId },
-          { toolInstanceId, expiresAt },
-          { content, name: action, contentType, isText },
-        ),
+      const keeping = this.#deps.files.keep(
+        { ...place, userId },
+        { toolInstanceId, expiresAt },
+        { content, name: action, contentType, isText },
       );
-      const downloadUrl = this.#addresses.of({ fileId: id, userId, tokenId: token?.id ?? null, expires });
+      const { id, fileName, mimeType } = await this.#inTime(keeping);
+      const who = { userId, tokenId: token?.id ?? null, sessionId: sessionIdOf(principal) };
+      const downloadUrl = this.#addresses.of({ fileId: id, ...who, expires });
       return { downloadUrl, expiresAt, fileName, contentType: mimeType, sizeBytes, notKept: null };
     } catch (error) {
       return notKept(this.#reasonOf(error), sizeBytes);
@@ -122,6 +126,20 @@ export class WholeResults<Download> {
     const { toolInstanceId: id, orgId } = found;
     if (!(await findRow(sql, 'tool_instances', { id, orgId }))) throw gone(allowed);
     return found.download;
+  }
+
+  /** What is kept in time. What comes later is removed: the answer has gone without its address. */
+  async #inTime<Kept extends { id: string }>(keeping: Promise<Kept>): Promise<Kept> {
+    const { files, onFault } = this.#deps;
+    try {
+      return await within(KEEPING_MS, keeping);
+    } catch (error) {
+      if (error instanceof OutboundError)
+        void keeping
+          .then(({ id }) => files.discard(id))
+          .catch((fault: unknown) => onFault(fault, 'a whole result that came too late could not be removed'));
+      throw error;
+    }
   }
 
   #reasonOf(error: unknown): NotKept {

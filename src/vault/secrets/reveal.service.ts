@@ -4,8 +4,9 @@ import type { CallerContext } from '../../data/request-cache.ts';
 import type { PrismaClient } from '../../generated/prisma/client.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
-import { invalidInput, notFound } from '../../kernel/errors.ts';
+import { notFound } from '../../kernel/errors.ts';
 import type { RootKeys } from '../../platform/keys/root-keys.ts';
+import { givenReason, isReason, REASON_DEMANDED, reasonMissing } from '../../tenancy/reveal-reasons.ts';
 import { demandsRevealReason } from '../../tenancy/views.ts';
 import {
   attempt,
@@ -50,12 +51,6 @@ export interface RevealDeps extends ServiceDeps {
   onFault: OnVaultFault;
 }
 
-/** The reason of a reveal as its record has it. */
-const given = (reason?: string | null): { reason?: string } => (typeof reason === 'string' ? { reason } : {});
-
-/** Whether a reason was given. Blanks say nothing. */
-const isReason = (reason?: string | null): boolean => typeof reason === 'string' && reason.trim() !== '';
-
 /** Maximum number of versions in a history, newest first. */
 const LISTED_VERSIONS = 1_000;
 
@@ -65,8 +60,6 @@ interface Revealed extends ListedSecret {
   wrappedKey: Uint8Array;
   ciphertext: Uint8Array | null;
 }
-
-const REASON_DEMANDED = `select 1 where ${demandsRevealReason('$1')}`;
 
 // The columns of the last update stay unchanged: a reveal changes nothing that callers set. $3: whether a reason was
 // given; the statement that reveals asks for it, so that a demand holds from its commit on.
@@ -164,7 +157,7 @@ export class RevealService {
     facts: Record<string, unknown> = {},
   ): Promise<Revealed> {
     const { id, orgId, workspaceId } = listed;
-    const metadata = { ...facts, ...given(reason) };
+    const metadata = { ...facts, ...givenReason(reason) };
     await this.#deps.reads.demand(caller, listed, 'secret:reveal');
     const revealed = await this.#deps.changes.runStatement<Revealed>(caller, {
       text: REVEAL,
@@ -173,8 +166,7 @@ export class RevealService {
       metadata: `jsonb_build_object('version', c."vaultVersion")`,
     });
     if (revealed) return revealed;
-    if (!isReason(reason) && (await this.#deps.sql.read(REASON_DEMANDED, [orgId])).length > 0)
-      throw invalidInput(['reason'], 'the organization wants to know why the value is read');
+    if (!isReason(reason) && (await this.#deps.sql.read(REASON_DEMANDED, [orgId])).length > 0) throw reasonMissing();
     throw notFound('secret', id);
   }
 

@@ -10,6 +10,7 @@ import { inside } from '../../graphql/row-places.ts';
 import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { wordEnum } from '../../graphql/word-enum.ts';
 import { Organization } from '../../tenancy/organizations/organization.graph.ts';
+import { reasonBounds } from '../../tenancy/reveal-reasons.ts';
 import { Workspace } from '../../tenancy/workspaces/workspace.graph.ts';
 import type { SecretHistory as History, SecretHistoryEntry } from './reveal.service.ts';
 import type { Secret as SecretRow } from './secret.reads.ts';
@@ -194,7 +195,7 @@ const target = () => ({ ...organizationArgs(), ...idArg('The secret.') });
 const reasonArg = () =>
   builder.args((t) => ({
     reason: t.string({
-      constraints: { minLength: 1, maxLength: 500 },
+      constraints: reasonBounds,
       description:
         'Why the value is read. The activity record of the reveal keeps it, as `metadata.reason`. An organization ' +
         'may demand it (`requireRevealReason`).',

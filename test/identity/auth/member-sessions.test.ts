@@ -133,6 +133,21 @@ describe('the sessions of members', () => {
     expect(await sessionsOf(other, other, mine.userId)).toHaveLength(1);
   });
 
+  test('are left out once nothing can go on with them', async () => {
+    const owner = await register(app);
+    const member = await createUser(app, owner);
+    const [idle] = await sessionsOf(owner, owner, member.userId);
+    await signIn(app, member);
+    expect(await sessionsOf(owner, owner, member.userId)).toHaveLength(2);
+    const pass = (change: string) => app.database.pool.query(`${change} where session_id = $1`, [idle!.sessionId]);
+    await pass(`update refresh_tokens set expires_at = now() - interval '1 second'`);
+    const left = await sessionsOf(owner, owner, member.userId);
+    expect([left.length, left[0]!.sessionId === idle!.sessionId]).toEqual([1, false]);
+    // as after the retention of its tokens
+    await pass('delete from refresh_tokens');
+    expect(await sessionsOf(owner, owner, member.userId)).toEqual(left);
+  });
+
   test('that a provider opened are seen by the organization whose provider it is, and by no other', async () => {
     const company = await newCompany(app, server);
     const user = await atProvider(app, server, company, { sub: 'pia' });

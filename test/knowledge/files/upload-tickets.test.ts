@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
-import { colleague, type Person, register } from '../../support/person.ts';
+import { colleague, type Person, register, signIn } from '../../support/person.ts';
 
 const LIMIT = 100_000;
 const NAMESPACE = 'orgId: $org, workspaceId: $workspace, namespaceId: "default"';
@@ -75,6 +75,14 @@ test('a file is sent to an address of its own, and becomes an artifact', async (
     id: data.finishUpload.id,
     version: 2,
   });
+});
+
+test('an address ends with the session that asked for it', async () => {
+  const again = await signIn(app, ann);
+  const [ended, other] = [await begin(again), await begin()];
+  expect((await again.call('POST', '/v1/auth/logout')).status).toBeLessThan(300);
+  expect((await put(ended.url, 'x')).statusCode).toBe(403);
+  expect((await put(other.url, 'x')).statusCode).toBe(200);
 });
 
 test('an address takes one file, and a file makes one artifact', async () => {

@@ -122,6 +122,20 @@ const connectedBy =
     return { given: { ...place, toolInstanceId } };
   };
 
+/** The record of a credential that was taken has the reason. */
+const recordsReason =
+  (mutation: string, prepare: ReturnType<typeof connectedBy>) =>
+  async (lab: Lab): Promise<void> => {
+    const { given } = await prepare(lab);
+    const { app, world } = lab;
+    const taken = await mutateOk(app, mutation, { ...given, reason: 'Run 7' }, world.accounts.owner.accessToken);
+    const { connectionId } = taken as { connectionId: string };
+    const records = await app.database.prisma.activity.findMany({
+      where: { resourceId: connectionId, action: 'reveal' },
+    });
+    expect(records.map(({ metadata }) => metadata)).toEqual([expect.objectContaining({ reason: 'Run 7' })]);
+  };
+
 /** The fields of an execution, of an instance whose actions call a server that tells what it was asked. */
 const executed = (mutation: string, isInNamespace: boolean): InputCase => {
   const lab = async (given: Lab) => {
@@ -228,10 +242,14 @@ export const connectionCases: Readonly<Record<string, InputCase>> = {
   issueWorkspaceConnectionToken: {
     prepare: connectedBy('createWorkspaceConnection', false),
     demands: { endUserId: 'nobody-connected-this' },
+    effects: {
+      reason: recordsReason('issueWorkspaceConnectionToken', connectedBy('createWorkspaceConnection', false)),
+    },
   },
   issueNamespaceConnectionToken: {
     prepare: connectedBy('createNamespaceConnection', true),
     demands: { endUserId: 'nobody-connected-this' },
+    effects: { reason: recordsReason('issueNamespaceConnectionToken', connectedBy('createNamespaceConnection', true)) },
   },
   createConnectLink: {
     effects: {

@@ -61,6 +61,31 @@ test('a runner gets the access token with its expiry, and each time is recorded 
   expect(JSON.stringify(records)).not.toContain(body.access_token);
 });
 
+test('an organization that wants to know why hands none out without a reason, which the record keeps', async () => {
+  const { id, connectionId } = await connectedOne();
+  await ann.ask(
+    'mutation ($orgId: ID!) { updateSignInPolicy(orgId: $orgId, input: { requireRevealReason: true }) { orgId } }',
+    { orgId: ann.orgId },
+  );
+  const { headers } = await issueToken(app, ann, { permissions: ['connection:use'] });
+  const asked = async (query: string) => {
+    const { statusCode, body } = await app.server.inject({ method: 'POST', url: `${urlOf(id)}${query}`, headers });
+    return { status: statusCode, body };
+  };
+  for (const query of ['', '?reason=%20']) {
+    const refused = await asked(query);
+    expect([refused.status, refused.body]).toEqual([422, expect.stringContaining('"reason"')]);
+    for (const token of server.accessTokens) expect(refused.body).not.toContain(token);
+  }
+  const inNamespace = `${ann.home}/namespaces/default/connections/${id}/token`;
+  expect((await ann.call('POST', inNamespace)).status).toBe(422);
+  expect(await revealsOf(connectionId)).toEqual([]);
+  expect((await asked('?reason=Run%207')).status).toBe(200);
+  expect((await ann.call('POST', `${inNamespace}?reason=Run%208`)).status).toBe(200);
+  const reasons = (await revealsOf(connectionId)).map(({ metadata }) => (metadata as Json).reason);
+  expect(new Set(reasons)).toEqual(new Set(['Run 7', 'Run 8']));
+});
+
 test('it is never answered again from before: each time is checked and recorded', async () => {
   const { id, connectionId } = await connectedOne();
   const twice = async () => {

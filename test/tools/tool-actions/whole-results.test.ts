@@ -2,14 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import type http from 'node:http';
 import path from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
-import { colleague, type Person, register } from '../../support/person.ts';
+import { colleague, type Person, register, signIn } from '../../support/person.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { issueToken } from '../../support/tokens.ts';
+import { waitFor } from '../../support/wait.ts';
 import { type Instance, instancesOf, newInstance, newTool } from '../tool-instances/instances.ts';
 
-const KEY = 'a-key-of-theirs';
+const KEY = 'a-kéy-of-theirs';
 const DAY_MS = 24 * 3_600_000;
 
 interface Whole {
@@ -143,9 +144,17 @@ describe('a result that is cut', () => {
     const got = await open(await addressOf());
     expect(got.body).not.toContain(KEY);
     expect(JSON.parse(got.body).padding).toHaveLength(300_000);
-    answer = { body: Buffer.concat([Buffer.from([0xff, 0]), Buffer.from(KEY)]), type: 'application/octet-stream' };
-    const { result, whole_result: whole } = await run();
-    expect([result, whole]).toEqual([null, expect.objectContaining({ download_url: null, not_kept: 'secret' })]);
+    const texts = ['latin1', 'utf8', 'utf16le'] as const;
+    const written = texts.map((how) => Buffer.from(KEY, how));
+    for (const key of [...written, Buffer.from(KEY, 'utf16le').swap16()])
+      for (const before of [
+        [0xff, 0xc0],
+        [0xff, 0xc0, 0x80],
+      ]) {
+        answer = { body: Buffer.concat([Buffer.from(before), key]), type: 'application/octet-stream' };
+        const { result, whole_result: whole } = await run();
+        expect([result, whole]).toEqual([null, expect.objectContaining({ download_url: null, not_kept: 'secret' })]);
+      }
     expect(await filesOf()).toHaveLength(1);
   });
 
@@ -173,6 +182,51 @@ describe('what cannot be kept is said, and the call stays a success', () => {
     ]);
     expect(await filesOf()).toEqual([]);
     expect(await usedBytes()).toBe(0);
+  });
+
+  test('beyond the share of results in a workspace, until some have gone', async () => {
+    await addressOf();
+    const most = 256 * 1024 * 1024;
+    const hold = (bytes: number) =>
+      app.database.pool.query('update files set size_bytes = $2 where tool_instance_id = $1', [
+        instance.instance_id,
+        bytes,
+      ]);
+    const size = Buffer.byteLength(answer.body as string);
+    await hold(most - size + 1);
+    expect((await run()).whole_result).toMatchObject({ download_url: null, not_kept: 'storage_full' });
+    await hold(most - size);
+    await addressOf();
+    expect((await run()).whole_result).toMatchObject({ not_kept: 'storage_full' });
+    // what is no result goes on
+    const { status } = await ann.call('POST', `${ann.home}/namespaces/default/artifacts`, { name: 'a', content: 'b' });
+    expect(status).toBe(201);
+    await app.database.pool.query('update files set expires_at = now() where tool_instance_id = $1', [
+      instance.instance_id,
+    ]);
+    await app.services.files.sweepUnused();
+    await addressOf();
+  });
+
+  test('in time: what arrives later is removed', async () => {
+    const { storage } = app.services;
+    const put = storage.put.bind(storage);
+    let goOn: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const slow = vi.spyOn(storage, 'put').mockImplementation(async (...file) => {
+      await held;
+      return put(...file);
+    });
+    try {
+      expect((await run()).whole_result).toMatchObject({ download_url: null, not_kept: 'unavailable' });
+      expect(await filesOf()).toHaveLength(1);
+    } finally {
+      slow.mockRestore();
+      goOn();
+    }
+    await waitFor(async () => expect([await filesOf(), await usedBytes()]).toEqual([[], 0]));
   });
 
   test('without a store', async () => {
@@ -219,6 +273,22 @@ describe('an address', () => {
     await ann.call('DELETE', `/v1/orgs/${ann.orgId}/members/${bob.userId}`);
     await app.database.pool.query('update api_tokens set revoked_at = now() where org_id = $1', [ann.orgId]);
     expect([await statusOf(ofBob), await statusOf(ofToken)]).toEqual([403, 403]);
+  });
+
+  test('ends with the session in which the action was run', async () => {
+    const again = await signIn(app, ann);
+    const [ended, other] = [await addressOf(again), await addressOf()];
+    expect(await statusOf(ended)).toBe(200);
+    expect((await again.call('POST', '/v1/auth/logout')).status).toBeLessThan(300);
+    expect([await statusOf(ended), await statusOf(other)]).toEqual([403, 200]);
+  });
+
+  test('is of a result that is gone if a backup was restored without its bytes', async () => {
+    const address = await addressOf();
+    const [{ key }] = (await filesOf()) as [{ key: string }];
+    await app.services.storage.remove(key);
+    const gone = await open(address);
+    expect([gone.statusCode, gone.json<{ error: string }>().error]).toEqual([404, 'RESOURCE_NOT_FOUND']);
   });
 
   test('ends with its instance, and the bytes go with it', async () => {

@@ -5583,7 +5583,7 @@ export interface components {
             factor_grace_days: number;
             /** @description What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. */
             step_up: ("secret_reveal" | "sign_in_settings" | "organization_deletion" | "member_changes")[];
-            /** @description Whether a secret is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is refused as wrong input. */
+            /** @description Whether a secret, or the credential of a connection, is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is refused as wrong input. It documents reveals, and stops nobody who may reveal. */
             require_reveal_reason: boolean;
         };
         /** @description The rules to change. Omitted rules stay as they are. */
@@ -5603,7 +5603,7 @@ export interface components {
             factor_grace_days?: number;
             /** @description What takes a second factor that was proven within the last ten minutes in the same session. Otherwise it is refused with the reason `fresh_factor`. Replaces all. */
             step_up?: ("secret_reveal" | "sign_in_settings" | "organization_deletion" | "member_changes")[];
-            /** @description Whether a secret is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is refused as wrong input. */
+            /** @description Whether a secret, or the credential of a connection, is revealed only with a `reason`, which its activity record keeps. Without one, a reveal is refused as wrong input. It documents reveals, and stops nobody who may reveal. */
             require_reveal_reason?: boolean;
         };
         /** @description A program of an organization that signs people in and acts for them, within what they grant. */
@@ -31164,6 +31164,8 @@ export interface operations {
             query?: {
                 /** @description The connection of this end user, and no other: without such a connection it is a 404. */
                 end_user_id?: string;
+                /** @description Why the credential is taken. The activity record keeps it, as `metadata.reason`. An organization may demand it (`requireRevealReason`). */
+                reason?: string;
             };
             header?: {
                 /** @description Access token: `Bearer <token>`. */
@@ -31213,6 +31215,8 @@ export interface operations {
             query?: {
                 /** @description The connection of this end user, and no other: without such a connection it is a 404. */
                 end_user_id?: string;
+                /** @description Why the credential is taken. The activity record keeps it, as `metadata.reason`. An organization may demand it (`requireRevealReason`). */
+                reason?: string;
             };
             header?: {
                 /** @description Access token: `Bearer <token>`. */
