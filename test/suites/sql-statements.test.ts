@@ -38,6 +38,9 @@ async function openSessions({ accounts, ids }: World): Promise<void> {
   const session = { userId: accounts.owner.userId, orgId: ids.org_id!, expiresAt };
   const data = Array.from({ length: 20 }, () => ({ id: newId('session'), ...session }));
   await app.database.prisma.session.createMany({ data });
+  // a session that nothing can be done with is not open
+  const tokens = data.map(({ id }) => ({ hash: `hash of ${id}`, sessionId: id, expiresAt }));
+  await app.database.prisma.refreshToken.createMany({ data: tokens });
 }
 
 /**
