@@ -42,7 +42,9 @@ const CLONE = `select set_config(name, 'clone', false) from pg_settings where na
 export async function createTestDatabase({ template = templateOf() } = {}): Promise<TestDatabase> {
   const name = `${inject('databasePrefix')}_${randomBytes(6).toString('hex')}`;
   const create = `create database ${name} template ${template} strategy file_copy`;
-  await timed('database', () => asAdmin(CLONE, create));
+  // a pooler stays connected when the app that has filled it has gone
+  const alone = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${template}'`;
+  await timed('database', () => asAdmin(CLONE, ...(template === templateOf() ? [] : [alone]), create));
   return {
     url: onServer(inject('serverUrl'), name),
     async outage(work) {
