@@ -840,7 +840,9 @@ describe('devices, and who would have others confirm theirs (RFC 8628, 5.4)', ()
 
   test('that has expired gives nothing', async () => {
     const { device_code: code, user_code: short } = await begin();
-    await app.database.pool.query(`update oauth_records set expires_at = now() where kind = 'DeviceCode'`);
+    await app.database.pool.query(
+      `update oauth_records set expires_at = now() - interval '1 s' where kind = 'DeviceCode'`,
+    );
     expect((await poll(code!)).body.error).toMatch(/^(?:expired_token|invalid_grant)$/);
     const form = formIn(await (await browser.send(`${app.url}${page}`)).text());
     form.set('user_code', short!);

@@ -261,7 +261,9 @@ describe('a code', () => {
   test('that has expired gives nothing', async () => {
     const { url, verifier, state } = await ask(peer);
     const back = await allow(app, browser, url);
-    await app.database.pool.query(`update oauth_records set expires_at = now() where kind = 'AuthorizationCode'`);
+    await app.database.pool.query(
+      `update oauth_records set expires_at = now() - interval '1 s' where kind = 'AuthorizationCode'`,
+    );
     const checks = { pkceCodeVerifier: verifier, expectedState: state };
     await expect(client.authorizationCodeGrant(peer, back, checks)).rejects.toMatchObject({ error: 'invalid_grant' });
   });

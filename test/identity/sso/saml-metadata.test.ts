@@ -217,9 +217,15 @@ describe('a provider whose configuration is read', () => {
   const versionOf = async (id: string) =>
     (await app.server.inject({ url: `${providers()}/${id}`, headers: owner.headers })).headers.etag;
   const change = (id: string, body: object) => owner.call<Made>('PUT', `${providers()}/${id}`, body);
+  /** Due for so many minutes. Not since this moment: what is stored is rounded to milliseconds, and may be to come. */
+  const dueFor = (ids: readonly string[], minutes: number) =>
+    app.database.pool.query(
+      `update identity_providers set saml_metadata_refresh_at = now() - $2 * interval '1 minute' where id = any($1)`,
+      [ids, minutes],
+    );
   /** What a node reads when it is time. */
   const refresh = async (id: string, nodes: TestApp[] = [app]) => {
-    await app.database.pool.query('update identity_providers set saml_metadata_refresh_at = now() where id = $1', [id]);
+    await dueFor([id], 1);
     await Promise.all(nodes.map((node) => node.services.metadataRefresh.refresh()));
   };
   const toldTo = async ({ userId }: Person, id: string) =>
@@ -352,9 +358,7 @@ describe('a provider whose configuration is read', () => {
       for each row when (new.id = '${broken}') execute function refuse_certificate()`);
     try {
       serve({ keys: [second] });
-      await pool.query('update identity_providers set saml_metadata_refresh_at = now() where id = any($1)', [
-        [broken, well],
-      ]);
+      await dueFor([broken, well], 1);
       // one after the other, because they are of one organization
       const look = () => app.services.metadataRefresh.refresh().catch((error: Error) => error.message);
       const looks = [await look(), await look()];
@@ -371,13 +375,6 @@ describe('a provider whose configuration is read', () => {
       await pool.query('drop function refuse_certificate cascade');
     }
   });
-
-  /** Due for so many minutes. */
-  const dueFor = (ids: readonly string[], minutes: number) =>
-    app.database.pool.query(
-      `update identity_providers set saml_metadata_refresh_at = now() - $2 * interval '1 minute' where id = any($1)`,
-      [ids, minutes],
-    );
 
   test('is read in turns: many of one organization keep no other waiting', async () => {
     while ((await app.services.metadataRefresh.refresh()) > 0);
@@ -435,7 +432,8 @@ describe('a provider whose configuration is read', () => {
     expect(await shown(none)).toMatchObject({ saml_metadata: null, saml_config: null });
     expect(await shown(byHand)).toMatchObject({ saml_metadata: null, saml_config: { entity_id: SAML_ENTITY } });
     await app.database.pool.query(
-      `update identity_providers set saml_metadata_refresh_at = now() where saml_metadata_url is not null`,
+      `update identity_providers set saml_metadata_refresh_at = now() - interval '1 s'
+       where saml_metadata_url is not null`,
     );
     const before = await shown(off);
     while ((await app.services.metadataRefresh.refresh()) > 0);
