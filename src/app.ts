@@ -88,7 +88,6 @@ import type { Database } from './platform/postgres/database.ts';
 import { callerErrorOfAny } from './platform/postgres/faults.ts';
 import { OutageLog } from './platform/postgres/outage-log.ts';
 import { RedisLink } from './platform/redis/redis-link.ts';
-import { isOfStore } from './platform/storage/storage.ts';
 import { noTracing, type Tracing } from './platform/tracing/tracing.ts';
 import { PROXY_HEADERS } from './tools/tool-proxy/proxied-headers.ts';
 import { writeBuiltInTools } from './tools/tools/built-in-tools.ts';
@@ -342,12 +341,7 @@ const storeCheckOf = (
     storage,
     database,
     hasFiles: (of) => hasKeptFiles((text, values) => sql.read(text, values), of),
-    onFault: (error) => {
-      const what = 'the store of files could not be checked';
-      // a refused connection is not one of the database here
-      if (isOfStore(error)) logger.error({ err: error }, what);
-      else onFault(error, what);
-    },
+    onFault: (error) => onFault(error, 'the store of files could not be checked'),
     onChange: (problem) => {
       if (problem === null) logger.info('the files of the service are here');
       else logger.error(`no file is stored or sent: ${problem}`);

@@ -1,4 +1,5 @@
 import type { Logger } from '../logger.ts';
+import { isOfStore } from '../storage/storage.ts';
 import { isDatabaseAway } from './faults.ts';
 
 const LOOK_MS = 5_000;
@@ -21,7 +22,8 @@ export class OutageLog {
   }
 
   fault(error: unknown, what: string): void {
-    if (!isDatabaseAway(error)) {
+    // a connection that the store of files refuses looks like one that the database refuses
+    if (isOfStore(error) || !isDatabaseAway(error)) {
       this.#logger.error({ err: error }, what);
       return;
     }
