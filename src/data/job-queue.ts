@@ -1,6 +1,10 @@
 import { activeSpan } from '../kernel/spans.ts';
 import { type Task, TRACE } from '../kernel/tasks.ts';
 import { ADD_IN_TURN } from './turns-of-jobs.ts';
+import type { Statement } from './writes.ts';
+
+/** How often a job is added that always begins to run meanwhile. */
+const LOOKS = 10;
 
 /** A job to add. */
 export interface NewJob {
@@ -37,8 +41,27 @@ export class JobQueue {
     return [...this.#tasks.values()];
   }
 
-  /** The statement that adds jobs, for the transaction of the change. @throws Error for an undeclared task */
-  insertion(jobs: readonly NewJob[]): { text: string; values: [string] } {
+  /**
+   * Adds jobs in the transaction of the change. A job whose key another one has takes the place of that one while it
+   * waits, and comes after it once it runs. The library looks whether it waits before it takes the place: if a worker
+   * takes the other one in between, nothing is added (graphile/worker#580). A second look sees that it runs.
+   *
+   * @throws Error for an undeclared task
+   */
+  async add(
+    jobs: readonly NewJob[],
+    query: (statement: Statement) => Promise<{ key: string | null }[]>,
+  ): Promise<void> {
+    let missing = jobs;
+    for (let look = 0; look < LOOKS && missing.length > 0; look++) {
+      const keys = new Set((await query(this.insertion(missing))).map(({ key }) => key));
+      missing = missing.filter(({ key }) => key !== undefined && !keys.has(key));
+    }
+    if (missing.length > 0) throw new Error(`The job '${missing[0]!.task.name}' could not be added.`);
+  }
+
+  /** The statement that adds jobs, and answers the keys of those that it added. @throws Error for an undeclared task */
+  insertion(jobs: readonly NewJob[]): Statement & { values: [string] } {
     // the work of a request that is recorded goes on in its trace
     const traceparent = activeSpan()?.traceparent;
     const rows = jobs.map(({ task, payload: given, key, runAt, turnOf }) => {

@@ -175,7 +175,7 @@ export class OpenChange implements Tx {
     }
     const notices = this.#occasions.length > 0 ? this.#notify(this, this.#caller, this.#occasions) : null;
     if (notices) await notices;
-    if (this.#jobs.length > 0) await this.query(this.#queue.insertion(this.#jobs));
+    await this.#queue.add(this.#jobs, (statement) => this.query(statement));
     const record = recordOf(this.#activities);
     if (record) this.#waiting.add(writeActivity(activityRow(this.#caller, record)));
     if (request.idempotencyId) this.#waiting.add(markOf(request.idempotencyId));

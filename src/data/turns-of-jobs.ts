@@ -24,6 +24,7 @@ const firstOf = (condition: string) => `(select of_task.priority, of_task.id
       order by w.priority, w.id limit 1) of_task
     order by 1, 2 limit 1)`;
 
+/** Answers a row for each job that was added, with its key. */
 export const ADD_IN_TURN = `with jobs_given as (
     select j.*, case when j.run_at > now() then j.turn_of || ' later' else j.turn_of end as turn
     from rows from (json_to_recordset($1::json) as (task text, payload json, run_at timestamptz, tries smallint,
@@ -40,10 +41,10 @@ export const ADD_IN_TURN = `with jobs_given as (
         and w.attempts = 0
       order by w.priority desc limit 1) as place
     from (select distinct g.turn from given g) u)
-  select count(*)::int from jobs.add_jobs(array(
+  select added.key from jobs.add_jobs(array(
     select (g.task, g.payload, null, g.run_at, g.tries, g.key,
       coalesce(
         (select w.priority from jobs._private_jobs w where w.key = g.key and w.is_available = true),
         least(${MAX_PLACE}, greatest(coalesce(f.place, 0), coalesce(e.place + 1, 0)) + g.nth)),
       array[g.turn])::jobs.job_spec
-    from given g join ends e using (turn) left join fronts f on f.lane = g.lane::text order by g.n))`;
+    from given g join ends e using (turn) left join fronts f on f.lane = g.lane::text order by g.n)) added`;

@@ -47,6 +47,8 @@ export interface TestAppOptions {
   env?: Record<string, string>;
   /** An existing database: a second node over it. */
   databaseUrl?: string;
+  /** Where it records what it sends. Nodes of one service share it: any of them sends what is to be sent. */
+  mails?: Mail[];
   /** A database that no file had before: plans of statements follow from what a table ever held. */
   ownDatabase?: boolean;
   /** Passwords that cost what they do in the field; by default they cost far less. */
@@ -93,6 +95,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     env = {},
     databaseUrl,
     ownDatabase,
+    mails = [],
     passwords = new Passwords(CHEAP),
     logger = quietLogger,
     outbound,
@@ -121,7 +124,6 @@ async function start(options: TestAppOptions): Promise<TestApp> {
       logger,
     }),
   );
-  const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
   const tracing = await openTracing({ config, logger });
   const app = await buildApp({
@@ -169,6 +171,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
       const other = await startOwnApp({
         env: { DATA_DIR: dataDir, ...given },
         databaseUrl: database.url,
+        mails,
         ...(outbound && { outbound }),
       });
       others.push(other);

@@ -175,7 +175,7 @@ test('an address in a domain that is not proven is proven by mail first', async 
   const held = strict.services.federatedSignIn.signIn(provider, identity, browser());
   await expect(held).rejects.toMatchObject({ extensions: { details: { required_permission: 'account:verified' } } });
   await app.jobsDone();
-  const mails = [...app.mails, ...strict.mails].filter(({ to }) => to === identity.email);
+  const mails = app.mails.filter(({ to }) => to === identity.email);
   expect(mails.map(({ subject }) => subject)).toEqual(['Confirm your e-mail address']);
   const token = new URL(mails[0]!.link!).searchParams.get('token');
   await app.server.inject({ method: 'POST', url: '/v1/auth/verify-email', payload: { token } });

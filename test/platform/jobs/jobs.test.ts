@@ -1,10 +1,13 @@
+import type pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { JobQueue, type NewJob } from '../../../src/data/job-queue.ts';
+import type { Statement } from '../../../src/data/writes.ts';
 import { GiveUp, scheduled, type Task } from '../../../src/kernel/tasks.ts';
 import { Jobs } from '../../../src/platform/jobs/jobs.ts';
 import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { lockWaits } from '../../support/lock-waits.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { waitFor } from '../../support/wait.ts';
 
@@ -46,10 +49,14 @@ function start(tasks: readonly Task[], leaseSeconds?: number): { queue: JobQueue
 }
 
 async function add(queue: JobQueue, ...jobs: NewJob[]): Promise<void> {
-  const { text, values } = queue.insertion(jobs);
-  await database.pool.query(text, values);
+  await queue.add(jobs, answersOf(database.pool));
   queue.added();
 }
+
+const answersOf =
+  (client: Pick<pg.ClientBase, 'query'>) =>
+  async ({ text, values }: Statement) =>
+    (await client.query<{ key: string | null }>(text, values)).rows;
 
 const count = async (condition = 'true') =>
   (await database.pool.query(`select 1 from jobs._private_jobs where ${condition}`)).rowCount;
@@ -77,6 +84,39 @@ describe('a job', () => {
     await add(queue, { task, payload: { n: 3 }, key: 'k' });
     await soon(() => expect(done).toEqual([{ n: 2 }, { n: 3 }]));
     await soon(async () => expect(await count()).toBe(0));
+  });
+
+  it('is not lost when the one with its key begins at this moment', async () => {
+    const task: Task = { name: 'note', tries: 3, run: async () => undefined };
+    const queue = new JobQueue();
+    queue.declare([task]);
+    await add(queue, { task, payload: { n: 1 }, key: 'k' });
+    const [worker, change] = [await database.pool.connect(), await database.pool.connect()];
+    try {
+      await worker.query('begin');
+      await worker.query(`update jobs._private_jobs set locked_at = now(), locked_by = 'worker', attempts = 1`);
+      const adding = queue.add(
+        [
+          { task, payload: { n: 2 }, key: 'k' },
+          { task, payload: { n: 3 } },
+        ],
+        answersOf(change),
+      );
+      await soon(async () => expect(await lockWaits(worker)).toBe(1));
+      await worker.query('commit');
+      await adding;
+    } finally {
+      worker.release(true);
+      change.release(true);
+    }
+    const { rows } = await database.pool.query(
+      'select payload, key, locked_by is not null as runs from jobs._private_jobs order by payload::text',
+    );
+    expect(rows).toEqual([
+      { payload: { n: 1 }, key: null, runs: true },
+      { payload: { n: 2 }, key: 'k', runs: false },
+      { payload: { n: 3 }, key: null, runs: false },
+    ]);
   });
 
   it('that fails is tried again, and logged by the name of its task, without its payload', async () => {
