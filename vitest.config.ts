@@ -40,7 +40,7 @@ const ROOM = ['--max-semi-space-size=64', '--min-semi-space-size=16', '--no-flus
 const SELDOM_OPTIMIZED = process.versions.node.startsWith('20.') ? ['--interrupt-budget=1000000'] : [];
 
 const common = {
-  maxWorkers: 2,
+  maxWorkers: 3,
   // they end what hangs: a machine may become busy after it was measured
   testTimeout: 300_000 * factor,
   hookTimeout: 300_000 * factor,

@@ -41,6 +41,8 @@ export interface DatabaseOptions extends DatabasePlace {
   /** Replicas of the database. */
   readUrls?: readonly string[] | undefined;
   poolSize: number;
+  /** How long whoever needs a connection waits for one. Default: 5 s. */
+  connectionWaitMs?: number;
   logger: Logger;
   /** Shown in `pg_stat_activity`. */
   applicationName?: string;
@@ -57,15 +59,15 @@ export function openDatabase({
   pooled,
   readUrls = [],
   poolSize,
+  connectionWaitMs = CONNECT_TIMEOUT_MS,
   logger,
   applicationName = 'platform-management-api',
 }: DatabaseOptions): Database {
-  const pool = openPool({ url, size: poolSize, ownsSessions: !pooled, logger, applicationName });
+  const common = { connectionWaitMs, logger, applicationName };
+  const pool = openPool({ ...common, url, size: poolSize, ownsSessions: !pooled });
   const directUrl = pooled?.directUrl ?? url;
   const directPool =
-    directUrl === url
-      ? pool
-      : openPool({ url: directUrl, size: DIRECT_CONNECTIONS, ownsSessions: true, logger, applicationName });
+    directUrl === url ? pool : openPool({ ...common, url: directUrl, size: DIRECT_CONNECTIONS, ownsSessions: true });
   const replicas =
     readUrls.length === 0
       ? null
@@ -74,7 +76,7 @@ export function openDatabase({
           primaryUrl: url,
           logger,
           openPool: (at, ownsSessions) =>
-            openPool({ url: at, size: poolSize, ownsSessions, isReplica: true, logger, applicationName }),
+            openPool({ ...common, url: at, size: poolSize, ownsSessions, isReplica: true }),
         });
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
   return {
@@ -109,6 +111,7 @@ const DIRECT_CONNECTIONS = 4;
 interface PoolOptions {
   url: string;
   size: number;
+  connectionWaitMs: number;
   /** Whether a session is ours as long as its connection, so that it can be set up when it opens. */
   ownsSessions: boolean;
   /** Whether the server may be one that follows another. Default: it must take changes. */
@@ -117,12 +120,20 @@ interface PoolOptions {
   applicationName: string;
 }
 
-function openPool({ url, size, ownsSessions, isReplica = false, logger, applicationName }: PoolOptions): pg.Pool {
+function openPool({
+  url,
+  size,
+  connectionWaitMs,
+  ownsSessions,
+  isReplica = false,
+  logger,
+  applicationName,
+}: PoolOptions): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max: size,
     application_name: applicationName,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: connectionWaitMs,
     idleTimeoutMillis: 60_000,
     // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not know
     onConnect: async (client) => {
