@@ -67,6 +67,7 @@ import type { Owner } from './kernel/owner.ts';
 import { apart } from './kernel/spans.ts';
 import { scheduled, type Task } from './kernel/tasks.ts';
 import { hasKeptFiles } from './knowledge/files/kept-files.ts';
+import type { ExtractionOptions } from './knowledge/indexing/text/text-extraction.ts';
 import { asyncApi } from './live/events/async-api.ts';
 import { addMcp } from './mcp/mcp-routes.ts';
 import { operationsDir, version } from './paths.ts';
@@ -115,6 +116,8 @@ export interface AppDeps {
   outbound?: Pick<OutboundOptions, 'ca' | 'names'>;
   /** How passwords are hashed: a test need not wait for what makes guessing expensive. */
   passwords?: Passwords;
+  /** How text is taken out of files: a test need not start the process for it again and again. */
+  extraction?: ExtractionOptions;
   /** How often the process looks for work: a test need not wait for what comes once in some seconds. */
   jobs?: Pick<JobsOptions, 'pollMs' | 'periodOf'>;
 }

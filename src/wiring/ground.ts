@@ -17,6 +17,7 @@ import { JobQueue } from '../data/job-queue.ts';
 import type { ReplicaReads } from '../data/replica-reads.ts';
 import { SlowReads } from '../data/slow-reads.ts';
 import type { Sql } from '../data/sql.ts';
+import type { ExtractionOptions } from '../knowledge/indexing/text/text-extraction.ts';
 import type { RootKeys } from '../platform/keys/root-keys.ts';
 import { Seal } from '../platform/keys/seal.ts';
 import type { Logger } from '../platform/logger.ts';
@@ -43,6 +44,7 @@ export interface ProcessDeps {
   publicUrl: () => string;
   onFault: (error: unknown, what: string) => void;
   passwords?: Passwords;
+  extraction?: ExtractionOptions;
   /** `null`: the node shares nothing beside the database. */
   redis: RedisLink | null;
   /** The other workers of the node, if the process is one of several. */
@@ -110,6 +112,7 @@ export function createGround(process: ProcessDeps, { sql, replicaReads, mail, no
     rsaKeys: () => oauthRsaKeys(appSecret, config),
     mailBudgets: new MailBudgets(config, budgets),
     removals: new Removals(),
+    extraction: process.extraction,
     /** Seals what the service gives away for one purpose. */
     sealFor: (purpose: string) => new Seal(appSecret, purpose),
     open: { access, cursors: new Cursors(appSecret), authentication, activity, onFault },

@@ -35,7 +35,7 @@ export function createKnowledge(ground: Ground, { storageBudget: storageLimits }
   const { storage } = closed;
   const { embeddings: embedder } = models.closed;
   const { maxUploadBytes } = config;
-  const extraction = new TextExtraction();
+  const extraction = new TextExtraction(ground.extraction);
   const vectors = new ArtifactEmbedder({ sql, changes, embedder });
   const indexing = new ArtifactIndexer({ sql, changes, storage, extraction, language: config.searchLanguage, vectors });
   const artifacts = new ArtifactService({ ...deps, indexing, storageLimits });

@@ -64,6 +64,9 @@ export const ROOT_KEYS = `test:${randomBytes(32).toString('base64')}`;
 /** Fifty requests at once share four connections: on a busy machine the last of them waits longer than in the field. */
 const CONNECTION_WAIT_MS = 60_000;
 
+/** Starting the process that reads files takes a third of a second of the processor. */
+const READER_IDLE_MS = 300_000;
+
 /** A nineteenth of the memory of the field, and half of its passes. */
 const CHEAP = { memoryCost: 1_024, timeCost: 1 };
 
@@ -139,6 +142,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     passwords,
     tracing,
     jobs: HURRIED,
+    extraction: { idleMs: READER_IDLE_MS },
     ...(outbound && { outbound }),
   });
   await app.server.ready();

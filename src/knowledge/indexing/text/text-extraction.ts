@@ -14,18 +14,20 @@ import {
 } from './extraction-messages.ts';
 import { limits } from './text-limits.ts';
 
-const IDLE_MS = 5_000;
 /**
  * For the start of the process with the loading of its modules, for the parser, whose own limit is of the processor,
  * and for the cutting of a text whose size is bounded: each may have to wait for a busy machine.
  */
 const OWN_MS = 60_000;
 
-/** Limits that a test may lower. */
+/** Limits, and how long the process that has nothing to read is kept (default: 5 s). */
 export interface ExtractionOptions {
   timeMs?: number;
   growthBytes?: number;
+  idleMs?: number;
 }
+
+const IDLE_MS = 5_000;
 
 /**
  * Takes the text out of content, in a process of its own (docs/decisions/0019): one piece of content at a time, because
@@ -36,15 +38,17 @@ export interface ExtractionOptions {
 export class TextExtraction {
   readonly #timeMs: number;
   readonly #growthBytes: number;
+  readonly #idleMs: number;
   #child: ChildProcess | null = null;
   #idle: NodeJS.Timeout | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
   #hasFailed = false;
 
-  constructor({ timeMs = limits.timeMs, growthBytes = limits.growthBytes }: ExtractionOptions = {}) {
+  constructor({ timeMs = limits.timeMs, growthBytes = limits.growthBytes, idleMs = IDLE_MS }: ExtractionOptions = {}) {
     this.#timeMs = timeMs;
     this.#growthBytes = growthBytes;
+    this.#idleMs = idleMs;
   }
 
   /** @throws ExtractionError */
@@ -68,7 +72,7 @@ export class TextExtraction {
       const answer = await this.#asked(task);
       if ('failure' in answer) throw new ExtractionError(answer.failure);
       this.#hasFailed = false;
-      this.#idle = setTimeout(() => void this.#end(), IDLE_MS).unref();
+      this.#idle = setTimeout(() => void this.#end(), this.#idleMs).unref();
       return answer.result;
     } catch (error) {
       this.#hasFailed = true;
