@@ -1,4 +1,4 @@
-import type { LookupFunction } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import type { buildConnector, Client, Dispatcher } from 'undici';
@@ -119,9 +119,17 @@ function connectorTo(
   } as buildConnector.BuildOptions);
   return (target, done) =>
     connect(target, (...result) => {
-      if (result[0] === null) onConnected();
+      const [error, socket] = result;
+      if (error === null) onConnected();
+      if (socket) endWithOver(socket);
       done(...result);
     });
+}
+
+/** After an answer, the client ends the connection with a new error, whose stack Node would write down each time. */
+function endWithOver(socket: Socket): void {
+  const destroy = socket.destroy.bind(socket);
+  socket.destroy = (error) => destroy(error && 'code' in error && error.code === 'UND_ERR_INFO' ? OVER : error);
 }
 
 /** Values are bytes: what is not ASCII is kept as `fetch` keeps it. */

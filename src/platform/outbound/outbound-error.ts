@@ -30,7 +30,11 @@ export class OutboundError extends Error {
   readonly limitBytes: number | null;
 
   constructor(code: OutboundCode, limitBytes: number | null = null) {
-    super(limitBytes === null ? reasons[code] : `The answer of the target is too large: it has more than ${sizeText(limitBytes)}.`);
+    super(
+      limitBytes === null
+        ? reasons[code]
+        : `The answer of the target is too large: it has more than ${sizeText(limitBytes)}.`,
+    );
     this.code = code;
     this.limitBytes = limitBytes;
   }

@@ -366,6 +366,9 @@ export class Outbound {
     reason?: string,
   ): void {
     this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
+    const { logger } = this.#options;
+    const isAnswered = outcome === 'answered';
+    if (isAnswered && !logger.isLevelEnabled('debug')) return;
     const fields = {
       trace_id: request.traceId,
       org_id: request.owner,
@@ -376,8 +379,8 @@ export class Outbound {
       status: status ?? undefined,
       duration_ms: Math.round(performance.now() - startedAt),
     };
-    if (outcome === 'answered') this.#options.logger.debug(fields, 'an outbound call was answered');
-    else this.#options.logger.warn(fields, 'an outbound call failed');
+    if (isAnswered) logger.debug(fields, 'an outbound call was answered');
+    else logger.warn(fields, 'an outbound call failed');
   }
 }
 

@@ -119,7 +119,12 @@ export class ActionCalls {
         : shownAnswer(action, answer, redactorOf(called, trace));
       return end({ ...timed(), ...outcomeOf(tool, shown, refusalOf(answer)) });
     } catch (error) {
-      return end({ success: false, ...failureOf(error), ...timed(), sizeBytes: OutboundError.in(error)?.limitBytes ?? 0 });
+      return end({
+        success: false,
+        ...failureOf(error),
+        ...timed(),
+        sizeBytes: OutboundError.in(error)?.limitBytes ?? 0,
+      });
     }
   }
 
@@ -128,12 +133,7 @@ export class ActionCalls {
    * @param bounds `withinMs` less than the limits of the action; `larger` for more than the usual bytes
    * @throws OutboundError, ConnectionUnusable, UnusableAction
    */
-  async answer(
-    caller: Caller,
-    called: CalledAction,
-    trace: Trace,
-    bounds: CallBounds,
-  ): Promise<OutboundResponse> {
+  async answer(caller: Caller, called: CalledAction, trace: Trace, bounds: CallBounds): Promise<OutboundResponse> {
     const answer = await this.#call(caller, called, trace, bounds);
     const wait = answer.status === 429 ? retryAfterOf(answer) : null;
     if (wait !== null) this.#deps.limits.pause(called, wait);

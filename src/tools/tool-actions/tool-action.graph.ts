@@ -68,7 +68,9 @@ const ToolActionPages = builder.objectRef<ReadPages>('ToolActionPages').implemen
   description: 'How a list was read page by page.',
   fields: (t) => ({
     count: t.exposeInt('count', { description: 'The number of pages that were read.' }),
-    items: t.exposeInt('items', { description: 'The number of items that they gave. A cut result has the first of them.' }),
+    items: t.exposeInt('items', {
+      description: 'The number of items that they gave. A cut result has the first of them.',
+    }),
     hasMore: t.exposeBoolean('hasMore', { description: 'Whether there is more, or may be.' }),
     ended: t.expose('ended', { type: ToolPagesEnd, description: 'Why no further page was read.' }),
   }),
