@@ -280,8 +280,8 @@ builder.subscriptionFields((t) => ({
 
 const EXECUTE =
   'Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the ' +
-  'provider does is a result, of an answer of at most 16 MiB. An action that needs confirmation first answers what it ' +
-  'would send, and a `confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.';
+  'provider does is a result, of an answer of at most 16 MiB. An action that needs confirmation first answers what ' +
+  'it would send, and a `confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.';
 
 builder.mutationFields((t) => ({
   executeToolAction: t.field({
