@@ -42,6 +42,7 @@ export default defineConfig({
     'extraction-guard': 'dist/src/knowledge/indexing/text/extraction-guard.js',
     'check-thread': 'dist/src/identity/sso/saml/check-thread.js',
     'read-thread': 'dist/src/tools/imports/read-thread.js',
+    'answer-thread': 'dist/src/tools/tool-actions/answer-thread.js',
     'transform-thread': 'dist/src/tools/data-transforms/transform-thread.js',
   },
   platform: 'node',

@@ -81,7 +81,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     const product = await started('product', PRODUCT);
     const url = env.DATABASE_URL!;
     if (only === 'hostile') return await hostility(product, await register(product));
-    if (only === 'webhooks') return await sent(env);
+    if (only === 'webhooks') return await webhooks(product, await register(product), url);
     if (only === 'analytics') return await analytics(product, url, rounds);
     if (only === 'bombs') return await bombs(product, await register(product), rounds);
     if (only === 'uploads') return await freshUploads(env, product);
@@ -123,7 +123,7 @@ async function throughput(env: Record<string, string>): Promise<void> {
     };
     if (only === 'streams' || only === 'live') return await streamed();
     const pg = await started('pg', [...TSX, 'bench/servers/pg.ts']);
-    if (only === 'tool-calls') return await called(env, pg);
+    if (only === 'tool-calls') return await toolCalls([pg, product], product, await register(product), rounds);
     if (only === 'entities') return await entities([pg, product], product, await register(product), url, rounds);
     if (only === 'files') return await files([pg, product], product, await register(product), rounds);
     if (only === 'search') return await search([pg, product], product, await register(product), url, rounds);
@@ -157,8 +157,8 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await writes([pg, product], product, account, rounds);
     await files([pg, product], product, account, rounds);
     await freshUploads(env, product);
-    await sent(env);
-    await called(env, pg);
+    await webhooks(product, account, url);
+    await toolCalls([pg, product], product, account, rounds);
     await growth(product, account, url, large, rounds);
     await grownActivity(env);
     await hostility(product, account);
@@ -166,26 +166,6 @@ async function throughput(env: Record<string, string>): Promise<void> {
     await streamed();
   } finally {
     for (const server of running) await server.stop();
-  }
-}
-
-/** A service that may call this machine, beside a hand-written server. */
-async function called(env: Record<string, string>, pg: ServerProcess): Promise<void> {
-  const product = await ServerProcess.start('product', PRODUCT, { ...env, OUTBOUND_ALLOW: '127.0.0.1' });
-  try {
-    await toolCalls([pg, product], product, await register(product), rounds);
-  } finally {
-    await product.stop();
-  }
-}
-
-/** A service that may call this machine. */
-async function sent(env: Record<string, string>): Promise<void> {
-  const product = await ServerProcess.start('product', PRODUCT, { ...env, OUTBOUND_ALLOW: '127.0.0.1' });
-  try {
-    await webhooks(product, await register(product), env.DATABASE_URL!);
-  } finally {
-    await product.stop();
   }
 }
 
@@ -248,6 +228,8 @@ try {
       DATABASE_URL: url,
       DATA_DIR: dataDir,
       PORT: '0',
+      // providers of tools and receivers of webhooks; all services of one database agree on it, since each one sends
+      OUTBOUND_ALLOW: '127.0.0.1',
       LOG_LEVEL: 'error',
       RATE_LIMIT_RPS: '0',
       MAX_SOCKETS_PER_USER: '100',

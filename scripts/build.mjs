@@ -28,9 +28,14 @@ const built = {
     ...['main', 'vault', 'files', 'documents', 'doctor', 'backup', 'restore', 'adopt', 'keys-rotate'].map(
       (name) => `dist/service/${name}.js`,
     ),
-    ...['extraction-process', 'extraction-guard', 'check-thread', 'read-thread', 'transform-thread'].map(
-      (name) => `dist/service/${name}.js`,
-    ),
+    ...[
+      'extraction-process',
+      'extraction-guard',
+      'check-thread',
+      'read-thread',
+      'transform-thread',
+      'answer-thread',
+    ].map((name) => `dist/service/${name}.js`),
     'dist/service/checks.json',
   ],
 };

@@ -323,6 +323,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await services.textExtraction.close();
     await services.samlChecks.close();
     await services.toolDocuments.close();
+    await services.largeAnswers.close();
     await services.mcpSessions.close();
     await outbound.close();
     await services.storage.close();

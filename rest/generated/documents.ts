@@ -2228,7 +2228,7 @@ export type ToolPagesEnd =
   | 'rate_limit'
   /** The provider gave the same page again. */
   | 'repeated'
-  /** The items have 256 KiB, or 32 MiB in a stream. */
+  /** The items have 16 MiB, or 32 MiB in a stream. */
   | 'size'
   /** Two minutes were over. */
   | 'time';

@@ -22,6 +22,7 @@ import { KeptSessions } from '../tools/mcp-servers/kept-sessions.ts';
 import { ActionCalls } from '../tools/tool-actions/action-calls.ts';
 import { ActionLimits } from '../tools/tool-actions/action-limits.ts';
 import { Confirmations } from '../tools/tool-actions/confirmations.ts';
+import { LargeAnswers } from '../tools/tool-actions/large-answers.ts';
 import { PagedCalls } from '../tools/tool-actions/paged-calls.ts';
 import { ToolActions } from '../tools/tool-actions/tool-actions.ts';
 import { WholeResults } from '../tools/tool-actions/whole-results.ts';
@@ -82,7 +83,8 @@ export function createTools(
     publicUrl,
     onFault,
   });
-  const calls = new ActionCalls({ outbound, connections, limits, sessions: mcpSessions });
+  const largeAnswers = new LargeAnswers();
+  const calls = new ActionCalls({ outbound, connections, limits, sessions: mcpSessions, largeAnswers });
   return {
     open: {
       tools,
@@ -104,6 +106,7 @@ export function createTools(
         calls,
         pagedCalls: new PagedCalls(calls, limits),
         transforms: dataTransforms,
+        largeAnswers,
         wholeResults,
         activity,
         logger,
@@ -146,6 +149,7 @@ export function createTools(
     closed: {
       toolDocuments,
       wholeResults,
+      largeAnswers,
       mcpSessions,
       dataTransforms,
       oauthStates: states,

@@ -62,6 +62,8 @@ export interface NewFile {
 }
 
 const BATCH = 200;
+/** A result whose bytes are not there after this time never gets them: its process was killed. */
+const RESULT_ARRIVES_MS = 10 * 60_000;
 /**
  * What the results of a workspace may hold together: nobody lists or deletes them, and its artifacts need the rest. It
  * is a thousand results of the size from which on they are kept.
@@ -83,7 +85,9 @@ const RESERVE = `update files set reserved_bytes = $2::bigint
   where id = $1 and state = 'receiving' and demand_storage($3, $4, $5, $6, $7) returning id`;
 /** Bytes of an upload of unknown length that arrive before they are reserved. */
 const STEP_BYTES = 1024 * 1024;
-const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4, reserved_bytes = null
+// the day of a result begins with it, unless its instance has gone meanwhile
+const RECEIVED = `update files set size_bytes = $2, sha256 = $3, mime_type = $4, reserved_bytes = null,
+    expires_at = case when expires_at > now() then coalesce($5::timestamptz, expires_at) else expires_at end
   where id = $1 and state = 'receiving' returning id`;
 // a piece that is part of its file stays, whatever became of the answer
 const LET_GO = `update files set state = 'removing' where id = $1 and state = 'receiving' and starts_at is null
@@ -155,7 +159,7 @@ export class FileService {
       incoming,
       id,
       async (file) => {
-        if ((await this.#received(file)).length > 0) return;
+        if ((await this.#received(file, result.expiresAt)).length > 0) return;
         // its instance went, and its row with it, while the bytes were stored
         await this.#storage.remove(keyOf(owner.workspaceId, id));
         throw uploadInUse('The file was removed while it was stored.');
@@ -270,8 +274,11 @@ export class FileService {
     }
   }
 
-  #received({ id, sizeBytes, sha256, mimeType }: ReceivedFile): Promise<{ id: string }[]> {
-    return this.#sql.change<{ id: string }>(RECEIVED, [id, sizeBytes, sha256, mimeType]);
+  #received(
+    { id, sizeBytes, sha256, mimeType }: ReceivedFile,
+    expiresAt: Date | null = null,
+  ): Promise<{ id: string }[]> {
+    return this.#sql.change<{ id: string }>(RECEIVED, [id, sizeBytes, sha256, mimeType, expiresAt]);
   }
 
   /**
@@ -281,7 +288,8 @@ export class FileService {
   async #insert({ id, owner, fileName, claimedType, piece, result, length }: NewFile, key: string): Promise<number> {
     const { orgId, workspaceId, namespaceId, userId } = owner;
     const place = [id, orgId, workspaceId, namespaceId, key];
-    const { expiresAt = null } = piece ?? result ?? {};
+    const arrivesUntil = result ? new Date(Date.now() + RESULT_ARRIVES_MS) : null;
+    const expiresAt = piece?.expiresAt ?? arrivesUntil;
     const values = [
       ...place,
       fileName,

@@ -37,6 +37,12 @@ const FIND = `select f.org_id as "orgId", f.workspace_id as "workspaceId", f.nam
   from files f where f.id = $1 and f.tool_instance_id is not null and f.state = 'receiving'
     and f.size_bytes is not null and f.expires_at > now()`;
 
+const PIECE_BYTES = 256 * 1024;
+/** One after the other: a large result is hashed and checked while others are served. */
+function* piecesOf(content: Buffer): Generator<Buffer, void, void> {
+  for (let at = 0; at < content.length; at += PIECE_BYTES) yield content.subarray(at, at + PIECE_BYTES);
+}
+
 /**
  * Files that have the whole of a result of an action, for a while: files that no artifact uses, which are removed when
  * they expire. They count as what the artifacts of their workspace hold (docs/decisions/0098).
@@ -61,7 +67,7 @@ export class ResultFiles {
     const fileName = isText ? nameOfText(name, contentType) : name;
     return this.#deps.files.receiveResult(
       owner,
-      { content: Readable.from([content]), fileName, contentType, length },
+      { content: Readable.from(piecesOf(content)), fileName, contentType, length },
       result,
     );
   }

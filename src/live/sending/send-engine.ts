@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { Sql } from '../../data/sql.ts';
 import { apart } from '../../kernel/spans.ts';
 import { every } from '../../platform/every.ts';
@@ -83,6 +84,8 @@ export class SendEngine<Target, Message extends object> {
   constructor(deps: SendEngineDeps<Target, Message>) {
     this.#deps = deps;
     this.#lookText = lookOf(deps.channel);
+    // each attempt listens, and there are many at once
+    setMaxListeners(0, this.#cutOff.signal);
   }
 
   /** Begins to look for work, here and when other nodes have made some. */

@@ -1,4 +1,4 @@
-import type { LookupFunction } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import type { buildConnector, Client, Dispatcher } from 'undici';
@@ -27,7 +27,16 @@ export interface Exchange extends ConnectionOfCall {
   body?: string | Uint8Array | undefined;
   /** Limit of the body, as sent and after decompression. */
   maxBytes: number;
+  larger?: LargerAnswers | undefined;
   reader?: BodyReader | undefined;
+}
+
+/** What an answer of more than the usual bytes needs: it is in memory as a whole. */
+export interface LargerAnswers {
+  /** In place of the usual limit. */
+  maxBytes: number;
+  /** Waits until there is room; the rest of the body is not read meanwhile. */
+  room: (signal: AbortSignal) => Promise<void>;
 }
 
 /** Gives for the head of an answer what takes the pieces of its body, until it has enough; `null` for all of it. */
@@ -55,7 +64,8 @@ export const OVER = new Error('The call is over.');
  * @throws OutboundError for what a limit cut off; errors of the socket, of TLS and of the parser
  */
 export async function exchange(options: Exchange): Promise<RawResponse> {
-  const { url, method, headers, body, signal, maxBytes, reader } = options;
+  const { url, method, headers, body, signal, reader } = options;
+  const limit = new BodyLimit(options);
   const client = await clientOf(options);
   try {
     const answer = await client.request({
@@ -68,8 +78,8 @@ export async function exchange(options: Exchange): Promise<RawResponse> {
     });
     const received = headersOf(answer.headers);
     const isEnough = reader?.({ status: answer.statusCode, headers: received }) ?? null;
-    const bytes = await readBody(answer.body, maxBytes, isEnough);
-    return { status: answer.statusCode, headers: received, body: await decompressed(bytes, received, maxBytes) };
+    const bytes = await readBody(answer.body, limit, isEnough);
+    return { status: answer.statusCode, headers: received, body: await decompressed(bytes, received, limit) };
   } finally {
     await client.destroy(OVER);
   }
@@ -109,9 +119,17 @@ function connectorTo(
   } as buildConnector.BuildOptions);
   return (target, done) =>
     connect(target, (...result) => {
-      if (result[0] === null) onConnected();
+      const [error, socket] = result;
+      if (error === null) onConnected();
+      if (socket) endWithOver(socket);
       done(...result);
     });
+}
+
+/** After an answer, the client ends the connection with a new error, whose stack Node would write down each time. */
+function endWithOver(socket: Socket): void {
+  const destroy = socket.destroy.bind(socket);
+  socket.destroy = (error) => destroy(error && 'code' in error && error.code === 'UND_ERR_INFO' ? OVER : error);
 }
 
 /** Values are bytes: what is not ASCII is kept as `fetch` keeps it. */
@@ -122,16 +140,42 @@ function headersOf(received: Dispatcher.ResponseData['headers']): Headers {
   return headers;
 }
 
+/** How many bytes a body may have: as sent, and after decompression. */
+class BodyLimit {
+  #bytes: number;
+  #larger: LargerAnswers | null;
+  readonly #signal: AbortSignal;
+
+  constructor({ maxBytes, larger, signal }: Pick<Exchange, 'maxBytes' | 'larger' | 'signal'>) {
+    this.#bytes = maxBytes;
+    this.#larger = larger ?? null;
+    this.#signal = signal;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Waits for room for a body that has more. @throws OutboundError if it may not */
+  async raise(): Promise<void> {
+    const larger = this.#larger;
+    if (!larger) throw OutboundError.tooLarge(this.#bytes);
+    this.#larger = null;
+    await larger.room(this.#signal);
+    this.#bytes = larger.maxBytes;
+  }
+}
+
 async function readBody(
   body: AsyncIterable<Buffer>,
-  maxBytes: number,
+  limit: BodyLimit,
   isEnough: ((piece: Buffer) => boolean) | null,
 ): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > maxBytes) throw new OutboundError('too_large');
+    while (size > limit.bytes) await limit.raise();
     chunks.push(chunk);
     if (isEnough?.(chunk)) break;
   }
@@ -149,17 +193,20 @@ const decoders: Record<string, (bytes: Buffer, options: { maxOutputLength: numbe
 export const ACCEPT_ENCODING = 'gzip, deflate, br';
 
 /** Undoes the one encoding that an answer may have, and takes the headers away that described it. */
-async function decompressed(bytes: Buffer, headers: Headers, maxBytes: number): Promise<Buffer> {
+async function decompressed(bytes: Buffer, headers: Headers, limit: BodyLimit): Promise<Buffer> {
   const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity';
   if (encoding === 'identity' || bytes.length === 0) return bytes;
   const decode = Object.hasOwn(decoders, encoding) ? decoders[encoding] : undefined;
   if (!decode) throw new OutboundError('bad_response');
   headers.delete('content-encoding');
   headers.delete('content-length');
-  try {
-    return await decode(bytes, { maxOutputLength: maxBytes });
-  } catch (error) {
-    const isTooLarge = error instanceof RangeError && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
-    throw new OutboundError(isTooLarge ? 'too_large' : 'bad_response');
+  for (;;) {
+    try {
+      return await decode(bytes, { maxOutputLength: limit.bytes });
+    } catch (error) {
+      const isTooLarge = error instanceof RangeError && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
+      if (!isTooLarge) throw new OutboundError('bad_response');
+      await limit.raise();
+    }
   }
 }

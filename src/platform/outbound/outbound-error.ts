@@ -13,6 +13,7 @@ const reasons = {
   network: 'The target could not be reached, or the connection broke.',
   tls: 'The certificate or the encryption of the target is not accepted.',
   too_large: 'The answer of the target is too large.',
+  too_complex: 'The answer of the target takes too long to read, or too much memory.',
   bad_response: 'The target did not answer in valid HTTP.',
   busy: 'Too many outbound calls are running. Try again later.',
   aborted: 'The call was cancelled.',
@@ -25,10 +26,22 @@ export type OutboundCode = keyof typeof reasons;
 export class OutboundError extends Error {
   override readonly name = 'OutboundError';
   readonly code: OutboundCode;
+  /** The bound that an answer is beyond; `null` for every other reason. */
+  readonly limitBytes: number | null;
 
-  constructor(code: OutboundCode) {
-    super(reasons[code]);
+  constructor(code: OutboundCode, limitBytes: number | null = null) {
+    super(
+      limitBytes === null
+        ? reasons[code]
+        : `The answer of the target is too large: it has more than ${sizeText(limitBytes)}.`,
+    );
     this.code = code;
+    this.limitBytes = limitBytes;
+  }
+
+  /** For an answer of more bytes than it may have. */
+  static tooLarge(limitBytes: number): OutboundError {
+    return new OutboundError('too_large', limitBytes);
   }
 
   /** Whether the service refused the call and sent nothing: another try gives the same. */
@@ -44,6 +57,9 @@ export class OutboundError extends Error {
     return null;
   }
 }
+
+const MIB = 1024 * 1024;
+const sizeText = (bytes: number): string => (bytes % MIB === 0 ? `${bytes / MIB} MiB` : `${bytes} bytes`);
 
 const REFUSALS: ReadonlySet<OutboundCode> = new Set<OutboundCode>([
   'invalid_url',

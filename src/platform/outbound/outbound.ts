@@ -4,7 +4,7 @@ import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import { activeSpan, type TraceSpan, within } from '../../kernel/spans.ts';
 import type { Logger } from '../logger.ts';
 import type { AllowedTarget } from './allowed-targets.ts';
-import { type BodyReader, type ConnectionOfCall, exchange, loadHttpClient } from './exchange.ts';
+import { type BodyReader, type ConnectionOfCall, exchange, type LargerAnswers, loadHttpClient } from './exchange.ts';
 import { failureOf, reasonOf } from './failures.ts';
 import { type FetchInit, requestOf } from './fetch-request.ts';
 import { DnsNames, type Names } from './names.ts';
@@ -46,6 +46,8 @@ export interface OutboundRequest extends CallOrigin {
   timeoutMs?: number;
   /** Limit of the body, both as sent and after decompression. Default 1 MiB. */
   maxBytes?: number;
+  /** For whoever takes more than `maxBytes`, and limits how many such answers are in memory. */
+  larger?: LargerAnswers | undefined;
   /**
    * `follow` (default): up to three redirects within the host, never from https to http; another port gets none of the
    * headers that could be credentials. `manual`: the redirect is the answer. `error`: a redirect is an error.
@@ -316,7 +318,7 @@ export class Outbound {
 
   /** One request and its answer, with everything checked anew. */
   async #send(
-    { maxBytes = MAX_BODY_BYTES, isPublicOnly = false, reader }: OutboundRequest,
+    { maxBytes = MAX_BODY_BYTES, larger, isPublicOnly = false, reader }: OutboundRequest,
     sent: Sent,
     call: AbortController,
   ): Promise<OutboundResponse> {
@@ -324,7 +326,7 @@ export class Outbound {
       sent,
       call,
       async (to) =>
-        new OutboundResponse({ ...(await exchange({ ...sent, ...to, maxBytes, reader })), url: sent.url.href }),
+        new OutboundResponse({ ...(await exchange({ ...sent, ...to, maxBytes, larger, reader })), url: sent.url.href }),
       isPublicOnly,
     );
   }
@@ -364,6 +366,9 @@ export class Outbound {
     reason?: string,
   ): void {
     this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
+    const { logger } = this.#options;
+    const isAnswered = outcome === 'answered';
+    if (isAnswered && !logger.isLevelEnabled('debug')) return;
     const fields = {
       trace_id: request.traceId,
       org_id: request.owner,
@@ -374,8 +379,8 @@ export class Outbound {
       status: status ?? undefined,
       duration_ms: Math.round(performance.now() - startedAt),
     };
-    if (outcome === 'answered') this.#options.logger.debug(fields, 'an outbound call was answered');
-    else this.#options.logger.warn(fields, 'an outbound call failed');
+    if (isAnswered) logger.debug(fields, 'an outbound call was answered');
+    else logger.warn(fields, 'an outbound call failed');
   }
 }
 

@@ -80,7 +80,7 @@ export class TargetRules {
  * @throws OutboundError invalid_url unless it is an absolute http or https URL without credentials
  */
 export function parseUrl(text: string | URL): URL {
-  if (!URL.canParse(text)) throw new OutboundError('invalid_url');
+  if (typeof text === 'string' && !URL.canParse(text)) throw new OutboundError('invalid_url');
   const url = new URL(text);
   if (!/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
     throw new OutboundError('invalid_url');

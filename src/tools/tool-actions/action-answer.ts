@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { overloadOf } from '../../kernel/json-shape.ts';
+import { type JsonBounds, overloadOf } from '../../kernel/json-shape.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import { plainLine } from '../connections/token-answer.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
@@ -9,10 +9,15 @@ import { valueAt } from './result-path.ts';
 
 /** Most bytes of an answer that are shown. */
 export const MAX_SHOWN_BYTES = 256 * 1024;
+/** Most bytes of an answer that is read at once; a larger one is read in a thread. */
+export const USUAL_BYTES = 1024 * 1024;
 const MAX_EXCERPT = 1_000;
 const MAX_HEADER = 1_000;
 /** What of an answer is taken apart: more costs the process too much, and is shown as a text. */
-const JSON_BOUNDS = { maxDepth: 64, maxValues: 60_000 };
+const JSON_BOUNDS: JsonBounds = { maxDepth: 64, maxValues: 60_000 };
+
+/** What an action says of its answers. */
+export type PromisedAnswer = Readonly<Record<string, unknown>>;
 
 /** How a result is written. `none`: there is none. */
 export type ResultFormat = 'json' | 'text' | 'base64' | 'none';
@@ -70,29 +75,42 @@ export const headersOf = (headers: Headers, redactor: Redactor): Record<string, 
 
 type ResultPart = Pick<ShownAnswer, 'format' | 'result' | 'truncated' | 'whole' | 'fault'>;
 
-/** What is shown of an answer. Secrets are removed before anything is cut: half a secret is one, too. */
-export function shownAnswer(action: ToolAction, answer: OutboundResponse, redactor: Redactor): ShownAnswer {
+/**
+ * What is shown of an answer. Secrets are removed before anything is cut: half a secret is one, too.
+ * @param bounds of the JSON that is taken apart
+ */
+export function shownAnswer(
+  action: PromisedAnswer,
+  answer: OutboundResponse,
+  redactor: Redactor,
+  bounds = JSON_BOUNDS,
+): ShownAnswer {
   const common = {
     status: answer.status,
     headers: headersOf(answer.headers, redactor),
     sizeBytes: answer.body.length,
     excerpt: null,
   };
-  if (answer.isOk) return { ...common, ...resultOf(action, answer, redactor) };
-  const text = isUtf8(answer.body) ? plainLine(refusalText(answer.text(), redactor), MAX_EXCERPT) : '';
+  if (answer.isOk) return { ...common, ...resultOf(action, answer, redactor, bounds) };
+  const text = isUtf8(answer.body) ? plainLine(refusalText(answer.text(), redactor, bounds), MAX_EXCERPT) : '';
   return { ...common, ...nothing, excerpt: text === '' ? null : text };
 }
 
 /** The text of a refusal. JSON is taken apart first: it has many spellings of one text. */
-function refusalText(text: string, redactor: Redactor): string {
-  const json = parsed(text);
+function refusalText(text: string, redactor: Redactor, bounds: JsonBounds): string {
+  const json = parsed(text, bounds);
   const cleaned = redactor.cleanJson(json);
   return cleaned === json ? redactor.clean(text) : JSON.stringify(cleaned);
 }
 
 const nothing: ResultPart = { format: 'none', result: null, truncated: false, whole: null, fault: null };
 
-function resultOf(action: ToolAction, answer: OutboundResponse, redactor: Redactor): ResultPart {
+function resultOf(
+  action: PromisedAnswer,
+  answer: OutboundResponse,
+  redactor: Redactor,
+  bounds: JsonBounds,
+): ResultPart {
   const { body, status } = answer;
   const path = typeof action.response_result_path === 'string' ? action.response_result_path : '';
   const type = (action.output_schema as { type?: unknown } | undefined)?.type;
@@ -100,7 +118,7 @@ function resultOf(action: ToolAction, answer: OutboundResponse, redactor: Redact
   if (body.length === 0)
     return { ...nothing, fault: isJsonWanted && action.method !== 'HEAD' && status !== 204 ? NOT_JSON : null };
   const text = isUtf8(body) ? answer.text() : null;
-  const json = text === null ? undefined : parsed(text);
+  const json = text === null ? undefined : parsed(text, bounds);
   if (json !== undefined) return jsonResult(action, json, path, redactor);
   return {
     ...(text === null ? bytesResult(answer, redactor) : textResult(text, answer, redactor)),
@@ -110,8 +128,8 @@ function resultOf(action: ToolAction, answer: OutboundResponse, redactor: Redact
 
 const NOT_JSON = 'it is not the JSON that the action promises';
 
-function parsed(text: string): unknown {
-  if (overloadOf(text, JSON_BOUNDS)) return undefined;
+function parsed(text: string, bounds = JSON_BOUNDS): unknown {
+  if (overloadOf(text, bounds)) return undefined;
   try {
     return JSON.parse(text);
   } catch {
@@ -119,7 +137,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function jsonResult(action: ToolAction, json: unknown, path: string, redactor: Redactor): ResultPart {
+function jsonResult(action: PromisedAnswer, json: unknown, path: string, redactor: Redactor): ResultPart {
   const found = valueAt(json, path);
   if (found === undefined) return { ...nothing, fault: `it has nothing at '${path}'` };
   const difference = action.output_schema === undefined ? null : differenceFrom(action.output_schema, found);

@@ -3,6 +3,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { conflict, invalidInput } from '../../kernel/errors.ts';
 import { principalId } from '../../kernel/principal.ts';
 import { type SlotLimits, Slots } from '../../kernel/slots.ts';
+import type { LargerAnswers } from '../../platform/outbound/exchange.ts';
 import type { Outbound, OutboundRequest } from '../../platform/outbound/outbound.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
@@ -19,6 +20,7 @@ import { type ShownAnswer, shownAnswer } from './action-answer.ts';
 import { PARAMETERS } from './action-arguments.ts';
 import type { ActionLimits } from './action-limits.ts';
 import { limitsOf, retryAfterOf, withRetries } from './action-retries.ts';
+import type { AnswerRoom, LargeAnswers } from './large-answers.ts';
 import type { ReadPages } from './page-items.ts';
 import { Redactor, textsIn } from './redactor.ts';
 import { hiddenValues } from './shown-request.ts';
@@ -35,6 +37,8 @@ export interface CalledAction {
   /** The end user whose connection is used, and no other; `null` for that of the place. */
   endUserId: string | null;
   parts: ActionRequestParts;
+  /** For an answer of more than the usual bytes; without it, there is none. */
+  room?: AnswerRoom;
 }
 
 /** How a call ended. Nothing in it is a credential. */
@@ -60,6 +64,12 @@ export interface Trace {
   url: string;
 }
 
+/** What a call may take. */
+interface CallBounds {
+  withinMs?: number;
+  larger?: LargerAnswers | undefined;
+}
+
 /** Actions may take minutes: they leave most outbound calls to sign-ins, tokens and webhooks. */
 const SLOTS: SlotLimits = { total: 96, perOwner: 8, waitingPerOwner: 50 };
 
@@ -69,6 +79,7 @@ interface CallDeps {
   limits: ActionLimits;
   /** With MCP servers. */
   sessions: KeptSessions;
+  largeAnswers: LargeAnswers;
 }
 
 const NOTHING: Omit<ShownAnswer, 'status' | 'fault'> & Pick<CallEnd, 'status'> = {
@@ -102,33 +113,40 @@ export class ActionCalls {
     const startedAt = performance.now();
     const timed = () => ({ attempts: trace.attempts, durationMs: Math.round(performance.now() - startedAt) });
     try {
-      const answer = await this.answer(caller, called, trace);
-      const shown = shownAnswer(action, answer, redactorOf(called, trace));
+      const answer = await this.answer(caller, called, trace, { larger: called.room });
+      const shown = called.room?.isTaken
+        ? await this.#deps.largeAnswers.shown(action, answer, secretsOf(called, trace))
+        : shownAnswer(action, answer, redactorOf(called, trace));
       return end({ ...timed(), ...outcomeOf(tool, shown, refusalOf(answer)) });
     } catch (error) {
-      return end({ success: false, ...failureOf(error), ...timed() });
+      return end({
+        success: false,
+        ...failureOf(error),
+        ...timed(),
+        sizeBytes: OutboundError.in(error)?.limitBytes ?? 0,
+      });
     }
   }
 
   /**
    * What the provider answers. If it gets too many requests, the group of the action waits as long as it says.
-   * @param withinMs less than the limits of the action
+   * @param bounds `withinMs` less than the limits of the action; `larger` for more than the usual bytes
    * @throws OutboundError, ConnectionUnusable, UnusableAction
    */
-  async answer(
-    caller: Caller,
-    called: CalledAction,
-    trace: Trace,
-    withinMs = Number.POSITIVE_INFINITY,
-  ): Promise<OutboundResponse> {
-    const answer = await this.#call(caller, called, trace, withinMs);
+  async answer(caller: Caller, called: CalledAction, trace: Trace, bounds: CallBounds): Promise<OutboundResponse> {
+    const answer = await this.#call(caller, called, trace, bounds);
     const wait = answer.status === 429 ? retryAfterOf(answer) : null;
     if (wait !== null) this.#deps.limits.pause(called, wait);
     return answer;
   }
 
   /** Calls with what the instance keeps itself, or with its connection, or without credentials if it needs none. */
-  async #call(caller: Caller, called: CalledAction, trace: Trace, withinMs: number): Promise<OutboundResponse> {
+  async #call(
+    caller: Caller,
+    called: CalledAction,
+    trace: Trace,
+    { withinMs = Number.POSITIVE_INFINITY, larger }: CallBounds,
+  ): Promise<OutboundResponse> {
     const { connections } = this.#deps;
     const { instance, tool, action, namespaceId, endUserId, parts, signal } = called;
     const { orgId, id: toolInstanceId } = instance;
@@ -146,7 +164,7 @@ export class ActionCalls {
       const isMcp = isOfServer(action);
       const call = async (timeoutMs: number) => {
         trace.attempts++;
-        if (!isMcp) return this.#request({ ...common, timeoutMs });
+        if (!isMcp) return this.#request({ ...common, larger, timeoutMs });
         const holder = { ...place, connectionId };
         return this.#callServer(common, { holder, isRepeatable: mayRepeat(action), timeoutMs });
       };
@@ -196,9 +214,14 @@ export class ActionCalls {
   }
 }
 
+/** What a call has sent that is secret. */
+const secretsOf = ({ parts }: CalledAction, { used }: Trace): string[] => [
+  ...textsIn([parts.secrets, hiddenValues(parts)]),
+  ...used,
+];
+
 /** Removes what a call has sent that is secret. */
-export const redactorOf = ({ parts }: CalledAction, { used }: Trace): Redactor =>
-  new Redactor([...textsIn([parts.secrets, hiddenValues(parts)]), ...used]);
+export const redactorOf = (called: CalledAction, trace: Trace): Redactor => new Redactor(secretsOf(called, trace));
 
 /** How a call ended, without what it does not have. */
 export const end = (given: Pick<CallEnd, 'success' | 'code' | 'message'> & Partial<CallEnd>): CallEnd => ({

@@ -3,7 +3,7 @@ import { ApiError } from '../../kernel/errors.ts';
 import { OutboundError } from '../../platform/outbound/outbound-error.ts';
 import type { OutboundResponse } from '../../platform/outbound/outbound-response.ts';
 import { UnusableAction } from '../tool-instances/action-request.ts';
-import { headersOf, pageResult, shownAnswer } from './action-answer.ts';
+import { headersOf, pageResult, shownAnswer, USUAL_BYTES } from './action-answer.ts';
 import {
   type ActionCalls,
   type CallEnd,
@@ -89,8 +89,7 @@ export class PagedCalls {
     for (;;) {
       const step = await pages.next();
       if (!step.done) continue;
-      const list = reading.items.take();
-      return this.endOf(called, reading, step.value, reading.count > 0 ? { format: 'json', result: list } : {});
+      return this.endOf(called, reading, step.value, reading.count > 0 ? listOf(reading.items) : {});
     }
   }
 
@@ -99,7 +98,7 @@ export class PagedCalls {
     called: PagedAction,
     { failure, items, count, trace, startedAt, sizeBytes, shown }: ListReading,
     ended: PagesEnd,
-    given: Partial<Pick<CallEnd, 'format' | 'result'>> = {},
+    given: Partial<Pick<CallEnd, 'format' | 'result' | 'truncated' | 'whole'>> = {},
   ): CallEnd {
     return end({
       success: true,
@@ -107,8 +106,8 @@ export class PagedCalls {
       message: `${called.tool.name} answered ${count} page${count === 1 ? '' : 's'}.`,
       ...(failure && { ...failure, success: false }),
       ...shown,
-      ...given,
       truncated: ended === 'size',
+      ...given,
       sizeBytes,
       attempts: trace.attempts,
       durationMs: Math.round(performance.now() - startedAt),
@@ -140,6 +139,19 @@ export class PagedCalls {
     }
   }
 
+  /** Waits for room for what the pages gave. @returns why there is no further one, if there is no room */
+  async #hold({ room, signal }: PagedAction, reading: ListReading): Promise<PagesEnd | null> {
+    if (!room || reading.items.bytes <= USUAL_BYTES) return null;
+    const late = AbortSignal.timeout(Math.max(1, Math.ceil(reading.leftMs)));
+    try {
+      await room.room(signal ? AbortSignal.any([signal, late]) : late);
+      return null;
+    } catch (error) {
+      if (late.aborted) return 'time';
+      return reading.fails(failureOf(error));
+    }
+  }
+
   /** Why the next page is not asked for. */
   async #stopBefore(called: PagedAction | StreamedAction, reading: ListReading): Promise<PagesEnd | null> {
     if (reading.leftMs <= 0) return 'time';
@@ -163,7 +175,7 @@ export class PagedCalls {
     const { tool, action, pagination } = called;
     let answer: OutboundResponse;
     try {
-      answer = await this.#calls.answer(caller, called, reading.trace, reading.leftMs);
+      answer = await this.#calls.answer(caller, called, reading.trace, { withinMs: reading.leftMs });
     } catch (error) {
       const failure = failureOfPage(error, reading);
       const isOver = reading.count > 0 && reading.leftMs <= 0 && OutboundError.in(error)?.code === 'timeout';
@@ -186,9 +198,20 @@ export class PagedCalls {
     reading.count++;
     const full = reading.items.add(redactor.cleanJson(items) as unknown[]);
     if (full) return full;
+    const stop = await this.#hold(called, reading);
+    if (stop) return stop;
     const { headers, url } = answer;
     return { json, headers, url, count: items.length, sent: sentIn(called.parts, reading.trace.url) };
   }
+}
+
+/** The items of all pages as the result: the first of them, and all of them as a text where that is more. */
+function listOf(items: PageItems): Partial<CallEnd> {
+  const list = { format: 'json', result: items.take(), truncated: items.isCut } as const;
+  if (!items.isCut) return list;
+  const content = items.whole();
+  const whole = { content, contentType: 'application/json', isText: true, sizeBytes: content.length };
+  return { ...list, whole };
 }
 
 /**

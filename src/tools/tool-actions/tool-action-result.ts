@@ -11,6 +11,6 @@ export interface ToolActionResult extends Omit<CallEnd, 'whole'> {
   request: ShownRequest | null;
   confirmation: string | null;
   confirmationExpiresAt: Date | null;
-  /** Where the whole of a result is that is cut; `null` if it is not, or is of pages. */
+  /** Where the whole of a result is that is cut; `null` if it is not. */
   wholeResult: WholeResult | null;
 }

@@ -55,7 +55,7 @@ const ToolPagesEnd = wordEnum<PagesEnd>('ToolPagesEnd', 'Why no further page of 
   end: 'The provider has no more.',
   max_pages: 'There were as many pages as the call, or the action, allows.',
   items: 'There were 10,000 items, or 100,000 in a stream.',
-  size: 'The items have 256 KiB, or 32 MiB in a stream.',
+  size: 'The items have 16 MiB, or 32 MiB in a stream.',
   time: 'Two minutes were over.',
   rate_limit: 'The `rate_limit_group` of the action has to wait.',
   repeated: 'The provider gave the same page again.',
@@ -68,7 +68,9 @@ const ToolActionPages = builder.objectRef<ReadPages>('ToolActionPages').implemen
   description: 'How a list was read page by page.',
   fields: (t) => ({
     count: t.exposeInt('count', { description: 'The number of pages that were read.' }),
-    items: t.exposeInt('items', { description: 'The number of items in the result.' }),
+    items: t.exposeInt('items', {
+      description: 'The number of items that they gave. A cut result has the first of them.',
+    }),
     hasMore: t.exposeBoolean('hasMore', { description: 'Whether there is more, or may be.' }),
     ended: t.expose('ended', { type: ToolPagesEnd, description: 'Why no further page was read.' }),
   }),
@@ -155,10 +157,12 @@ const ToolActionResult = builder.objectRef<ResultRow>('ToolActionResult').implem
       type: ToolWholeResult,
       nullable: true,
       authorize: 'inherited',
-      description: 'The whole of a result that is cut. `null` if it is not cut, or if its pages were read.',
+      description: 'The whole of a result that is cut; of pages, the list of all items. `null` if it is not cut.',
       resolve: ({ wholeResult }) => wholeResult,
     }),
-    sizeBytes: t.exposeInt('sizeBytes', { description: 'The size of the body of the answer.' }),
+    sizeBytes: t.exposeInt('sizeBytes', {
+      description: 'The size of the body of the answer. Of one that is too large (`too_large`), the limit.',
+    }),
     excerpt: t.exposeString('excerpt', {
       nullable: true,
       description: 'The beginning of the body of a refusal. `null` if the provider did not refuse, or said nothing.',
@@ -276,8 +280,8 @@ builder.subscriptionFields((t) => ({
 
 const EXECUTE =
   'Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the ' +
-  'provider does is a result. An action that needs confirmation first answers what it would send, and a ' +
-  '`confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.';
+  'provider does is a result, of an answer of at most 16 MiB. An action that needs confirmation first answers what ' +
+  'it would send, and a `confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.';
 
 builder.mutationFields((t) => ({
   executeToolAction: t.field({

@@ -34,6 +34,7 @@ import {
 } from './action-calls.ts';
 import type { ActionLimits } from './action-limits.ts';
 import { type Confirmations, type IssuedConfirmation, unconfirmed } from './confirmations.ts';
+import type { AnswerRoom, LargeAnswers } from './large-answers.ts';
 import { differenceFrom } from './output-check.ts';
 import { OF_A_STREAM } from './page-items.ts';
 import { ListReading, MAX_PAGES, type PagedAction, type PagedCalls, type StreamedAction } from './paged-calls.ts';
@@ -74,6 +75,7 @@ interface ToolActionDeps extends ServiceDeps {
   pagedCalls: PagedCalls;
   transforms: DataTransforms;
   limits: ActionLimits;
+  largeAnswers: Pick<LargeAnswers, 'with'>;
   wholeResults: Pick<WholeResults<unknown>, 'keep'>;
   activity: ActivityRecorder;
   logger: Logger;
@@ -115,18 +117,23 @@ export class ToolActions {
     if (input.dryRun) return this.#shown(prepared);
     const asking = await this.#confirmed(prepared, input);
     if (asking) return asking;
-    const { calls, pagedCalls } = this.#deps;
-    const { instance, paged, transform } = prepared;
     this.#log(prepared);
-    const end = transform
-      ? await this.#transformed(prepared, transform)
-      : await mendable(instance, () =>
-          paged ? pagedCalls.make(caller, { ...prepared, ...paged }) : calls.make(caller, prepared),
-        );
-    await this.#record(prepared, end);
-    const { whole, ...shown } = end;
-    const wholeResult = whole && (await this.#kept(prepared, whole));
-    return { ...this.#about(prepared), ...shown, wholeResult };
+    return this.#deps.largeAnswers.with(prepared.instance.orgId, async (room) => {
+      const { whole, ...shown } = await this.#run(prepared, room);
+      await this.#record(prepared, { ...shown, whole });
+      const wholeResult = whole && (await this.#kept(prepared, whole));
+      return { ...this.#about(prepared), ...shown, wholeResult };
+    });
+  }
+
+  async #run(prepared: Prepared, room: AnswerRoom): Promise<CallEnd> {
+    const { calls, pagedCalls } = this.#deps;
+    const { caller, instance, paged, transform } = prepared;
+    if (transform) return this.#transformed(prepared, transform);
+    const called = { ...prepared, room };
+    return mendable(instance, () =>
+      paged ? pagedCalls.make(caller, { ...called, ...paged }) : calls.make(caller, called),
+    );
   }
 
   #kept(prepared: Prepared, whole: WholeOfCut): Promise<WholeResult> {

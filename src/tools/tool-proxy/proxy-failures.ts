@@ -29,6 +29,7 @@ export function failureOf(error: unknown, instanceId: string, upstream: string):
     case 'network':
     case 'redirect':
     case 'tls':
+    case 'too_complex':
     case 'too_large':
       return new ApiError('UPSTREAM_ERROR', { upstream, reason: code }, message);
   }

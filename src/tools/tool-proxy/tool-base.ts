@@ -1,6 +1,7 @@
+import { onceFor } from '../../kernel/once-for.ts';
 import { addressIn, hostIn } from '../tool-instances/action-request.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
-import { entryNames, filled, type LookUp, namesIn, unresolvedIn } from '../tools/placeholders.ts';
+import { entryNames, filled, type LookUp, namesIn } from '../tools/placeholders.ts';
 import { keyFieldsOf } from '../tools/tool-shapes.ts';
 import type { ProxiedInstance } from './proxied-instance.ts';
 
@@ -36,10 +37,10 @@ export function basesOf(instance: Valued): ToolBase[] {
   const lookUp = lookUpIn(instance);
   const bases = new Map<string, ToolBase>();
   for (const action of instance.actions) {
-    const template = typeof action.url_template === 'string' ? action.url_template : '';
-    const url = baseIn(template, action, instance, lookUp);
+    const beginning = beginningOf(action);
+    const url = baseIn(beginning, instance, lookUp);
     if (!url) continue;
-    const shownHost = hasSecretHost(template, instance) ? hostIn(template) : url.host;
+    const shownHost = hasSecretHost(beginning, instance) ? hostIn(beginning.template) : url.host;
     const known = bases.get(url.href) ?? { url, shownHost, actions: [] };
     known.actions.push(action);
     bases.set(url.href, known);
@@ -51,15 +52,30 @@ export function basesOf(instance: Valued): ToolBase[] {
 const BEGINNING = /^((?:https?:\/\/|\{\{[^{}]*\}\})[^/?#]*)\/?([^?#]*)/i;
 const WHOLE = /^\{\{[^{}]*\}\}$/;
 
-function baseIn(template: string, action: ToolAction, { secrets }: Valued, lookUp: LookUp): URL | null {
-  const own = new Set(entryNames(action.parameters));
-  const known: LookUp = (name) => (own.has(name) ? undefined : lookUp(name));
+/** What an action begins its address with. An action does not change, and calls are many. */
+interface Beginning {
+  template: string;
+  /** The names of its own parameters. */
+  own: ReadonlySet<string>;
+  /** `undefined` for an action without an address. */
+  authority: string | undefined;
+  /** The names in that. */
+  names: readonly string[];
+  path: string;
+}
+const beginningOf = onceFor(({ url_template, parameters }: ToolAction): Beginning => {
+  const template = typeof url_template === 'string' ? url_template : '';
   const [, authority, path = ''] = BEGINNING.exec(template) ?? [];
-  if (authority === undefined || unresolvedIn(authority, known) !== null) return null;
+  return { template, own: new Set(entryNames(parameters)), authority, names: namesIn(authority ?? ''), path };
+});
+
+function baseIn({ authority, names, own, path }: Beginning, { secrets }: Valued, lookUp: LookUp): URL | null {
+  const known: LookUp = (name) => (own.has(name) ? undefined : lookUp(name));
+  if (authority === undefined || names.some((name) => known(name) === undefined)) return null;
   // the same that the action makes of it
   const url = addressIn(authority, (name) => plainText(known(name)));
   if (url?.username !== '' || url.password !== '') return null;
-  if (authority.startsWith('{{')) return folderAt(WHOLE.test(authority) ? url.href : url.origin);
+  if (authority.startsWith('{{')) return WHOLE.test(authority) ? folderOf(url) : folderAt(url.origin);
   const segments = path.split('/');
   const isSecret = (name: string) => !own.has(name) && Object.hasOwn(secrets, name);
   const last = segments.findLastIndex((segment) => namesIn(segment).some(isSecret));
@@ -68,16 +84,15 @@ function baseIn(template: string, action: ToolAction, { secrets }: Valued, lookU
 }
 
 /** Whether a secret is a part of the host of a base. No parameter is: such a template has no base. */
-function hasSecretHost(template: string, { configuration, secrets }: Valued): boolean {
-  const [, authority = ''] = BEGINNING.exec(template) ?? [];
+function hasSecretHost({ names }: Beginning, { configuration, secrets }: Valued): boolean {
   const isPlain = (name: string) => Object.hasOwn(configuration, name) && configuration[name] !== null;
-  return namesIn(authority).some((name) => Object.hasOwn(secrets, name) && !isPlain(name));
+  return names.some((name) => Object.hasOwn(secrets, name) && !isPlain(name));
 }
 
 /** An address as what others are below; `null` if it is none. */
-function folderAt(text: string): URL | null {
-  if (!URL.canParse(text)) return null;
-  const { protocol, username, password, origin, pathname } = new URL(text);
+const folderAt = (text: string): URL | null => (URL.canParse(text) ? folderOf(new URL(text)) : null);
+
+function folderOf({ protocol, username, password, origin, pathname }: URL): URL | null {
   if (!/^https?:$/.test(protocol) || username !== '' || password !== '') return null;
   return new URL(pathname.endsWith('/') ? pathname : `${pathname}/`, origin);
 }

@@ -553,8 +553,8 @@ describe('failures', () => {
     const { message } = new OutboundError('network');
     for (const error of errors) {
       expect(error).toBeInstanceOf(OutboundError);
-      expect(error).toMatchObject({ code: 'network', message });
-      expect(Object.keys(error as object).sort()).toEqual(['code', 'name']);
+      expect(error).toMatchObject({ code: 'network', message, limitBytes: null });
+      expect(Object.keys(error as object).sort()).toEqual(['code', 'limitBytes', 'name']);
     }
   });
 

@@ -264,7 +264,9 @@ describe('a hostile server', () => {
     listing(() => ({ tools: [], nextCursor: String(count++), filling: 'x'.repeat(900_000) }));
     expect(await refusedOf({ url: url() })).toEqual(['url: The list of tools has more than 2097152 bytes.']);
     listing(() => ({ tools: many(1, { description: 'x'.repeat(1_100_000) }) }));
-    expect(await refusedOf({ url: url() })).toEqual(['url: The answer of the target is too large.']);
+    expect(await refusedOf({ url: url() })).toEqual([
+      'url: The answer of the target is too large: it has more than 1 MiB.',
+    ]);
     listing(() => ({ tools: [], nextCursor: 'x'.repeat(5_000) }));
     expect(await refusedOf({ url: url() })).toEqual(['url: The list of tools has no usable next page.']);
   });

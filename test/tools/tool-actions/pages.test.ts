@@ -251,7 +251,7 @@ describe('providers that would go on for ever', () => {
       json(response, { items: [{ id: at, text: 'x'.repeat(100_000) }], next_cursor: at + 1 });
     };
     const result = await run(await listOf({ type: 'cursor' }));
-    expect(ended(result)).toEqual([3, 2, true, 'size']);
+    expect(ended(result)).toEqual([10, 10, true, 'max_pages']);
     expect(result).toMatchObject({ success: true, truncated: true });
     expect((result.result as Json[]).map(({ id }) => id)).toEqual([0, 1]);
   });

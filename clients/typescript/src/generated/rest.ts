@@ -4851,7 +4851,7 @@ export interface paths {
         put?: never;
         /**
          * Runs an action of a tool instance with the connection of its workspace
-         * @description Runs an action of a tool instance with the connection of its workspace. Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the provider does is a result. An action that needs confirmation first answers what it would send, and a `confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.
+         * @description Runs an action of a tool instance with the connection of its workspace. Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the provider does is a result, of an answer of at most 16 MiB. An action that needs confirmation first answers what it would send, and a `confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.
          */
         post: operations["ExecuteToolAction"];
         delete?: never;
@@ -4871,7 +4871,7 @@ export interface paths {
         put?: never;
         /**
          * Runs an action of a tool instance with the connection of a namespace, or that of its workspace if the namespace has none
-         * @description Runs an action of a tool instance with the connection of a namespace, or that of its workspace if the namespace has none. Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the provider does is a result. An action that needs confirmation first answers what it would send, and a `confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.
+         * @description Runs an action of a tool instance with the connection of a namespace, or that of its workspace if the namespace has none. Arguments that the action does not accept are an error, and so is an instance that cannot run; whatever the provider does is a result, of an answer of at most 16 MiB. An action that needs confirmation first answers what it would send, and a `confirmation`. At most 600 executions a minute for each `rate_limit_group` of an instance.
          */
         post: operations["ExecuteNamespaceToolAction"];
         delete?: never;
@@ -11629,7 +11629,7 @@ export interface components {
             result: unknown;
             /** @description Whether the result is cut, or left out. */
             truncated: boolean;
-            /** @description The whole of a result that is cut. `null` if it is not cut, or if its pages were read. */
+            /** @description The whole of a result that is cut; of pages, the list of all items. `null` if it is not cut. */
             whole_result: {
                 /** @description Where it is. Clients who have the address can download it, as long as the user who ran the action may run it. `null` if it is not kept. */
                 download_url: string | null;
@@ -11655,7 +11655,7 @@ export interface components {
             } | null;
             /**
              * Format: int32
-             * @description The size of the body of the answer.
+             * @description The size of the body of the answer. Of one that is too large (`too_large`), the limit.
              */
             size_bytes: number;
             /** @description The beginning of the body of a refusal. `null` if the provider did not refuse, or said nothing. */
@@ -11669,7 +11669,7 @@ export interface components {
                 count: number;
                 /**
                  * Format: int32
-                 * @description The number of items in the result.
+                 * @description The number of items that they gave. A cut result has the first of them.
                  */
                 items: number;
                 /** @description Whether there is more, or may be. */
