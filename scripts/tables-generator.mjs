@@ -13,6 +13,7 @@ const TYPES = {
   Int: 'number',
   Float: 'number',
   BigInt: 'bigint',
+  Decimal: 'string',
   Boolean: 'boolean',
   DateTime: 'Date',
   Json: 'object',

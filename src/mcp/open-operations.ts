@@ -24,7 +24,7 @@ export const OPEN_QUERIES = names(`
   organizationActivity organizationActivitySummary workspaceActivity workspaceActivitySummary appActivity
   endpointActivity userActivity userActivitySummary
   organizationAnalytics workspaceAnalytics resourceCounts executionMetrics hourlyExecutions dailyExecutions
-  appAnalytics namespaceAnalytics actionAnalytics secretAnalytics sourceAnalytics series topResources
+  appAnalytics namespaceAnalytics actionAnalytics secretAnalytics sourceAnalytics series topResources modelUsage
   thread threads artifact artifacts artifactVersions deletedArtifacts workspaceDeletedArtifacts queryArtifacts
   queryWorkspaceArtifacts queryOrganizationArtifacts source sources
   augmentation augmentations missingParts endpoint endpoints environment environments deployment deployments
@@ -111,7 +111,7 @@ export const HARMLESS_FIELDS = names(`
   QuotaPolicy.currentMonthTokens RateLimitPolicy.inputTokensPerMinute RateLimitPolicy.outputTokensPerMinute
   ProviderAccount.credentialsRef RecipeRequirements.secrets Secret.secretType SecretVersion.state
   SecretHistory.secretId Source.tokenCount ApiToken.tokenType Application.secretChangedAt Webhook.secretRotatedAt
-  AuditStream.credentialsRef ModelTarget.costPer1kTokens
+  AuditStream.credentialsRef ModelTarget.costPer1kTokens ModelUsagePoint.inputTokens ModelUsagePoint.outputTokens
 `);
 
 const ROOTS = new Set(['Query', 'Mutation', 'Subscription']);

@@ -13,6 +13,11 @@ export const isUnavailable = (orgId: string, logicalModelId: string): string =>
 export const accountIs = (id: string, status: string): string =>
   `exists (select from provider_accounts a where a.id = ${id} and a.enabled and a.status = '${status}')`;
 
+/** What a workspace used of models, by quarters of an hour: SQL for statements of groups above. */
+export const usageOf = (workspaceId: string): string =>
+  `select s.start, s.logical_model_id, s.provider_account_id, s.model_name, s.requests, s.errors, s.input_tokens,
+    s.output_tokens, s.cost from model_usage_sums s where s.workspace_id = ${workspaceId}`;
+
 /** The models that a workspace may use, with the limits: SQL for statements of groups above. */
 export const entitlementsOf = (orgId: string, workspaceId: string): string =>
   `select e.logical_model_id, e.workspace_limits, e.allowed_step_types, e.allowed_endpoints, e.allowed_purposes,

@@ -3,6 +3,7 @@ import { ActivityExports } from '../insight/activity/activity-export.ts';
 import { ActivityFeed } from '../insight/activity/activity-feed.ts';
 import { AnalyticsService } from '../insight/analytics/analytics.service.ts';
 import { HistoryRetention } from '../insight/analytics/history-retention.ts';
+import { ModelUsageHistory } from '../insight/analytics/model-usage-series.service.ts';
 import { SeriesService } from '../insight/analytics/series.service.ts';
 import { StorageSamples } from '../insight/analytics/storage-samples.ts';
 import { TopResources } from '../insight/analytics/top-resources.ts';
@@ -33,6 +34,7 @@ export function createInsight({ deps, open: { authentication } }: Ground, links:
       activityExports: new ActivityExports({ activityLog, authentication }),
       analytics: new AnalyticsService(deps),
       series: new SeriesService(deps),
+      modelUsageHistory: new ModelUsageHistory(deps),
       topResources: new TopResources(deps),
       notifications: new NotificationService(deps),
       notificationPages: pages,

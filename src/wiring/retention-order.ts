@@ -45,5 +45,6 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'webhookDeliveries' },
   { owner: 'auditStreamDeliveries' },
   { owner: 'activity' },
+  { owner: 'modelUsage' },
   { owner: 'storedAnswers' },
 ];

@@ -3,6 +3,7 @@ import '../identity/users/account.graph.ts';
 import '../pipelines/actions/action.graph.ts';
 import '../insight/activity/activity.graph.ts';
 import '../insight/analytics/analytics.graph.ts';
+import '../insight/analytics/model-usage-series.graph.ts';
 import '../insight/analytics/place-analytics.graph.ts';
 import '../insight/analytics/series.graph.ts';
 import '../insight/analytics/top-resources.graph.ts';

@@ -454,6 +454,55 @@ describeInBrowser('what the console changes', () => {
     expect(await barriersOf(page)).toEqual([]);
   });
 
+  it('draws what was used of models over time, of all or one target, with tables and files', async () => {
+    const url = `/v1/orgs/${ann.orgId}`;
+    const { body: accounts } = await ann.call<{ accounts: { provider_account_id: string }[] }>(
+      'GET',
+      `${url}/provider-accounts`,
+    );
+    const account = accounts.accounts[0]!.provider_account_id;
+    const targets = ['tiny-1', 'tiny-2'].map((name) => ({ provider_account_id: account, model_name: name }));
+    const sent = async (at: string, payload: object) =>
+      expect((await ann.call('POST', at, payload)).status).toBeLessThan(300);
+    await sent(`${url}/model-catalog`, { logical_model_id: 'tiny', name: 'Tiny', targets });
+    await sent(`${ann.home}/model-entitlements`, { logical_model_id: 'tiny' });
+    const page = await pageOf(ann);
+    await open(page, `${homeOf(ann)}/models?model=tiny`);
+    const usage = part(page, 'Usage over time');
+    await usage.getByText('Nothing was reported in this span.').waitFor();
+    const report = (name: string, outcome: string, more: object = {}) =>
+      sent(`${ann.home}/models/tiny/usage`, { provider_account_id: account, model_name: name, outcome, ...more });
+    await report('tiny-1', 'success', { input_tokens: 1_200, output_tokens: 300, cost: '0.1' });
+    await report('tiny-1', 'timeout');
+    await report('tiny-2', 'success', { input_tokens: 5, cost: '0.2' });
+    // something that happens has the numbers read again
+    const again = await ann.call('PATCH', `${ann.home}/model-entitlements/tiny`, { enabled: true });
+    expect(again.status).toBe(200);
+    const figures = async () => (await usage.locator('dl').textContent())?.replace(/\s+/g, ' ');
+    await waitFor(async () => expect(await figures()).toBe('Requests3Failed1Tokens in1,205Tokens out300Cost0.3'));
+    await part(page, 'Requests and failures').locator('canvas').waitFor();
+    expect(await barriersOf(page)).toEqual([]);
+
+    await usage.getByRole('combobox', { name: 'Target' }).selectOption('tiny-1 (Models EU)');
+    await waitFor(async () => expect(await figures()).toBe('Requests2Failed1Tokens in1,200Tokens out300Cost0.1'));
+    expect(new URL(page.url()).searchParams.get('target')).toBe(`${account} tiny-1`);
+    const tokens = part(page, 'Tokens');
+    await tokens.getByText('Numbers as a table').click();
+    await tokens.getByRole('cell', { name: '1,200', exact: true }).waitFor();
+    const href = await tokens.getByRole('link', { name: 'Tokens as CSV' }).getAttribute('href');
+    const [head, ...rows] = decodeURIComponent(href!.split(',').slice(1).join(',')).split('\r\n');
+    expect(head).toBe('time,Tokens in,Tokens out');
+    expect(rows.length).toBe(await tokens.locator('tbody tr').count());
+    expect(rows.filter((row) => !row.endsWith(',0,0'))).toEqual([expect.stringMatching(/Z,1200,300$/)]);
+    // what the address has is what somebody else sees
+    const other = await pageOf(vic, { width: 360, height: 740 });
+    await other.emulateMedia({ colorScheme: 'dark' });
+    await open(other, page.url().replace('tiny-1', 'tiny-2'));
+    await part(other, 'Usage over time').locator('dl').getByText('0.2', { exact: true }).waitFor();
+    expect(await barriersOf(other)).toEqual([]);
+    expect(await other.evaluate('document.documentElement.scrollWidth')).toBe(360);
+  });
+
   it('adds an account at a provider, a model that it serves, and takes both away', async () => {
     const page = await pageOf(ann);
     await open(page, `${homeOf(ann)}/models`);

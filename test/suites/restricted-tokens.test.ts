@@ -69,7 +69,7 @@ const unseen = ['Query.identityProviders', 'Query.deletedWorkspaces'];
 const numbers = words(
   'organizationAnalytics workspaceAnalytics appAnalytics namespaceAnalytics resourceCounts executionMetrics',
   'hourlyExecutions dailyExecutions actionAnalytics secretAnalytics sourceAnalytics series organizationStorage',
-  'workspaceStorage topResources',
+  'workspaceStorage topResources modelUsage',
 ).map((name) => `Query.${name}`);
 
 /** Of the organization: a token that is restricted to a workspace gets only what is asked for of that. */

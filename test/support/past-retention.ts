@@ -280,6 +280,14 @@ export const agingRows: readonly AgingRow[] = [
     make: `insert into execution_sums (org_id, scope_id, span, start, slot) values (:org_id, :key, 'day', :time, 0)`,
   },
   {
+    rule: /from model_usage_sums/,
+    table: 'model_usage_sums',
+    keyColumn: 'model_name',
+    age: '91 days',
+    make: `insert into model_usage_sums (workspace_id, start, logical_model_id, provider_account_id, model_name,
+      requests, errors, input_tokens, output_tokens, cost) values (:workspace_id, :time, 'm', '', :key, 1, 0, 1, 1, 0)`,
+  },
+  {
     rule: /from activity_latencies/,
     table: 'activity_latencies',
     keyColumn: 'scope',

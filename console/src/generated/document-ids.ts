@@ -73,6 +73,7 @@ export const documentIds: Readonly<Record<string, string>> = {
   Members: 'console/Members/1cbe9c220c8bd632fc8e33f1',
   MembersWithoutFactor: 'console/MembersWithoutFactor/88d04c9e1f9acf00a37eb281',
   ModelNames: 'console/ModelNames/5b2716b8f7c9081453bd5f26',
+  ModelUsage: 'console/ModelUsage/8374d8043ff7061b3e9fe8a4',
   Models: 'console/Models/bed23e5d1738b0bb2a82712d',
   MuteCategories: 'console/MuteCategories/24a0b925a2d9a10cd46a397e',
   MutePlaces: 'console/MutePlaces/f533d7fe656a8184148b16f5',

@@ -1830,6 +1830,21 @@ export type EntitlementsQueryVariables = Exact<{
 
 export type EntitlementsQuery = { readonly modelEntitlements: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly logicalModelId: string, readonly enabled: boolean, readonly requestCount: number, readonly totalTokens: number, readonly lastUsedAt: string | null, readonly resourceVersion: number, readonly workspaceLimits: { readonly maxRequestsPerDay: number | null, readonly maxTokensPerMonth: number | null }, readonly model: { readonly id: string, readonly name: string } }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
+export type ModelUsageQueryVariables = Exact<{
+  orgId: string;
+  workspaceId: string;
+  logicalModelId?: string | null | undefined;
+  providerAccountId?: string | null | undefined;
+  modelName?: string | null | undefined;
+  step: SeriesStep;
+  from?: string | null | undefined;
+  to?: string | null | undefined;
+  tz: string;
+}>;
+
+
+export type ModelUsageQuery = { readonly modelUsage: { readonly points: ReadonlyArray<{ readonly timestamp: string, readonly requests: number, readonly errors: number, readonly inputTokens: number, readonly outputTokens: number, readonly cost: string }> } };
+
 export type RouteOfModelQueryVariables = Exact<{
   orgId: string;
   workspaceId: string;
@@ -4025,6 +4040,30 @@ export const EntitlementsDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<EntitlementsQuery, EntitlementsQueryVariables>;
+export const ModelUsageDocument = new TypedDocumentString(`
+    query ModelUsage($orgId: ID!, $workspaceId: ID!, $logicalModelId: String, $providerAccountId: ID, $modelName: String, $step: SeriesStep!, $from: DateTime, $to: DateTime, $tz: String!) {
+  modelUsage(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    logicalModelId: $logicalModelId
+    providerAccountId: $providerAccountId
+    modelName: $modelName
+    step: $step
+    from: $from
+    to: $to
+    tz: $tz
+  ) {
+    points {
+      timestamp
+      requests
+      errors
+      inputTokens
+      outputTokens
+      cost
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ModelUsageQuery, ModelUsageQueryVariables>;
 export const RouteOfModelDocument = new TypedDocumentString(`
     query RouteOfModel($orgId: ID!, $workspaceId: ID!, $logicalModelId: ID!) {
   routeModel(

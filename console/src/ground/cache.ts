@@ -20,6 +20,7 @@ const values = `
   NotificationMute MemberWithoutFactor EntityRelation EntitySearchResult FoundEntity
   ToolActionResult ToolActionRequest UsedResource ConnectLink
   MemberSession EndMemberSessionsPayload
+  ModelUsageSeries ModelUsagePoint
   ServiceStatus DatabaseClient JobStatus EventLagStatus
 `
   .trim()

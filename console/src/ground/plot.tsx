@@ -44,7 +44,7 @@ export function Plot({
         scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
         axes: [
           { ...axis, values: (_, splits) => splits.map((s) => tick(s, splits)) },
-          { ...axis, size: 64, values: (_, splits) => splits.map(show) },
+          { ...axis, size: (_, texts) => widthOf(texts), values: (_, splits) => splits.map(show) },
         ],
         series: [
           {},
@@ -68,6 +68,10 @@ export function Plot({
   }, [content, height, show]);
   return <div ref={place} className="plot" role="img" aria-label={label} />;
 }
+
+/** What the longest text beside the plot needs, in pixels. There are none yet when it is drawn first. */
+const widthOf = (texts: readonly string[] | null): number =>
+  Math.max(64, 24 + 7 * Math.max(0, ...(texts ?? []).map(({ length }) => length)));
 
 function tick(seconds: number, splits: readonly number[]): string {
   const span = (splits.at(-1) ?? 0) - (splits[0] ?? 0);

@@ -43,6 +43,12 @@ export function Time({ at }: { at: string }) {
 const numbers = new Intl.NumberFormat(locale);
 export const count = (value: number): string => numbers.format(value);
 
+/** A number where there is little room: of millions, what matters. */
+export const brief = (value: number): string =>
+  value < 1_000_000
+    ? count(value)
+    : new Intl.NumberFormat(locale, { notation: 'compact', maximumSignificantDigits: 4 }).format(value);
+
 /** A small number, such as a price, with what matters of its fraction. */
 export const exact = (value: number): string =>
   new Intl.NumberFormat(locale, { maximumSignificantDigits: 4 }).format(value);

@@ -6,13 +6,11 @@ import { type Line, Plot } from '../ground/plot';
 import { Loading, Problem } from '../ground/problem';
 import { count, formatted, Time, timeZone } from '../ground/time';
 import { t } from '../texts';
+import type { Range } from './span-choice';
 
 /** Which numbers are shown, of what. */
-export interface Shown {
+export interface Shown extends Range {
   of: { orgId: string; workspaceId?: string; appId?: string };
-  step: SeriesStep;
-  from: number;
-  to: number;
   /** How much earlier the span is that they are compared with; `null` for none. */
   earlier: number | null;
   /** Rises when the numbers are to be read again. */
@@ -34,7 +32,7 @@ function askedOf({ of, step, from, to, earlier }: Shown) {
 }
 
 /** Reads again what a view shows, when it is time. */
-function useTurn(turn: number, again: () => void) {
+export function useTurn(turn: number, again: () => void) {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the first turn has just been read
   useEffect(() => {
     if (turn > 0) again();
@@ -130,14 +128,16 @@ interface ChartProps {
   error: CombinedError | undefined;
   isLoading: boolean;
   show: (value: number) => string;
+  /** One below that of the heading above it. */
+  Heading?: 'h2' | 'h3';
 }
 
 /** A plot with what its lines are, the same numbers in a table, and as a file. */
-function Chart({ label, name, step, times, lines, error, isLoading, show }: ChartProps) {
+export function Chart({ label, name, step, times, lines, error, isLoading, show, Heading = 'h2' }: ChartProps) {
   return (
     <section className="card" aria-label={label}>
       <header className="toolbar">
-        <h2 className="grow">{label}</h2>
+        <Heading className="grow">{label}</Heading>
         <a
           href={`data:text/csv;charset=utf-8,${encodeURIComponent(csvOf(times, lines))}`}
           download={`${name}.csv`}

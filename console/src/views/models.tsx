@@ -10,6 +10,7 @@ import { count, exact, Time } from '../ground/time';
 import { t } from '../texts';
 import { Entitlements } from './entitlements';
 import { DeleteModel, NewModel, NewTarget, RemoveTarget } from './model-changes';
+import { ModelUsage } from './model-usage';
 import { ProviderAccounts } from './provider-accounts';
 
 type Model = ModelsQuery['logicalModels']['nodes'][number];
@@ -27,7 +28,7 @@ const tags = {
 
 /** The models of the organization, how their targets are, and what this workspace may use of them. */
 export function Models(): ReactNode {
-  const { orgId, mayInOrganization } = usePlace();
+  const { orgId, may, mayInOrganization } = usePlace();
   const withAccounts = mayInOrganization('provider_account:read');
   const list = usePages(ModelsDocument, { orgId, withAccounts }, ({ logicalModels }) => logicalModels);
   const [openId, setOpenId] = useState<string | null>(null);
@@ -83,6 +84,7 @@ export function Models(): ReactNode {
         />
       </section>
       <Entitlements />
+      {may('model_entitlement:read') && <ModelUsage models={list.rows} />}
       {withAccounts && <ProviderAccounts />}
       {open && !change && <Detail model={open} onChange={setChange} onClose={() => setOpenId(null)} />}
       {change?.kind === 'create' && <NewModel onClose={end} />}

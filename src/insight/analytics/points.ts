@@ -12,6 +12,19 @@ export interface Point {
 /** The starts of the spans of a series, oldest first, and the end of the last one. */
 export type Borders = readonly [Date, ...Date[]];
 
+/** What a series covers. */
+export interface SpanRange {
+  from?: Date | null;
+  to?: Date | null;
+  step: StepLength;
+  /** The IANA time zone of its hours, days and months. */
+  tz: string;
+}
+
+/** Most points of a series. */
+export const MAX_POINTS = 2_000;
+const DEFAULT_POINTS = 24;
+
 /** What ends later is refused: the calendars end there. */
 export const LATEST_TIME = Date.UTC(9999, 0);
 
@@ -50,6 +63,20 @@ export function spansBetween(
     if (borders.length > most) return null;
     start = calendar.next(step, start);
   }
+  return borders;
+}
+
+/** The whole spans that contain a range. @throws InputError for an end before the start, and for too many spans */
+export function bordersOf(calendar: Calendar, { from, to, step }: Omit<SpanRange, 'tz'>): Borders {
+  const end = to ?? new Date();
+  if (end.getTime() >= LATEST_TIME) throw invalidInput(['to'], 'it must be an earlier time');
+  if (from && from > end) throw invalidInput([to ? 'to' : 'from'], 'the end is before the start');
+  const last = calendar.startOf(step, end);
+  // the end itself is not included
+  const until = to && last.getTime() === to.getTime() ? last : calendar.next(step, last);
+  if (!from) return lastSpans(calendar, step, DEFAULT_POINTS, until);
+  const borders = spansBetween(calendar, step, { since: calendar.startOf(step, from), until }, MAX_POINTS);
+  if (!borders) throw invalidInput(['from'], `a series has at most ${MAX_POINTS} points`);
   return borders;
 }
 

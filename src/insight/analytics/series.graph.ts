@@ -4,7 +4,8 @@ import { organizationArgs } from '../../graphql/place-args.ts';
 import type { StepLength } from '../../kernel/time-zone.ts';
 import { SeriesPoint, timezone } from './analytics.graph.ts';
 import type { LatencyMetric } from './latencies.ts';
-import { MAX_CUT_HOURS, MAX_POINTS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
+import { MAX_POINTS } from './points.ts';
+import { MAX_CUT_HOURS, type SeriesMetric as Metric, type Series as SeriesRow } from './series.service.ts';
 
 const percentile = <Name extends LatencyMetric>(value: Name, part: string) => ({
   value,
@@ -36,7 +37,8 @@ const SeriesMetric = builder.enumType('SeriesMetric', {
   } as const,
 });
 
-const SeriesStep = builder.enumType('SeriesStep', {
+/** The spans of a series. */
+export const SeriesStep = builder.enumType('SeriesStep', {
   description: 'The spans of a series, in its time zone.',
   values: {
     HOUR: { value: 'hour' satisfies StepLength, description: 'Hours.' },

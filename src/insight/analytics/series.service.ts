@@ -14,15 +14,15 @@ import { type LatencyKind, type LatencyMetric, percentiles, readLatencies } from
 import {
   areOfUtc,
   type Borders,
+  bordersOf,
   type Calendar,
   calendarOf,
   endOf,
-  LATEST_TIME,
   lastSpans,
   type Point,
   partsOf,
   pointsOf,
-  spansBetween,
+  type SpanRange,
 } from './points.ts';
 import { type RunMetric, readRuns } from './runs.ts';
 import { readStorage } from './storage-samples.ts';
@@ -54,13 +54,8 @@ export interface SeriesOf {
   userId?: string | null;
 }
 
-export interface SeriesRange {
+export interface SeriesRange extends SpanRange {
   metric: SeriesMetric;
-  from?: Date | null;
-  to?: Date | null;
-  step: StepLength;
-  /** The IANA time zone of its hours, days and months. */
-  tz: string;
 }
 
 /** A series of a metric, with the whole spans that it covers. */
@@ -74,11 +69,8 @@ export interface Series {
   points: readonly Point[];
 }
 
-/** Most points of a series. */
-export const MAX_POINTS = 2_000;
 /** Of activity by hours that are not those of UTC: these are read minute by minute, which costs forty times as much. */
 export const MAX_CUT_HOURS = 336;
-const DEFAULT_POINTS = 24;
 
 /** Series of a place, a token or a user: sums of its activity, and its runs. No read costs more with more history. */
 export class SeriesService {
@@ -230,20 +222,6 @@ function demandKept(metric: SeriesMetric, kind: SeriesScope['kind']): void {
     throw invalidInput(['metric'], 'percentiles are kept of organizations, workspaces and apps');
   if (metric === 'storage' && kind !== 'organization' && kind !== 'workspace')
     throw invalidInput(['metric'], 'storage is kept of organizations and workspaces');
-}
-
-/** The whole spans that contain a range. @throws InputError for an end before the start, and for too many spans */
-function bordersOf(calendar: Calendar, { from, to, step }: SeriesRange): Borders {
-  const end = to ?? new Date();
-  if (end.getTime() >= LATEST_TIME) throw invalidInput(['to'], 'it must be an earlier time');
-  if (from && from > end) throw invalidInput([to ? 'to' : 'from'], 'the end is before the start');
-  const last = calendar.startOf(step, end);
-  // the end itself is not included
-  const until = to && last.getTime() === to.getTime() ? last : calendar.next(step, last);
-  if (!from) return lastSpans(calendar, step, DEFAULT_POINTS, until);
-  const borders = spansBetween(calendar, step, { since: calendar.startOf(step, from), until }, MAX_POINTS);
-  if (!borders) throw invalidInput(['from'], `a series has at most ${MAX_POINTS} points`);
-  return borders;
 }
 
 function valueIn(metric: ActivityMetric, point: SeriesPoint): number {

@@ -189,7 +189,7 @@ builder.mutationFields((t) => ({
   }),
   deleteModelEntitlement: t.field({
     type: DeleteModelEntitlementPayload,
-    description: 'Removes a model from a workspace, with its usage counts.',
+    description: 'Removes a model from a workspace, with its usage counts. Its usage over time stays.',
     authorize: { workspace: 'model_entitlement:delete' },
     emits: ['model_entitlement.deleted'],
     args: { ...target(), ...versionArg() },

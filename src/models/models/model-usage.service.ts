@@ -8,6 +8,7 @@ import type { ProviderAccount } from '../../generated/prisma/client.ts';
 import type { AnyCaller, Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import { invalidInput, notFound } from '../../kernel/errors.ts';
+import type { Owner } from '../../kernel/owner.ts';
 import { atLeast } from '../../kernel/roles.ts';
 import {
   type AccountHealth,
@@ -21,6 +22,7 @@ import { emitModelStatusChanges } from './logical-model.reads.ts';
 import { FAILURES_ALLOWED } from './logical-model.source.ts';
 import { periodAt } from './model-routing.reads.ts';
 import { COST_BELIEVED_SECONDS, LATENCY_BELIEVED_SECONDS } from './model-routing.rules.ts';
+import { RETENTION_OF_USAGE, sumUsage } from './model-usage.sums.ts';
 
 /** How one request to a target ended, as its sender reports it. */
 export interface UsageReport {
@@ -66,13 +68,15 @@ interface LockedEntitlement {
 
 /**
  * Handles reports about requests to models. Each report updates the counters of the entitlement, its windows and the
- * account, and the health of account and target, all or nothing. Reports wait for one another, and none is lost.
+ * account, the sums over time, and the health of account and target, all or nothing. Reports wait for one another, and
+ * none is lost.
  *
  * Whoever may use a model may report, but must not be able to block it for others. Refused credentials, cost and
  * latency count only from editors of the workspace and above. From others, refused credentials count as any other
  * failure, from which target and account recover by themselves.
  */
-export class ModelUsageService {
+export class ModelUsageService implements Owner {
+  readonly retention = [RETENTION_OF_USAGE];
   readonly #deps: ServiceDeps;
 
   constructor(deps: ServiceDeps) {
@@ -130,6 +134,7 @@ export class ModelUsageService {
       const consecutiveFailures = entitlement.enabled
         ? await moveHealth(tx, account, target, believed(report, isTrusted), tokens)
         : null;
+      sumUsage(tx, place, logicalModelId, target, { ...report, isTrusted });
       tx.audit({
         action: 'execute',
         resourceType: 'model',

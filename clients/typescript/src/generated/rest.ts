@@ -2586,7 +2586,7 @@ export interface paths {
         post?: never;
         /**
          * Removes a model from a workspace, with its usage counts
-         * @description Removes a model from a workspace, with its usage counts.
+         * @description Removes a model from a workspace, with its usage counts. Its usage over time stays.
          */
         delete: operations["DeleteModelEntitlement"];
         options?: never;
