@@ -113,17 +113,18 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     ...env,
   });
   const own = databaseUrl ? null : await (ownDatabase ? createTestDatabase() : takeDatabase());
+  const tracing = await openTracing({ config, logger });
   const database = withSingleConnections(
     openDatabase({
       ...placeOf(databaseUrl ?? own!.url),
       readUrls: config.databaseReadUrls,
       poolSize: config.databasePoolSize,
       logger,
+      isTraced: tracing.isOn,
     }),
   );
   const mails: Mail[] = [];
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
-  const tracing = await openTracing({ config, logger });
   const app = await buildApp({
     config,
     database,

@@ -42,6 +42,8 @@ export interface DatabaseOptions extends DatabasePlace {
   readUrls?: readonly string[] | undefined;
   poolSize: number;
   logger: Logger;
+  /** Whether traces are recorded: each statement is then a part of what asks for it. */
+  isTraced?: boolean | undefined;
   /** Shown in `pg_stat_activity`. */
   applicationName?: string;
 }
@@ -58,14 +60,14 @@ export function openDatabase({
   readUrls = [],
   poolSize,
   logger,
+  isTraced = false,
   applicationName = 'platform-management-api',
 }: DatabaseOptions): Database {
-  const pool = openPool({ url, size: poolSize, ownsSessions: !pooled, logger, applicationName });
+  const all = { logger, isTraced, applicationName };
+  const pool = openPool({ ...all, url, size: poolSize, ownsSessions: !pooled });
   const directUrl = pooled?.directUrl ?? url;
   const directPool =
-    directUrl === url
-      ? pool
-      : openPool({ url: directUrl, size: DIRECT_CONNECTIONS, ownsSessions: true, logger, applicationName });
+    directUrl === url ? pool : openPool({ ...all, url: directUrl, size: DIRECT_CONNECTIONS, ownsSessions: true });
   const replicas =
     readUrls.length === 0
       ? null
@@ -73,8 +75,7 @@ export function openDatabase({
           urls: readUrls,
           primaryUrl: url,
           logger,
-          openPool: (at, ownsSessions) =>
-            openPool({ url: at, size: poolSize, ownsSessions, isReplica: true, logger, applicationName }),
+          openPool: (at, ownsSessions) => openPool({ ...all, url: at, size: poolSize, ownsSessions, isReplica: true }),
         });
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
   return {
@@ -114,10 +115,12 @@ interface PoolOptions {
   /** Whether the server may be one that follows another. Default: it must take changes. */
   isReplica?: boolean;
   logger: Logger;
+  isTraced: boolean;
   applicationName: string;
 }
 
-function openPool({ url, size, ownsSessions, isReplica = false, logger, applicationName }: PoolOptions): pg.Pool {
+function openPool(options: PoolOptions): pg.Pool {
+  const { url, size, ownsSessions, isReplica = false, logger, isTraced, applicationName } = options;
   const pool = new pg.Pool({
     connectionString: url,
     max: size,
@@ -142,7 +145,7 @@ function openPool({ url, size, ownsSessions, isReplica = false, logger, applicat
     Object.defineProperty(error, 'client', { enumerable: false });
     logger.warn({ err: error }, 'an idle database connection broke');
   });
-  recordStatements(pool);
+  if (isTraced) recordStatements(pool);
   return pool;
 }
 
