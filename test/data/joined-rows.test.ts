@@ -24,7 +24,8 @@ let rows: JoinedRows;
 beforeAll(async () => {
   database = await openBareDatabase();
   await database.pool.query(`create table things (id text primary key, org_id text not null, size int not null);
-    insert into things select 't' || n, case when n % 2 = 0 then 'even' else 'odd' end, n from generate_series(1, 40) n`);
+    insert into things select 't' || n, case when n % 2 = 0 then 'even' else 'odd' end, n
+      from generate_series(1, 40) n`);
 });
 beforeEach(() => {
   rows = new JoinedRows(database.sql);
