@@ -392,6 +392,7 @@ async function addPlugins(
     strictPreflight: false, // its error would be plain text
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     origin: corsOrigins.includes('*') ? true : [...corsOrigins],
+    // as one text: of a list, the plugin would make it again with each answer
     exposedHeaders: [
       'x-trace-id',
       'x-ratelimit-limit',
@@ -405,7 +406,7 @@ async function addPlugins(
       ...PROXY_HEADERS,
       ...(databaseReadUrls.length > 0 ? [CONSISTENCY_HEADER] : []),
       ...RESUMABLE_UPLOAD_HEADERS,
-    ],
+    ].join(', '),
   });
   server.addHook('preClose', () => services.events.close());
   await server.register(websocket, {

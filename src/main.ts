@@ -156,6 +156,7 @@ async function startService(given: Start): Promise<string> {
     readUrls: config.databaseReadUrls,
     poolSize: config.databasePoolSize,
     logger,
+    isTraced: tracing.isOn,
   });
   shutdown.add('the database connections', () => database.close(), STEP_TIMEOUT_SECONDS);
   const mailer = createMailer({ config, logger });

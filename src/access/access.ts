@@ -205,7 +205,7 @@ export class Access {
    * For a permission that may be limited to own content: passes when the grant covers a row made by `createdBy`.
    * @throws FORBIDDEN with the permission
    */
-  ensureCovers(caller: Caller, grant: Grant, permission: Permission, createdBy: string | null): void {
+  demandCovers(caller: Caller, grant: Grant, permission: Permission, createdBy: string | null): void {
     if (grant === 'all' || (grant === 'own' && createdBy === caller.principal.userId)) return;
     throw forbidden(permission);
   }

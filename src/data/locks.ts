@@ -67,7 +67,7 @@ export type LockableTable =
   | (typeof lockOrder)[number]
   | { [Name in TableName]: Row<Name> extends { id: string } ? Name : never }[TableName];
 
-const places = new Map([...new Set<TableName>([...lockOrder, ...tableNames])].map((table, place) => [table, place]));
+const ranks = new Map([...new Set<TableName>([...lockOrder, ...tableNames])].map((table, rank) => [table, rank]));
 
 /** The sort key of a table's rows, if it is not `id`. */
 const keys: { [Name in LockableTable]?: string } = {
@@ -89,10 +89,10 @@ export class LockOrder {
     const row = `${table} ${JSON.stringify('id' in where ? where.id : where)}`;
     if (this.#held.has(row)) return;
     this.#held.add(row);
-    const place = places.get(table)!;
-    if (place < this.#last)
-      throw new Error(`A change locks ${table} after ${[...places.keys()][this.#last]}: see the order of locks.`);
-    this.#last = place;
+    const rank = ranks.get(table)!;
+    if (rank < this.#last)
+      throw new Error(`A change locks ${table} after ${[...ranks.keys()][this.#last]}: see the order of locks.`);
+    this.#last = rank;
   }
 }
 

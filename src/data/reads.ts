@@ -4,6 +4,7 @@ import { forbidden, notFound } from '../kernel/errors.ts';
 import { declarationOf } from '../kernel/resources.ts';
 import { restrictionsOf } from '../kernel/token-grant.ts';
 import { Positions } from './cursors.ts';
+import { JoinedRows } from './joined-rows.ts';
 import { type Page, type PageArgs, pageOf } from './page.ts';
 import {
   columnsOf,
@@ -45,6 +46,7 @@ export class Reads<
   readonly sources: Readonly<Record<'list' | 'one' | 'inTenant' | 'anywhere', PageSource<Stored>>>;
   readonly #deps: ReadDeps;
   readonly #options: ReadsOptions<Row, Place, Args, Stored>;
+  readonly #joined: JoinedRows;
   readonly #name: string;
   readonly #below: readonly (keyof Place & string)[];
   /** The condition on the token's places, by restriction. */
@@ -55,6 +57,7 @@ export class Reads<
     const columns = isList(below) ? columnsOf(below) : below;
     this.#deps = deps;
     this.#options = options;
+    this.#joined = new JoinedRows(deps.sql);
     this.#name = options.name ?? from;
     this.#below = Object.keys(columns) as (keyof Place & string)[];
     this.sources = sourcesOf(options, Object.values<string>(columns));
@@ -151,8 +154,7 @@ export class Reads<
   #row(context: RequestCache, name: string, source: PageSource<Stored>, key: ParentKey): Promise<Row | null> {
     const cache = context.rows ?? context;
     return loaderOf<Row | null>(cache, name, async (keys) => {
-      const read = readPages(this.#deps.sql, source, keys, { values: [], after: null, limit: 1 });
-      const pages = await this.#completed(cache, read);
+      const pages = await this.#completed(cache, this.#joined.pages(source, keys));
       return pages.map((page) => page.rows[0] ?? null);
     }).load(key);
   }

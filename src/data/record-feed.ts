@@ -1,5 +1,5 @@
-/** A place in the order of commits: directly after the record with this transaction and identifier. */
-export interface FeedPlace {
+/** A position in the order of commits: directly after the record with this transaction and identifier. */
+export interface FeedPosition {
   xid: string;
   id: string;
 }
@@ -17,7 +17,7 @@ export interface FeedTerms {
 }
 
 /** A record in the order of commits. */
-export interface FedRecord extends FeedPlace {
+export interface FedRecord extends FeedPosition {
   timestamp: Date;
   /** As a line of the export, with its end. */
   line: string;
@@ -27,8 +27,8 @@ export interface FedRecord extends FeedPlace {
 
 /** Activity records in the order of commits: the group of activity has them, and the wiring passes them on. */
 export interface RecordFeed {
-  /** The next records behind a place, also those that the terms do not ask for. */
-  next(terms: FeedTerms, after: FeedPlace, limit: number): Promise<FedRecord[]>;
-  /** Those between two places that the terms ask for. */
-  between(terms: FeedTerms, from: FeedPlace, to: FeedPlace): Promise<FedRecord[]>;
+  /** The next records behind a position, also those that the terms do not ask for. */
+  next(terms: FeedTerms, after: FeedPosition, limit: number): Promise<FedRecord[]>;
+  /** Those between two positions that the terms ask for. */
+  between(terms: FeedTerms, from: FeedPosition, to: FeedPosition): Promise<FedRecord[]>;
 }

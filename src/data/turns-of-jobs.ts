@@ -1,18 +1,18 @@
 /**
- * The places of jobs: a job of a tenant comes after the tenant's other jobs of that task, each of which has a place of
- * its own, and not before the first that waits. So tenants take turns, however many jobs one of them has added, and by
- * whichever node. A job that replaces a waiting one keeps its place.
+ * The positions of jobs: a job of a tenant comes after the tenant's other jobs of that task, each of which has a
+ * position of its own, and not before the first that waits. So tenants take turns, however many jobs one of them has
+ * added, and by whichever node. A job that replaces a waiting one keeps its position.
  *
- * The first place is closed once all who waited for it before the next place have had their turn: its jobs are all
- * newer then than one that waits at the next place, and so is what is added. Otherwise tenants that add a job whenever
- * one of theirs has run would keep each other at the first place, and the others behind it.
+ * The first position is closed once all who waited for it before the next one have had their turn: its jobs are all
+ * newer then than one that waits at the next position, and so is what is added. Otherwise tenants that add a job
+ * whenever one of theirs has run would keep each other at the first position, and the others behind it.
  *
  * Only jobs that could run now count. What a tenant adds for later has turns of its own, and a retry has had its turn.
  *
  * Jobs are compared that the same workers take: a task with workers of its own, or all others together (`lane`).
- * Two changes at once may give the same place: then the older job is first.
+ * Two changes at once may give the same position: then the older job is first.
  */
-export const MAX_PLACE = 30_000;
+export const LAST_POSITION = 30_000;
 
 /** The first job of a lane that waits for its first try, among those that meet a condition. */
 const firstOf = (condition: string) => `(select of_task.priority, of_task.id
@@ -31,7 +31,7 @@ export const ADD_IN_TURN = `with jobs_given as (
       key text, turn text, lane json)) with ordinality j(task, payload, run_at, tries, key, turn_of, lane, n)),
   given as (select j.*, row_number() over (partition by j.turn order by j.n) - 1 as nth from jobs_given j),
   fronts as (
-    select l.lane, case when following.id < front.id then following.priority else front.priority end as place
+    select l.lane, case when following.id < front.id then following.priority else front.priority end as position
     from (select distinct g.lane::text as lane from given g) l
     cross join lateral ${firstOf('true')} front
     left join lateral ${firstOf('w.priority > front.priority')} following on true),
@@ -39,12 +39,12 @@ export const ADD_IN_TURN = `with jobs_given as (
     select u.turn, (select w.priority from jobs._private_jobs w
       where w.flags = jsonb_build_object(u.turn, true) and w.is_available = true and w.flags is not null
         and w.attempts = 0
-      order by w.priority desc limit 1) as place
+      order by w.priority desc limit 1) as position
     from (select distinct g.turn from given g) u)
   select added.key from jobs.add_jobs(array(
     select (g.task, g.payload, null, g.run_at, g.tries, g.key,
       coalesce(
         (select w.priority from jobs._private_jobs w where w.key = g.key and w.is_available = true),
-        least(${MAX_PLACE}, greatest(coalesce(f.place, 0), coalesce(e.place + 1, 0)) + g.nth)),
+        least(${LAST_POSITION}, greatest(coalesce(f.position, 0), coalesce(e.position + 1, 0)) + g.nth)),
       array[g.turn])::jobs.job_spec
     from given g join ends e using (turn) left join fronts f on f.lane = g.lane::text order by g.n)) added`;

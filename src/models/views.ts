@@ -1,4 +1,4 @@
-import { MODELS, STATUS } from './models/logical-model.source.ts';
+import { MODELS, STATUS } from './models/logical-model.reads.ts';
 
 /** The logical models of an organization, as `id`, `model_type` and `enabled`: SQL for statements of groups above. */
 export const modelsOf = (orgId: string): string =>

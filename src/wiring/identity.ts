@@ -80,8 +80,8 @@ function signInOf(
   const currentPassword = new CurrentPassword({ prisma, passwords });
   const { sql, changes, access, budgets } = deps;
   const { factorEnds } = factors;
-  const requireFactors = new SecondFactor(factors).requireIfAny;
-  const own = { passwords, currentPassword, sessions, mail, mailBudgets, activity, factorEnds, requireFactors };
+  const demandFactors = new SecondFactor(factors).demandIfAny;
+  const own = { passwords, currentPassword, sessions, mail, mailBudgets, activity, factorEnds, demandFactors };
   return { config, prisma, sql, changes, access, budgets, authentication, tokens, ...own };
 }
 

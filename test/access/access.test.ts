@@ -334,10 +334,10 @@ describe('what a user may do somewhere', () => {
 describe('a grant of own content', () => {
   it('covers what the user made', () => {
     const caller = actorOf('usr_1');
-    access.ensureCovers(caller, 'all', 'thread:update', 'usr_2');
-    access.ensureCovers(caller, 'own', 'thread:update', 'usr_1');
+    access.demandCovers(caller, 'all', 'thread:update', 'usr_2');
+    access.demandCovers(caller, 'own', 'thread:update', 'usr_1');
     const ask = (grant: 'own' | 'none', createdBy: string | null) => () =>
-      access.ensureCovers(caller, grant, 'thread:update', createdBy);
+      access.demandCovers(caller, grant, 'thread:update', createdBy);
     expect(ask('own', 'usr_2')).toThrow(forbidden('thread:update'));
     expect(ask('own', null)).toThrow(forbidden('thread:update'));
     expect(ask('none', 'usr_1')).toThrow(forbidden('thread:update'));

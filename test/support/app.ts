@@ -122,6 +122,7 @@ async function start(options: TestAppOptions): Promise<TestApp> {
     ...env,
   });
   const own = databaseUrl ? null : await (ownDatabase ? createTestDatabase() : takeDatabase());
+  const tracing = await openTracing({ config, logger });
   const database = withSingleConnections(
     openDatabase({
       ...placeOf(databaseUrl ?? own!.url),
@@ -129,10 +130,10 @@ async function start(options: TestAppOptions): Promise<TestApp> {
       poolSize: config.databasePoolSize,
       connectionWaitMs: CONNECTION_WAIT_MS,
       logger,
+      isTraced: tracing.isOn,
     }),
   );
   const mailer = recording(createMailer({ config, logger }), mails, config.smtpUrl !== undefined);
-  const tracing = await openTracing({ config, logger });
   const app = await buildApp({
     config,
     database,

@@ -128,7 +128,7 @@ export class DeploymentService implements ContentOwner {
     { appId, releaseId }: { appId: string; releaseId: string },
   ): Promise<Deployment> {
     await this.#demand(caller, 'deployment:create', { ...place, appId });
-    await this.#ensureEnvironment(place, place.environmentId);
+    await this.#demandEnvironment(place, place.environmentId);
     return this.#change(caller, place, appId, async (tx, lock) => {
       demandApp(tx, place, appId);
       tx.demand('releases', { id: releaseId, appId }, 'key share', () => notFound('release', releaseId));
@@ -154,8 +154,8 @@ export class DeploymentService implements ContentOwner {
       throw invalidInput(['input', 'fromEnvironmentId'], 'must be another environment than the one to deploy to');
     await this.#demand(caller, 'deployment:create', { ...place, appId });
     await this.#demand(caller, 'environment:read', { ...place, environmentId: fromEnvironmentId, appId });
-    await this.#ensureEnvironment(place, fromEnvironmentId);
-    await this.#ensureEnvironment(place, place.environmentId);
+    await this.#demandEnvironment(place, fromEnvironmentId);
+    await this.#demandEnvironment(place, place.environmentId);
     return this.#change(caller, place, appId, async (tx, lock) => {
       demandApp(tx, place, appId);
       const releaseId = await lockDeployedRelease(tx, fromEnvironmentId, appId);
@@ -197,7 +197,7 @@ export class DeploymentService implements ContentOwner {
    * Called after the check of the app, so that a restricted token gets the refusal for the app, whether or not the
    * environment exists.
    */
-  async #ensureEnvironment(place: WorkspacePlace, id: string): Promise<void> {
+  async #demandEnvironment(place: WorkspacePlace, id: string): Promise<void> {
     await this.#deps.access.parts.findPart(place, 'environment', id);
   }
 

@@ -115,6 +115,7 @@ export class Operations {
   }
 
   #spanOf(args: ExecutionArgs, isOurs: boolean): TraceSpan | null {
+    if (!this.#tracing.isOn) return null;
     const { request } = (args.contextValue as OperationContext).context.anyCaller;
     return operationSpan(args, { request, isOurs, tracing: this.#tracing });
   }

@@ -71,9 +71,9 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
     fieldConfig: PothosOutputFieldConfig<Types>,
   ): GraphQLFieldResolver<unknown, Types['Context'], object> {
     if (fieldConfig.parentType === 'Subscription' || Object.keys(fieldConfig.args).length === 0) return resolver;
-    const asksCaller = Boolean(fieldConfig.extensions?.gate);
+    const check = argumentCheck(fieldConfig);
     return (parent, args, context, info) => {
-      checkArguments(asksCaller, parent, args as ArgumentValues, context as unknown as Context, info);
+      check(parent, args as ArgumentValues, context as unknown as Context, info);
       return resolver(parent, args, context, info);
     };
   }
@@ -83,9 +83,9 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
     fieldConfig: PothosOutputFieldConfig<Types>,
   ): GraphQLFieldResolver<unknown, Types['Context'], object> | undefined {
     if (!subscriber) return subscriber;
-    const asksCaller = Boolean(fieldConfig.extensions?.gate);
+    const check = argumentCheck(fieldConfig);
     return (parent, args, context, info) => {
-      checkArguments(asksCaller, parent, args as ArgumentValues, context as unknown as Context, info);
+      check(parent, args as ArgumentValues, context as unknown as Context, info);
       return subscriber(parent, args, context, info);
     };
   }
@@ -93,25 +93,35 @@ export class ConstraintsPlugin<Types extends SchemaTypes> extends BasePlugin<Typ
 
 type ArgumentValues = Record<string, unknown>;
 
+type CheckArguments = (parent: unknown, args: ArgumentValues, context: Context, info: GraphQLResolveInfo) => void;
+
 /**
  * Checks the arguments of a field, unless the façade has read and checked exactly these.
  * @throws AUTHENTICATION_FAILED for an anonymous caller if the field requires authentication: such a caller learns
  * nothing about the input
  */
+function argumentCheck<Types extends SchemaTypes>({
+  extensions,
+  args: declared,
+}: PothosOutputFieldConfig<Types>): CheckArguments {
+  const asksCaller = Boolean(extensions?.gate);
+  const takesCursor = Object.values(declared).some(
+    ({ pothosOptions }) => (pothosOptions as { isCursor?: boolean }).isCursor,
+  );
+  return (parent, args, context, info) => {
+    if (asksCaller && !context.anyCaller.principal) throw unauthenticated();
+    const read = readArguments(context, info);
+    if (!read) return checkArguments(parent, args, context, info);
+    if (takesCursor) passCursor(read, args);
+  };
+}
+
 function checkArguments(
-  asksCaller: boolean,
   parent: unknown,
   args: ArgumentValues,
   context: Context,
-  info: GraphQLResolveInfo,
+  { parentType, fieldName }: GraphQLResolveInfo,
 ): void {
-  if (asksCaller && !context.anyCaller.principal) throw unauthenticated();
-  const read = readArguments(context, info);
-  if (read) {
-    passCursor(read, args);
-    return;
-  }
-  const { parentType, fieldName } = info;
   const field = parentType.getFields()[fieldName]!;
   let issues = NONE;
   for (const argument of field.args) {

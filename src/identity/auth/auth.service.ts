@@ -43,7 +43,7 @@ export interface AuthDeps {
   activity: ActivityRecorder;
   factorEnds: FactorEnds;
   /** Refuses a sign-in by a password alone where the account has a factor: `SecondFactor` in `../factors`. */
-  requireFactors: SignInCheck;
+  demandFactors: SignInCheck;
 }
 
 /** What else a password needs; it throws what is missing. */
@@ -95,8 +95,8 @@ export class AuthService {
     await this.#lockout.succeeded(user.id);
     const fresh = await this.#withFreshHash(user, password);
     try {
-      return await this.finish(caller, fresh, async (tx) => {
-        await this.#deps.requireFactors(tx, fresh);
+      return await this.finishSignIn(caller, fresh, async (tx) => {
+        await this.#deps.demandFactors(tx, fresh);
         return {};
       });
     } catch (error) {
@@ -264,7 +264,7 @@ export class AuthService {
    * @throws AUTHENTICATION_FAILED when the password was reset or the account deactivated since the password was
    * verified, FORBIDDEN `account:verified`, what `check` throws
    */
-  async finish(caller: AnyCaller, user: User, check: (tx: Tx) => Promise<Opening>): Promise<SignIn> {
+  async finishSignIn(caller: AnyCaller, user: User, check: (tx: Tx) => Promise<Opening>): Promise<SignIn> {
     const { changes, sql, sessions } = this.#deps;
     const { id, passwordHash } = user;
     const orgId = await homeOf(sql, user);

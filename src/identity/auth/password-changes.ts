@@ -10,7 +10,7 @@ import { livingGrantsOf, NO_GRANTS } from '../oauth/living-grants.ts';
 import type { AuthDeps } from './auth.service.ts';
 import { findEmailToken, useEmailToken } from './email-tokens.ts';
 import { Lockout } from './lockout.ts';
-import { ensureGoodPassword } from './password-policy.ts';
+import { demandGoodPassword } from './password-policy.ts';
 
 /** How many API tokens, and how many applications, a notification names: the mail lists more. */
 const NAMED = 10;
@@ -53,7 +53,7 @@ export class PasswordChanges {
     const known = await findEmailToken(sql, token, 'reset_password');
     if (!known) throw unauthenticated();
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: known.userId } });
-    await ensureGoodPassword(newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
+    await demandGoodPassword(newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(newPassword);
     await changes.run(caller, async (tx) => {
       const used = await useEmailToken(tx, token, ['reset_password']);
@@ -85,7 +85,7 @@ export class PasswordChanges {
     const { userId, sessionId, orgId } = sessionOf(caller, 'user:update');
     const currentHash = await currentPassword.check(userId, input.currentPassword);
     const owner = await prisma.user.findUniqueOrThrow({ where: { id: userId } });
-    await ensureGoodPassword(input.newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
+    await demandGoodPassword(input.newPassword, owner, config.passwordBlocklist, ['input', 'newPassword']);
     const passwordHash = await passwords.hash(input.newPassword);
     await changes.run(caller, async (tx) => {
       // somebody else may have changed it meanwhile

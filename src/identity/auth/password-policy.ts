@@ -5,7 +5,7 @@ import { commonPasswords } from './common-passwords.ts';
 export const passwordBounds = { minLength: 8, maxLength: 128, sensitive: true } as const;
 
 /** @throws InputError when the password is the user's own name or address, or one of the most common ones */
-export async function ensureGoodPassword(
+export async function demandGoodPassword(
   password: string,
   user: { username: string; email: string },
   useBlocklist: boolean,

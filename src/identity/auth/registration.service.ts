@@ -17,7 +17,7 @@ import {
 import { joinOrganization } from '../../tenancy/organizations/membership.ts';
 import type { AuthDeps, SignIn } from './auth.service.ts';
 import { issueEmailToken } from './email-tokens.ts';
-import { ensureGoodPassword } from './password-policy.ts';
+import { demandGoodPassword } from './password-policy.ts';
 
 export interface NewAccount {
   email: string;
@@ -134,7 +134,7 @@ export class RegistrationService {
 
   /** Does all checks that are possible before the costly hash of the password. */
   async #check(input: NewAccount, path: string[]): Promise<void> {
-    await ensureGoodPassword(input.password, input, this.#deps.config.passwordBlocklist, path);
+    await demandGoodPassword(input.password, input, this.#deps.config.passwordBlocklist, path);
     await this.#refuseTaken(input);
   }
 

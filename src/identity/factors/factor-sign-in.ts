@@ -102,7 +102,7 @@ export class FactorSignIn {
   ): Promise<SignIn> {
     const { auth, challenges, proofs } = this.#deps;
     try {
-      return await auth.finish(caller, user, async (tx) => {
+      return await auth.finishSignIn(caller, user, async (tx) => {
         const proven = await proofs.prove(tx, user.id, given, challenge.nonce);
         if (!proven || (isAlone && !proven.isUserVerified)) throw wrongFactor();
         if (!(await challenges.use(tx, challenge))) throw deadChallenge();
@@ -131,7 +131,7 @@ export class SecondFactor {
    * meanwhile.
    * @throws FactorRequired
    */
-  requireIfAny: SignInCheck = async (tx, user) => {
+  demandIfAny: SignInCheck = async (tx, user) => {
     const { challenges, proofs, ceremonies } = this.#deps;
     const methods = await proofs.methodsOf(tx, user.id);
     if (methods.length === 0) return;

@@ -246,7 +246,7 @@ export class FederatedSignIn {
   /** Finds, links or makes the account, with its profile and its roles. @throws Refused */
   async #account(tx: Tx, signedIn: AnyCaller, { id }: ProviderRow, identity: VerifiedIdentity): Promise<Admitted> {
     const { access } = this.#deps;
-    const provider = await mustFind(tx, id);
+    const provider = await demandProvider(tx, id);
     const expected = await admissionOf(tx, provider, identity);
     if (expected.kind === 'refused') throw new Refused(expected);
     const plans = await planRoles(tx, provider, identity.groups, memberOf(expected, provider));
@@ -409,7 +409,7 @@ const originOf = (
   idToken,
 });
 
-async function mustFind(tx: Tx, id: string): Promise<ProviderRow> {
+async function demandProvider(tx: Tx, id: string): Promise<ProviderRow> {
   const provider = await findRow(tx, 'identity_providers', { id });
   if (!provider) throw new Refused({ kind: 'refused', reason: 'provider_disabled', account: null });
   return provider;

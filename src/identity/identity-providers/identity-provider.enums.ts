@@ -1,5 +1,5 @@
 import { wordEnum } from '../../graphql/word-enum.ts';
-import { type Protocol, protocols } from './identity-provider.source.ts';
+import { type Protocol, protocols } from './identity-provider.reads.ts';
 
 export const SsoProtocol = wordEnum<Protocol>(
   'SsoProtocol',

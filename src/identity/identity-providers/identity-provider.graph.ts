@@ -11,7 +11,7 @@ import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { Organization } from '../../tenancy/organizations/organization.graph.ts';
 import { SsoProtocol } from './identity-provider.enums.ts';
 import { CreateIdentityProviderInput, UpdateIdentityProviderInput } from './identity-provider.inputs.ts';
-import type { GroupMapping, IdentityProvider as ProviderRow } from './identity-provider.source.ts';
+import type { GroupMapping, IdentityProvider as ProviderRow } from './identity-provider.reads.ts';
 
 const SamlConfig = builder.objectRef<ProviderRow>('SamlConfig').implement({
   description: 'How users sign in at a SAML 2.0 provider.',

@@ -20,7 +20,7 @@ import { newId } from '../../kernel/ids.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import { asRole, atLeast, higherRole, type Role } from '../../kernel/roles.ts';
 import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
-import { demandReveal, ensureShown } from '../../vault/secrets/secret-to-send.ts';
+import { demandReveal, demandShown } from '../../vault/secrets/secret-to-send.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import { returnAddresses } from '../auth/held-addresses.ts';
 import type { Sessions } from '../auth/sessions.ts';
@@ -32,7 +32,7 @@ import {
   mappingsOf,
   type Protocol,
   providers,
-} from './identity-provider.source.ts';
+} from './identity-provider.reads.ts';
 import { columnsOfConfig, domainKeysOf, type OidcConfig, type ProviderConfig } from './provider-config.ts';
 import { columnsOfSource, demandRoom, overwritten, readInput } from './saml-metadata.ts';
 import { lockUsersOf, suspendTokens } from './token-suspension.ts';
@@ -289,11 +289,11 @@ export class IdentityProviderService {
       })),
       { workspaceId: input.defaultWorkspaceId, path: ['input', 'defaultWorkspaceId'] },
     ];
-    await ensureWorkspaces(tx, orgId, named);
+    await demandWorkspaces(tx, orgId, named);
     // the last one, by the order of locks
     if (config.oidcClientSecretRef) {
-      const found = await this.#deps.vault.ensureReference(tx, orgId, config.oidcClientSecretRef, CLIENT_SECRET);
-      if (sendsElse(sent.before, config)) ensureShown(found, sent.shown);
+      const found = await this.#deps.vault.demandReference(tx, orgId, config.oidcClientSecretRef, CLIENT_SECRET);
+      if (sendsElse(sent.before, config)) demandShown(found, sent.shown);
     }
     return {
       ...config,
@@ -388,7 +388,7 @@ function refuseAbove(
 }
 
 /** @throws InputError at each workspace that the organization does not have */
-async function ensureWorkspaces(
+async function demandWorkspaces(
   tx: Tx,
   orgId: string,
   given: readonly { workspaceId?: string | null | undefined; path: (string | number)[] }[],

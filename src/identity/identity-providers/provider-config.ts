@@ -2,7 +2,7 @@ import type { Columns } from '../../data/tables.ts';
 import { InputError, type InputIssue, invalidInput, valueIssue } from '../../kernel/errors.ts';
 import { endOfCertificates, NoCertificates, readCertificates } from './certificates.ts';
 import { domainKey } from './domain-name.ts';
-import type { Protocol } from './identity-provider.source.ts';
+import type { Protocol } from './identity-provider.reads.ts';
 import { addressFault } from './secure-address.ts';
 
 type ProviderColumns = Columns<'identity_providers'>;

@@ -6,7 +6,7 @@ import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
 import { ApiError } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import { ensureNotLastOwner } from '../../tenancy/organizations/last-owner.ts';
+import { demandNotLastOwner } from '../../tenancy/organizations/last-owner.ts';
 import type { RolePlan } from './role-plan.ts';
 
 /** A change of a role, as records and test sign-ins show it. */
@@ -31,7 +31,7 @@ export async function feasible(
   if (before !== 'owner' || after === 'owner') return plan;
   const scope = workspaceId === null ? { orgId, withWorkspaces: false } : { workspaceId };
   try {
-    await ensureNotLastOwner(db, userId, scope, workspaceId === null ? 'organization_member' : 'workspace_member');
+    await demandNotLastOwner(db, userId, scope, workspaceId === null ? 'organization_member' : 'workspace_member');
     return plan;
   } catch (error) {
     if (error instanceof ApiError && error.code === 'RESOURCE_CONFLICT')

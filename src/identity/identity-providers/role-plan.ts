@@ -3,7 +3,7 @@ import { statement } from '../../data/writes.ts';
 import type { IdentityGrant, IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
 import { asRole, atLeast, higherRole, type Role } from '../../kernel/roles.ts';
 import { directoryGroups } from '../scim/directory-groups.ts';
-import { mappingsOf } from './identity-provider.source.ts';
+import { mappingsOf } from './identity-provider.reads.ts';
 
 /** What a sign-in does to the role of a user in the organization, or in a workspace of it. */
 export interface RolePlan {

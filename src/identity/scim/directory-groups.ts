@@ -1,7 +1,7 @@
 import type { QueryRunner } from '../../data/find-row.ts';
 import { statement } from '../../data/writes.ts';
 import type { IdentityProvider as ProviderRow } from '../../generated/prisma/client.ts';
-import { mappingsOf } from '../identity-providers/identity-provider.source.ts';
+import { mappingsOf } from '../identity-providers/identity-provider.reads.ts';
 
 /**
  * What a directory says of the groups of users, by name and by external identifier, if one of its groups is mapped by

@@ -3,7 +3,7 @@ import type { Tx } from '../../data/tx.ts';
 import { statement } from '../../data/writes.ts';
 import { conflict } from '../../kernel/errors.ts';
 import { lockOrganization } from '../../tenancy/organizations/membership.ts';
-import { mappingsOf } from '../identity-providers/identity-provider.source.ts';
+import { mappingsOf } from '../identity-providers/identity-provider.reads.ts';
 import { applyRoles } from '../identity-providers/role-changes.ts';
 import { planRolesOfMany, type RolePlan } from '../identity-providers/role-plan.ts';
 import { type Directory, demandAuthority } from './directory.ts';

@@ -17,7 +17,7 @@ import { sessionOf } from '../../kernel/principal.ts';
 import type { Permission } from '../../kernel/resources.ts';
 import { atLeast, type Role, roles } from '../../kernel/roles.ts';
 import { isTimezone } from '../../kernel/time-zone.ts';
-import { ensureMayDeactivate } from '../../tenancy/organizations/last-owner.ts';
+import { demandMayDeactivate } from '../../tenancy/organizations/last-owner.ts';
 import {
   colleagues,
   type UserListArgs,
@@ -142,7 +142,7 @@ export class UserService {
       throw invalidInput(['input', 'isActive'], 'you cannot deactivate yourself: delete the account instead');
     if (input.timezone && !isTimezone(input.timezone))
       throw invalidInput(['input', 'timezone'], `'${input.timezone}' is not a time zone of the IANA database`);
-    if (input.defaultWorkspaceId) await this.#ensureWorkspaceOf(id, input.defaultWorkspaceId);
+    if (input.defaultWorkspaceId) await this.#demandWorkspaceOf(id, input.defaultWorkspaceId);
     const newEmail = await this.#newEmail(caller, id, input);
     await this.#deps.changes
       .run(caller, (tx) => this.#write(tx, caller, id, input, { newEmail, contextOrgId }))
@@ -189,7 +189,7 @@ export class UserService {
     if (id === caller.principal.userId) sessionOf(caller, 'user:delete');
     const contextOrgId = await this.#mayManage(caller, id, 'user:delete');
     await this.#deps.changes.run(caller, async (tx) => {
-      await ensureMayDeactivate(tx, id);
+      await demandMayDeactivate(tx, id);
       await tx.expectVersion({ table: 'users', key: { id } });
       const gone = { isActive: false, deactivatedAt: new Date() };
       tx.change('users', { id, deactivatedAt: null }, gone, () => notFound('user', id));
@@ -259,7 +259,7 @@ export class UserService {
     { newEmail, contextOrgId }: { newEmail: string | null; contextOrgId: string | null },
   ): Promise<void> {
     const mayDeactivate = input.isActive === false && (await findRow(tx, 'users', { id }))?.isActive === true;
-    if (mayDeactivate) await ensureMayDeactivate(tx, id);
+    if (mayDeactivate) await demandMayDeactivate(tx, id);
     // locked: an account that is being deleted must not become active again
     const before = await tx.lock('users', { id, deactivatedAt: null }, 'no key update', () => notFound('user', id));
     if (newEmail !== null || input.username) await demandLiveSession(tx, caller);
@@ -297,7 +297,7 @@ export class UserService {
     tx.afterCommit(() => this.#deps.authentication.sessionsChanged());
   }
 
-  async #ensureWorkspaceOf(userId: string, workspaceId: string): Promise<void> {
+  async #demandWorkspaceOf(userId: string, workspaceId: string): Promise<void> {
     const [row] = await this.#deps.sql.read<object>(
       `select 1 from workspaces w join organization_members o on o.org_id = w.org_id and o.user_id = $1
        left join workspace_members m on m.workspace_id = w.id and m.user_id = $1

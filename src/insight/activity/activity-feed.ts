@@ -1,4 +1,4 @@
-import type { FedRecord, FeedPlace, FeedTerms, RecordFeed } from '../../data/record-feed.ts';
+import type { FedRecord, FeedPosition, FeedTerms, RecordFeed } from '../../data/record-feed.ts';
 import type { Sql } from '../../data/sql.ts';
 import type { Activity } from '../../generated/prisma/client.ts';
 import { COLUMNS } from './activity-scope.ts';
@@ -16,7 +16,7 @@ const IS_WANTED = `($2::text is null or t.xid = $3::xid8 or not pg_visible_in_sn
   and (cardinality($5::text[]) = 0 or t.resource_type = any($5))
   and ($6::bool is null or t.success = $6)`;
 
-/** SQL: the records behind a place, in a form for which the planner takes the index of the organization. */
+/** SQL: the records behind a position, in a form for which the planner takes the index of the organization. */
 const BEHIND = `t.org_id between $1 and $1 and (t.org_id, t.xid, t.id) > ($1, $7::xid8, $8)`;
 /** Only of transactions older than every running one, so that none that commits late is missed. */
 const NEXT = `select ${SELECTED}, t.xid::text as xid, coalesce(${IS_WANTED}, false) as "isWanted"
@@ -51,14 +51,14 @@ export class ActivityFeed implements RecordFeed {
     this.#sql = sql;
   }
 
-  /** The next records of the organization behind a place, also those that the terms do not ask for. */
-  async next(terms: FeedTerms, after: FeedPlace, limit: number): Promise<FedRecord[]> {
+  /** The next records of the organization behind a position, also those that the terms do not ask for. */
+  async next(terms: FeedTerms, after: FeedPosition, limit: number): Promise<FedRecord[]> {
     const values = [...valuesOf(terms), after.xid, after.id, limit];
     return (await this.#sql.read<FoundRecord>(NEXT, values)).map(fed);
   }
 
-  /** Those between two places that the terms ask for. */
-  async between(terms: FeedTerms, from: FeedPlace, to: FeedPlace): Promise<FedRecord[]> {
+  /** Those between two positions that the terms ask for. */
+  async between(terms: FeedTerms, from: FeedPosition, to: FeedPosition): Promise<FedRecord[]> {
     const values = [...valuesOf(terms), from.xid, from.id, to.xid, to.id];
     return (await this.#sql.read<FoundRecord>(BETWEEN, values)).map(fed);
   }

@@ -47,8 +47,8 @@ export const isSummed = ({ kind, userId }: ActivityScope): boolean => userId ===
 /** Whether there are also sums of all records of a scope, of each action, and of each type of resource. */
 export const hasMargins = ({ kind, userId }: ActivityScope): boolean => userId === null && broad.has(kind);
 
-/** What a list walks: the records of one of these, newest first, each with an index of its own. */
-export type WalkedKind = Exclude<ScopeKind, 'namespace' | 'environment'> | 'user' | 'user in workspace';
+/** What a list is of: the records of one of these, newest first, each with an index of its own. */
+export type ListKind = Exclude<ScopeKind, 'namespace' | 'environment'> | 'user' | 'user in workspace';
 
 /**
  * The columns of a record. What a refused request named is shown where it would be, although no list but the
@@ -61,7 +61,7 @@ export const COLUMNS = Object.fromEntries(
   }),
 ) as Record<keyof Activity, string>;
 
-function walk(lead: string | null, ...others: readonly string[]): PageSource<Activity> {
+function listBy(lead: string | null, ...others: readonly string[]): PageSource<Activity> {
   const is = (column: string, value: string) => `${column} between (select ${value}::text) and (select ${value}::text)`;
   const where = lead === null ? [is('t.org_id', '$1')] : ['t.org_id = (select $1::text)', is(lead, '$2')];
   return {
@@ -76,15 +76,15 @@ function walk(lead: string | null, ...others: readonly string[]): PageSource<Act
   };
 }
 
-/** The lists, by what they walk. `$1` is the organization, `$2` the identifier below it, `$3` the workspace. */
-export const walks: Readonly<Record<WalkedKind, PageSource<Activity>>> = {
-  organization: walk(null),
-  workspace: walk(scopeColumns.workspace),
-  app: walk(scopeColumns.app),
-  token: walk(scopeColumns.token),
-  resource: walk(scopeColumns.resource),
-  user: walk('t.user_id'),
-  'user in workspace': walk('t.user_id', `${scopeColumns.workspace} = (select $3::text)`),
+/** The lists, by what they are of. `$1` is the organization, `$2` the identifier below it, `$3` the workspace. */
+export const lists: Readonly<Record<ListKind, PageSource<Activity>>> = {
+  organization: listBy(null),
+  workspace: listBy(scopeColumns.workspace),
+  app: listBy(scopeColumns.app),
+  token: listBy(scopeColumns.token),
+  resource: listBy(scopeColumns.resource),
+  user: listBy('t.user_id'),
+  'user in workspace': listBy('t.user_id', `${scopeColumns.workspace} = (select $3::text)`),
 };
 
 /** The key of a record in a list. */

@@ -30,10 +30,10 @@ import {
   columnOf,
   isSummed,
   keyOfRecord,
+  type ListKind,
+  lists,
   type ScopeKind,
   scopeKinds,
-  type WalkedKind,
-  walks,
 } from './activity-scope.ts';
 import { type ActivityKind, type ActivitySums, type CountOfScope, countOfScope, readSums } from './activity-sums.ts';
 
@@ -143,12 +143,12 @@ export class ActivityService {
     const sql = readsOf(this.#deps, context.caller);
     const asked = this.#asked(context.caller, place, grant, args);
     if (asked.scopes?.length === 0) return emptyPage;
-    const { walked, key, filters } = walkOf(asked, args);
-    const source = withFilters(walks[walked], filters, key.length);
-    const positions = new Positions({ list: 'activity', filters: [walked, ...key, ...filters] });
+    const { listKind, key, filters } = listFor(asked, args);
+    const source = withFilters(lists[listKind], filters, key.length);
+    const positions = new Positions({ list: 'activity', filters: [listKind, ...key, ...filters] });
     const after = positions.keyAt(args.after);
     const values = filters.map(({ value }) => value);
-    const name = `activity ${walked} ${JSON.stringify(filters)}`;
+    const name = `activity ${listKind} ${JSON.stringify(filters)}`;
     const total = () =>
       asked.scopes
         ? this.#total(context, asked.scopes, args)
@@ -184,14 +184,14 @@ export class ActivityService {
     demandOrder(filters);
     const asked = this.#asked(caller, place, grant, filters);
     if (asked.scopes?.length === 0) return { rows: [], hasMore: false };
-    const { walked, key, filters: left } = walkOf(asked, filters);
+    const { listKind, key, filters: left } = listFor(asked, filters);
     const reads = this.#deps.slowReads.of(place.orgId, { limitMs, caller });
     const routed: RoutedReads = {
       read: (text, given) => reads.read(text, given),
       readMarked: async (text, given) => ({ rows: await reads.read(text, given), marks: [] }),
     };
     const values = [...key, ...left.map(({ value }) => value)];
-    return readPage(routed, withFilters(walks[walked], left, key.length), { values, after, limit });
+    return readPage(routed, withFilters(lists[listKind], left, key.length), { values, after, limit });
   }
 
   /** What the last hours of a place come to, as far as the caller may see it. */
@@ -280,8 +280,8 @@ export class ActivityService {
 
   /** The sums of what has no kept ones: of the records themselves. */
   async #scanned(reads: ReadRunner, asked: ActivityQuery, since: Date): Promise<(ActivitySums & ActivityKind)[]> {
-    const { walked, key, filters } = walkOf(asked, { startTime: since });
-    const { from, where } = withFilters(walks[walked], filters, key.length);
+    const { listKind, key, filters } = listFor(asked, { startTime: since });
+    const { from, where } = withFilters(lists[listKind], filters, key.length);
     return reads.read(
       `select t.action, coalesce(t.resource_type, '') as "resourceType", t.success,
         false as "isMargin", count(*)::float8 as requests, sum(t.duration_ms)::float8 as "durationMs",
@@ -333,27 +333,29 @@ function countWithPage(
 }
 
 /** The narrowest first: the fewer records it has, the fewer are passed over. */
-const walkable: readonly ('resource' | 'token' | 'app' | 'workspace')[] = ['resource', 'token', 'app', 'workspace'];
+const narrowKinds: readonly ('resource' | 'token' | 'app' | 'workspace')[] = ['resource', 'token', 'app', 'workspace'];
 
-/** The index that a list walks, its key, and the filters that are left. */
-function walkOf(
+/** What a list is of, its key, and the filters that are left. */
+function listFor(
   { orgId, ids, users }: Pick<ActivityQuery, 'orgId' | 'ids' | 'users'>,
   args: ActivityFilters,
-): { walked: WalkedKind; key: ParentKey; filters: Filter[] } {
-  const narrow = walkable.find((kind) => ids.get(kind)?.length === 1 && (kind !== 'workspace' || users.length === 0));
+): { listKind: ListKind; key: ParentKey; filters: Filter[] } {
+  const narrow = narrowKinds.find(
+    (kind) => ids.get(kind)?.length === 1 && (kind !== 'workspace' || users.length === 0),
+  );
   const inWorkspace = ids.get('workspace');
   const [userId] = users;
-  const [walked, ...key] = ((): [WalkedKind, ...ParentKey] => {
+  const [listKind, ...key] = ((): [ListKind, ...ParentKey] => {
     if (narrow) return [narrow, orgId, ids.get(narrow)![0]!];
     if (userId === undefined) return ['organization', orgId];
     return inWorkspace?.length === 1 ? ['user in workspace', orgId, userId, inWorkspace[0]!] : ['user', orgId, userId];
   })();
-  const isWalked = (kind: ScopeKind) =>
-    kind === 'organization' || kind === narrow || (kind === 'workspace' && walked === 'user in workspace');
+  const isListKey = (kind: ScopeKind) =>
+    kind === 'organization' || kind === narrow || (kind === 'workspace' && listKind === 'user in workspace');
   const places = [...ids].flatMap(([kind, values]): Filter[] =>
-    isWalked(kind) ? [] : [{ where: `${columnOf(kind)} = any ((select ?::text[])::text[])`, value: values }],
+    isListKey(kind) ? [] : [{ where: `${columnOf(kind)} = any ((select ?::text[])::text[])`, value: values }],
   );
-  const others = walked.startsWith('user')
+  const others = listKind.startsWith('user')
     ? []
     : users.map((value): Filter => ({ where: 't.user_id = (select ?::text)', value }));
   const given = filtersOf({
@@ -363,7 +365,7 @@ function walkOf(
     't.resource_type = (select ?::text)': args.resourceType,
     't.success = (select ?::bool)': args.success,
   });
-  return { walked, key, filters: [...places, ...others, ...given] };
+  return { listKind, key, filters: [...places, ...others, ...given] };
 }
 
 function summaryOf(rows: readonly (ActivitySums & ActivityKind)[]): Omit<ActivitySummary, 'startTime' | 'endTime'> {

@@ -335,7 +335,7 @@ export class ArtifactService {
     const permission = 'artifact:update';
     const { access } = this.#deps;
     const { grant } = await access.requireWorkspace(caller, orgId, workspaceId, permission, { namespaceId });
-    access.ensureCovers(caller, grant, permission, createdBy);
+    access.demandCovers(caller, grant, permission, createdBy);
   }
 }
 

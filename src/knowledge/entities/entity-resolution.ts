@@ -1,7 +1,7 @@
 import { brokenUnique } from '../../data/changes.ts';
 import type { QueryRunner } from '../../data/find-row.ts';
 import type { AppNamespacePlace } from '../../kernel/checked-place.ts';
-import type { Entity } from './entity.source.ts';
+import type { Entity } from './entity.reads.ts';
 import { findAlike, type Identity, type Match, Matches } from './entity-matching.ts';
 
 /** The entity that was asked for, and whether it was made for it. */

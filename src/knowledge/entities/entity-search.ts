@@ -2,7 +2,7 @@ import { selectList } from '../../data/paging.ts';
 import type { SlowReads } from '../../data/slow-reads.ts';
 import type { AppNamespacePlace, Checked } from '../../kernel/checked-place.ts';
 import { invalidInput } from '../../kernel/errors.ts';
-import { type Entity, entityColumns, LOOKUP_KEYS } from './entity.source.ts';
+import { type Entity, entityColumns, LOOKUP_KEYS } from './entity.reads.ts';
 import { cleanName } from './entity-name.ts';
 
 /** A search that takes longer is refused. */

@@ -13,7 +13,7 @@ import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
 import { Namespace } from '../../tenancy/namespaces/namespace.graph.ts';
 import { RelationDirection } from './entity.enums.ts';
-import { type Entity as EntityRow, MAX_MEMORIES } from './entity.source.ts';
+import { type Entity as EntityRow, MAX_MEMORIES } from './entity.reads.ts';
 import { MAX_MERGES } from './entity-merge.ts';
 import { MAX_NEWEST, type SeenRelation } from './entity-relation.reads.ts';
 import { MAX_MERGED } from './merged-entities.ts';

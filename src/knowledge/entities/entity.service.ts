@@ -15,7 +15,7 @@ import type { AppNamespacePlace, AppPlace, Checked, Deleted, NamespacePlace } fr
 import { alreadyExists, invalidInput, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { linkMemories } from '../memories/memory-links.ts';
-import { type Entity, type EntityFilters, entityReads } from './entity.source.ts';
+import { type Entity, type EntityFilters, entityReads } from './entity.reads.ts';
 import { type EntityTraversal, type TraversalArgs, traverse } from './entity.traversal.ts';
 import { type EntityImport, type EntityImportResult, importEntities } from './entity-import.ts';
 import { mergeEntities } from './entity-merge.ts';

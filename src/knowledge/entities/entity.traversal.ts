@@ -1,7 +1,7 @@
 import { selectList } from '../../data/paging.ts';
 import type { ReadRunner } from '../../data/sql.ts';
 import type { AppNamespacePlace, Checked } from '../../kernel/checked-place.ts';
-import { type Entity, entityColumns } from './entity.source.ts';
+import { type Entity, entityColumns } from './entity.reads.ts';
 import { MAX_LOOKED_AT, valuesOf, type WalkFilters, writeWalk } from './walk-filters.ts';
 
 /** Most entities that a traversal finds beside the root. */

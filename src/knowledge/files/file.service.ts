@@ -172,7 +172,11 @@ export class FileService {
    * A received file that its sender has not used yet.
    * @throws invalid input at `path` when there is none
    */
-  async mustFind(owner: Pick<FileOwner, 'namespaceId' | 'userId'>, id: string, path: string[]): Promise<ReceivedFile> {
+  async demandReceived(
+    owner: Pick<FileOwner, 'namespaceId' | 'userId'>,
+    id: string,
+    path: string[],
+  ): Promise<ReceivedFile> {
     const [file] = await this.#sql.read<ReceivedFile>(FIND, [id, owner.namespaceId, owner.userId]);
     if (!file) throw unknownFile(path);
     return file;

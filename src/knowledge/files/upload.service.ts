@@ -115,6 +115,6 @@ export class UploadService {
   ): Promise<ReceivedFile> {
     const owner = { namespaceId, userId };
     await this.#pieces.completeFor(owner, id);
-    return this.#files.mustFind(owner, id, FILE);
+    return this.#files.demandReceived(owner, id, FILE);
   }
 }

@@ -106,7 +106,7 @@ export class AuditStreamService {
     const shown = await this.#demandRights(caller, orgId, destination.credentialsRef);
     const stream = await this.#deps.changes.run(caller, async (tx) => {
       await demandRoom(tx, orgId);
-      await this.#ensureSecret(tx, orgId, destination.credentialsRef, shown);
+      await this.#demandSecret(tx, orgId, destination.credentialsRef, shown);
       const id = newId('audit_stream');
       const row = await tx.written(
         tx.create('audit_streams', {
@@ -152,7 +152,7 @@ export class AuditStreamService {
       const held = await tx.lock('audit_streams', { id, orgId }, 'no key update', () => notFound('audit_stream', id));
       await tx.expectVersion({ table: 'audit_streams', key: { id, orgId } });
       if (isSteered) {
-        await this.#ensureSecret(tx, orgId, after(held, input).credentialsRef, shown);
+        await this.#demandSecret(tx, orgId, after(held, input).credentialsRef, shown);
         await tx.query(putBack(id));
         if (input.isEnabled === true && !held.isEnabled) await tx.query(goneSince(id));
       }
@@ -205,9 +205,9 @@ export class AuditStreamService {
   }
 
   /** Between the check and the change, the reference may have come to mean another secret. */
-  async #ensureSecret(tx: Tx, orgId: string, reference: string | null, shown: string | null): Promise<void> {
+  async #demandSecret(tx: Tx, orgId: string, reference: string | null, shown: string | null): Promise<void> {
     if (reference === null) return;
-    const found: Resolution = await this.#deps.vault.ensureReference(tx, orgId, reference, SECRET);
+    const found: Resolution = await this.#deps.vault.demandReference(tx, orgId, reference, SECRET);
     if (found.kind !== 'secret' || found.id !== shown)
       throw forbidden('secret:reveal', 'The stream would send a secret whose value you may not see.');
   }

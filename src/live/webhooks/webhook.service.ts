@@ -104,7 +104,7 @@ export class WebhookService {
       await demandRoom(tx, orgId, workspaceId);
       await this.#deps.credentials.prepare(tx);
       if (headersRef !== null)
-        ensureSame(await this.#deps.vault.ensureReference(tx, orgId, headersRef, HEADERS), shown);
+        demandSame(await this.#deps.vault.demandReference(tx, orgId, headersRef, HEADERS), shown);
       const id = newId('webhook');
       const row = await tx.written(
         tx.create('webhooks', {
@@ -146,7 +146,7 @@ export class WebhookService {
       // somebody else has changed what was checked
       if (isSteered && String(eventTypes) !== String(after(before, input).eventTypes)) throw changedMeanwhile(id);
       if (isSteered && headersRef !== null)
-        ensureSame(await this.#deps.vault.ensureReference(tx, orgId, headersRef, HEADERS), shown);
+        demandSame(await this.#deps.vault.demandReference(tx, orgId, headersRef, HEADERS), shown);
       // the resource is the organization's, whatever events it receives
       if (input.isEnabled === true && !held.isEnabled) await tx.query({ text: FIRST_OF_EACH, values: [id] });
       recordChange(tx, 'update', 'webhook', { id, orgId }, { fields: Object.keys(input) });
@@ -255,7 +255,7 @@ const setOf = (input: ChangedWebhook, decider: Caller | null): Columns<'webhooks
 });
 
 /** Between the check and the change, the reference may have come to mean another secret. */
-function ensureSame(found: Resolution, shown: string | null): void {
+function demandSame(found: Resolution, shown: string | null): void {
   if (found.kind !== 'secret' || found.id !== shown)
     throw forbidden('secret:reveal', 'The webhook would send a secret whose value you may not see.');
 }

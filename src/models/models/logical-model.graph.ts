@@ -15,7 +15,7 @@ import type {
   LogicalModel as LogicalModelRow,
   ModelConstraints as ModelConstraintsRow,
   ModelTarget as ModelTargetRow,
-} from './logical-model.source.ts';
+} from './logical-model.reads.ts';
 
 const ModelTarget = builder.objectRef<ModelTargetRow>('ModelTarget').implement({
   description: 'A destination for requests to a model, and its health.',

@@ -15,7 +15,7 @@ import type { Checked, Deleted, OrganizationPlace } from '../../kernel/checked-p
 import { alreadyExists, conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { checkFallbackChain, lockModels } from './fallback-chain.ts';
-import { type LogicalModel, type ModelConstraints, type ModelFilters, models } from './logical-model.source.ts';
+import { type LogicalModel, type ModelConstraints, type ModelFilters, models } from './logical-model.reads.ts';
 import { lockTargets, replaceTargets, type TargetInput } from './model-target.writes.ts';
 
 type Changeable = Words<

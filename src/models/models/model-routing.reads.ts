@@ -8,8 +8,8 @@ import type {
 } from '../../generated/prisma/client.ts';
 import type { WorkspacePlace } from '../../kernel/checked-place.ts';
 import type { WorkspaceLimits } from '../model-entitlements/workspace-limits.ts';
-import { ofThisMonth, type QuotaPolicy } from '../provider-accounts/provider-account.source.ts';
-import type { ModelConstraints } from './logical-model.source.ts';
+import { ofThisMonth, type QuotaPolicy } from '../provider-accounts/provider-account.reads.ts';
+import type { ModelConstraints } from './logical-model.reads.ts';
 
 const ofTarget = columnsOf(
   words(

@@ -1,5 +1,5 @@
 import type { TokenGrant } from '../../kernel/token-grant.ts';
-import { FAILURES_ALLOWED } from './logical-model.source.ts';
+import { FAILURES_ALLOWED } from './logical-model.reads.ts';
 import type { RoutedEntitlement, RoutedModel, RoutedTarget } from './model-routing.reads.ts';
 
 /** Why a request is refused, or a model or target is not tried. */

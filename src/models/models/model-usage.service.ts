@@ -17,11 +17,11 @@ import {
   type RequestOutcome,
   targetFailuresAfter,
 } from '../provider-accounts/provider-account.health.ts';
-import { MONTH } from '../provider-accounts/provider-account.source.ts';
-import { emitModelStatusChanges } from './logical-model.reads.ts';
-import { FAILURES_ALLOWED } from './logical-model.source.ts';
+import { MONTH } from '../provider-accounts/provider-account.reads.ts';
+import { FAILURES_ALLOWED } from './logical-model.reads.ts';
 import { periodAt } from './model-routing.reads.ts';
 import { COST_BELIEVED_SECONDS, LATENCY_BELIEVED_SECONDS } from './model-routing.rules.ts';
+import { emitModelStatusChanges } from './model-status-changes.ts';
 import { RETENTION_OF_USAGE, sumUsage } from './model-usage.sums.ts';
 
 /** How one request to a target ended, as its sender reports it. */

@@ -14,7 +14,7 @@ import type {
   ProviderAccount as ProviderAccountRow,
   QuotaPolicy as QuotaPolicyRow,
   RateLimitPolicy as RateLimitPolicyRow,
-} from './provider-account.source.ts';
+} from './provider-account.reads.ts';
 
 const QuotaPolicy = builder.objectRef<QuotaPolicyRow>('QuotaPolicy').implement({
   description: 'Monthly limits of an account (UTC), and its usage in the current month.',

@@ -16,7 +16,7 @@ import { conflict, forbidden, invalidInput, notFound } from '../../kernel/errors
 import { newId } from '../../kernel/ids.ts';
 import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
 import type { Resolution, Vault } from '../../vault/secrets/vault.ts';
-import { emitModelStatusChanges } from '../models/logical-model.reads.ts';
+import { emitModelStatusChanges } from '../models/model-status-changes.ts';
 import {
   type AccountFilters,
   accounts,
@@ -24,7 +24,7 @@ import {
   type ProviderAccount,
   type QuotaPolicy,
   type RateLimitPolicy,
-} from './provider-account.source.ts';
+} from './provider-account.reads.ts';
 
 export interface UpdateProviderAccount extends Given<AccountRow, Changeable> {
   /** Replaces all limits. `null` removes them. */
@@ -70,12 +70,12 @@ export class ProviderAccountService {
     const { orgId } = place;
     const id = newId('provider_account');
     const routingMode = input.routingMode ?? 'direct';
-    ensureBridge(routingMode, input.bridgeId ?? null);
-    ensureBase(input.baseUrl);
+    demandBridge(routingMode, input.bridgeId ?? null);
+    demandBase(input.baseUrl);
     const shown = await this.#revealed(caller, orgId, { ...input, baseUrl: input.baseUrl ?? null });
     await this.#deps.changes.run(caller, async (tx) => {
-      const found = await this.#deps.vault.ensureReference(tx, orgId, input.credentialsRef, CREDENTIALS);
-      if (input.baseUrl) ensureSame(found, shown);
+      const found = await this.#deps.vault.demandReference(tx, orgId, input.credentialsRef, CREDENTIALS);
+      if (input.baseUrl) demandSame(found, shown);
       tx.insert('provider_accounts', {
         id,
         orgId,
@@ -111,7 +111,7 @@ export class ProviderAccountService {
     id: string,
     input: UpdateProviderAccount,
   ): Promise<ProviderAccount> {
-    ensureBase(input.baseUrl);
+    demandBase(input.baseUrl);
     const isSteered = STEERS.some((field) => input[field] !== undefined);
     const shown = isSteered
       ? await this.#revealed(caller, place.orgId, after(await this.reads.get(noCache, place, id), input))
@@ -122,11 +122,11 @@ export class ProviderAccountService {
       const account = await tx.lock('provider_accounts', { id, orgId: place.orgId }, 'no key update', missing);
       await tx.expectVersion({ table: 'provider_accounts', key: { id } });
       const { routingMode, bridgeId } = { ...account, ...withoutNull({ routingMode: input.routingMode }) };
-      ensureBridge(routingMode, input.bridgeId === undefined ? bridgeId : input.bridgeId);
+      demandBridge(routingMode, input.bridgeId === undefined ? bridgeId : input.bridgeId);
       if (input.credentialsRef)
-        await this.#deps.vault.ensureReference(tx, place.orgId, input.credentialsRef, CREDENTIALS);
+        await this.#deps.vault.demandReference(tx, place.orgId, input.credentialsRef, CREDENTIALS);
       const { credentialsRef, baseUrl } = after(account, input);
-      if (isSteered && baseUrl) ensureSame(await this.#deps.vault.resolve(tx, place.orgId, credentialsRef), shown);
+      if (isSteered && baseUrl) demandSame(await this.#deps.vault.resolve(tx, place.orgId, credentialsRef), shown);
       const hasNewCredentials = Boolean(input.credentialsRef) && input.credentialsRef !== account.credentialsRef;
       const { quotaPolicy, rateLimitPolicy } = input;
       const set: Columns<'provider_accounts'> = {
@@ -205,7 +205,7 @@ const inUse = (id: string, models: readonly { id: string }[]) =>
     { references: models.map((model) => ({ resource_type: 'model', resource_id: model.id })) },
   );
 
-function ensureBridge(routingMode: string, bridgeId: string | null): void {
+function demandBridge(routingMode: string, bridgeId: string | null): void {
   if (routingMode === 'bridge' && !bridgeId)
     throw invalidInput(['input', 'bridgeId'], "it is required where the routing mode is 'bridge'");
 }
@@ -221,12 +221,12 @@ const after = (account: Destination, input: UpdateProviderAccount): Destination 
 });
 
 /** Between the check and the change, the reference may have come to mean another secret. */
-function ensureSame(found: Resolution, shown: string | null): void {
+function demandSame(found: Resolution, shown: string | null): void {
   if (found.kind === 'secret' && found.id !== shown)
     throw forbidden('secret:reveal', 'The account would send a secret whose value you may not see.');
 }
 
-function ensureBase(baseUrl: string | null | undefined): void {
+function demandBase(baseUrl: string | null | undefined): void {
   const url = baseUrl && URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   if (url && (!/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash))
     throw invalidInput(

@@ -11,7 +11,7 @@ import { Versioned, versionArg } from '../../graphql/versions.ts';
 import { wordEnum } from '../../graphql/word-enum.ts';
 import { masked } from '../../kernel/plain-secrets.ts';
 import { App } from '../../tenancy/apps/app.graph.ts';
-import type { Augmentation as AugmentationRow, Stage, Step } from './augmentation.source.ts';
+import type { Augmentation as AugmentationRow, Stage, Step } from './augmentation.reads.ts';
 import { executionModes, KEY, MAX_ACTION_LENGTH, MAX_KEY_LENGTH, statuses } from './augmentation.words.ts';
 import { limits } from './augmentation-stages.ts';
 

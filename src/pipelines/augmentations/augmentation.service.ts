@@ -11,7 +11,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import type { AppPlace, Checked, Deleted } from '../../kernel/checked-place.ts';
 import { conflict, notFound } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import { type Augmentation, augmentations } from './augmentation.source.ts';
+import { type Augmentation, augmentations } from './augmentation.reads.ts';
 import { checkStages, type KeyedStage, type StageIds, type StageInput, writeStages } from './augmentation-stages.ts';
 
 interface UpdateAugmentation extends Given<AugmentationRow, 'name' | 'description' | 'status' | 'metadata'> {

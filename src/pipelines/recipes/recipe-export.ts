@@ -9,7 +9,7 @@ import { withoutPlainSecrets } from '../../kernel/plain-secrets.ts';
 import { modelsOf } from '../../models/views.ts';
 import { instancesByTool } from '../../tools/views.ts';
 import { nameableSecrets } from '../../vault/views.ts';
-import { type Augmentation, augmentations, type Step } from '../augmentations/augmentation.source.ts';
+import { type Augmentation, augmentations, type Step } from '../augmentations/augmentation.reads.ts';
 import { keyOf, mapStepReferences, uniqueKeys } from '../augmentations/step-keys.ts';
 import { limits } from './recipe.words.ts';
 import type { RecipeDefinition, RecipeDocument, RecipeRequirements } from './recipe-document.ts';

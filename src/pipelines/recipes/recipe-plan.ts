@@ -58,7 +58,7 @@ export function planOf(recipe: RecipeDocument, input: ApplyRecipe, isGiven: bool
 }
 
 /** Names that take the place of others may be longer. @throws InputError if a part would be larger than it may be */
-export function ensureFits({ written }: RecipePlan, mapped: RecipeDefinition): void {
+export function demandFits({ written }: RecipePlan, mapped: RecipeDefinition): void {
   const form = checkDefinitionForm(mapped);
   const found = form.length > 0 ? form : definitionIssues(mapped, written);
   if (found.length > 0)

@@ -10,7 +10,7 @@ import { applyPlan, type MadeByRecipe } from './recipe-application.ts';
 import { endpointsOf, isRunning, type RecipeDefinition, type RecipeDocument } from './recipe-document.ts';
 import { type ExportedRecipe, exportApp } from './recipe-export.ts';
 import { mapDefinition } from './recipe-mapping.ts';
-import { type ApplyRecipe, ensureFits, planOf } from './recipe-plan.ts';
+import { type ApplyRecipe, demandFits, planOf } from './recipe-plan.ts';
 import { type MissingPart, surroundingsOf, wordsOf } from './recipe-surroundings.ts';
 
 /** The recipes of a catalogue, in its order. */
@@ -89,7 +89,7 @@ export class RecipeService {
     const recipe = await this.#documentOf(caller, place, input);
     const planned = planOf(recipe, input, Boolean(input.recipe));
     const mapped = await mapDefinition(this.#deps, caller, place, planned.definition, input);
-    ensureFits(planned, mapped.definition);
+    demandFits(planned, mapped.definition);
     const plan = { ...planned, definition: mapped.definition };
     const around = await surroundingsOf(this.#deps, caller, place, mapped, recipe.needs_embedding);
     const { missing } = around;

@@ -77,7 +77,7 @@ export async function renameSecrets(
   const steps = await tx.query<TextStep>({ text: STEPS, values: [orgId, workspaceId, appId] });
   const changed = steps.filter((step) => mentions(step, names));
   const after = changed.map(({ id, name, config }) => ({ id, ...renamed({ name, config }, names) }));
-  ensureSize('steps', after);
+  demandSize('steps', after);
   tx.write(statement`update augmentation_steps p set name = r.name, config = r.config
     from jsonb_to_recordset(${JSON.stringify(after)}::jsonb) r(id text, name text, config jsonb) where p.id = r.id`);
   return new Set(changed.map(({ augmentationId }) => augmentationId));
@@ -90,11 +90,11 @@ function renamed<Part extends { name: string }>(part: Part, names: SecretNames):
   const after = withSecrets(part, names);
   if ([...after.name].length > MAX_NAME)
     throw invalidInput(['input'], `the name '${part.name}' would have more than ${MAX_NAME} characters`);
-  ensureSize(`part '${part.name}'`, after);
+  demandSize(`part '${part.name}'`, after);
   return after;
 }
 
-function ensureSize(what: string, value: object): void {
+function demandSize(what: string, value: object): void {
   if (Buffer.byteLength(JSON.stringify(value)) > MAX_BYTES)
     throw invalidInput(['input'], `the ${what} would have more than ${MAX_BYTES} bytes`);
 }

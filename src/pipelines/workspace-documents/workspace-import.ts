@@ -230,7 +230,7 @@ async function insertInstances(
     checked.push({ copy, stored, id, part });
     const reference = copy.connectionCredentials?.clientSecretVaultId;
     const secretAt = ['input', 'document', 'tool_instances', at, 'connection_credentials', 'client_secret'];
-    if (reference) await vault.ensureReference(tx, place.orgId, reference, secretAt);
+    if (reference) await vault.demandReference(tx, place.orgId, reference, secretAt);
   }
   refuse(issues);
   for (const { copy, stored, id, part } of checked) {

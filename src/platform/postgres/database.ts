@@ -44,6 +44,8 @@ export interface DatabaseOptions extends DatabasePlace {
   /** How long whoever needs a connection waits for one. Default: 5 s. */
   connectionWaitMs?: number;
   logger: Logger;
+  /** Whether traces are recorded: each statement is then a part of what asks for it. */
+  isTraced?: boolean | undefined;
   /** Shown in `pg_stat_activity`. */
   applicationName?: string;
 }
@@ -61,13 +63,14 @@ export function openDatabase({
   poolSize,
   connectionWaitMs = CONNECT_TIMEOUT_MS,
   logger,
+  isTraced = false,
   applicationName = 'platform-management-api',
 }: DatabaseOptions): Database {
-  const common = { connectionWaitMs, logger, applicationName };
-  const pool = openPool({ ...common, url, size: poolSize, ownsSessions: !pooled });
+  const all = { connectionWaitMs, logger, isTraced, applicationName };
+  const pool = openPool({ ...all, url, size: poolSize, ownsSessions: !pooled });
   const directUrl = pooled?.directUrl ?? url;
   const directPool =
-    directUrl === url ? pool : openPool({ ...common, url: directUrl, size: DIRECT_CONNECTIONS, ownsSessions: true });
+    directUrl === url ? pool : openPool({ ...all, url: directUrl, size: DIRECT_CONNECTIONS, ownsSessions: true });
   const replicas =
     readUrls.length === 0
       ? null
@@ -75,8 +78,7 @@ export function openDatabase({
           urls: readUrls,
           primaryUrl: url,
           logger,
-          openPool: (at, ownsSessions) =>
-            openPool({ ...common, url: at, size: poolSize, ownsSessions, isReplica: true }),
+          openPool: (at, ownsSessions) => openPool({ ...all, url: at, size: poolSize, ownsSessions, isReplica: true }),
         });
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
   return {
@@ -117,18 +119,12 @@ interface PoolOptions {
   /** Whether the server may be one that follows another. Default: it must take changes. */
   isReplica?: boolean;
   logger: Logger;
+  isTraced: boolean;
   applicationName: string;
 }
 
-function openPool({
-  url,
-  size,
-  connectionWaitMs,
-  ownsSessions,
-  isReplica = false,
-  logger,
-  applicationName,
-}: PoolOptions): pg.Pool {
+function openPool(options: PoolOptions): pg.Pool {
+  const { url, size, connectionWaitMs, ownsSessions, isReplica = false, logger, isTraced, applicationName } = options;
   const pool = new pg.Pool({
     connectionString: url,
     max: size,
@@ -153,7 +149,7 @@ function openPool({
     Object.defineProperty(error, 'client', { enumerable: false });
     logger.warn({ err: error }, 'an idle database connection broke');
   });
-  recordStatements(pool);
+  if (isTraced) recordStatements(pool);
   return pool;
 }
 

@@ -64,7 +64,7 @@ export class NamespaceService {
   /** Changes what is given; what is left out stays. The namespace `default` keeps its slug. */
   async update(caller: Caller, place: Checked<WorkspacePlace>, id: string, input: UpdateNamespace): Promise<Namespace> {
     const before = await this.reads.get(noCache, place, id);
-    if (input.slug && input.slug !== before.slug) ensureNotDefault(before, 'keeps its slug');
+    if (input.slug && input.slug !== before.slug) demandNotDefault(before, 'keeps its slug');
     return this.#unique(place, input.slug ?? before.slug, () =>
       this.#deps.changes.run(caller, async (tx) => {
         await tx.expectVersion({ table: 'namespaces', key: { id: before.id } });
@@ -88,7 +88,7 @@ export class NamespaceService {
     { force }: { force: boolean },
   ): Promise<Namespace> {
     const namespace = await this.reads.get(noCache, place, id);
-    ensureNotDefault(namespace, 'cannot be deleted');
+    demandNotDefault(namespace, 'cannot be deleted');
     const { orgId, workspaceId } = namespace;
     const contents = await this.#deps.removals.ofPlace(caller, {
       kind: 'namespace',
@@ -123,7 +123,7 @@ export class NamespaceService {
   }
 }
 
-function ensureNotDefault({ id, slug }: Namespace, what: string): void {
+function demandNotDefault({ id, slug }: Namespace, what: string): void {
   if (slug === DEFAULT_NAMESPACE)
     throw conflict(
       'namespace',

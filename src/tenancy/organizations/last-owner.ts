@@ -26,7 +26,7 @@ type MemberKind = 'organization_member' | 'workspace_member' | 'user';
  * as every change that takes an owner away does.
  * @throws RESOURCE_CONFLICT `last_owner`, whose `references` list what would be left without an owner
  */
-export async function ensureNotLastOwner(
+export async function demandNotLastOwner(
   tx: Pick<Tx, 'query'>,
   userId: string,
   scope: OwnerScope,
@@ -39,9 +39,9 @@ export async function ensureNotLastOwner(
  * The same check for a member who leaves an organization. The caller has locked the organization, and so all its
  * workspaces.
  */
-export async function ensureMayLeave(tx: Tx, { orgId, userId }: { orgId: string; userId: string }): Promise<void> {
+export async function demandMayLeave(tx: Tx, { orgId, userId }: { orgId: string; userId: string }): Promise<void> {
   await lockWorkspaces(tx, Prisma.sql`m.user_id = ${userId} and m.org_id = ${orgId}`);
-  await ensureNotLastOwner(tx, userId, { orgId, withWorkspaces: true }, 'organization_member');
+  await demandNotLastOwner(tx, userId, { orgId, withWorkspaces: true }, 'organization_member');
 }
 
 /**
@@ -49,7 +49,7 @@ export async function ensureMayLeave(tx: Tx, { orgId, userId }: { orgId: string;
  * account. Every change that makes somebody an owner locks that account, so the last look finds what it came to own
  * meanwhile.
  */
-export async function ensureMayDeactivate(tx: Tx, userId: string): Promise<void> {
+export async function demandMayDeactivate(tx: Tx, userId: string): Promise<void> {
   const ofOwner = statement`t.deleted_at is null
     and t.id in (select m.org_id from organization_members m where m.user_id = ${userId} and m.role = 'owner')`;
   const organizations = await tx.lockAll('organizations', ofOwner, 'no key update');

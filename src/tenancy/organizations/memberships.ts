@@ -11,7 +11,7 @@ import type { Deleted, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { forbidden, notFound } from '../../kernel/errors.ts';
 import { atLeast, type Role } from '../../kernel/roles.ts';
 import { lockWorkspace } from '../workspaces/workspace.service.ts';
-import { ensureMayLeave, ensureNotLastOwner } from './last-owner.ts';
+import { demandMayLeave, demandNotLastOwner } from './last-owner.ts';
 import { IS_KEPT, lockAccount, lockOrganization } from './membership.ts';
 import { addressShown } from './shown-addresses.ts';
 
@@ -73,7 +73,7 @@ export class Memberships {
       await this.mayGrant(tx, caller, place, role, 'update');
       if (role === 'owner') await lockAccount(tx, userId);
       else if (before === 'owner')
-        await ensureNotLastOwner(
+        await demandNotLastOwner(
           tx,
           userId,
           workspaceId ? { workspaceId } : { orgId, withWorkspaces: false },
@@ -102,8 +102,8 @@ export class Memberships {
       const { id, role } = await this.#lockMember(tx, place, userId);
       if (!isSelf) await this.mayGrant(tx, caller, place, role, 'delete');
       const { orgId, workspaceId } = place;
-      if (workspaceId === undefined) await ensureMayLeave(tx, { orgId, userId });
-      else if (role === 'owner') await ensureNotLastOwner(tx, userId, { workspaceId }, this.#kind);
+      if (workspaceId === undefined) await demandMayLeave(tx, { orgId, userId });
+      else if (role === 'owner') await demandNotLastOwner(tx, userId, { workspaceId }, this.#kind);
       // leaving the organization at the same moment also deletes the row of the workspace
       tx.remove(`${this.#kind}s`, { ...place, userId }, () => notFound(this.#kind, userId));
       await follow(tx, () => this.record(tx, 'delete', place, userId, { role }));

@@ -11,7 +11,7 @@ import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { alreadyExists, notFound } from '../../kernel/errors.ts';
 import type { Role } from '../../kernel/roles.ts';
 import type { Removals } from '../removals.ts';
-import { ensureMayLeave } from './last-owner.ts';
+import { demandMayLeave } from './last-owner.ts';
 import { joinOrganization } from './membership.ts';
 import { type EndedMembership, Memberships, type ShownUser, shownMembers } from './memberships.ts';
 
@@ -104,7 +104,7 @@ export class OrganizationMemberService {
     const roles = await tx.query<EndedRole>(statement`
       select null as "workspaceId", role from organization_members where org_id = ${orgId} and user_id = ${userId}
       union all select workspace_id, role from workspace_members where org_id = ${orgId} and user_id = ${userId}`);
-    await ensureMayLeave(tx, { orgId, userId });
+    await demandMayLeave(tx, { orgId, userId });
     tx.remove('organization_members', { orgId, userId }, () => notFound('organization_member', userId));
     await this.#leave(tx, { orgId, userId }, () =>
       this.#members.record(tx, 'delete', { orgId }, userId, { role: roles[0]?.role }),

@@ -124,7 +124,7 @@ export class ConnectLinks implements Owner {
     const target = await findTarget(sql, orgId, toolInstanceId);
     if (target?.instance.workspaceId !== workspaceId) throw notFound('tool_instance', toolInstanceId);
     const { instance, tool } = target;
-    access.ensureCovers(caller, place.asked.grant, place.asked.permission, instance.createdBy);
+    access.demandCovers(caller, place.asked.grant, place.asked.permission, instance.createdBy);
     if (!(await mayCollect(access, caller, target))) throw forbidden('connection:use', STEERED);
     if (authTypeOf(target) === 'oauth2') clientReferenceOf(target);
     else demandKeys(tool, toolInstanceId);

@@ -8,8 +8,8 @@ import type { Checked, Deleted, WorkspacePlace } from '../../kernel/checked-plac
 import { InputError, notFound } from '../../kernel/errors.ts';
 import { type ConnectionRow, connectionColumns } from '../connections/connection.service.ts';
 import type { ConnectionRemoval } from '../connections/connection-removal.ts';
+import type { ToolInstance } from '../tool-instances/tool-instance.reads.ts';
 import type { ToolInstanceService } from '../tool-instances/tool-instance.service.ts';
-import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
 import { endOpenLinks } from './open-links.ts';
 import { returnAddressProblem } from './return-address.ts';
 

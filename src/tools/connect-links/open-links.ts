@@ -88,7 +88,7 @@ export class OpenLinks {
     try {
       const maker = await makerOf(caller, link, permission, place);
       const { grant } = await access.requireWorkspace(maker, orgId, workspaceId, permission, place);
-      access.ensureCovers(maker, grant, permission, instance.createdBy);
+      access.demandCovers(maker, grant, permission, instance.createdBy);
       return await mayCollect(access, maker, target);
     } catch (error) {
       if (isRefusal(error)) return false;

@@ -173,7 +173,7 @@ export class ConnectionService {
     const { grant } = await access.requireWorkspace(caller, orgId, workspaceId, permission, { namespaceId });
     const target = await findTarget(sql, orgId, toolInstanceId);
     if (!target) throw notFound('tool_instance', toolInstanceId);
-    access.ensureCovers(caller, grant, permission, target.instance.createdBy);
+    access.demandCovers(caller, grant, permission, target.instance.createdBy);
     const client = await clientOf(vault, clientReferenceOf(target));
     const fault = issuerFault(client.service, iss, isOfOwnClient(state));
     if (fault !== null) throw invalidInput(['iss'], fault);
@@ -262,7 +262,7 @@ export class ConnectionService {
     const key = keyOfPlace(place, instanceId);
     const found = await findRow(sql, 'connections', key);
     if (!found) throw notFound('connection', instanceId);
-    access.ensureCovers(caller, grant, permission, found.createdBy);
+    access.demandCovers(caller, grant, permission, found.createdBy);
     return changes.run(caller, async (tx) => {
       await tx.lock('tool_instances', { id: instanceId }, 'no key update');
       await tx.expectVersion({ table: 'connections', key: { id: found.id } });
@@ -279,7 +279,7 @@ export class ConnectionService {
     const target = await findTarget(this.#deps.sql, place.orgId, instanceId);
     if (!target || !belongsTo(target.instance, place)) throw notFound('tool_instance', instanceId);
     const { permission, grant } = place.asked;
-    this.#deps.access.ensureCovers(caller, grant, permission, target.instance.createdBy);
+    this.#deps.access.demandCovers(caller, grant, permission, target.instance.createdBy);
     return target;
   }
 

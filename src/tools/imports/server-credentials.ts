@@ -8,7 +8,7 @@ import { findTarget } from '../connections/connection-target.ts';
 import type { PlacedCredential } from '../tool-instances/action-request.ts';
 import { demandRunnable } from '../tool-instances/runnable.ts';
 import { BEARER, placementOf } from '../tool-instances/sent-credential.ts';
-import type { Tool } from '../tools/tool.source.ts';
+import type { Tool } from '../tools/tool.reads.ts';
 import { oauthServiceOf } from '../tools/tool-shapes.ts';
 
 interface CredentialDeps {

@@ -14,7 +14,7 @@ import { calledTool, isOfServer, type McpRefusal, mayRepeat, refusalOf } from '.
 import { type ActionRequestParts, requestFor, UnusableAction } from '../tool-instances/action-request.ts';
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { demandCredentials, meaningOf, type SentCredential, sentBy } from '../tool-instances/sent-credential.ts';
-import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
+import type { ToolInstance } from '../tool-instances/tool-instance.reads.ts';
 import { within } from '../tool-instances/within.ts';
 import { type ShownAnswer, shownAnswer } from './action-answer.ts';
 import { PARAMETERS } from './action-arguments.ts';

@@ -20,7 +20,7 @@ import { checkConfiguration, fieldsOf } from '../tool-instances/configuration.ts
 import type { ToolAction } from '../tool-instances/effective-actions.ts';
 import { demandRunnable } from '../tool-instances/runnable.ts';
 import { placedSecrets, sentBy, withoutKeys } from '../tool-instances/sent-credential.ts';
-import type { ToolInstance } from '../tool-instances/tool-instance.source.ts';
+import type { ToolInstance } from '../tool-instances/tool-instance.reads.ts';
 import { toolNames } from '../tools/tool-shapes.ts';
 import { shownJson, type WholeOfCut } from './action-answer.ts';
 import { checkedArguments, PARAMETERS } from './action-arguments.ts';

@@ -4,7 +4,7 @@ import { foreignNames } from '../tools/placeholders.ts';
 import { type KeyPlacement, keyFieldsOf } from '../tools/tool-shapes.ts';
 import { type PlacedCredential, UnusableAction } from './action-request.ts';
 import type { ToolAction } from './effective-actions.ts';
-import type { ToolInstance } from './tool-instance.source.ts';
+import type { ToolInstance } from './tool-instance.reads.ts';
 
 /** What goes into a request beside what the instance keeps itself. */
 export interface SentCredential {

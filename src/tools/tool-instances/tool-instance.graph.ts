@@ -14,8 +14,8 @@ import { ConnectionStatusEnum } from '../connections/connection.enums.ts';
 import { Tool } from '../tools/tool.graph.ts';
 import type { ConfigFieldDescriptor } from './config-field.ts';
 import { CreateToolInstanceInput, UpdateToolInstanceInput } from './tool-instance.inputs.ts';
+import type { ToolInstance as ToolInstanceRow } from './tool-instance.reads.ts';
 import type { UpgradeResult } from './tool-instance.service.ts';
-import type { ToolInstance as ToolInstanceRow } from './tool-instance.source.ts';
 import type { ToolTestResult } from './tool-instance.test-call.ts';
 
 const ConfigField = builder.objectRef<ConfigFieldDescriptor>('ConfigField').implement({

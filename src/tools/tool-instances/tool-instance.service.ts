@@ -18,7 +18,7 @@ import { type ApiError, conflict, InputError, invalidInput, notFound } from '../
 import { newId } from '../../kernel/ids.ts';
 import type { Credentials } from '../../vault/secrets/credentials.ts';
 import type { SecretReads } from '../../vault/secrets/secret.reads.ts';
-import { ensureShown } from '../../vault/secrets/secret-to-send.ts';
+import { demandShown } from '../../vault/secrets/secret-to-send.ts';
 import type { Vault } from '../../vault/secrets/vault.ts';
 import type { ConnectionRemoval } from '../connections/connection-removal.ts';
 import { keepsOfOthers, refusedBecause, revealRefusal } from '../tools/kept-credentials.ts';
@@ -32,7 +32,7 @@ import {
   type ToolInstance,
   type ToolPlace,
   visible,
-} from './tool-instance.source.ts';
+} from './tool-instance.reads.ts';
 import { upgraded } from './tool-instance.upgrade.ts';
 
 type Changeable =
@@ -136,8 +136,8 @@ export class ToolInstanceService {
       const hasSecrets = Object.keys(checked.secrets).length > 0;
       if (hasSecrets) await this.#deps.credentials.prepare(tx);
       if (client.clientSecretVaultId) {
-        const found = await vault.ensureReference(tx, orgId, client.clientSecretVaultId, CLIENT_SECRET);
-        if (tool.orgId !== null) ensureShown(found, shown);
+        const found = await vault.demandReference(tx, orgId, client.clientSecretVaultId, CLIENT_SECRET);
+        if (tool.orgId !== null) demandShown(found, shown);
       }
       tx.insert('tool_instances', {
         ...row,
@@ -204,8 +204,8 @@ export class ToolInstanceService {
       if (changesSecrets) await this.#deps.credentials.prepare(tx);
       if (client?.clientSecretVaultId) {
         const reference = client.clientSecretVaultId;
-        const found = await this.#deps.vault.ensureReference(tx, orgId, reference, CLIENT_SECRET);
-        if (tool.orgId !== null && reference !== before.clientSecretVaultId) ensureShown(found, shown);
+        const found = await this.#deps.vault.demandReference(tx, orgId, reference, CLIENT_SECRET);
+        if (tool.orgId !== null && reference !== before.clientSecretVaultId) demandShown(found, shown);
       }
       const credentialRefs = changesSecrets ? await this.#putSecrets(tx, caller, before, checked) : undefined;
       const set: Columns<'tool_instances'> = {

@@ -27,8 +27,8 @@ import {
   type SentCredential,
   sentBy,
 } from './sent-credential.ts';
+import type { ToolInstance } from './tool-instance.reads.ts';
 import type { ToolInstanceService } from './tool-instance.service.ts';
-import type { ToolInstance } from './tool-instance.source.ts';
 import { within } from './within.ts';
 
 /** Limit of the whole call (defaults §4), unless the action has a shorter one. */

@@ -1,7 +1,7 @@
 import { conflict, InputError } from '../../kernel/errors.ts';
 import { checkConfiguration, faultOf, type ToolFields } from './configuration.ts';
 import { SafePatterns } from './safe-pattern.ts';
-import type { StoredInstance } from './tool-instance.source.ts';
+import type { StoredInstance } from './tool-instance.reads.ts';
 
 /** An instance after an upgrade. */
 interface Upgraded {

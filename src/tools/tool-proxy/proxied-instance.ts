@@ -10,7 +10,8 @@ import { credentialIn } from '../connections/stored-credential.ts';
 import { type ActionChanges, effectiveActions, type ToolAction } from '../tool-instances/effective-actions.ts';
 import { type Sealed, sealedColumns, sealedIn } from '../tool-instances/sealed-columns.ts';
 import { withoutKeys } from '../tool-instances/sent-credential.ts';
-import { ToolFactsReads } from '../tool-instances/tool-instance.facts.ts';
+import { type ToolFacts, toolFacts } from '../tool-instances/tool-instance.facts.ts';
+import type { ToolVersionCache } from '../tools/tool-version-cache.ts';
 
 /** What is read of an instance to call its provider. */
 export interface ProxiedInstance {
@@ -93,11 +94,11 @@ interface FoundRow
 /** Reads all that a call needs in one statement, beside the actions of its tool, which a process keeps by version. */
 export class ProxiedInstances {
   readonly #deps: { sql: Sql; credentials: Credentials };
-  readonly #facts: ToolFactsReads;
+  readonly #facts: ToolVersionCache<ToolFacts>;
 
   constructor(deps: { sql: Sql; credentials: Credentials }) {
     this.#deps = deps;
-    this.#facts = new ToolFactsReads(deps.sql);
+    this.#facts = toolFacts(deps.sql);
   }
 
   /**

@@ -10,7 +10,7 @@ import { Organization } from '../../tenancy/organizations/organization.graph.ts'
 import { customActionSchemas } from './custom-action-schemas.ts';
 import { CustomActionType, ToolStatus } from './tool.enums.ts';
 import { CreateToolInput, UpdateToolInput } from './tool.inputs.ts';
-import type { Tool as ToolRow } from './tool.source.ts';
+import type { Tool as ToolRow } from './tool.reads.ts';
 
 export const Tool = builder.objectRef<ToolRow>('Tool').implement({
   description:

@@ -18,7 +18,7 @@ import { type ImportSource, steersNextImport } from '../imports/import-source.ts
 import { demandNoCredentials, revealRefusal, steeringOf } from './kept-credentials.ts';
 import { entryNames, foreignNames, strayPlaceholders } from './placeholders.ts';
 import { changeOf } from './schema-version.ts';
-import { type Tool, type ToolFilters, tools } from './tool.source.ts';
+import { type Tool, type ToolFilters, tools } from './tool.reads.ts';
 import { misplacedIn, toolNames } from './tool-shapes.ts';
 
 type Lists = 'configSchema' | 'credentialSchema' | 'actionSchemas' | 'mcpFunctions';

@@ -35,7 +35,7 @@ export async function demandReveal(
  * @param shown what {@link demandReveal} said
  * @throws FORBIDDEN `secret:reveal`
  */
-export function ensureShown(found: Resolution, shown: string | null): void {
+export function demandShown(found: Resolution, shown: string | null): void {
   if (found.kind === 'secret' && found.id !== shown)
     throw forbidden('secret:reveal', 'The service would send a secret whose value you may not see.');
 }

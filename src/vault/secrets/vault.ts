@@ -89,7 +89,7 @@ export class Vault {
    * @param path of the field in the argument's names, for the error: `['input', 'credentialsRef']`
    * @throws InputError at that path if the reference names a secret that this organization does not have
    */
-  async ensureReference(tx: Tx, orgId: string, reference: string, path: (string | number)[]): Promise<Resolution> {
+  async demandReference(tx: Tx, orgId: string, reference: string, path: (string | number)[]): Promise<Resolution> {
     const found = await this.resolve(tx, orgId, reference);
     if (found.kind === 'missing') throw invalidInput(path, found.why);
     if (found.kind === 'external') return found;

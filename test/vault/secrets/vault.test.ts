@@ -42,7 +42,7 @@ async function ensured({ orgId }: Person, reference: string): Promise<unknown> {
   const { vault } = app.services;
   try {
     return await inChange(async (tx) => {
-      const found = await vault.ensureReference(tx, orgId, reference, PATH);
+      const found = await vault.demandReference(tx, orgId, reference, PATH);
       return found.kind === 'secret' ? found.id : found.kind;
     });
   } catch (error) {
@@ -187,7 +187,7 @@ test('a renaming and a new reference to the name wait for each other, and the la
   const { url } = await newSecret(ann, { name: 'held' });
   let renamed: Promise<{ status: number }> | undefined;
   await inChange(async (tx) => {
-    await app.services.vault.ensureReference(tx, ann.orgId, 'secret://held', PATH);
+    await app.services.vault.demandReference(tx, ann.orgId, 'secret://held', PATH);
     renamed = fromOutside(() => ann.call('PATCH', url, { name: 'gone' }));
     await waitFor(async () => expect(await waiting()).toBe(1));
     await name(ann, { toy_8: 'secret://held' });
@@ -208,7 +208,7 @@ test('a reference that is being stored holds its secret: a destroy waits for it,
   const { secret_id, url } = await newSecret(ann);
   let destroyed: Promise<{ status: number }> | undefined;
   await inChange(async (tx) => {
-    await app.services.vault.ensureReference(tx, ann.orgId, secret_id, PATH);
+    await app.services.vault.demandReference(tx, ann.orgId, secret_id, PATH);
     destroyed = fromOutside(() => ann.call('DELETE', `${url}?permanent=true`));
     await waitFor(async () => expect(await waiting()).toBe(1));
     await name(ann, { toy_9: secret_id });

@@ -11,7 +11,7 @@ import { notFound } from '../../kernel/errors.ts';
 import type { ConfigFieldDescriptor } from './config-field.ts';
 import { type ActionChanges, effectiveActions, type ToolAction } from './effective-actions.ts';
 import { type Sealed, sealedColumns } from './sealed-columns.ts';
-import { type ToolFacts, ToolFactsReads } from './tool-instance.facts.ts';
+import { type ToolFacts, toolFacts } from './tool-instance.facts.ts';
 
 const columns = {
   ...columnsOf(
@@ -112,7 +112,7 @@ const FROM = 'tool_instances t join tools tool on tool.id = t.tool_id';
 
 /** Adds what follows from the tools to the rows of instances. */
 function completion({ sql }: ServiceDeps) {
-  const facts = new ToolFactsReads(sql);
+  const facts = toolFacts(sql);
   return async <Stored extends StoredInstance>(context: RequestCache, rows: readonly Stored[]) => {
     const tools = await facts.of(context, rows);
     return rows.map((row, index) => Object.assign(row, derivedOf(row, tools[index]!)));
