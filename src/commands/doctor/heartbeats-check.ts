@@ -5,7 +5,7 @@ import { type Check, ok, warn } from './finding.ts';
 /** A message names so many nodes; Operators in the console have them all. */
 const MAX_NAMED = 10;
 
-type Finding = Awaited<ReturnType<Check['run']>>[number];
+type HeartbeatFinding = Awaited<ReturnType<Check['run']>>[number];
 
 const named = (nodes: readonly KnownNode[], nameOf: (node: KnownNode) => string): string =>
   [
@@ -18,7 +18,7 @@ const isMissed = (lost: KnownNode, running: readonly KnownNode[]): boolean =>
   !running.some(({ hostName, startedAt }) => hostName === lost.hostName && startedAt > lost.lastSeenAt);
 
 /** Nodes of two versions work together while one takes the place of the other, not for long. */
-function versionsOf(running: readonly KnownNode[]): Finding[] {
+function versionsOf(running: readonly KnownNode[]): HeartbeatFinding[] {
   const versions = [...new Set(running.map(({ version }) => version))].sort();
   if (versions.length < 2) return [];
   const said = versions.map((version) => {
@@ -28,7 +28,7 @@ function versionsOf(running: readonly KnownNode[]): Finding[] {
   return [warn(`Nodes of ${versions.length} versions run: ${said.join(', ')}.`, 'Give all nodes the newest of them.')];
 }
 
-function lostOf(lost: readonly KnownNode[]): Finding[] {
+function lostOf(lost: readonly KnownNode[]): HeartbeatFinding[] {
   if (lost.length === 0) return [];
   const said = named(
     lost,
@@ -38,7 +38,7 @@ function lostOf(lost: readonly KnownNode[]): Finding[] {
   return [warn(`Fell silent without leaving: ${said}.`, remedy)];
 }
 
-const unreadyOf = (running: readonly KnownNode[]): Finding[] => {
+const unreadyOf = (running: readonly KnownNode[]): HeartbeatFinding[] => {
   const unready = running.filter(({ problem }) => problem !== null);
   if (unready.length === 0) return [];
   const said = named(unready, ({ hostName, problem }) => `${hostName}: ${problem}`);

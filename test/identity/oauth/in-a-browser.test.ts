@@ -108,7 +108,7 @@ describeInBrowser('in a browser', () => {
     };
     const page = await newPage();
     await page.goto(linkOf(ann.email));
-    await page.click('text=Confirm');
+    await page.click('#verify button');
     await toConsole(page);
     await page.goto(`${app.url}/account/sign-in`);
     await page.fill('#email', ann.email);
