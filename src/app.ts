@@ -82,6 +82,7 @@ import { Seal } from './platform/keys/seal.ts';
 import { type Logger, requestLogger } from './platform/logger.ts';
 import type { Mailer } from './platform/mail/mail.ts';
 import { Heartbeat } from './platform/nodes/heartbeat.ts';
+import { type KnownNode, knownNodes } from './platform/nodes/known-nodes.ts';
 import { StoreCheck } from './platform/nodes/store-check.ts';
 import type { Siblings } from './platform/nodes/worker-link.ts';
 import { Outbound, type OutboundOptions } from './platform/outbound/outbound.ts';
@@ -288,6 +289,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     replicaReads,
     eventLag,
     jobs,
+    nodes: () => knownNodes(async (text, values) => (await database.pool.query<KnownNode>(text, values)).rows, nodeId),
     operations: operations.counts,
     tracing,
     lostLogLines: deps.lostLogLines,

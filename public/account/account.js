@@ -135,6 +135,8 @@ function onSubmit(id, work, explain = () => undefined) {
       // a used token is worthless, but it should not stay in the history either
       history.replaceState(null, '', location.pathname);
       show(form.dataset.done ?? '', 'done');
+      const onward = document.getElementById('onward');
+      if (onward) onward.hidden = false;
     } catch (error) {
       const refusal = error instanceof Refusal ? error : new Refusal(String(error), 0);
       if (showProblems(form, refusal.fields)) return;

@@ -151,7 +151,7 @@ async function greet({ access_token: accessToken, user }, redirectUri = null) {
   const opened = await fetch('session', options).catch(() => null);
   if (!opened?.ok) throw new Error('You could not be signed in. Try again in a moment.');
   if (to && isOwnPath(to)) return location.assign(new URL(`..${to}`, location.href));
-  show(`You are signed in as ${user.email}. You may close this page.`, 'done');
+  show(`You are signed in as ${user.email}.`, 'done');
   byId('account').hidden = false;
   byId('others').hidden = true;
 }

@@ -1,6 +1,7 @@
 // The page to which a provider sends a user back. It never sees a session: the application that opened it lends its
 // access token for one exchange, and gets the result. Only applications of known origins are listened to: any other
-// page could start an authorization of its own and have the user's account connected to it.
+// page could start an authorization of its own and have the user's account connected to it. The console of this service
+// has no token, and opens providers in windows without an opener: it gets the code over a channel of this origin.
 
 /** @typedef {{ type: string, state: string, ok?: boolean, error?: string, connection?: unknown }} Message */
 
@@ -78,10 +79,36 @@ async function onMessage({ source, origin, data }) {
   window.close();
 }
 
+const CHANNEL = 'connections.callback';
+/** A page that waits for this window answers sooner. */
+const NOBODY_MS = 20_000;
+const ALONE = 'This page was not opened by an application. Go back to it and connect again.';
+
+/**
+ * Brings to the console what came back, if it waits for this state.
+ * @param {{ code: string, iss?: string } | { error: string }} brought
+ */
+function bring(brought) {
+  const channel = new BroadcastChannel(CHANNEL);
+  const timer = setTimeout(() => show(ALONE, 'problem'), NOBODY_MS);
+  channel.onmessage = ({ data }) => {
+    const answer = /** @type {Partial<Message>} */ (data ?? {});
+    if (answer.type !== 'done' || answer.state !== state) return;
+    clearTimeout(timer);
+    channel.close();
+    if (!answer.ok) return show(`${answer.error ?? ''} Close this window and try again.`, 'problem');
+    show('Connected. You can close this window.', 'done');
+    window.close();
+  };
+  channel.postMessage({ type: 'code', state, ...brought });
+}
+
 // the code works once, and should not stay in the history
 history.replaceState(null, '', location.pathname);
 if (!opener) {
-  show('This page was not opened by an application. Go back to it and connect again.', 'problem');
+  if (state === '') show(ALONE, 'problem');
+  else if (refusal !== null || code === '' || isMisled) bring({ error: refusal ?? 'incomplete' });
+  else bring({ code, ...(iss !== null && { iss }) });
 } else if (refusal !== null || code === '' || state === '') {
   tell({ type: DONE, state, ok: false, error: refusal ?? 'incomplete' });
   show('The provider did not grant access. Close this window and try again.', 'problem');

@@ -42,8 +42,8 @@ export const tables: GroupTables = {
       'platform (writes)': 'the first node enters its own',
     },
     nodes: {
+      platform: 'which nodes run, and which were lost',
       'platform (writes)': 'a node says that it runs, and leaves',
-      live: 'the nodes are shown to administrators of the platform',
       'live (writes)': 'nodes that were lost are forgotten',
     },
     root_keys: {

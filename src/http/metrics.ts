@@ -6,6 +6,8 @@ import type { OperationCounts } from '../engine/path/operation-counts.ts';
 import type { AuditSender } from '../live/audit-streams/audit-sender.ts';
 import type { EventLag } from '../live/events/event-lag.ts';
 import type { Jobs } from '../platform/jobs/jobs.ts';
+import { AWAY_SECONDS } from '../platform/nodes/heartbeat.ts';
+import type { KnownNode } from '../platform/nodes/known-nodes.ts';
 import type { Siblings } from '../platform/nodes/worker-link.ts';
 import type { Outbound } from '../platform/outbound/outbound.ts';
 import type { RedisLink } from '../platform/redis/redis-link.ts';
@@ -32,6 +34,7 @@ interface MetricsDeps {
   replicaReads?: ReplicaReads | null;
   eventLag: EventLag;
   jobs: Jobs;
+  nodes: () => Promise<readonly Pick<KnownNode, 'version' | 'status'>[]>;
   operations: OperationCounts;
   tracing: Tracing;
   lostLogLines?: (() => number) | undefined;
@@ -56,6 +59,7 @@ export function addMetrics(server: FastifyInstance, deps: MetricsDeps): void {
   measureRequests(server, figures);
   addProcess(figures, deps);
   addJobs(figures, deps);
+  addNodes(figures, deps);
   addSums(figures, deps);
   if (redis) addRedis(figures, redis);
   if (replicaReads) addReplicas(figures, replicaReads);
@@ -179,6 +183,21 @@ function addJobs(figures: Figures, { jobs }: MetricsDeps): void {
     'task',
     () => jobs.givenUp,
   );
+}
+
+/** The nodes over the database that were heard a moment ago. All of them say the same. */
+function addNodes(figures: Figures, { nodes }: MetricsDeps): void {
+  new Gauge({
+    name: 'platform_nodes',
+    help: `Nodes over the database that were heard within the last ${AWAY_SECONDS} seconds, by version.`,
+    labelNames: ['version'],
+    registers: [figures.registry],
+    async collect() {
+      this.reset();
+      const known = await nodes().catch(() => []); // the other figures matter all the more
+      for (const { version, status } of known) if (status !== 'away') this.inc({ version });
+    },
+  });
 }
 
 /** What was counted since the start, by what became of it. */

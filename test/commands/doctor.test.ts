@@ -1,14 +1,17 @@
 // own process: starts processes, which is slow from a large process
 import { writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DoctorFinding } from '../../src/commands/doctor/finding.ts';
+import { version } from '../../src/paths.ts';
 import { ROOT_KEYS, startOwnApp, type TestApp } from '../support/app.ts';
 import { runCommand, runScript } from '../support/command.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { type Person, register } from '../support/person.ts';
+import { waitFor } from '../support/wait.ts';
 import { newSecret } from '../vault/secrets/new-secret.ts';
 
 let app: TestApp;
@@ -61,11 +64,48 @@ it('says one line for each check, and ends with 0, where nothing fails', async (
     'clock',
     'root keys',
     'nodes',
+    'heartbeats',
     'jobs',
     'events',
   ]);
   expect(lines).toContain('ok    nodes       keys and files match the service');
   expect(lines).toContain('ok    root keys   needed by the database: 1, all correct');
+});
+
+it('says which nodes run, and warns of mixed versions and of those that were lost or take no requests', async () => {
+  const { pool } = app.database;
+  const own = `${hostname()} ${version}`;
+  const heard = async () => {
+    const { code, findings } = await found();
+    return [
+      code,
+      findings.filter(({ check }) => check === 'heartbeats').map(({ status, message }) => [status, message]),
+    ];
+  };
+  await waitFor(async () => expect(await heard()).toEqual([0, [['ok', `run: ${own}`]]]));
+  const add = `insert into nodes (id, host_name, version, started_at, last_seen_at, worker_count, running_worker_count,
+    problem) values ($1, $2, $3, now() - interval '3 days', now() + $4::interval, 1, 1, $5)`;
+  await pool.query(add, ['old', 'zzz-host', '0.0.9', '1 hour', 'the files are away']);
+  await pool.query(add, ['lost', 'lost-host', '0.0.8', '-20 hours', null]);
+  await pool.query(add, ['back', hostname(), '0.0.7', '-20 hours', null]); // killed, and started again
+  try {
+    expect(await heard()).toEqual([
+      0,
+      [
+        ['ok', `run: ${own}, zzz-host 0.0.9`],
+        ['warn', `Nodes of 2 versions run: 0.0.9 (zzz-host), ${version} (${hostname()}).`],
+        ['warn', 'Takes no requests: zzz-host: the files are away.'],
+        [
+          'warn',
+          expect.stringMatching(
+            /^Fell silent without leaving: lost-host 0\.0\.8, last heard at \d{4}-[\d-]+T[\d:.]+Z\.$/,
+          ),
+        ],
+      ],
+    ]);
+  } finally {
+    await pool.query(`delete from nodes where id in ('old', 'lost', 'back')`);
+  }
 });
 
 it('says of a database that is behind only that it is: a start makes the rest', async () => {

@@ -126,6 +126,31 @@ describeInBrowser('uploads of the console', () => {
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
   });
 
+  it('goes on in a new tab after the first one was closed', async () => {
+    const bytes = randomBytes(1.25 * PIECE);
+    const shownPage = await artifactsOf();
+    const tabOf = async () => {
+      const tab = await shownPage.context().newPage();
+      await open(tab, `${shown.homeOf(ann)}/artifacts`);
+      return tab;
+    };
+    const first = await tabOf();
+    line.cutAt = PIECE;
+    await choose(first, fileOf('closed.bin', bytes));
+    await stateOf(first, 'closed.bin').getByText(INTERRUPTED).waitFor();
+    await first.close();
+    line.mend();
+    const second = await tabOf();
+    await choose(second, fileOf('closed.bin', bytes));
+    await isUploaded(second, 'closed.bin');
+    expect(line.pieces).toEqual([
+      { from: 0, bytes: PIECE },
+      { from: PIECE, bytes: PIECE / 4 },
+    ]);
+    expect(digest(await contentOf('closed.bin'))).toBe(digest(bytes));
+    await second.close();
+  });
+
   it('goes on in a page that was loaded again, when the same file is chosen', async () => {
     const bytes = randomBytes(1.25 * PIECE);
     const page = await artifactsOf();

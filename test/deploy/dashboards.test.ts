@@ -7,6 +7,7 @@ import { startOwnApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { register } from '../support/person.ts';
 import { selectedBy } from '../support/promql.ts';
+import { waitUntil } from '../support/wait.ts';
 
 const fileOf = (name: string) => readFileSync(path.join(projectRoot, 'docs', 'operate', name), 'utf8');
 
@@ -51,7 +52,13 @@ beforeAll(async () => {
   await callsOf(app).post('/v1/auth/login', { username: ann.username, password: 'not that one' });
   await ann.ask('{ me { username } }');
   await app.services.outbound.request({ url: 'https://169.254.169.254/' }).catch(() => undefined);
-  const { body } = await callsOf(app).get('/metrics');
+  const body = await waitUntil(
+    async () => {
+      const metrics = (await callsOf(app).get('/metrics')).body;
+      return /^platform_nodes\{/m.test(metrics) ? metrics : undefined;
+    },
+    { what: 'the first heartbeat of the node' },
+  );
   for (const [, name = '', labels = ''] of body.matchAll(/^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? \S+$/gm)) {
     const known = labelsOf.get(name) ?? new Set(SCRAPED);
     for (const [, label = ''] of labels.matchAll(/(\w+)="(?:[^"\\]|\\.)*"/g)) known.add(label);

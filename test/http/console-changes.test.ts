@@ -182,7 +182,7 @@ describeInBrowser('what the console changes', () => {
   it('draws the deployments of an environment as a line that arrow keys walk along', async () => {
     const page = await pageOf(ann, { width: 360, height: 800 });
     await open(page, `${homeOf(ann)}/environments?environment=${story.staging}`);
-    await page.getByRole('button', { name: 'Change Support desk in Staging: 1.1.0' }).click();
+    await page.getByRole('button', { name: 'Deploy or roll back: Support desk in Staging, 1.1.0' }).click();
     await page.getByRole('button', { name: 'Roll back to 1.0.0' }).click();
     const line = page.getByRole('group', { name: 'Deployments over time' });
     const facts = page.locator('.timeline .facts');
@@ -638,7 +638,7 @@ describeInBrowser('what the console changes', () => {
       if (request.url().endsWith('/graphql')) asked.push(request.postDataJSON());
     });
     await page.goto(`${only.url}/console/o/${ann.orgId}/w/${ann.workspaceId}/environments`);
-    await page.getByRole('button', { name: 'Change Support desk in Production: 1.0.0' }).waitFor();
+    await page.getByRole('button', { name: 'Deploy or roll back: Support desk in Production, 1.0.0' }).waitFor();
     expect((await ann.call('PUT', ann.home, { name: 'Persisted' })).status).toBe(200);
     await page.locator('.where', { hasText: 'Persisted' }).waitFor();
     // the first request tells how the service wants to be asked

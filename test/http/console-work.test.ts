@@ -75,11 +75,11 @@ describeInBrowser('people at work in the console', () => {
     const [mine, theirs] = [await pageOf(ann), await pageOf(bob)];
     await open(mine, `${homeOf(ann)}/environments`);
     await open(theirs, `${homeOf(ann)}/environments`);
-    await theirs.getByRole('button', { name: 'Change Support desk in Staging: 1.1.0' }).waitFor();
-    await mine.getByRole('button', { name: 'Change Support desk in Staging: 1.1.0' }).click();
+    await theirs.getByRole('button', { name: 'Deploy or roll back: Support desk in Staging, 1.1.0' }).waitFor();
+    await mine.getByRole('button', { name: 'Deploy or roll back: Support desk in Staging, 1.1.0' }).click();
     await mine.getByRole('button', { name: 'Roll back to 1.0.0' }).click();
-    await mine.getByRole('button', { name: 'Change Support desk in Staging: 1.0.0' }).waitFor();
-    await theirs.getByRole('button', { name: 'Change Support desk in Staging: 1.0.0' }).waitFor();
+    await mine.getByRole('button', { name: 'Deploy or roll back: Support desk in Staging, 1.0.0' }).waitFor();
+    await theirs.getByRole('button', { name: 'Deploy or roll back: Support desk in Staging, 1.0.0' }).waitFor();
   });
 
   it('shows who is there and what others change, and refuses a stale save with both versions', async () => {

@@ -61,6 +61,7 @@ describe('the start page', () => {
     expect(answer.headers.vary).toMatch(/accept/i);
     const links = [...answer.body.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, url = '']) => url);
     for (const url of [
+      '/console/',
       '/graphql',
       '/docs/',
       '/docs/api',

@@ -385,6 +385,8 @@ export type CreateUploadInput = {
   readonly contentType?: string | null | undefined;
   /** Its name. Folders and invisible characters are removed. */
   readonly fileName: string;
+  /** Whether an unfinished upload of the same user in the namespace goes on, if it was announced with this name, size and SHA-256, which must be given. The URL then ends when the first one would have. */
+  readonly resume?: boolean | null | undefined;
   /** Its SHA-256 in hexadecimal. A file with another checksum is refused, and nothing of it is kept. */
   readonly sha256?: string | null | undefined;
   /** Its size in bytes. Without it, a client that uploads in pieces must give the size with one of the pieces. */
@@ -2271,7 +2273,7 @@ export type ToolInstanceFormQueryVariables = Exact<{
 }>;
 
 
-export type ToolInstanceFormQuery = { readonly toolInstance: { readonly id: string, readonly name: string, readonly description: string | null, readonly configuration: Record<string, unknown>, readonly credentialFields: ReadonlyArray<string>, readonly resourceVersion: number, readonly effectiveActionSchemas: ReadonlyArray<Record<string, unknown>>, readonly tool: { readonly id: string, readonly name: string, readonly configSchema: ReadonlyArray<Record<string, unknown>>, readonly credentialSchema: ReadonlyArray<Record<string, unknown>> } } };
+export type ToolInstanceFormQuery = { readonly toolInstance: { readonly id: string, readonly name: string, readonly description: string | null, readonly configuration: Record<string, unknown>, readonly credentialFields: ReadonlyArray<string>, readonly resourceVersion: number, readonly effectiveActionSchemas: ReadonlyArray<Record<string, unknown>>, readonly connectionCredentials: { readonly clientId: string | null, readonly clientSecretVaultId: string | null, readonly callbackUrl: string | null, readonly scopesOverride: ReadonlyArray<string> }, readonly tool: { readonly id: string, readonly name: string, readonly configSchema: ReadonlyArray<Record<string, unknown>>, readonly credentialSchema: ReadonlyArray<Record<string, unknown>> } } };
 
 export type ToolInstanceCallsQueryVariables = Exact<{
   orgId: string;
@@ -2291,7 +2293,7 @@ export type UpdateToolInstanceMutationVariables = Exact<{
 }>;
 
 
-export type UpdateToolInstanceMutation = { readonly updateToolInstance: { readonly id: string, readonly name: string, readonly description: string | null, readonly configuration: Record<string, unknown>, readonly credentialFields: ReadonlyArray<string>, readonly resourceVersion: number } };
+export type UpdateToolInstanceMutation = { readonly updateToolInstance: { readonly id: string, readonly name: string, readonly description: string | null, readonly configuration: Record<string, unknown>, readonly credentialFields: ReadonlyArray<string>, readonly connectionStatus: ConnectionStatus, readonly resourceVersion: number, readonly connectionCredentials: { readonly clientId: string | null, readonly clientSecretVaultId: string | null, readonly callbackUrl: string | null, readonly scopesOverride: ReadonlyArray<string> } } };
 
 export type ExecuteToolActionMutationVariables = Exact<{
   orgId: string;
@@ -2446,6 +2448,7 @@ export type WorkspaceActivityQueryVariables = Exact<{
   success?: boolean | null | undefined;
   startTime?: string | null | undefined;
   endTime?: string | null | undefined;
+  withoutReads?: boolean | null | undefined;
 }>;
 
 
@@ -2794,7 +2797,7 @@ export type ToolInstancesQueryVariables = Exact<{
 }>;
 
 
-export type ToolInstancesQuery = { readonly toolInstances: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly isActive: boolean, readonly connectionStatus: ConnectionStatus, readonly usageCount: number, readonly lastUsedAt: string | null, readonly createdBy: string | null, readonly resourceVersion: number, readonly tool: { readonly id: string, readonly name: string, readonly category: string, readonly supportsConnection: boolean, readonly supportedActions: ReadonlyArray<string> } }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type ToolInstancesQuery = { readonly toolInstances: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly description: string | null, readonly isActive: boolean, readonly connectionStatus: ConnectionStatus, readonly credentialFields: ReadonlyArray<string>, readonly usageCount: number, readonly lastUsedAt: string | null, readonly createdBy: string | null, readonly resourceVersion: number, readonly connectionCredentials: { readonly clientId: string | null }, readonly tool: { readonly id: string, readonly name: string, readonly category: string, readonly supportsConnection: boolean, readonly credentialSchema: ReadonlyArray<Record<string, unknown>>, readonly supportedActions: ReadonlyArray<string> } }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type ToolsQueryVariables = Exact<{
   orgId: string;
@@ -2861,6 +2864,15 @@ export type InitiateConnectionMutationVariables = Exact<{
 
 
 export type InitiateConnectionMutation = { readonly initiateWorkspaceConnection: { readonly authorizationUrl: string, readonly connectionId: string } };
+
+export type ExchangeConnectionMutationVariables = Exact<{
+  code: string;
+  state: string;
+  iss?: string | null | undefined;
+}>;
+
+
+export type ExchangeConnectionMutation = { readonly exchangeConnection: { readonly id: string, readonly status: ConnectionStatus, readonly accountLabel: string | null, readonly lastError: string | null, readonly missingScopes: ReadonlyArray<string>, readonly toolInstance: { readonly id: string, readonly connectionStatus: ConnectionStatus } | null } };
 
 export type DeleteConnectionMutationVariables = Exact<{
   orgId: string;
@@ -2995,7 +3007,7 @@ export type CreateUploadMutationVariables = Exact<{
 }>;
 
 
-export type CreateUploadMutation = { readonly createUpload: { readonly file: string, readonly url: string, readonly expiresAt: string } };
+export type CreateUploadMutation = { readonly createUpload: { readonly file: string, readonly url: string, readonly expiresAt: string, readonly receivedBytes: number } };
 
 export type FinishUploadMutationVariables = Exact<{
   orgId: string;
@@ -4972,6 +4984,12 @@ export const ToolInstanceFormDocument = new TypedDocumentString(`
     description
     configuration
     credentialFields
+    connectionCredentials {
+      clientId
+      clientSecretVaultId
+      callbackUrl
+      scopesOverride
+    }
     resourceVersion
     effectiveActionSchemas
     tool {
@@ -5014,6 +5032,13 @@ export const UpdateToolInstanceDocument = new TypedDocumentString(`
     description
     configuration
     credentialFields
+    connectionStatus
+    connectionCredentials {
+      clientId
+      clientSecretVaultId
+      callbackUrl
+      scopesOverride
+    }
     resourceVersion
   }
 }
@@ -5120,7 +5145,12 @@ export const HomeSecretsDocument = new TypedDocumentString(`
     `) as unknown as TypedDocumentString<HomeSecretsQuery, HomeSecretsQueryVariables>;
 export const RecentActivityDocument = new TypedDocumentString(`
     query RecentActivity($orgId: ID!, $workspaceId: ID!) {
-  workspaceActivity(orgId: $orgId, workspaceId: $workspaceId, first: 100) {
+  workspaceActivity(
+    orgId: $orgId
+    workspaceId: $workspaceId
+    first: 12
+    withoutReads: true
+  ) {
     nodes {
       ...ActivityRow
     }
@@ -5249,7 +5279,7 @@ export const WorkspaceNowDocument = new TypedDocumentString(`
   resourceVersion
 }`) as unknown as TypedDocumentString<WorkspaceNowQuery, WorkspaceNowQueryVariables>;
 export const WorkspaceActivityDocument = new TypedDocumentString(`
-    query WorkspaceActivity($orgId: ID!, $workspaceId: ID!, $after: String, $action: String, $resourceType: String, $success: Boolean, $startTime: DateTime, $endTime: DateTime) {
+    query WorkspaceActivity($orgId: ID!, $workspaceId: ID!, $after: String, $action: String, $resourceType: String, $success: Boolean, $startTime: DateTime, $endTime: DateTime, $withoutReads: Boolean) {
   workspaceActivity(
     orgId: $orgId
     workspaceId: $workspaceId
@@ -5260,6 +5290,7 @@ export const WorkspaceActivityDocument = new TypedDocumentString(`
     success: $success
     startTime: $startTime
     endTime: $endTime
+    withoutReads: $withoutReads
   ) {
     nodes {
       ...ActivityRow
@@ -5932,6 +5963,10 @@ export const ToolInstancesDocument = new TypedDocumentString(`
       description
       isActive
       connectionStatus
+      credentialFields
+      connectionCredentials {
+        clientId
+      }
       usageCount
       lastUsedAt
       createdBy
@@ -5941,6 +5976,7 @@ export const ToolInstancesDocument = new TypedDocumentString(`
         name
         category
         supportsConnection
+        credentialSchema
         supportedActions
       }
     }
@@ -6069,6 +6105,21 @@ export const InitiateConnectionDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<InitiateConnectionMutation, InitiateConnectionMutationVariables>;
+export const ExchangeConnectionDocument = new TypedDocumentString(`
+    mutation ExchangeConnection($code: String!, $state: String!, $iss: String) {
+  exchangeConnection(code: $code, state: $state, iss: $iss) {
+    id
+    status
+    accountLabel
+    lastError
+    missingScopes
+    toolInstance {
+      id
+      connectionStatus
+    }
+  }
+}
+    `) as unknown as TypedDocumentString<ExchangeConnectionMutation, ExchangeConnectionMutationVariables>;
 export const DeleteConnectionDocument = new TypedDocumentString(`
     mutation DeleteConnection($orgId: ID!, $workspaceId: ID!, $toolInstanceId: ID!) {
   deleteWorkspaceConnection(
@@ -6363,6 +6414,7 @@ export const CreateUploadDocument = new TypedDocumentString(`
     file
     url
     expiresAt
+    receivedBytes
   }
 }
     `) as unknown as TypedDocumentString<CreateUploadMutation, CreateUploadMutationVariables>;

@@ -115,6 +115,7 @@ const listsOfMutations: Readonly<Record<string, readonly string[]>> = {
   deleteToolInstance: ['toolInstances', 'connections'],
   deleteEndUserConnection: ['endUserConnections'],
   deleteWorkspaceConnection: ['connections', 'toolInstances'],
+  exchangeConnection: ['connections', 'toolInstances'],
   finishUpload: ['artifacts'],
   createEntity: ['entities'],
   deleteEntity: ['entities'],

@@ -169,19 +169,40 @@ function problemOf(error: unknown): string | null {
 }
 
 async function upload(job: Job, signal: AbortSignal, tell: (changes: Partial<Upload>) => void): Promise<void> {
-  const { file } = job;
-  const sha256 = await checksumOf(file);
+  const sha256 = await checksumOf(job.file);
   signal.throwIfAborted();
-  recognise(job, sha256);
+  const fingerprint = recognise(job, sha256);
+  await whileHeld(fingerprint, (isAlone) => sendFile(job, { sha256, isAlone, signal, tell }));
+}
+
+/**
+ * Holds a file for as long as it is sent, so that no other tab goes on with the same upload at the same time. A tab
+ * that is closed lets go. Pages that are not from https have no locks: they begin anew.
+ */
+const whileHeld = (fingerprint: string, work: (isAlone: boolean) => Promise<void>): Promise<void> =>
+  'locks' in navigator
+    ? navigator.locks.request(`console-upload ${fingerprint}`, { ifAvailable: true }, (lock) => work(lock !== null))
+    : work(false);
+
+interface Attempt {
+  sha256: string | null;
+  isAlone: boolean;
+  signal: AbortSignal;
+  tell: (changes: Partial<Upload>) => void;
+}
+
+async function sendFile(job: Job, { sha256, isAlone, signal, tell }: Attempt): Promise<void> {
+  const { file } = job;
   const known = job.address && isGood(job.address) ? job.address : null;
-  const address = known ?? (await newAddress(job, sha256));
+  const made = known ? null : await newAddress(job, sha256, isAlone);
+  const address = known ?? made!.address;
   signal.throwIfAborted();
   keepAddress(job, address);
   const speedAt = speedometer();
   const onSent = (sent: number) => tell({ state: 'sending', sent, speed: speedAt(sent) });
   const onInterrupted = (sent: number) => tell({ state: 'interrupted', sent, speed: null });
   try {
-    await sendRest({ url: address.url, file, signal, onSent, onInterrupted }, known === null);
+    await sendRest({ url: address.url, file, signal, onSent, onInterrupted }, made?.isNew ?? false);
     signal.throwIfAborted();
     tell({ state: 'finishing', sent: file.size, speed: null });
     keepAddress(job, { ...address, isAsked: true });
@@ -193,14 +214,18 @@ async function upload(job: Job, signal: AbortSignal, tell: (changes: Partial<Upl
   forgetAddress(job);
 }
 
-/** Finds what is known of a file: of an upload of it that has failed or was stopped, or of an earlier page. */
-function recognise(job: Job, sha256: string | null): void {
-  if (job.fingerprint !== null) return;
+/**
+ * Finds what is known of a file: of an upload of it that has failed or was stopped, or of an earlier page.
+ * @returns what the file is known by
+ */
+function recognise(job: Job, sha256: string | null): string {
+  if (job.fingerprint !== null) return job.fingerprint;
   const { file, place, userId } = job;
   const { orgId, workspaceId, namespaceId } = place;
   const known = [orgId, workspaceId, namespaceId, file.size, sha256 ?? file.lastModified, file.name];
-  job.fingerprint = fingerprintOf(userId, known);
-  const twins = [...jobs].filter(([, other]) => other !== job && other.fingerprint === job.fingerprint);
+  const fingerprint = fingerprintOf(userId, known);
+  job.fingerprint = fingerprint;
+  const twins = [...jobs].filter(([, other]) => other !== job && other.fingerprint === fingerprint);
   const isEnded = (id: number) =>
     list.some((one) => one.id === id && (one.state === 'failed' || one.state === 'stopped'));
   const former = twins.find(([id]) => isEnded(id));
@@ -210,11 +235,12 @@ function recognise(job: Job, sha256: string | null): void {
     Object.assign(job, { isKept, address });
     jobs.delete(id);
     show(list.filter((one) => one.id !== id));
-    return;
+    return fingerprint;
   }
   // the same file twice in the list: each has an address of its own, and the first one's is kept
   job.isKept = twins.length === 0;
-  if (job.isKept) job.address = keptUploads.of(job.fingerprint);
+  if (job.isKept) job.address = keptUploads.of(fingerprint);
+  return fingerprint;
 }
 
 function keepAddress(job: Job, address: UploadAddress): void {
@@ -228,15 +254,22 @@ function forgetAddress(job: Job): void {
 }
 
 /** Asked past the cache: it takes two equal changes at a time for one, and an address is a right. */
-async function newAddress({ file, place }: Job, sha256: string | null): Promise<UploadAddress> {
+async function newAddress(
+  { file, place }: Job,
+  sha256: string | null,
+  isAlone: boolean,
+): Promise<{ address: UploadAddress; isNew: boolean }> {
   const { name: fileName, size: sizeBytes, type } = file;
-  const input = { fileName, sizeBytes, ...(type && { contentType: type }), ...(sha256 && { sha256 }) };
+  // one that another tab left unfinished goes on: the service knows it by its checksum
+  const checked = sha256 && { sha256, resume: isAlone };
+  const input = { fileName, sizeBytes, ...(type && { contentType: type }), ...checked };
   const asked = askPastCache(CreateUploadDocument, { ...place, input });
   const { data, problem } = await asked.catch((error: unknown) => {
     throw error instanceof TypeError ? new Failed(t.problem.network, false) : error;
   });
   if (!data) throw new Failed(problem ?? t.problem.network, problem !== undefined);
-  return data.createUpload;
+  const { receivedBytes, ...address } = data.createUpload;
+  return { address, isNew: receivedBytes === 0 };
 }
 
 async function finish({ file, place }: Job, address: UploadAddress): Promise<void> {

@@ -19,6 +19,17 @@ export function subjectOf({ resourceType, resource, resourceId }: ActivityRowFra
   return `${word} ${name ?? version ?? email ?? username ?? resourceId ?? ''}`.trim();
 }
 
+/** What was done to it, as a sentence goes on after a name. */
+export const didOf = (record: ActivityRowFragment): string =>
+  // what failed was not done: its action is named, not told
+  t.activity.did(record.success ? verbOf(record.action) : record.action.replaceAll('_', ' '), subjectOf(record));
+
+/** An action in words; of one that the console does not know, the word of the service. */
+export const verbOf = (action: string): string =>
+  Object.hasOwn(t.activity.verbs, action)
+    ? t.activity.verbs[action as keyof typeof t.activity.verbs]
+    : action.replaceAll('_', ' ');
+
 export const actorOf = ({ user, principalType }: ActivityRowFragment): string =>
   user?.username ?? principalType.replaceAll('_', ' ');
 

@@ -11,11 +11,22 @@ import { CopyButton, Empty } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time, timeZone } from '../ground/time';
 import { t } from '../texts';
-import { actorOf, Outcome, reasonOf, subjectOf } from './activity-row';
+import { actorOf, didOf, Outcome, reasonOf, subjectOf, verbOf } from './activity-row';
 
-type Filter = 'action' | 'resource' | 'result' | 'from' | 'to';
+type Filter = 'action' | 'resource' | 'result' | 'from' | 'to' | 'reads';
+
+/** What is no change: left out, unless it is asked for. */
+const READS = new Set(['read', 'list', 'view']);
 
 const resources = [...new Set(Object.keys(permissions).map((name) => name.split(':')[0]!))].sort();
+
+/** Actions to choose, with the one of an address that somebody else has written. */
+const actionsWith = (chosen: string | undefined): string[] => {
+  const known = Object.keys(t.activity.verbs);
+  return [...known, ...(chosen && !known.includes(chosen) ? [chosen] : [])].sort((one, other) =>
+    verbOf(one).localeCompare(verbOf(other)),
+  );
+};
 
 const timeOf = (local: string | undefined): string | undefined => {
   const at = local ? instantOf(local, timeZone()) : null;
@@ -51,7 +62,8 @@ export function ActivityView(): ReactNode {
   const [turn, setTurn] = useState(0);
   const [isStale, setStale] = useState(false);
   useAfterEvents(() => setStale(true));
-  const { action, resource, result, from, to } = filters;
+  const { action, resource, result, from, to, reads } = filters;
+  const withReads = reads === 'shown' || READS.has(action ?? '');
   const [startTime, endTime] = [timeOf(from), timeOf(to)];
   const variables = {
     orgId,
@@ -61,6 +73,7 @@ export function ActivityView(): ReactNode {
     ...(result && { success: result === 'done' }),
     ...(startTime && { startTime }),
     ...(endTime && { endTime }),
+    ...(!withReads && { withoutReads: true }),
   };
   const list = usePages(WorkspaceActivityDocument, variables, ({ workspaceActivity }) => workspaceActivity, {
     turn,
@@ -100,7 +113,14 @@ export function ActivityView(): ReactNode {
         </label>
         <label>
           {t.activity.action}
-          <input value={action ?? ''} onChange={(event) => set('action', event.target.value)} placeholder={t.all} />
+          <select value={action ?? ''} onChange={(event) => set('action', event.target.value)}>
+            <option value="">{t.all}</option>
+            {actionsWith(action).map((name) => (
+              <option key={name} value={name}>
+                {verbOf(name)}
+              </option>
+            ))}
+          </select>
         </label>
         <label>
           {t.activity.result}
@@ -118,6 +138,15 @@ export function ActivityView(): ReactNode {
           {t.to}
           <input type="datetime-local" value={to ?? ''} onChange={(event) => set('to', event.target.value)} />
         </label>
+        <label className="check">
+          <input
+            type="checkbox"
+            checked={withReads}
+            disabled={READS.has(action ?? '')}
+            onChange={(event) => set('reads', event.target.checked ? 'shown' : '')}
+          />
+          {t.activity.withReads}
+        </label>
       </form>
       <p className="quiet">{t.analytics.zone(timeZone())}</p>
       <Rows
@@ -132,7 +161,7 @@ export function ActivityView(): ReactNode {
             label: t.activity.what,
             cell: (record) => (
               <button type="button" className="plain link" onClick={() => setOpen(record)}>
-                {record.action.replaceAll('_', ' ')} {subjectOf(record)}
+                {didOf(record)}
               </button>
             ),
           },
@@ -148,7 +177,7 @@ function RecordDialog({ record, onClose }: { record: ActivityRowFragment; onClos
   const { metadata, traceId, method, path, durationMs, timestamp } = record;
   const reason = reasonOf(record);
   return (
-    <Dialog title={`${record.action.replaceAll('_', ' ')} ${subjectOf(record)}`} onClose={onClose} isWide>
+    <Dialog title={didOf(record)} onClose={onClose} isWide>
       <dl className="facts">
         <div>
           <dt>{t.who}</dt>

@@ -125,24 +125,26 @@ function Board({
               {environments.map((environment) => {
                 const deployment = environment.deployed.nodes.find(({ appId }) => appId === id);
                 const what = deployment?.release?.version ?? t.environments.nothing;
+                const action = deployment ? t.environments.deployOrRollBack : t.environments.deploy;
                 return (
                   <td key={environment.id}>
-                    {may('deployment:create') ? (
-                      <button
-                        type="button"
-                        className="plain cell"
-                        aria-label={t.environments.change(name, environment.name, what)}
-                        onClick={() => setDeploying({ environment, appId: id, name })}
-                      >
-                        {what}
-                      </button>
-                    ) : (
-                      what
-                    )}{' '}
+                    {what}{' '}
                     {deployment && (
                       <small className="quiet">
                         <Time at={deployment.deployedAt} />
                       </small>
+                    )}
+                    {may('deployment:create') && (
+                      <span className="actions">
+                        <button
+                          type="button"
+                          className="small"
+                          aria-label={t.environments.change(action, name, environment.name, what)}
+                          onClick={() => setDeploying({ environment, appId: id, name })}
+                        >
+                          {action}
+                        </button>
+                      </span>
                     )}
                   </td>
                 );

@@ -19,9 +19,8 @@ import { Loading, Problem } from '../ground/problem';
 import { Sparkline } from '../ground/sparkline';
 import { count, Time, timeZone } from '../ground/time';
 import { t } from '../texts';
-import { actorOf, Outcome, subjectOf } from './activity-row';
+import { actorOf, didOf, Outcome } from './activity-row';
 
-const READS = new Set(['read', 'list', 'search']);
 const SICK = new Set(['error', 'expired', 'needs_reauth', 'revoked']);
 
 /** What is going on in a workspace, and what needs somebody. */
@@ -207,21 +206,17 @@ function Recent() {
   const { orgId, workspaceId } = usePlace();
   const { data, error, again } = useAnswer(RecentActivityDocument, { orgId, workspaceId });
   useAfterEvents(again);
-  // the views read much, and nobody asks who has read what
-  const records = data?.workspaceActivity.nodes
-    .filter(({ action, success }) => !success || !READS.has(action))
-    .slice(0, 12);
+  const records = data?.workspaceActivity.nodes;
   return (
     <section className="card" aria-labelledby="recent">
       <h2 id="recent">{t.home.recent}</h2>
       <Problem error={error} />
-      {records?.length === 0 && <p className="quiet">{t.activity.none}</p>}
+      {records?.length === 0 && <p className="quiet">{t.home.nothingYet}</p>}
       <ul className="plain feed">
         {records?.map((record) => (
           <li key={record.id}>
             <span className="grow">
-              <strong>{actorOf(record)}</strong> {record.action.replaceAll('_', ' ')} {subjectOf(record)}{' '}
-              {!record.success && <Outcome record={record} />}
+              <strong>{actorOf(record)}</strong> {didOf(record)} {!record.success && <Outcome record={record} />}
             </span>
             <Time at={record.timestamp} />
           </li>

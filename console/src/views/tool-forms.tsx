@@ -1,6 +1,7 @@
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, useEffect, useState } from 'react';
 import type { CombinedError } from 'urql';
 import {
+  type ConnectionCredentialsInput,
   CreateToolInstanceDocument,
   ExecuteToolActionDocument,
   type ExecuteToolActionMutation,
@@ -22,6 +23,7 @@ import { usePlace } from '../ground/place';
 import { type Fault, faultOf, Loading, Problem } from '../ground/problem';
 import { bytes, Time } from '../ground/time';
 import { t } from '../texts';
+import { ClientFields, type ClientValues, type KnownClient, signsIn, useClientSaver } from './oauth-client';
 
 type Tool = ToolsQuery['tools']['nodes'][number];
 type Instance = ToolInstanceFormQuery['toolInstance'];
@@ -55,6 +57,8 @@ function ConfigurationForm({
   name: firstName,
   parts,
   configuration,
+  tool,
+  client = null,
   onSave,
   onClose,
 }: {
@@ -63,9 +67,17 @@ function ConfigurationForm({
   name: string;
   parts: readonly Part[];
   configuration: Described;
-  onSave: (given: { name: string; configuration: Described }) => Promise<{ error?: CombinedError | undefined }>;
+  tool: Pick<Tool, 'credentialSchema'>;
+  client?: KnownClient | null;
+  onSave: (given: {
+    name: string;
+    configuration: Described;
+    connectionCredentials?: ConnectionCredentialsInput | null;
+  }) => Promise<{ error?: CombinedError | undefined }>;
   onClose: () => void;
 }) {
+  const saveWithClient = useClientSaver(client);
+  const [ofClient, setOfClient] = useState<ClientValues>({ id: client?.clientId ?? '', secret: '' });
   const [name, setName] = useState(firstName);
   const [values, setValues] = useState(configuration);
   const [error, setError] = useState<CombinedError>();
@@ -73,7 +85,9 @@ function ConfigurationForm({
   const fault = error && faultOf(error);
   const save = async () => {
     setBusy(true);
-    const { error: refusal } = await onSave({ name, configuration: values });
+    const { error: refusal } = await saveWithClient(name, ofClient, (credentials) =>
+      onSave({ name, configuration: values, ...credentials }),
+    );
     setBusy(false);
     if (refusal) setError(refusal);
     else onClose();
@@ -92,6 +106,7 @@ function ConfigurationForm({
           onChange={setName}
         />
         <DescribedFields parts={parts} values={values} faults={faultsIn(fault, 'configuration')} onChange={setValues} />
+        {signsIn(tool) && <ClientFields known={client} values={ofClient} onChange={setOfClient} />}
         {!(fault && isPlaced(fault, ['name'], parts)) && <Problem error={error} />}
         <footer>
           <button type="button" onClick={onClose}>
@@ -117,6 +132,7 @@ export function NewInstance({ tool, onClose }: { tool: Tool; onClose: () => void
       name={tool.name}
       parts={parts}
       configuration={initialOf(parts)}
+      tool={tool}
       onClose={onClose}
       onSave={(given) => create({ orgId, workspaceId, input: { toolId: tool.id, ...given } })}
     />
@@ -145,7 +161,8 @@ function Edit({ instance, onClose }: { instance: Instance; onClose: () => void }
   const { orgId, workspaceId } = usePlace();
   const update = useChange(UpdateToolInstanceDocument);
   // what others save meanwhile changes neither what is typed nor what it is based on
-  const [{ id, name, configuration, credentialFields, resourceVersion, tool }] = useState(instance);
+  const [{ id, name, configuration, credentialFields, connectionCredentials, resourceVersion, tool }] =
+    useState(instance);
   const parts = fieldsOf(tool).map((part): Part => {
     if (part.kind !== 'secret') return part;
     const isKept = credentialFields.includes(part.name);
@@ -158,6 +175,8 @@ function Edit({ instance, onClose }: { instance: Instance; onClose: () => void }
       name={name}
       parts={parts}
       configuration={configuration}
+      tool={tool}
+      client={connectionCredentials}
       onClose={onClose}
       onSave={(input) => update({ orgId, workspaceId, id, input, expectedVersion: resourceVersion })}
     />
@@ -166,12 +185,13 @@ function Edit({ instance, onClose }: { instance: Instance; onClose: () => void }
 
 export function TestInstance({ id, name, onClose }: { id: string; name: string; onClose: () => void }) {
   const { instance, error } = useInstance(id);
+  const [runs, setRuns] = useState(0);
   return (
     <Dialog title={t.tools.testOne(name)} onClose={onClose} isWide>
       <Problem error={error} />
       {!instance && !error && <Loading />}
-      {instance && <Test instance={instance} />}
-      <Calls id={id} />
+      {instance && <Test instance={instance} onRun={() => setRuns((count) => count + 1)} />}
+      <Calls id={id} runs={runs} />
     </Dialog>
   );
 }
@@ -184,7 +204,7 @@ const actionsOf = ({ effectiveActionSchemas }: Instance) =>
     parts: partsOf(action.parameters),
   }));
 
-function Test({ instance }: { instance: Instance }) {
+function Test({ instance, onRun }: { instance: Instance; onRun: () => void }) {
   const [name, setName] = useState('');
   const actions = actionsOf(instance);
   const action = actions.find((one) => one.name === name);
@@ -201,13 +221,17 @@ function Test({ instance }: { instance: Instance }) {
           ))}
         </select>
       </label>
-      {action ? <RunAction key={action.name} id={instance.id} action={action} /> : <Reach id={instance.id} />}
+      {action ? (
+        <RunAction key={action.name} id={instance.id} action={action} onRun={onRun} />
+      ) : (
+        <Reach id={instance.id} onRun={onRun} />
+      )}
     </>
   );
 }
 
 /** Whether the provider can be reached with the credentials. */
-function Reach({ id }: { id: string }) {
+function Reach({ id, onRun }: { id: string; onRun: () => void }) {
   const { orgId, workspaceId } = usePlace();
   const test = useChange(TestToolInstanceDocument);
   const [result, setResult] = useState<TestToolInstanceMutation['testToolInstance'] | null>(null);
@@ -219,6 +243,7 @@ function Reach({ id }: { id: string }) {
     setBusy(false);
     setResult(answer.data?.testToolInstance ?? null);
     setError(answer.error);
+    onRun();
   };
   return (
     <>
@@ -245,7 +270,7 @@ type Action = ReturnType<typeof actionsOf>[number];
 type Answer = ExecuteToolActionMutation['executeToolAction'];
 
 /** The form of an action; what it would send, and what was answered. What needs it is confirmed first. */
-function RunAction({ id, action }: { id: string; action: Action }) {
+function RunAction({ id, action, onRun }: { id: string; action: Action; onRun: () => void }) {
   const { orgId, workspaceId } = usePlace();
   const execute = useChange(ExecuteToolActionDocument);
   const [values, setValues] = useState(() => initialOf(action.parts));
@@ -262,6 +287,7 @@ function RunAction({ id, action }: { id: string; action: Action }) {
     setBusy(false);
     setAnswer(data?.executeToolAction ?? null);
     setError(refusal);
+    onRun();
   };
   const change = (next: Described) => {
     setValues(next);
@@ -356,15 +382,26 @@ const Shown = ({ value }: { value: unknown }) => (
   <pre tabIndex={0}>{typeof value === 'string' ? value : JSON.stringify(value, null, 2)}</pre>
 );
 
-/** The latest calls of an instance, as far as the reader may see them: whether it worked, and how long it took. */
-function Calls({ id }: { id: string }) {
+/** The record of a call is written a moment after its answer, and on a busy service a few. */
+const RECORDED_MS = [500, 3_000];
+
+/**
+ * The latest calls of an instance, as far as the reader may see them: whether it worked, and how long it took.
+ * @param props.runs how often the reader has run something: what they have done is among the calls
+ */
+function Calls({ id, runs }: { id: string; runs: number }) {
   const { orgId, workspaceId } = usePlace();
   const { data, error, again } = useAnswer(ToolInstanceCallsDocument, { orgId, workspaceId, id });
+  useEffect(() => {
+    if (runs === 0) return;
+    const timers = RECORDED_MS.map((ms) => setTimeout(again, ms));
+    return () => timers.forEach(clearTimeout);
+  }, [runs, again]);
   const calls = data?.toolInstance.activity.nodes ?? [];
   const failed = calls.filter(({ success }) => !success).length;
   return (
     <section aria-labelledby="calls">
-      <header className="toolbar">
+      <header className="toolbar below">
         <h3 id="calls" className="grow">
           {t.tools.health}
         </h3>

@@ -13,6 +13,7 @@ import {
 } from '../generated/documents';
 import { useChange } from '../ground/answers';
 import { useCreating } from '../ground/asked';
+import { finishLater } from '../ground/connecting';
 import { ConfirmDialog, Dialog } from '../ground/dialog';
 import { useFilters } from '../ground/filters';
 import { usePages } from '../ground/pages';
@@ -22,6 +23,7 @@ import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
 import { t } from '../texts';
 import { ConnectionState, ConnectionTag } from './connection-state';
+import { signsIn } from './oauth-client';
 
 const forms = () => import('./tool-forms');
 const NewInstance = lazy(() => forms().then((module) => ({ default: module.NewInstance })));
@@ -44,12 +46,18 @@ export function Tools(): ReactNode {
   const isOwn = ({ createdBy }: { createdBy: string | null }) => ({ isOwn: createdBy === me.id });
   const close = () => setStep(null);
   const connect = async (instance: Instance) => {
+    setProblem('');
+    if (!instance.connectionCredentials.clientId) {
+      if (!may('tool_instance:update', isOwn(instance))) return setProblem(t.tools.clientMissing(instance.name));
+      return setStep({ kind: 'edit', instance });
+    }
     // opened by the click itself: a browser blocks what opens later
     const opened = window.open('about:blank', '_blank');
     const { data, error } = await initiate({ orgId, workspaceId, input: { toolInstanceId: instance.id } });
     setProblem(error ? faultOf(error).message : '');
     const url = data?.initiateWorkspaceConnection.authorizationUrl;
     if (!opened || !url || !/^https?:/.test(url)) return opened?.close();
+    finishLater(url, setProblem);
     opened.opener = null;
     opened.location.href = url;
   };
@@ -92,12 +100,7 @@ export function Tools(): ReactNode {
           { label: t.tools.tool, isExtra: true, cell: ({ tool }) => tool.name },
           {
             label: t.tools.connection,
-            cell: ({ tool, connectionStatus }) =>
-              tool.supportsConnection ? (
-                <ConnectionTag status={connectionStatus} />
-              ) : (
-                <span className="quiet">{t.tools.needsNone}</span>
-              ),
+            cell: (instance) => <ConnectedBy instance={instance} />,
           },
           {
             label: t.tools.used,
@@ -109,7 +112,7 @@ export function Tools(): ReactNode {
             label: '',
             cell: (instance) => (
               <span className="actions">
-                {instance.tool.supportsConnection && may('connection:create', isOwn(instance)) && (
+                {signsIn(instance.tool) && may('connection:create', isOwn(instance)) && (
                   <button
                     type="button"
                     className="small"
@@ -172,6 +175,18 @@ export function Tools(): ReactNode {
       </Suspense>
       {step?.kind === 'delete' && <DeleteInstance instance={step.instance} onClose={close} />}
     </>
+  );
+}
+
+/** How an instance gets in at its provider: by a connection, by a key of its own, or without either. */
+function ConnectedBy({ instance: { tool, connectionStatus, credentialFields } }: { instance: Instance }) {
+  if (signsIn(tool) || (tool.supportsConnection && connectionStatus !== 'not_connected'))
+    return <ConnectionTag status={connectionStatus} />;
+  if (tool.credentialSchema.length === 0) return <span className="quiet">{t.tools.needsNone}</span>;
+  return credentialFields.length > 0 ? (
+    <span className="tag ok">{t.tools.hasKey}</span>
+  ) : (
+    <span className="tag">{t.tools.hasNoKey}</span>
   );
 }
 

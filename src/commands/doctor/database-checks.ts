@@ -13,6 +13,7 @@ import { migrationState } from '../../platform/postgres/migrate.ts';
 import { isPooled, refuseUnfitPooler } from '../../platform/postgres/pooler.ts';
 import { Storage } from '../../platform/storage/storage.ts';
 import { type Check, fail, ok, warn } from './finding.ts';
+import { heartbeatsCheck } from './heartbeats-check.ts';
 import { replicasCheck } from './replica-checks.ts';
 
 const OLDEST_VERSION = 150_000;
@@ -220,6 +221,7 @@ export async function databaseChecks(config: Config, database: Database, logger:
     clockCheck(sql),
     keysCheck(config, database),
     nodesCheck(config, database),
+    heartbeatsCheck(sql),
     jobsCheck(database),
     eventsCheck(sql, logger),
   ];

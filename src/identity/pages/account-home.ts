@@ -56,7 +56,7 @@ export function accountPage(facts: AccountFacts): string {
       ${button(`token ${id}`, `Revoke the token ${name}`, 'Revoke')}</li>`;
   return page(
     'Your account',
-    html`<p>You are signed in as <strong>${email}</strong>.</p>
+    html`<p>You are signed in as <strong>${email}</strong>. <a href="console/">Go to the console</a></p>
       ${button('sign_out', 'Sign out of this browser', 'Sign out')}
       <h2>Second factors</h2>
       ${list(factorsOf(facts), 'You have none: your password is enough to sign in.')}

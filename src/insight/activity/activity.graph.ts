@@ -140,6 +140,9 @@ export const kindArgs = () =>
     resourceType: t.string({ constraints: bounds.open, description: 'Only records about resources of this kind.' }),
     tokenId: t.id({ constraints: bounds.id, description: 'Only records of this token.' }),
     success: t.boolean({ description: 'Only successful operations, or only failed operations.' }),
+    withoutReads: t.boolean({
+      description: 'Whether to leave out what was only read, listed or viewed, unless that failed.',
+    }),
   }));
 
 const resourceArg = () =>

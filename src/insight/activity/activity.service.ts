@@ -17,6 +17,7 @@ import { readsOf } from '../../data/replica-reads.ts';
 import type { CallerContext } from '../../data/request-cache.ts';
 import type { ReadRunner, RoutedReads, Sql } from '../../data/sql.ts';
 import type { Activity } from '../../generated/prisma/client.ts';
+import type { ActivityAction } from '../../kernel/actions.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { isUnstorable } from '../../kernel/constraints.ts';
@@ -49,7 +50,12 @@ export interface ActivityFilters {
   userId?: string | null;
   tokenId?: string | null;
   success?: boolean | null;
+  /** Leaves out successful reads: what looks on is recorded as well, and is most of the records. */
+  withoutReads?: boolean | null;
 }
+
+/** What changes nothing. */
+const READS: readonly ActivityAction[] = ['read', 'list', 'view'];
 
 export interface ActivityListArgs extends PageArgs, ActivityFilters {}
 
@@ -149,13 +155,15 @@ export class ActivityService {
     const after = positions.keyAt(args.after);
     const values = filters.map(({ value }) => value);
     const name = `activity ${listKind} ${JSON.stringify(filters)}`;
+    // no sum leaves reads out
+    const summed = args.withoutReads ? null : asked.scopes;
     const total = () =>
-      asked.scopes
-        ? this.#total(context, asked.scopes, args)
+      summed
+        ? this.#total(context, summed, args)
         : loaderOf(context, `${name} count`, (parents) => countPages(sql, source, parents, values)).load(key);
     // what counts the records of each parent, with the parameters that follow those of its page
     const counts = context.once(`${name} counts`, () => new Map<string, CountOfScope>());
-    const count = args.counted ? countWithPage(asked.scopes, args, key.length + values.length + 1) : null;
+    const count = args.counted ? countWithPage(summed, args, key.length + values.length + 1) : null;
     if (count) counts.set(key.join(' '), count);
     const page = loaderOf(context, `${name} ${args.first} ${after ?? ''} ${args.counted}`, (parents) => {
       const one = parents.length === 1 ? counts.get(parents[0]!.join(' ')) : undefined;
@@ -364,6 +372,7 @@ function listFor(
     't.action = (select ?::text)': args.action,
     't.resource_type = (select ?::text)': args.resourceType,
     't.success = (select ?::bool)': args.success,
+    '(not t.success or t.action <> all ((select ?::text[])::text[]))': args.withoutReads ? READS : null,
   });
   return { listKind, key, filters: [...places, ...others, ...given] };
 }

@@ -50,6 +50,10 @@ const Upload = builder.objectRef<UploadRow>('Upload').implement({
     }),
     expiresAt: t.expose('expiresAt', { type: 'DateTime', description: 'When the URL expires.' }),
     maxBytes: t.expose('maxBytes', { type: 'Int53', description: 'The size of the largest file.' }),
+    receivedBytes: t.expose('receivedBytes', {
+      type: 'Int53',
+      description: 'How many bytes of the file have arrived already: 0, unless an earlier upload goes on.',
+    }),
   }),
 });
 
@@ -74,6 +78,11 @@ const CreateUploadInput = builder.inputType('CreateUploadInput', {
     sha256: t.string({
       constraints: { pattern: '[0-9a-fA-F]{64}' },
       description: 'Its SHA-256 in hexadecimal. A file with another checksum is refused, and nothing of it is kept.',
+    }),
+    resume: t.boolean({
+      description:
+        'Whether an unfinished upload of the same user in the namespace goes on, if it was announced with this name, ' +
+        'size and SHA-256, which must be given. The URL then ends when the first one would have.',
     }),
   }),
 });

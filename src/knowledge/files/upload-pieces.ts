@@ -18,6 +18,20 @@ export interface AnnouncedFile extends FileOwner {
   expiresAt: Date;
 }
 
+/** What a file is found by that its user goes on with. */
+export interface SoughtFile extends FileOwner, Pick<AnnouncedFile, 'fileName' | 'contentType'> {
+  sizeBytes: number;
+  sha256: string;
+}
+
+/** A file of which some bytes have arrived. */
+export interface UnfinishedFile {
+  fileId: string;
+  receivedBytes: number;
+  /** When the first address for it ends. */
+  endsAt: Date;
+}
+
 /** A request that goes on with a file. */
 export interface Continuation {
   body: Readable;
@@ -74,6 +88,13 @@ const UNUSED_MS = 2 * 3_600_000;
 const STATUS = `select coalesce(received_bytes, size_bytes, 0)::float8 as "receivedBytes",
     coalesce(declared_bytes, size_bytes)::float8 as "declaredBytes"
   from files where id = $1 and state <> 'removing'`;
+// its checksum is compared with the whole file in the end: nobody adds bytes of another file. The one with most bytes
+const UNFINISHED = `select id as "fileId", received_bytes::float8 as "receivedBytes",
+    expires_at - interval '${UNUSED_MS} ms' as "endsAt"
+  from files where state = 'receiving' and created_at > now() - interval '1 day' and org_id = $1 and workspace_id = $2
+    and namespace_id = $3 and created_by = $4 and file_name = $5 and declared_bytes = $6 and declared_sha256 = $7
+    and received_bytes > 0 and expires_at - interval '${UNUSED_MS} ms' > now()
+  order by received_bytes desc, id limit 1`;
 // the writer that begins last goes on: what others have not committed by then is void
 const BEGIN = `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, claimed_mime_type,
     state, created_by, expires_at, declared_sha256, declared_bytes, writer, received_bytes)
@@ -129,6 +150,15 @@ export class UploadPieces {
   async progressOf(fileId: string): Promise<Progress> {
     const [row] = await this.#sql.read<Progress>(STATUS, [fileId]);
     return row ?? { receivedBytes: 0, declaredBytes: null };
+  }
+
+  /** An upload of the same file by the same user, of which something has arrived and whose address is still valid. */
+  async unfinished(sought: SoughtFile): Promise<UnfinishedFile | null> {
+    const { orgId, workspaceId, namespaceId, userId, sizeBytes, sha256 } = sought;
+    const { fileName } = describedFile(sought);
+    const place = [orgId, workspaceId, namespaceId, userId];
+    const [file] = await this.#sql.read<UnfinishedFile>(UNFINISHED, [...place, fileName, sizeBytes, sha256]);
+    return file ?? null;
   }
 
   /**

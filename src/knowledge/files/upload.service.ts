@@ -7,7 +7,7 @@ import type { Artifact } from '../artifacts/artifact.reads.ts';
 import type { ArtifactService, CreateArtifact } from '../artifacts/artifact.service.ts';
 import { type FileService, newFileId } from './file.service.ts';
 import type { UploadPieces } from './upload-pieces.ts';
-import type { UploadTickets } from './upload-tickets.ts';
+import type { UploadClaims, UploadTickets } from './upload-tickets.ts';
 
 /** An address to which a client sends a file. */
 export interface Upload {
@@ -17,6 +17,7 @@ export interface Upload {
   url: string;
   expiresAt: Date;
   maxBytes: number;
+  receivedBytes: number;
 }
 
 /** What a client says of a file that it will send. */
@@ -26,6 +27,8 @@ export interface NewUpload {
   sizeBytes?: number | null | undefined;
   /** In hexadecimal. */
   sha256?: string | null | undefined;
+  /** Whether an unfinished upload of the same file goes on. */
+  resume?: boolean | null | undefined;
 }
 
 /** What an artifact is made of that is a file. */
@@ -63,32 +66,34 @@ export class UploadService {
   /**
    * An address for one file, valid for a day, or until the session ends that asked for it. Nothing is stored until the
    * file arrives.
-   * @throws invalid input for a size beyond that of the largest file
+   * @throws invalid input for a size beyond that of the largest file, and for one to resume that is not described
    */
-  create(
+  async create(
     { principal }: Caller,
-    { orgId, workspaceId, namespaceId }: Checked<NamespacePlace>,
-    { fileName, contentType, sizeBytes, sha256 }: NewUpload,
-  ): Upload {
-    if (sizeBytes != null && sizeBytes > this.#maxBytes)
+    place: Checked<NamespacePlace>,
+    { fileName, contentType = null, sizeBytes = null, sha256 = null, resume }: NewUpload,
+  ): Promise<Upload> {
+    if (sizeBytes !== null && sizeBytes > this.#maxBytes)
       throw invalidInput(['input', 'sizeBytes'], `a file has at most ${this.#maxBytes} bytes`);
-    const expires = Math.floor(Date.now() / 1_000) + EXPIRES_SECONDS;
-    const fileId = newFileId();
-    const url = this.#tickets.of({
-      fileId,
-      orgId,
-      workspaceId,
-      namespaceId,
-      userId: principal.userId,
-      tokenId: principal.token?.id ?? null,
-      sessionId: sessionIdOf(principal),
-      fileName,
-      contentType: contentType ?? null,
-      sizeBytes: sizeBytes ?? null,
-      sha256: sha256?.toLowerCase() ?? null,
-      expires,
-    });
-    return { file: fileId, url, expiresAt: new Date(expires * 1_000), maxBytes: this.#maxBytes };
+    const { orgId, workspaceId, namespaceId } = place;
+    const owner = { orgId, workspaceId, namespaceId, userId: principal.userId };
+    const announced = { ...owner, fileName, contentType, sizeBytes, sha256: sha256?.toLowerCase() ?? null };
+    const { fileId, endsAt, receivedBytes } = (resume && (await this.#unfinished(announced))) || {
+      fileId: newFileId(),
+      endsAt: new Date(Date.now() + EXPIRES_SECONDS * 1_000),
+      receivedBytes: 0,
+    };
+    const expires = Math.floor(endsAt.getTime() / 1_000);
+    const { token } = principal;
+    const signer = { tokenId: token?.id ?? null, sessionId: sessionIdOf(principal) };
+    const url = this.#tickets.of({ ...announced, ...signer, fileId, expires });
+    return { file: fileId, url, expiresAt: new Date(expires * 1_000), maxBytes: this.#maxBytes, receivedBytes };
+  }
+
+  #unfinished({ sizeBytes, sha256, ...file }: Omit<UploadClaims, 'fileId' | 'tokenId' | 'expires'>) {
+    if (sizeBytes == null || sha256 == null)
+      throw invalidInput(['input', 'resume'], 'what goes on is found by `sizeBytes` and `sha256`: give both');
+    return this.#pieces.unfinished({ ...file, sizeBytes, sha256 });
   }
 
   /**

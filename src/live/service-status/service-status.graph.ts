@@ -1,9 +1,10 @@
 import type { SigningKeyFacts } from '../../access/signing-keys.ts';
 import { builder } from '../../graphql/builder.ts';
 import { wordEnum } from '../../graphql/word-enum.ts';
+import type { KnownNode, ServiceNode } from '../../platform/nodes/known-nodes.ts';
 import type { RootKeyUse } from '../../vault/secrets/root-key-uses.ts';
 import type { Lag } from '../events/event-lag.ts';
-import type { KnownNode, NodeConnections, ServiceNode, ServiceStatus, TaskJobs } from './service-status.service.ts';
+import type { NodeConnections, ServiceStatus, TaskJobs } from './service-status.service.ts';
 
 const NodeStatus = builder.objectRef<ServiceNode>('NodeStatus').implement({
   description: 'The node that answers. With several nodes behind a proxy, the next answer may be of another node.',

@@ -5,7 +5,7 @@ import type { Caller } from '../../kernel/caller.ts';
 import { forbidden } from '../../kernel/errors.ts';
 import { version } from '../../paths.ts';
 import { type JobState, jobStates } from '../../platform/jobs/jobs.ts';
-import { AWAY_SECONDS } from '../../platform/nodes/heartbeat.ts';
+import { type KnownNode, knownNodes, type ServiceNode } from '../../platform/nodes/known-nodes.ts';
 import type { Siblings } from '../../platform/nodes/worker-link.ts';
 import type { RootKeyUse, RootKeyUses } from '../../vault/secrets/root-key-uses.ts';
 import type { EventLag, Lag } from '../events/event-lag.ts';
@@ -13,7 +13,6 @@ import type { EventLag, Lag } from '../events/event-lag.ts';
 /** So many jobs are looked at: a view that is read every ten seconds must not read millions. */
 const MAX_JOBS = 100_000;
 const MAX_ADDRESSES = 100;
-const MAX_NODES = 200;
 
 // by the name of this session, which DATABASE_URL may have changed for all nodes. No query text, which may hold secrets
 const CONNECTIONS = `select host(a.client_addr) as address, count(*)::int as "connectionCount",
@@ -22,39 +21,6 @@ const CONNECTIONS = `select host(a.client_addr) as address, count(*)::int as "co
   where a.datname = current_database() and a.backend_type = 'client backend'
     and a.application_name = current_setting('application_name')
   group by 1 order by 1 nulls first limit ${MAX_ADDRESSES}`;
-
-// those that run before those that were lost
-const NODES = `select n.id, n.host_name as "hostName", n.address, n.version, n.started_at as "startedAt",
-    n.last_seen_at as "lastSeenAt", n.worker_count as "workerCount", n.running_worker_count as "runningWorkerCount",
-    n.problem, case when n.last_seen_at < now() - interval '${AWAY_SECONDS} s' then 'away'
-      when n.problem is null then 'ready' else 'not_ready' end as status, n.id = $1 as "isAnswering"
-  from nodes n order by n.last_seen_at < now() - interval '${AWAY_SECONDS} s', n.host_name, n.started_at, n.id
-  limit ${MAX_NODES}`;
-
-/** How a node is. */
-export type NodeState = 'ready' | 'not_ready' | 'away';
-
-/** A node of the service, as it said itself a moment ago. */
-export interface KnownNode extends ServiceNode {
-  /** Of this start of the node. */
-  id: string;
-  hostName: string;
-  /** By which the database sees it; `null` for a socket on the machine of the database. */
-  address: string | null;
-  lastSeenAt: Date;
-  /** Why it takes no requests, or took none. */
-  problem: string | null;
-  status: NodeState;
-  isAnswering: boolean;
-}
-
-/** The node that answers. */
-export interface ServiceNode {
-  version: string;
-  startedAt: Date;
-  workerCount: number;
-  runningWorkerCount: number;
-}
 
 /** Connections of nodes to the database. */
 export interface NodeConnections {
@@ -103,7 +69,8 @@ export class ServiceStatus {
   }
 
   nodes(): Promise<KnownNode[]> {
-    return this.#deps.sql.read<KnownNode>(NODES, [this.#deps.nodeId]);
+    const { sql, nodeId } = this.#deps;
+    return knownNodes((text, values) => sql.read<KnownNode>(text, values), nodeId);
   }
 
   connections(): Promise<NodeConnections[]> {

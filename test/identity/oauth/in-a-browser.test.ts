@@ -99,6 +99,41 @@ describeInBrowser('in a browser', () => {
     await page.waitForURL(`${app.url}${to}`);
   };
 
+  test('leads on to the console: who has signed in, joined by an invitation, or confirmed an address', async () => {
+    await app.jobsDone();
+    const linkOf = (email: string) => app.mails.findLast(({ to }) => to === email)!.link!;
+    const toConsole = async (page: Page) => {
+      await page.click('text=Go to the console');
+      await page.waitForURL(/\/console\/|return_to=%2Fconsole%2F/);
+    };
+    const page = await newPage();
+    await page.goto(linkOf(ann.email));
+    await page.click('#verify button');
+    await toConsole(page);
+    await page.goto(`${app.url}/account/sign-in`);
+    await page.fill('#email', ann.email);
+    await page.keyboard.press('Enter');
+    await page.fill('#password', ann.password);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('text=You are signed in as');
+    await toConsole(page);
+    await page.goto(`${app.url}/account`);
+    await toConsole(page);
+    const email = `joins-${ann.userId.slice(-6)}@example.test`.toLowerCase();
+    expect((await ann.call('POST', `/v1/orgs/${ann.orgId}/invitations`, { email, role: 'member' })).status).toBe(201);
+    await app.jobsDone();
+    const colleague = await newPage();
+    await colleague.goto(linkOf(email));
+    // a name with a blank is refused with what a name may have
+    await colleague.fill('#username', 'Jo Ann');
+    expect(await colleague.locator('#username').getAttribute('title')).toContain('without blanks');
+    await colleague.fill('#username', email.split('@')[0]!);
+    await colleague.fill('#password', 'correct horse battery');
+    await colleague.click('#register button');
+    await colleague.waitForSelector('text=you have joined');
+    await toConsole(colleague);
+  });
+
   test('leads who makes an account on the way, or forgot a password, back to where they were going', async () => {
     const page = await newPage();
     const username = `newcomer-${ann.userId.slice(-6)}`.toLowerCase();

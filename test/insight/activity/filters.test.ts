@@ -100,3 +100,19 @@ test('a record of GraphQL names its field, also if the operation was refused or 
     { action: 'update', success: true, path: '/graphql', metadata: { fields: ['name'], graphql_field: 'updateApp' } },
   ]);
 });
+
+test('leaves out what only looked on, unless it failed, and counts the rest', async () => {
+  await app.services.activity.flush();
+  const { data } = await ann.ask<{ workspaceActivity: { totalCount: number; nodes: Listed['activities'] } }>(
+    `query ($o: ID!, $w: ID!) { workspaceActivity(orgId: $o, workspaceId: $w, withoutReads: true, first: 200) {
+      totalCount nodes { action success } } }`,
+    { o: ann.orgId, w: ann.workspaceId },
+  );
+  const { totalCount, nodes } = data.workspaceActivity;
+  expect(totalCount).toBe(nodes.length);
+  const kinds = new Set(nodes.map(({ action, success }) => `${action} ${success}`));
+  expect([...kinds]).toEqual(expect.arrayContaining(['create true', 'update true', 'read false']));
+  expect(kinds).not.toContain('read true');
+  expect(kinds).not.toContain('list true');
+  expect((await listed(ann.home, 'action=read&success=true')).total).toBeGreaterThan(0);
+});

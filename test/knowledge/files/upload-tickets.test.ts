@@ -6,7 +6,7 @@ import { colleague, type Person, register, signIn } from '../../support/person.t
 const LIMIT = 100_000;
 const NAMESPACE = 'orgId: $org, workspaceId: $workspace, namespaceId: "default"';
 const CREATE = `mutation ($org: ID!, $workspace: ID!, $input: CreateUploadInput!) {
-  createUpload(${NAMESPACE}, input: $input) { file url expiresAt maxBytes } }`;
+  createUpload(${NAMESPACE}, input: $input) { file url expiresAt maxBytes receivedBytes } }`;
 const FINISH = `mutation ($org: ID!, $workspace: ID!, $input: UploadArtifactInput!) {
   finishUpload(${NAMESPACE}, input: $input) { id name version fileName mimeType sizeBytes hasFile } }`;
 
@@ -15,6 +15,7 @@ interface Upload {
   url: string;
   expiresAt: string;
   maxBytes: number;
+  receivedBytes: number;
 }
 interface Finished {
   id: string;
@@ -154,4 +155,67 @@ test('the bytes of an artifact go after its row', async () => {
   await app.database.pool.query('delete from artifacts where id = $1', [id]);
   await app.services.files.removeFiles();
   expect(await files()).not.toContainEqual(expect.objectContaining({ id: upload.file }));
+});
+
+test('an unfinished upload goes on in another session of its user, for nobody else and no other file', async () => {
+  const bytes = randomBytes(3_000);
+  const known = {
+    fileName: 'plan.bin',
+    sizeBytes: bytes.length,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+  };
+  const patch = async ({ url }: Upload, offset: number, payload: Buffer) =>
+    app.server.inject({
+      method: 'PATCH',
+      url: new URL(url).pathname,
+      payload,
+      headers: { 'content-type': 'application/offset+octet-stream', 'upload-offset': String(offset) },
+    });
+  const resume = (who: Person, more: object = {}) => begin(who, { ...known, ...more, resume: true });
+  const session = await signIn(app, ann);
+  const first = await begin(session, known);
+  expect((await resume(ann)).file).not.toBe(first.file); // nothing of it has arrived yet
+  expect((await patch(first, 0, bytes.subarray(0, 1_000))).statusCode).toBe(204);
+  await session.call('POST', '/v1/auth/logout');
+  expect((await patch(first, 1_000, bytes.subarray(1_000))).statusCode).toBe(403);
+  const bob = await colleague(app, ann, 'member');
+  const others = [
+    await resume(bob),
+    await begin(ann, known),
+    await resume(ann, { fileName: 'other.bin' }),
+    await resume(ann, { sizeBytes: 3_001 }),
+    await resume(ann, { sha256: '0'.repeat(64) }),
+  ];
+  for (const { file, receivedBytes } of others) expect([file === first.file, receivedBytes]).toEqual([false, 0]);
+  const again = await resume(ann, { sha256: known.sha256.toUpperCase() });
+  expect(again).toMatchObject({ file: first.file, receivedBytes: 1_000 });
+  expect(Date.parse(again.expiresAt)).toBe(Date.parse(first.expiresAt));
+  expect((await patch(again, 1_000, bytes.subarray(1_000))).statusCode).toBe(204);
+  // all of it is there, and nobody has made an artifact of it
+  expect(await resume(ann)).toMatchObject({ file: first.file, receivedBytes: 3_000 });
+  expect((await finish(first.file)).data.finishUpload).toMatchObject({ sizeBytes: 3_000 });
+  expect((await resume(ann)).file).not.toBe(first.file);
+});
+
+test('what goes on is found by its size and its checksum', async () => {
+  for (const input of [{}, { sizeBytes: 3 }, { sha256: '0'.repeat(64) }]) {
+    const { errors } = await ann.ask(CREATE, { ...place, input: { fileName: 'a', ...input, resume: true } });
+    expect(errors?.[0]?.extensions).toMatchObject({ code: 'VALIDATION_ERROR' });
+    expect(JSON.stringify(errors)).toContain('resume');
+  }
+});
+
+test('an upload whose address has ended begins anew', async () => {
+  const known = { fileName: 'late.bin', sizeBytes: 4, sha256: '1'.repeat(64) };
+  const first = await begin(ann, known);
+  await app.server.inject({
+    method: 'PATCH',
+    url: new URL(first.url).pathname,
+    payload: 'ab',
+    headers: { 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' },
+  });
+  await app.database.pool.query(`update files set expires_at = now() + interval '1 hour 59 minutes' where id = $1`, [
+    first.file,
+  ]);
+  expect((await begin(ann, { ...known, resume: true })).file).not.toBe(first.file);
 });

@@ -74,6 +74,11 @@ describe('the state of the service', () => {
     const nodesOf = async () => (await statusOf(operator)).nodes;
     const of = async (isAnswering: boolean) => (await nodesOf()).filter((one) => one.isAnswering === isAnswering);
     await waitFor(async () => expect([await of(true), await of(false)].map(({ length }) => length)).toEqual([1, 1]));
+    const counted = async () =>
+      [...(await node.server.inject('/metrics')).body.matchAll(/^platform_nodes\{version="(.*)"\} (\d+)$/gm)].map(
+        ([, of = '', count]) => [of, Number(count)],
+      );
+    expect(await counted()).toEqual([[version, 2]]);
     const [own] = await of(true);
     expect(own).toMatchObject({
       hostName: hostname(),
@@ -99,6 +104,12 @@ describe('the state of the service', () => {
       ['forgotten', 'away', null],
       ['lost', 'away', null],
     ]);
+    expect(await counted()).toEqual(
+      expect.arrayContaining([
+        [version, 1],
+        ['0.1', 1],
+      ]),
+    );
     await node.retention.run();
     expect((await shown()).map(([id]) => id)).toEqual(['heard', 'lost']);
     expect(theirs!.id).not.toBe(own!.id);

@@ -78,6 +78,13 @@ export const fileCases: Readonly<Record<string, InputCase>> = {
         const answer = await lab.app.server.inject({ method: 'PUT', url, payload: 'text' });
         assertEqual(answer.json<{ details: { reason: string } }>().details.reason, 'digest_mismatch');
       },
+      'input.resume': async (lab) => {
+        const known = { fileName: 'a.bin', sizeBytes: 8, sha256: '0'.repeat(64) };
+        const first = await announced(lab, known);
+        const headers = { 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' };
+        await lab.app.server.inject({ method: 'PATCH', url: first.url, payload: 'text', headers });
+        assertEqual((await announced(lab, { ...known, resume: true })).file, first.file);
+      },
     },
   },
   finishUpload: {

@@ -9578,6 +9578,8 @@ export interface components {
             size_bytes?: number | null;
             /** @description Its SHA-256 in hexadecimal. A file with another checksum is refused, and nothing of it is kept. */
             sha256?: string | null;
+            /** @description Whether an unfinished upload of the same user in the namespace goes on, if it was announced with this name, size and SHA-256, which must be given. The URL then ends when the first one would have. */
+            resume?: boolean | null;
         };
         /** @description A new artifact, or a new version of one, that is a file. */
         UploadArtifactInput: {
@@ -24362,6 +24364,11 @@ export interface operations {
                          * @description The size of the largest file.
                          */
                         max_bytes: number;
+                        /**
+                         * Format: int64
+                         * @description How many bytes of the file have arrived already: 0, unless an earlier upload goes on.
+                         */
+                        received_bytes: number;
                     };
                 };
             };

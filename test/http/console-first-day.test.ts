@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { describeInBrowser } from '../support/browser.ts';
+import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
+import { startTarget, type TargetServer } from '../support/target-server.ts';
+import { waitFor } from '../support/wait.ts';
+import { ConsoleInBrowser, open, part } from './console-browser.ts';
+
+describeInBrowser('the first day with the console', () => {
+  const shown = new ConsoleInBrowser();
+  let provider: OAuthServer;
+  let api: TargetServer;
+  beforeAll(async () => {
+    provider = await startOAuthServer();
+    api = await startTarget((request, response) =>
+      request.headers.authorization === 'Bearer k-1' && request.url === '/parcels/7'
+        ? response.writeHead(200, { 'content-type': 'application/json' }).end('{"place":"Leipzig"}')
+        : response.writeHead(404).end(),
+    );
+  });
+  afterAll(() => Promise.all([provider.close(), api.close()]));
+
+  it('connects a tool at whose provider users sign in, with the application that was registered there', async () => {
+    const { app, ann } = shown.cast;
+    const made = await ann.call('POST', `/v1/orgs/${ann.orgId}/tools`, {
+      name: 'Post office',
+      slug: 'post-office',
+      description: 'Letters.',
+      connection_service_name: 'post',
+      supports_connection: true,
+      credential_schema: [provider.service],
+    });
+    expect(made.status).toBe(201);
+    const page = await shown.pageOf(ann);
+    await open(page, `${shown.homeOf(ann)}/tools`);
+    await page.getByRole('button', { name: 'Add tool' }).click();
+    await page.getByLabel('Find a tool').fill('post office');
+    await page.getByRole('button', { name: /^Post office/ }).click();
+    const form = page.getByRole('dialog', { name: 'Add Post office' });
+    await form.getByText(`${app.url}/connections/callback`, { exact: true }).waitFor();
+    await form.getByRole('button', { name: 'Add tool' }).click();
+    await form.waitFor({ state: 'hidden' });
+    // without an application, the way leads to where it is entered
+    await page.getByRole('button', { name: 'Connect Post office', exact: true }).click();
+    const edit = page.getByRole('dialog', { name: 'Edit Post office' });
+    await edit.getByLabel('Client id').fill(provider.clientId);
+    await edit.getByLabel('Client secret').fill(provider.clientSecret);
+    await edit.getByRole('button', { name: 'Save' }).click();
+    await edit.waitFor({ state: 'hidden' });
+    await page.getByRole('button', { name: 'Connect Post office', exact: true }).click();
+    await part(page, 'Connections').getByText('connected', { exact: true }).waitFor();
+    expect(provider.grants.authorization_code).toBe(1);
+    // the secret is in the vault, and the form shows that there is one
+    await page.getByRole('button', { name: 'Edit Post office' }).click();
+    expect(await edit.getByLabel('Client id').inputValue()).toBe(provider.clientId);
+    expect(await edit.getByLabel('Client secret').inputValue()).toBe('');
+    expect(await edit.getByLabel('Client secret').getAttribute('placeholder')).toBe('It stays as it is.');
+  });
+
+  it('says that a tool has its own key, and counts what was just run', async () => {
+    const { ann } = shown.cast;
+    const page = await shown.pageOf(ann);
+    await open(page, `${shown.homeOf(ann)}/tools`);
+    await page.getByRole('button', { name: 'Add tool' }).click();
+    await page.getByLabel('Find a tool').fill('http request');
+    await page.getByRole('button', { name: /^HTTP request/ }).click();
+    const form = page.getByRole('dialog', { name: 'Add HTTP request' });
+    await form.getByLabel('Name').fill('Parcels');
+    await form.getByLabel('Base URL').fill(`http://127.0.0.1:${api.port}`);
+    await form.getByLabel('API key').fill('k-1');
+    await form.getByRole('button', { name: 'Add tool' }).click();
+    await page.getByText('with its own key').waitFor();
+    expect(await page.getByRole('button', { name: 'Connect Parcels' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Test Parcels' }).click();
+    const test = page.getByRole('dialog', { name: 'Test Parcels' });
+    await test.getByText('It was not called yet.').waitFor();
+    await test.getByLabel('Action').selectOption({ label: 'Get' });
+    await test.getByLabel('Path').fill('/parcels/7');
+    await test.getByRole('button', { name: 'Run' }).click();
+    await test.getByText('Leipzig').waitFor();
+    await test.getByText('0 of the latest 1 calls failed.').waitFor();
+    await test.getByLabel('Path').fill('/parcels/8');
+    await test.getByRole('button', { name: 'Run' }).click();
+    await test.getByText('1 of the latest 2 calls failed.').waitFor();
+  });
+
+  it('shows what was changed, however much was looked at, and what was read to whoever asks for it', async () => {
+    const { app, ann } = shown.cast;
+    const page = await shown.pageOf(ann);
+    await ann.call('POST', `${ann.home}/apps`, { name: 'Newest of all' });
+    for (let times = 0; times < 110; times += 1) await ann.call('GET', ann.home);
+    await app.services.activity.flush();
+    await open(page, shown.homeOf(ann));
+    await part(page, 'What happened').getByText('created app Newest of all').waitFor();
+    await page.getByRole('link', { name: 'All activity' }).click();
+    const rows = page.locator('main');
+    await rows.getByRole('button', { name: 'created app Newest of all' }).waitFor();
+    expect(await page.getByRole('button', { name: /^read / }).count()).toBe(0);
+    await page.getByLabel('With reads').check();
+    await page
+      .getByRole('button', { name: /^read workspace/ })
+      .first()
+      .waitFor();
+    expect(page.url()).toContain('reads=shown');
+    await page.getByLabel('With reads').uncheck();
+    await page.getByRole('combobox', { name: /^Action/ }).selectOption({ label: 'created' });
+    await rows.getByRole('button', { name: 'created app Newest of all' }).waitFor();
+    await waitFor(async () => expect(await page.getByRole('button', { name: /^changed / }).count()).toBe(0));
+  });
+});
