@@ -148,7 +148,7 @@ async function deployed(where: { environmentId?: string; appId?: string }) {
   return rows.deployments({ ...inWorkspace(), OR: current });
 }
 
-test('no list is written by hand beside `Reads` and its parts, but that of activity with its key of two columns', () => {
+test('no list is hand-written beside `Reads` and its parts, but that of activity, whose key has two columns', () => {
   const activity = ['insight/activity/activity-scope.ts', 'insight/activity/activity.service.ts'];
   const files = Object.keys(writtenIn(/\b(?:PageSource|readPages?)\b/g));
   expect(files).toEqual(['data/joined-rows.ts', 'data/paging.ts', 'data/reads.ts', ...activity]);
