@@ -286,7 +286,7 @@ describeInBrowser('pictures in the console', () => {
     const page = await context.newPage();
     await open(page, `${shown.homeOf(ann)}/environments`);
     await page.getByRole('heading', { level: 1, name: 'Umgebungen' }).waitFor();
-    await page.getByRole('button', { name: 'Support desk in Staging ändern: 1.1.0' }).waitFor();
+    await page.getByRole('button', { name: 'Ausliefern oder zurücksetzen: Support desk in Staging, 1.1.0' }).waitFor();
     expect(await page.evaluate('document.documentElement.lang')).toBe('de');
     expect(await barriersOf(page)).toEqual([]);
     await page.locator('summary', { hasText: bob.username }).click();

@@ -233,7 +233,7 @@ describeInBrowser('the console in a browser', () => {
     await page.getByRole('button', { name: 'Reveal value' }).waitFor();
     expect(await page.content()).not.toContain('STRIPE_KEY-1');
     await open(page, `${homeOf(ann)}/activity?action=reveal`);
-    await page.getByRole('button', { name: 'reveal secret STRIPE_KEY' }).click();
+    await page.getByRole('button', { name: 'revealed secret STRIPE_KEY' }).click();
     await page.getByRole('definition').getByText('Ticket 7').waitFor();
   });
 

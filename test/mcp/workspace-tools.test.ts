@@ -255,10 +255,11 @@ test('forty tools are listed at low cost, and more are searched', async () => {
   const tools = await toolsOf();
   expect(tools).toHaveLength(40);
   expect(JSON.stringify(tools).length / 4).toBeLessThan(12_000);
-  await instanceWith([...many(50, 1), { ...GET, name: 'with.dots', parameters: ID }]);
+  const lone = { ...GET, name: 'get_50', description: 'Reads the heron.', parameters: ID };
+  await instanceWith([lone, { ...GET, name: 'with.dots', parameters: ID }]);
   const { client, call } = await open();
   expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(['search_tools', 'call_tool']);
-  const found = (await call('search_tools', { words: 'number 50' })).json as {
+  const found = (await call('search_tools', { words: 'heron' })).json as {
     tools: { name: string }[];
     found: number;
   };

@@ -95,7 +95,7 @@ const asStranger = async (path: string, payload: object, node = app): Promise<nu
 };
 const login = (username: string, password: string) => asStranger('login', { username, password });
 /** What was mailed to an address, by any node. */
-const mailsTo = (email: string) => nodes.flatMap(({ mails }) => mails).filter(({ to }) => to === email);
+const mailsTo = (email: string) => app.mails.filter(({ to }) => to === email);
 const subjectsTo = (email: string): string[] => mailsTo(email).map(({ subject }) => subject);
 const tokenIn = (email: string, subject: string): string | null => {
   const mail = mailsTo(email).findLast((sent) => sent.subject === subject);
