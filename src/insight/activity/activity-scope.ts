@@ -100,10 +100,11 @@ export const lists: Readonly<Record<ListKind, PageSource<Activity>>> = {
   'user in workspace': listBy('t.user_id', `${scopeColumns.workspace} = (select $3::text)`),
 };
 
-/** The same lists without successful reads. */
-export const listsWithoutReads = Object.fromEntries(
-  Object.entries(lists).map(([kind, list]) => [kind, { ...list, where: [...list.where, withoutReadsOf('t')] }]),
-) as Record<ListKind, PageSource<Activity>>;
+/** A list without successful reads. */
+export const leavingReadsOut = (list: PageSource<Activity>): PageSource<Activity> => ({
+  ...list,
+  where: [...list.where, withoutReadsOf('t')],
+});
 
 /** The key of a record in a list. */
 export const keyOfRecord = ({ timestamp, id }: Pick<Activity, 'timestamp' | 'id'>): string =>

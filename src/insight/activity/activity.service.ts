@@ -33,8 +33,8 @@ import {
   isSummed,
   keyOfRecord,
   type ListKind,
+  leavingReadsOut,
   lists,
-  listsWithoutReads,
   type ScopeKind,
   scopeKinds,
 } from './activity-scope.ts';
@@ -391,7 +391,7 @@ function listFor(
     't.resource_type = (select ?::text)': args.resourceType,
     't.success = (select ?::bool)': args.success,
   });
-  const list = (args.withoutReads ? listsWithoutReads : lists)[listKind];
+  const list = args.withoutReads ? leavingReadsOut(lists[listKind]) : lists[listKind];
   return { listKind, list, key, filters: [...places, ...others, ...given] };
 }
 
