@@ -42,8 +42,8 @@ interface ReportedUsage {
 /**
  * Adds a report to the usage over time. The entitlement must be locked: then no two reports wait for one sum.
  *
- * The first report of a quarter inserts its row, whose foreign key locks the workspace after the entitlement, as that of
- * a new entitlement does after the model. It waits for nobody who waits for a report: see `locks.ts`.
+ * The first report of a quarter inserts its row, whose foreign key locks the workspace after the entitlement, as that
+ * of a new entitlement does after the model. It waits for nobody who waits for a report: see `locks.ts`.
  */
 export function sumUsage(
   tx: Tx,

@@ -161,8 +161,11 @@ test('a count without reads is of the sums: no record is read for it', async () 
 test('a successful read, without reads, is nothing: no statement asks for it', async () => {
   const read = vi.spyOn(app.services.sql, 'readMarked');
   const { data } = await ann.ask<Record<string, object>>(WITHOUT_READS, {
-    ...{ o: ann.orgId, w: ann.workspaceId, e: appId },
-    ...{ action: 'list', success: true },
+    o: ann.orgId,
+    w: ann.workspaceId,
+    e: appId,
+    action: 'list',
+    success: true,
   });
   expect(Object.values(data)).toEqual(Array(3).fill({ totalCount: 0, nodes: [] }));
   expect(read.mock.calls.filter(([text]) => / from activity t/.test(text))).toEqual([]);
