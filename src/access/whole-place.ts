@@ -1,6 +1,7 @@
 import type { Caller } from '../kernel/caller.ts';
 import type { PlacePart } from '../kernel/checked-place.ts';
 import { forbidden } from '../kernel/errors.ts';
+import type { Permission } from '../kernel/resources.ts';
 import { atLeast, type Role } from '../kernel/roles.ts';
 import { restrictionsOf } from '../kernel/token-grant.ts';
 import type { Access } from './access.ts';
@@ -20,9 +21,16 @@ export function isPart({ principal }: Caller, named: readonly NamedPlace[]): boo
   return places.some((place) => restricted[`${place}Id`] && !named.includes(place));
 }
 
-/** @throws FORBIDDEN for a token that is restricted to less than what the numbers are of */
-export function demandWhole(caller: Caller, named: readonly NamedPlace[]): void {
-  if (isPart(caller, named)) throw forbidden('analytics:read');
+/**
+ * @param permission what the numbers need, which the refusal names
+ * @throws FORBIDDEN for a token that is restricted to less than what the numbers are of
+ */
+export function demandWhole(
+  caller: Caller,
+  named: readonly NamedPlace[],
+  permission: Permission = 'analytics:read',
+): void {
+  if (isPart(caller, named)) throw forbidden(permission);
 }
 
 /** Whether the caller administers an organization. */

@@ -15,6 +15,12 @@ export type LockStrength = 'key share' | 'share' | 'no key update' | 'update';
  * storage (`StorageLimits`) after all of them. Statements with `skip locked`
  * never wait and need no order. A table that is not listed comes after those that are, in the order of the Prisma
  * schema: that is right for what nothing else is below.
+ *
+ * A foreign key locks the row that a new row refers to, too, `for key share` and out of this order. It waits only for
+ * `update`, so an insert below a locked row needs care where somebody holds that `update` and goes on to the locked
+ * row. Who locks a workspace so, as the one who deletes it does, goes on to no row of models: a row with the usage of a
+ * model is inserted while its entitlement is locked. What removes a workspace with everything in it comes 30 days
+ * after it was deleted, when nobody can use it.
  */
 const lockOrder = [
   'invitations',

@@ -8,6 +8,7 @@ const ENDINGS = [
   'knowledgeGraphRemoval',
   'artifactRemoval',
   'historyRetention',
+  'modelUsage',
 ] as const;
 
 /**
@@ -45,6 +46,5 @@ export const retentionOrder: readonly Turn<keyof Runtime | 'storedAnswers'>[] = 
   { owner: 'webhookDeliveries' },
   { owner: 'auditStreamDeliveries' },
   { owner: 'activity' },
-  { owner: 'modelUsage' },
   { owner: 'storedAnswers' },
 ];

@@ -72,6 +72,24 @@ describe('reads that take long', () => {
     expect((await search(ann)).status).toBe(200);
   });
 
+  it('are sums of the usage of models, too: those of one organization hold only its share', async () => {
+    const ann = await register(app);
+    await other.query('begin; lock table model_usage_sums in access exclusive mode');
+    let refused = 0;
+    const ask = async () => {
+      const { errors } = await ann.ask('query ($o: ID!, $w: ID!) { modelUsage(orgId: $o, workspaceId: $w) { step } }', {
+        o: ann.orgId,
+        w: ann.workspaceId,
+      });
+      if (errors?.[0]?.extensions.details?.reason === 'too_many_at_once') refused += 1;
+    };
+    const asked = Array.from({ length: 6 }, ask);
+    await waitUntil(() => refused >= 6 - EACH);
+    await other.query('rollback');
+    await Promise.all(asked);
+    expect(refused).toBeLessThan(6);
+  });
+
   it('count in a GraphQL operation for what they cost', async () => {
     const ann = await register(app);
     const searches = (count: number) =>

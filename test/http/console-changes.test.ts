@@ -483,6 +483,14 @@ describeInBrowser('what the console changes', () => {
     await part(page, 'Requests and failures').locator('canvas').waitFor();
     expect(await barriersOf(page)).toEqual([]);
 
+    // what is kept is told, and nothing is offered beyond it
+    const span = usage.getByRole('combobox', { name: 'Span' });
+    expect(await span.locator('option').allTextContents()).not.toContain('12 months');
+    await span.selectOption('quarter');
+    const requests = part(page, 'Requests and failures');
+    await requests.getByText('Numbers as a table').click();
+    await waitFor(async () => expect(await requests.locator('tbody tr').count()).toBe(90));
+    await span.selectOption('month');
     await usage.getByRole('combobox', { name: 'Target' }).selectOption('tiny-1 (Models EU)');
     await waitFor(async () => expect(await figures()).toBe('Requests2Failed1Tokens in1,200Tokens out300Cost0.1'));
     expect(new URL(page.url()).searchParams.get('target')).toBe(`${account} tiny-1`);

@@ -74,7 +74,7 @@ describe('a run', () => {
       expect([rule, rules().filter((text) => rule.test(text)).length]).toEqual([rule, 1]);
   });
 
-  it('keeps what a deleted workspace held for 30 days: its folder and its knowledge graph', async () => {
+  it('keeps what a deleted workspace held for 30 days: its folder, its knowledge graph and its usage', async () => {
     const ann = await register(app);
     const { workspaceId } = ann;
     const folder = path.join(app.dataDir, 'files', workspaceId.toLowerCase());
@@ -83,18 +83,28 @@ describe('a run', () => {
     const entity = { name: 'Lark', entity_type: 'bird' };
     const url = `${ann.home}/apps/${body.app_id}/namespaces/default/entities`;
     expect(await ann.call('POST', url, entity)).toMatchObject({ status: 201 });
+    // more than one statement removes
+    await query(
+      `insert into model_usage_sums (workspace_id, start, logical_model_id, provider_account_id, model_name, requests,
+         errors, input_tokens, output_tokens, cost)
+       select $1, date_trunc('hour', now()), 'm', '', n::text, 1, 0, 1, 1, 0 from generate_series(1, 10001) n`,
+      [workspaceId],
+    );
     const held = async () => [
       existsSync(folder),
       (await query('select 1 from entities where workspace_id = $1', [workspaceId])).length,
+      (await query('select 1 from model_usage_sums where workspace_id = $1', [workspaceId])).length,
     ];
     const deleted = (age: string) =>
       query('update workspaces set deleted_at = now() - $2::interval where id = $1', [workspaceId, age]);
     await deleted('29 days 23 hours 59 minutes');
     await app.retention.run();
-    expect(await held()).toEqual([true, 1]);
+    expect(await held()).toEqual([true, 1, 10_001]);
     await deleted('30 days 1 minute');
     await app.retention.run();
-    expect(await held()).toEqual([false, 0]);
+    expect(await held()).toEqual([false, 0, 0]);
+    // the row goes half a day later, with nothing left to take along
+    expect(await query('select 1 from workspaces where id = $1', [workspaceId])).toHaveLength(1);
   });
 
   it('keeps what ended meanwhile until its folder is removed by the next run', async () => {

@@ -37,7 +37,7 @@ export interface Person extends Account {
   ask<T = Record<string, unknown>>(
     query: string,
     variables?: Record<string, unknown>,
-  ): Promise<{ data: T; errors?: { extensions: { code: string } }[] }>;
+  ): Promise<{ data: T; errors?: { extensions: { code: string; details?: { reason?: string } } }[] }>;
 }
 
 /** What may be given of a new account; the rest is made up. */

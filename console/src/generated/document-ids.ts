@@ -98,7 +98,7 @@ export const documentIds: Readonly<Record<string, string>> = {
   ProviderAccountNow: 'console/ProviderAccountNow/0b3a3701996e3396f7f40cf3',
   ProviderAccounts: 'console/ProviderAccounts/00efe4eb46e308d59ddf43ab',
   ProviderTest: 'console/ProviderTest/2d29e5d0ba8316d2249bd315',
-  RecentActivity: 'console/RecentActivity/62656d9abad636338f25ec12',
+  RecentActivity: 'console/RecentActivity/1a459913182fbc87b5f00471',
   RecipeParameters: 'console/RecipeParameters/11d874fe7e3af410e07e6b00',
   RecipeParts: 'console/RecipeParts/449f4360989c74dec901defa',
   Recipes: 'console/Recipes/70635d40734f30840aaaafb9',

@@ -2363,6 +2363,7 @@ export type HomeSecretsQuery = { readonly secrets: { readonly nodes: ReadonlyArr
 export type RecentActivityQueryVariables = Exact<{
   orgId: string;
   workspaceId: string;
+  startTime: string;
 }>;
 
 
@@ -5144,10 +5145,11 @@ export const HomeSecretsDocument = new TypedDocumentString(`
 }
     `) as unknown as TypedDocumentString<HomeSecretsQuery, HomeSecretsQueryVariables>;
 export const RecentActivityDocument = new TypedDocumentString(`
-    query RecentActivity($orgId: ID!, $workspaceId: ID!) {
+    query RecentActivity($orgId: ID!, $workspaceId: ID!, $startTime: DateTime!) {
   workspaceActivity(
     orgId: $orgId
     workspaceId: $workspaceId
+    startTime: $startTime
     first: 12
     withoutReads: true
   ) {

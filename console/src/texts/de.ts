@@ -161,7 +161,7 @@ export const t: Texts = {
     needs: 'Zu erledigen',
     allGood: 'Nichts zu tun: kein gescheiterter Lauf, keine gestörte Verbindung, kein Geheimnis zu erneuern.',
     recent: 'Was geschah',
-    nothingYet: 'Hier wurde noch nichts geändert.',
+    nothingYet: 'In den letzten sieben Tagen wurde nichts geändert.',
     allActivity: 'Alle Aktivität',
   },
   activity: {

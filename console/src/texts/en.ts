@@ -152,7 +152,7 @@ export const t = {
     needs: 'Needs somebody',
     allGood: 'Nothing to do: no failed run, no broken connection, no secret to rotate.',
     recent: 'What happened',
-    nothingYet: 'Nothing has been changed here yet.',
+    nothingYet: 'Nothing was changed in the last seven days.',
     allActivity: 'All activity',
   },
   activity: {

@@ -10,12 +10,14 @@ import { Problem } from '../ground/problem';
 import { bytes, count, timeZone } from '../ground/time';
 import { t } from '../texts';
 import { Metric, Percentiles } from './analytics-charts';
-import { keyIn, rangeOf, SpanChoice, type SpanFilter, useTurns } from './span-choice';
+import { allSpans, keyIn, type Offer, rangeOf, SpanChoice, type SpanFilter, useTurns } from './span-choice';
 import { TopResources } from './top-resources';
 
 type Filter = SpanFilter | 'app' | 'compare';
 
 const DAY = 86_400_000;
+
+const offer: Offer = { usual: 'day', spans: allSpans };
 
 /** How much earlier the other span is; that of `yes` is the one just before. */
 const comparisons = { yes: null, week: 7 * DAY, weeks: 28 * DAY } as const;
@@ -34,7 +36,7 @@ export function Analytics(): ReactNode {
   const { end, turn } = useTurns(again);
   const isOfAll = search.app === ALL && atLeast(roles.organization, 'admin');
   const appId = isOfAll ? undefined : search.app;
-  const range = rangeOf(search, end, 'day');
+  const range = rangeOf(search, end, offer);
   const shown = range && {
     of: { orgId, ...(!isOfAll && { workspaceId }), ...(appId && { appId }) },
     ...range,
@@ -45,7 +47,7 @@ export function Analytics(): ReactNode {
     <>
       <header className="toolbar">
         <h1 className="grow">{t.sections.analytics}</h1>
-        <SpanChoice search={search} end={end} usual="day" onChange={change} />
+        <SpanChoice search={search} end={end} offer={offer} onChange={change} />
         <label>
           {t.analytics.of}{' '}
           <select value={search.app ?? ''} onChange={(event) => set('app', event.target.value)}>

@@ -202,10 +202,14 @@ function Needs({ data }: { data: HomeQuery }) {
   );
 }
 
+/** What is older is not looked for: where little changes, it would be behind very many reads. */
+const RECENT_MS = 7 * 86_400_000;
+
 function Recent() {
   const { orgId, workspaceId } = usePlace();
-  const { data, error, again } = useAnswer(RecentActivityDocument, { orgId, workspaceId });
-  useAfterEvents(again);
+  const [startTime] = useState(() => new Date(Date.now() - RECENT_MS).toISOString());
+  const { data, error, again } = useAnswer(RecentActivityDocument, { orgId, workspaceId, startTime });
+  useAfterEvents(again, REFRESH_MS);
   const records = data?.workspaceActivity.nodes;
   return (
     <section className="card" aria-labelledby="recent">

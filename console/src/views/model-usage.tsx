@@ -7,13 +7,16 @@ import { Loading, Problem } from '../ground/problem';
 import { brief, count, exact, timeZone } from '../ground/time';
 import { t } from '../texts';
 import { Chart, useTurn } from './analytics-charts';
-import { type Range, rangeOf, SpanChoice, type SpanFilter, useTurns } from './span-choice';
+import { type Offer, type Range, rangeOf, SpanChoice, type SpanFilter, useTurns } from './span-choice';
 
 type Model = ModelsQuery['logicalModels']['nodes'][number];
 type Target = Model['targets'][number];
 type Point = ModelUsageQuery['modelUsage']['points'][number];
 type Filter = SpanFilter | 'model' | 'target';
 type Search = Partial<Record<Filter, string>>;
+
+/** Without a year: usage is kept for 90 days. */
+const offer: Offer = { usual: 'month', spans: ['day', 'week', 'month', 'quarter'], keptDays: 90 };
 
 /** What stands for a target in the address: its account, whose id has no blank, and its name there. */
 const keyOf = ({ providerAccountId, modelName }: Pick<Target, 'providerAccountId' | 'modelName'>) =>
@@ -31,14 +34,14 @@ function askedOf({ model, target }: Search) {
 export function ModelUsage({ models }: { models: readonly Model[] }) {
   const [search, change] = useFilters<Filter>();
   const { end, turn } = useTurns();
-  const range = rangeOf(search, end, 'month');
+  const range = rangeOf(search, end, offer);
   return (
     <section aria-labelledby="usage">
       <header className="toolbar">
         <h2 id="usage" className="grow">
           {t.models.usage}
         </h2>
-        <SpanChoice search={search} end={end} usual="month" onChange={change} />
+        <SpanChoice search={search} end={end} offer={offer} onChange={change} />
         <Choices models={models} search={search} onChange={change} />
       </header>
       <p className="quiet">

@@ -19,6 +19,17 @@ export type Span = keyof typeof spans;
 /** What stands among the spans for two days that the reader chooses. */
 const DATES = 'dates';
 
+/** Which spans a view has. */
+export interface Offer {
+  /** The span where the address says none. */
+  usual: Span;
+  spans: readonly Span[];
+  /** Numbers of this many days are kept, the current one included: no span begins before. Default: of all. */
+  keptDays?: number;
+}
+
+export const allSpans = Object.keys(spans) as Span[];
+
 /** What the address has of the span of numbers. */
 export type SpanFilter = 'span' | 'from' | 'to';
 type Search = Partial<Record<SpanFilter, string>>;
@@ -42,14 +53,19 @@ const daysIn = ({ from, to }: Search, end: number): { from: string; to: string }
   return { from: from ?? dayAfter(today, -6), to: to ?? today };
 };
 
-/**
- * What is shown; `null` for days that are none, or the wrong way round, or more than ten years.
- * @param usual the span where the address says none
- */
-export function rangeOf(search: Search, end: number, usual: Span): Range | null {
+const spanIn = ({ span }: Search, offer: Offer): Span => offer.spans.find((name) => name === span) ?? offer.usual;
+
+/** The start of the first day of which numbers are kept. */
+function firstKept(end: number, { keptDays }: Offer): number {
+  if (keptDays === undefined) return -Infinity;
+  return instantOf(dayAfter(dayOf(end - 1, timeZone()), 1 - keptDays), timeZone()) ?? -Infinity;
+}
+
+/** What is shown; `null` for days that are none, or the wrong way round, or more than ten years. */
+export function rangeOf(search: Search, end: number, offer: Offer): Range | null {
   if (search.span !== DATES) {
-    const { step, length } = spans[keyIn(spans, search.span) ?? usual];
-    return { step, from: end - length, to: end };
+    const { step, length } = spans[spanIn(search, offer)];
+    return { step, from: Math.max(end - length, firstKept(end, offer)), to: end };
   }
   const days = daysIn(search, end);
   const [from, to] = [instantOf(days.from, timeZone()), instantOf(dayAfter(days.to, 1), timeZone())];
@@ -62,15 +78,15 @@ export function rangeOf(search: Search, end: number, usual: Span): Range | null 
 export function SpanChoice({
   search,
   end,
-  usual,
+  offer,
   onChange,
 }: {
   search: Search;
   end: number;
-  usual: Span;
+  offer: Offer;
   onChange: (changes: Search) => void;
 }) {
-  const span = search.span === DATES ? DATES : (keyIn(spans, search.span) ?? usual);
+  const span = search.span === DATES ? DATES : spanIn(search, offer);
   const days = daysIn(search, end);
   // the days are in the address, so that whoever gets it sees the same
   const choose = (name: string) =>
@@ -80,7 +96,7 @@ export function SpanChoice({
       <label>
         {t.analytics.span}{' '}
         <select value={span} onChange={(event) => choose(event.target.value)}>
-          {([...(Object.keys(spans) as Span[]), DATES] as const).map((name) => (
+          {[...offer.spans, DATES as typeof DATES].map((name) => (
             <option key={name} value={name}>
               {t.analytics.spans[name]}
             </option>

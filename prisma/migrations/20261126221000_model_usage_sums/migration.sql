@@ -15,7 +15,7 @@ CREATE TABLE "model_usage_sums" (
 );
 
 -- CreateIndex
-CREATE INDEX "model_usage_sums_start" ON "model_usage_sums" USING BRIN ("start");
+CREATE INDEX "model_usage_sums_start" ON "model_usage_sums"("start");
 
 -- AddForeignKey
 ALTER TABLE "model_usage_sums" ADD CONSTRAINT "model_usage_sums_workspace_id_fkey" FOREIGN KEY ("workspace_id") REFERENCES "workspaces"("id") ON DELETE CASCADE ON UPDATE CASCADE;

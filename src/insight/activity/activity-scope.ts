@@ -2,6 +2,7 @@ import { namedColumns } from '../../data/activity.ts';
 import type { PageSource } from '../../data/paging.ts';
 import { columnsOf } from '../../data/paging.ts';
 import { type Activity, Prisma } from '../../generated/prisma/client.ts';
+import type { ActivityAction } from '../../kernel/actions.ts';
 
 /** What records are listed and summed by, below an organization. */
 export const scopeKinds = [
@@ -50,6 +51,18 @@ export const hasMargins = ({ kind, userId }: ActivityScope): boolean => userId =
 /** What a list is of: the records of one of these, newest first, each with an index of its own. */
 export type ListKind = Exclude<ScopeKind, 'namespace' | 'environment'> | 'user' | 'user in workspace';
 
+/** What changes nothing. */
+const READS: readonly ActivityAction[] = ['read', 'list', 'view'];
+
+export const isRead = (action: string): boolean => READS.some((read) => read === action);
+
+/**
+ * The condition on records or their sums that leaves successful reads out. Without a parameter, so that PostgreSQL
+ * knows how few records are left.
+ */
+export const withoutReadsOf = (alias: string): string =>
+  `not (${alias}.success and ${alias}.action in (${READS.map((read) => `'${read}'`).join(', ')}))`;
+
 /**
  * The columns of a record. What a refused request named is shown where it would be, although no list but the
  * organization's has it.
@@ -86,6 +99,12 @@ export const lists: Readonly<Record<ListKind, PageSource<Activity>>> = {
   user: listBy('t.user_id'),
   'user in workspace': listBy('t.user_id', `${scopeColumns.workspace} = (select $3::text)`),
 };
+
+/** A list without successful reads. */
+export const leavingReadsOut = (list: PageSource<Activity>): PageSource<Activity> => ({
+  ...list,
+  where: [...list.where, withoutReadsOf('t')],
+});
 
 /** The key of a record in a list. */
 export const keyOfRecord = ({ timestamp, id }: Pick<Activity, 'timestamp' | 'id'>): string =>

@@ -1,6 +1,6 @@
 import type { ReadRunner } from '../../data/sql.ts';
 import type { ActivityScope, ScopeKind } from './activity-scope.ts';
-import { columnOf, hasMargins, scopeColumns } from './activity-scope.ts';
+import { columnOf, hasMargins, scopeColumns, withoutReadsOf } from './activity-scope.ts';
 import {
   addSpans,
   type Between,
@@ -40,6 +40,8 @@ export interface SumFilters extends TimeRange {
   action?: string | null;
   resourceType?: string | null;
   success?: boolean | null;
+  /** Leaves out successful reads. */
+  withoutReads?: boolean | null;
 }
 
 /** What is given of each scope, by its number: only how many records it has, or the sums of each kind. */
@@ -55,6 +57,7 @@ interface Form {
   by: Grouping;
   kept: Kept;
   filters: readonly FilterName[];
+  withoutReads: boolean;
   /** One scope, or any number of them. */
   isOne: boolean;
 }
@@ -108,8 +111,8 @@ const filterNames = (filters: Partial<Record<FilterName, unknown>>): FilterName[
   (Object.keys(filtered) as FilterName[]).filter((name) => (filters[name] ?? null) !== null);
 
 /** The fewest kept sums that tell what is asked for. */
-function keptOf(scope: ActivityScope, by: Grouping, filters: readonly FilterName[]): Kept {
-  if (!hasMargins(scope) || filters.some((name) => name !== 'success')) return 'kinds';
+function keptOf(scope: ActivityScope, by: Grouping, filters: readonly FilterName[], withoutReads: boolean): Kept {
+  if (withoutReads || !hasMargins(scope) || filters.some((name) => name !== 'success')) return 'kinds';
   if (by === 'count') return 'total';
   return filters.length === 0 ? 'margins' : 'kinds';
 }
@@ -175,10 +178,11 @@ const isDivided = (span: string, start: string): string => `exists (select from 
  * `offset 0` and the limit make PostgreSQL walk the indexes, whatever it expects of the values; and compare each record
  * that is not summed yet with the few spans of one scope, instead of sorting these records for a join.
  */
-function textOf({ kind, ofUser, by, kept, filters, isOne }: Form): string {
+function textOf({ kind, ofUser, by, kept, filters, withoutReads, isOne }: Form): string {
   const scope = kind === 'organization' ? `'organization'` : `'${kind} ' || id`;
   const isCount = by === 'count';
-  const columns = isCount ? [...filters.map((name) => filtered[name]), NUMBERS[0]] : [...KINDS, ...NUMBERS];
+  const kinds = withoutReads ? KINDS : filters.map((name) => filtered[name]);
+  const columns = isCount ? [...kinds, NUMBERS[0]] : [...KINDS, ...NUMBERS];
   const isMargin = (text: string) => (isCount ? '' : `, ${text} as is_margin`);
   const ofEach = `${selected(ofRecord, columns)}${isMargin('false')}`;
   const ofKept = `${selected(ofSums, columns)}${isMargin(kept === 'margins' ? `s.span like '% margin'` : 'false')}`;
@@ -191,7 +195,10 @@ function textOf({ kind, ofUser, by, kept, filters, isOne }: Form): string {
         `group by p.at, p.action, p.resource_type, p.success, p.is_margin
     having ${NUMBERS.map((number) => `sum(p.sign * p.${number}) <> 0`).join(' or ')}`,
       ];
-  const conditions = filters.map((name, index) => `p.${filtered[name]} = $${index + 5}`);
+  const conditions = [
+    ...filters.map((name, index) => `p.${filtered[name]} = $${index + 5}`),
+    ...(withoutReads ? [withoutReadsOf('p')] : []),
+  ];
   const latest = `${isOf(kind, ofUser)} and t.timestamp >= k.since and t.timestamp < k.until`;
   const ofOne = `select k.at, k.sign from sums k where ${latest} offset 0`;
   return `with k as materialized (
@@ -249,8 +256,9 @@ export async function readSums<By extends Grouping>(
   if (!first) return [];
   const names = filterNames(filters);
   const ofUser = first.userId !== null;
-  const kept = keptOf(first, by, names);
-  const form = { kind: first.kind, ofUser, by, kept, filters: names, isOne: scopes.length === 1 };
+  const withoutReads = filters.withoutReads === true;
+  const kept = keptOf(first, by, names, withoutReads);
+  const form = { kind: first.kind, ofUser, by, kept, filters: names, withoutReads, isOne: scopes.length === 1 };
   const name = JSON.stringify(form);
   const text = texts.get(name) ?? textOf(form);
   texts.set(name, text);
@@ -290,8 +298,12 @@ export function countOfScope(
   const [org, user] = [given(orgId), given(userId ?? '')];
   const name = kind === 'organization' ? null : given(id);
   const names = filterNames(filters);
-  const span = keptOf(scope, 'count', names) === 'total' ? 'month total' : 'month';
-  const kinds = names.map((of) => ` and e.${filtered[of]} = ${given(filters[of], of === 'success' ? 'bool' : 'text')}`);
+  const withoutReads = filters.withoutReads === true;
+  const span = keptOf(scope, 'count', names, withoutReads) === 'total' ? 'month total' : 'month';
+  const kinds = [
+    ...names.map((of) => ` and e.${filtered[of]} = ${given(filters[of], of === 'success' ? 'bool' : 'text')}`),
+    ...(withoutReads ? [` and ${withoutReadsOf('e')}`] : []),
+  ];
   const records = [
     `t.org_id = ${org}`,
     ...(name ? [`${columnOf(kind)} = ${name}`] : []),

@@ -141,7 +141,9 @@ export const kindArgs = () =>
     tokenId: t.id({ constraints: bounds.id, description: 'Only records of this token.' }),
     success: t.boolean({ description: 'Only successful operations, or only failed operations.' }),
     withoutReads: t.boolean({
-      description: 'Whether to leave out what was only read, listed or viewed, unless that failed.',
+      description:
+        'Whether to leave out what was only read, listed or viewed, unless that failed: also the routes to a model ' +
+        'whose `requireAuditLog` demands a record, which are reads.',
     }),
   }));
 

@@ -6,6 +6,7 @@ import {
   countPages,
   type Filter,
   filtersOf,
+  type PageSource,
   type ParentKey,
   readPage,
   readPages,
@@ -17,7 +18,6 @@ import { readsOf } from '../../data/replica-reads.ts';
 import type { CallerContext } from '../../data/request-cache.ts';
 import type { ReadRunner, RoutedReads, Sql } from '../../data/sql.ts';
 import type { Activity } from '../../generated/prisma/client.ts';
-import type { ActivityAction } from '../../kernel/actions.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, OrganizationPlace } from '../../kernel/checked-place.ts';
 import { isUnstorable } from '../../kernel/constraints.ts';
@@ -29,9 +29,11 @@ import { IS_MEMBER } from '../../tenancy/views.ts';
 import {
   type ActivityScope,
   columnOf,
+  isRead,
   isSummed,
   keyOfRecord,
   type ListKind,
+  leavingReadsOut,
   lists,
   type ScopeKind,
   scopeKinds,
@@ -53,9 +55,6 @@ export interface ActivityFilters {
   /** Leaves out successful reads: what looks on is recorded as well, and is most of the records. */
   withoutReads?: boolean | null;
 }
-
-/** What changes nothing. */
-const READS: readonly ActivityAction[] = ['read', 'list', 'view'];
 
 export interface ActivityListArgs extends PageArgs, ActivityFilters {}
 
@@ -143,27 +142,29 @@ export class ActivityService {
     context: CallerContext,
     place: ActivityPlace,
     grant: Grant,
-    args: ActivityListArgs,
+    given: ActivityListArgs,
   ): Promise<Page<Activity>> {
-    demandOrder(args);
+    demandOrder(given);
+    const kinds = kindsOf(given);
+    if (!kinds) return emptyPage;
+    const args = { ...given, ...kinds };
     const sql = readsOf(this.#deps, context.caller);
     const asked = this.#asked(context.caller, place, grant, args);
     if (asked.scopes?.length === 0) return emptyPage;
-    const { listKind, key, filters } = listFor(asked, args);
-    const source = withFilters(lists[listKind], filters, key.length);
-    const positions = new Positions({ list: 'activity', filters: [listKind, ...key, ...filters] });
+    const { listKind, list, key, filters } = listFor(asked, args);
+    const source = withFilters(list, filters, key.length);
+    const scope = [listKind, ...key, ...filters, ...(args.withoutReads ? ['without reads'] : [])];
+    const positions = new Positions({ list: 'activity', filters: scope });
     const after = positions.keyAt(args.after);
     const values = filters.map(({ value }) => value);
-    const name = `activity ${listKind} ${JSON.stringify(filters)}`;
-    // no sum leaves reads out
-    const summed = args.withoutReads ? null : asked.scopes;
+    const name = `activity ${listKind} ${args.withoutReads} ${JSON.stringify(filters)}`;
     const total = () =>
-      summed
-        ? this.#total(context, summed, args)
+      asked.scopes
+        ? this.#total(context, asked.scopes, args)
         : loaderOf(context, `${name} count`, (parents) => countPages(sql, source, parents, values)).load(key);
     // what counts the records of each parent, with the parameters that follow those of its page
     const counts = context.once(`${name} counts`, () => new Map<string, CountOfScope>());
-    const count = args.counted ? countWithPage(summed, args, key.length + values.length + 1) : null;
+    const count = args.counted ? countWithPage(asked.scopes, args, key.length + values.length + 1) : null;
     if (count) counts.set(key.join(' '), count);
     const page = loaderOf(context, `${name} ${args.first} ${after ?? ''} ${args.counted}`, (parents) => {
       const one = parents.length === 1 ? counts.get(parents[0]!.join(' ')) : undefined;
@@ -186,20 +187,21 @@ export class ActivityService {
     caller: Caller,
     place: ActivityPlace,
     grant: Grant,
-    filters: ActivityFilters,
+    given: ActivityFilters,
     { after, limit, limitMs }: { after: string | null; limit: number; limitMs: number },
   ): Promise<Pick<Slice<Activity>, 'rows' | 'hasMore'>> {
-    demandOrder(filters);
-    const asked = this.#asked(caller, place, grant, filters);
-    if (asked.scopes?.length === 0) return { rows: [], hasMore: false };
-    const { listKind, key, filters: left } = listFor(asked, filters);
+    demandOrder(given);
+    const kinds = kindsOf(given);
+    const asked = this.#asked(caller, place, grant, given);
+    if (!kinds || asked.scopes?.length === 0) return { rows: [], hasMore: false };
+    const { list, key, filters: left } = listFor(asked, { ...given, ...kinds });
     const reads = this.#deps.slowReads.of(place.orgId, { limitMs, caller });
     const routed: RoutedReads = {
-      read: (text, given) => reads.read(text, given),
-      readMarked: async (text, given) => ({ rows: await reads.read(text, given), marks: [] }),
+      read: (text, params) => reads.read(text, params),
+      readMarked: async (text, params) => ({ rows: await reads.read(text, params), marks: [] }),
     };
     const values = [...key, ...left.map(({ value }) => value)];
-    return readPage(routed, withFilters(lists[listKind], left, key.length), { values, after, limit });
+    return readPage(routed, withFilters(list, left, key.length), { values, after, limit });
   }
 
   /** What the last hours of a place come to, as far as the caller may see it. */
@@ -268,8 +270,9 @@ export class ActivityService {
   }
 
   async #total(context: CallerContext, scopes: readonly ActivityScope[], args: ActivityFilters): Promise<number> {
-    const { action, resourceType, success, startTime, endTime } = args;
-    const filters = { action, resourceType, success, since: startTime ?? null, until: endTime ?? null };
+    const { action, resourceType, success, withoutReads, startTime, endTime } = args;
+    const range = { since: startTime ?? null, until: endTime ?? null };
+    const filters = { action, resourceType, success, withoutReads, ...range };
     const name = `activity total ${scopes[0]?.kind} ${scopes[0]?.userId === null} ${JSON.stringify(filters)}`;
     const loader = loaderOf(context, name, async (keys) => {
       const asked = keys.map(
@@ -288,8 +291,8 @@ export class ActivityService {
 
   /** The sums of what has no kept ones: of the records themselves. */
   async #scanned(reads: ReadRunner, asked: ActivityQuery, since: Date): Promise<(ActivitySums & ActivityKind)[]> {
-    const { listKind, key, filters } = listFor(asked, { startTime: since });
-    const { from, where } = withFilters(lists[listKind], filters, key.length);
+    const { list, key, filters } = listFor(asked, { startTime: since });
+    const { from, where } = withFilters(list, filters, key.length);
     return reads.read(
       `select t.action, coalesce(t.resource_type, '') as "resourceType", t.success,
         false as "isMargin", count(*)::float8 as requests, sum(t.duration_ms)::float8 as "durationMs",
@@ -317,6 +320,21 @@ function demandOrder({ startTime, endTime }: ActivityFilters): void {
   if (startTime && endTime && endTime < startTime) throw invalidInput(['endTime'], 'the end is before the start');
 }
 
+/**
+ * Which kinds are left, without the flag where the other filters say it; `null` for none, as nothing is a successful
+ * read and is left out as well.
+ */
+function kindsOf({
+  action,
+  success = null,
+  withoutReads,
+}: ActivityFilters): Pick<ActivityFilters, 'success' | 'withoutReads'> | null {
+  if (!withoutReads || success === false) return { success, withoutReads: false };
+  if (typeof action !== 'string') return { success, withoutReads: true };
+  if (!isRead(action)) return { success, withoutReads: false };
+  return success ? null : { success: false, withoutReads: false };
+}
+
 function scopesOf(
   orgId: string,
   ids: ReadonlyMap<ScopeKind, readonly string[]>,
@@ -332,12 +350,12 @@ function scopesOf(
 /** Counts the records of a list with its page, if it is of one scope and of all times. */
 function countWithPage(
   scopes: readonly ActivityScope[] | null,
-  { startTime, endTime, action, resourceType, success }: ActivityFilters,
+  { startTime, endTime, action, resourceType, success, withoutReads }: ActivityFilters,
   first: number,
 ): CountOfScope | null {
   const [scope, ...others] = scopes ?? [];
   if (!scope || others.length > 0 || startTime || endTime) return null;
-  return countOfScope(scope, { action, resourceType, success }, first);
+  return countOfScope(scope, { action, resourceType, success, withoutReads }, first);
 }
 
 /** The narrowest first: the fewer records it has, the fewer are passed over. */
@@ -347,7 +365,7 @@ const narrowKinds: readonly ('resource' | 'token' | 'app' | 'workspace')[] = ['r
 function listFor(
   { orgId, ids, users }: Pick<ActivityQuery, 'orgId' | 'ids' | 'users'>,
   args: ActivityFilters,
-): { listKind: ListKind; key: ParentKey; filters: Filter[] } {
+): { listKind: ListKind; list: PageSource<Activity>; key: ParentKey; filters: Filter[] } {
   const narrow = narrowKinds.find(
     (kind) => ids.get(kind)?.length === 1 && (kind !== 'workspace' || users.length === 0),
   );
@@ -372,9 +390,9 @@ function listFor(
     't.action = (select ?::text)': args.action,
     't.resource_type = (select ?::text)': args.resourceType,
     't.success = (select ?::bool)': args.success,
-    '(not t.success or t.action <> all ((select ?::text[])::text[]))': args.withoutReads ? READS : null,
   });
-  return { listKind, key, filters: [...places, ...others, ...given] };
+  const list = args.withoutReads ? leavingReadsOut(lists[listKind]) : lists[listKind];
+  return { listKind, list, key, filters: [...places, ...others, ...given] };
 }
 
 function summaryOf(rows: readonly (ActivitySums & ActivityKind)[]): Omit<ActivitySummary, 'startTime' | 'endTime'> {

@@ -50,10 +50,11 @@ builder.queryField('modelUsage', (t) =>
     type: ModelUsageSeries,
     description:
       'What a workspace used of models over time, as `reportModelUsage` reported it: of all models, of one, or of a ' +
-      'target. A report counts at the time at which it arrives. Usage is kept for 90 days, also after the ' +
-      'entitlement, the model or the target is gone; older points are 0. Refused to tokens that are restricted to a ' +
-      'part of the workspace.',
+      'target. A report counts at the time at which it arrives. Usage is kept for 90 days, the current one included, ' +
+      'also after the entitlement, the model or the target is gone; older points are 0, and a month that began ' +
+      'before has only its last days. Refused to tokens that are restricted to a part of the workspace.',
     authorize: { workspace: 'model_entitlement:read' },
+    extensions: { cost: 500 }, // it adds up a hundred thousand sums of a busy workspace
     args: {
       ...workspaceArgs(),
       ...builder.args((of) => ({

@@ -1,6 +1,5 @@
 import type { ServiceDeps } from '../../access/service-deps.ts';
 import { demandWhole } from '../../access/whole-place.ts';
-import { readsOf } from '../../data/replica-reads.ts';
 import type { Caller } from '../../kernel/caller.ts';
 import type { Checked, WorkspacePlace } from '../../kernel/checked-place.ts';
 import type { StepLength } from '../../kernel/time-zone.ts';
@@ -63,17 +62,18 @@ export class ModelUsageHistory {
    */
   async of(
     caller: Caller,
-    { workspaceId }: Checked<WorkspacePlace>,
+    { orgId, workspaceId }: Checked<WorkspacePlace>,
     { logicalModelId, providerAccountId, modelName, ...range }: UsageAsked,
   ): Promise<ModelUsageSeries> {
-    demandWhole(caller, ['workspace']);
+    demandWhole(caller, ['workspace'], 'model_entitlement:read');
     const calendar = calendarOf(range.tz);
     const borders = bordersOf(calendar, range);
     const [from, to] = [borders[0], endOf(borders)];
     const first = firstDayTold(calendar);
     const target = [logicalModelId ?? null, providerAccountId ?? null, modelName ?? null];
     const values = [workspaceId, borders, from < first ? first : from, to, ...target];
-    const rows = await readsOf(this.#deps, caller).read<ModelUsagePoint & { at: number }>(USAGE, values);
+    const reads = this.#deps.slowReads.of(orgId, { caller });
+    const rows = await reads.read<ModelUsagePoint & { at: number }>(USAGE, values);
     const found = new Map(rows.map(({ at, ...usage }) => [at, usage]));
     const points = borders.slice(0, -1).map((timestamp, at) => ({ ...(found.get(at) ?? none), timestamp }));
     return { step: range.step, from, to, points };

@@ -72,7 +72,7 @@ export class TopResources {
     { metric, resourceType, first, ...range }: TopRange,
   ): Promise<UsedResource[]> {
     if (asked.grant !== 'all') throw forbidden('activity:read');
-    demandWhole(caller, ['workspace']);
+    demandWhole(caller, ['workspace'], 'activity:read');
     const [since, until] = daysOf(range);
     return this.#deps.slowReads
       .of(orgId, { caller })

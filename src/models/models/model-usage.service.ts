@@ -22,7 +22,7 @@ import { FAILURES_ALLOWED } from './logical-model.reads.ts';
 import { periodAt } from './model-routing.reads.ts';
 import { COST_BELIEVED_SECONDS, LATENCY_BELIEVED_SECONDS } from './model-routing.rules.ts';
 import { emitModelStatusChanges } from './model-status-changes.ts';
-import { RETENTION_OF_USAGE, sumUsage } from './model-usage.sums.ts';
+import { RETENTION_OF_USAGE, removeUsageOfEnded, sumUsage } from './model-usage.sums.ts';
 
 /** How one request to a target ended, as its sender reports it. */
 export interface UsageReport {
@@ -81,6 +81,11 @@ export class ModelUsageService implements Owner {
 
   constructor(deps: ServiceDeps) {
     this.#deps = deps;
+  }
+
+  /** Removes the usage of workspaces and organizations that end for good. @returns how many sums */
+  removeParts(): Promise<number> {
+    return removeUsageOfEnded(this.#deps.sql);
   }
 
   /**

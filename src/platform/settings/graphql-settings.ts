@@ -23,7 +23,8 @@ export const graphqlSettings = {
     'GRAPHQL_MAX_COST',
     integer(1, 10_000_000),
     'Maximum number of objects that a GraphQL operation may ask for, counted over nested lists. Ten plain values ' +
-      'count as one object, a search as a thousand, a traversal, an export and a recipe in full as five hundred.',
+      'count as one object, a search as a thousand, a traversal, an export, a recipe in full and a series of the ' +
+      'usage of models as five hundred.',
     {
       default: '10000',
     },

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { entitle, entitlementsOf, modelUrl, newAccount, newModel } from '../../models/models/catalogue.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { colleague, type Person, register } from '../../support/person.ts';
+import { graphqlRequest } from '../../support/requests.ts';
+import { issueToken } from '../../support/tokens.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -193,6 +195,32 @@ describe('a series', () => {
     const { data: none, errors } = await ask(eve, ann);
     expect([none, errors]).toMatchObject([null, [{ extensions: { code: 'FORBIDDEN' } }]]);
   });
+});
+
+test('an operation cannot ask for many series at once, even without their points', async () => {
+  const ann = await register(app);
+  const asked = (count: number) => {
+    const series = Array.from({ length: count }, (_, n) => `a${n}: modelUsage(orgId: $o, workspaceId: $w) { step }`);
+    return ann.ask(`query ($o: ID!, $w: ID!) { ${series.join(' ')} }`, { o: ann.orgId, w: ann.workspaceId });
+  };
+  expect((await asked(2)).errors).toBeUndefined();
+  expect((await asked(25)).errors).toMatchObject([{ extensions: { code: 'OPERATION_TOO_LARGE' } }]);
+});
+
+test.each([
+  ['modelUsage(orgId: $o, workspaceId: $w) { step }', 'model_entitlement:read'],
+  ['topResources(orgId: $o, workspaceId: $w) { uses }', 'activity:read'],
+])('%s says which permission a token of an app lacks', async (field, permission) => {
+  const ann = await register(app);
+  const { body } = await ann.call<{ app_id: string }>('POST', `${ann.home}/apps`, { name: 'App' });
+  const { headers } = await issueToken(app, ann, { scopes: ['admin'], app_id: body.app_id });
+  const variables = { o: ann.orgId, w: ann.workspaceId };
+  const answer = await app.server.inject(
+    graphqlRequest(`query ($o: ID!, $w: ID!) { ${field} }`, variables, headers.authorization),
+  );
+  expect(answer.json().errors).toMatchObject([
+    { extensions: { code: 'FORBIDDEN', details: { required_permission: permission } } },
+  ]);
 });
 
 test('the last 90 days are told, and none before', async () => {
