@@ -52,7 +52,9 @@ const Upload = builder.objectRef<UploadRow>('Upload').implement({
     maxBytes: t.expose('maxBytes', { type: 'Int53', description: 'The size of the largest file.' }),
     receivedBytes: t.expose('receivedBytes', {
       type: 'Int53',
-      description: 'How many bytes of the file have arrived already: 0, unless an earlier upload goes on.',
+      description:
+        'How many bytes of the file have arrived already: 0, unless an earlier upload goes on. If it is all of them, ' +
+        'only `finishUpload` is missing.',
     }),
   }),
 });
@@ -82,7 +84,9 @@ const CreateUploadInput = builder.inputType('CreateUploadInput', {
     resume: t.boolean({
       description:
         'Whether an unfinished upload of the same user in the namespace goes on, if it was announced with this name, ' +
-        'size and SHA-256, which must be given. The URL then ends when the first one would have.',
+        'size and SHA-256, which must be given. The URL then ends when the first one would have. For one client at a ' +
+        'time: an upload to which a part was begun in the last five seconds is left to who sends it. Of several, the ' +
+        'one that was begun last goes on. Leave it out after an upload was refused for good.',
     }),
   }),
 });

@@ -84,17 +84,24 @@ const PIECE_BYTES = 8 * 1024 * 1024;
 const MAX_PIECES = 10_000;
 /** How long a file waits to be used, and its pieces to be completed, after the end of its address. */
 const UNUSED_MS = 2 * 3_600_000;
+/** A client that goes on begins a piece more often than that, unless its line is slow. */
+const QUIET_MS = 5_000;
 
 const STATUS = `select coalesce(received_bytes, size_bytes, 0)::float8 as "receivedBytes",
     coalesce(declared_bytes, size_bytes)::float8 as "declaredBytes"
   from files where id = $1 and state <> 'removing'`;
-// its checksum is compared with the whole file in the end: nobody adds bytes of another file. The one with most bytes
+// its checksum is compared with the whole file in the end: nobody adds bytes of another file. The one that was begun
+// last: who has left one that cannot be completed goes on with the next. What another client sends now is not given
 const UNFINISHED = `select id as "fileId", received_bytes::float8 as "receivedBytes",
     expires_at - interval '${UNUSED_MS} ms' as "endsAt"
   from files where state = 'receiving' and created_at > now() - interval '1 day' and org_id = $1 and workspace_id = $2
     and namespace_id = $3 and created_by = $4 and file_name = $5 and declared_bytes = $6 and declared_sha256 = $7
     and received_bytes > 0 and expires_at - interval '${UNUSED_MS} ms' > now()
-  order by received_bytes desc, id limit 1`;
+    and not exists (select 1 from files p
+      where p.part_of = files.id and p.created_at > now() - interval '${QUIET_MS} ms')
+    and (received_bytes = declared_bytes
+      or (select count(*) from files p where p.part_of = files.id) < ${MAX_PIECES})
+  order by created_at desc, id desc limit 1`;
 // the writer that begins last goes on: what others have not committed by then is void
 const BEGIN = `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, claimed_mime_type,
     state, created_by, expires_at, declared_sha256, declared_bytes, writer, received_bytes)
@@ -152,7 +159,11 @@ export class UploadPieces {
     return row ?? { receivedBytes: 0, declaredBytes: null };
   }
 
-  /** An upload of the same file by the same user, of which something has arrived and whose address is still valid. */
+  /**
+   * An upload of the same file by the same user, of which something has arrived and whose address is still valid. One
+   * of which all has arrived is found as well, until it is used. Not found is one to which a piece was begun just now,
+   * and one that may have no more pieces.
+   */
   async unfinished(sought: SoughtFile): Promise<UnfinishedFile | null> {
     const { orgId, workspaceId, namespaceId, userId, sizeBytes, sha256 } = sought;
     const { fileName } = describedFile(sought);

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.ts';
+import { fill } from '../../support/fill.ts';
 import { colleague, type Person, register, signIn } from '../../support/person.ts';
 
 const LIMIT = 100_000;
@@ -157,25 +158,35 @@ test('the bytes of an artifact go after its row', async () => {
   expect(await files()).not.toContainEqual(expect.objectContaining({ id: upload.file }));
 });
 
+const patch = ({ url }: Upload, offset: number, payload: Buffer) =>
+  app.server.inject({
+    method: 'PATCH',
+    url: new URL(url).pathname,
+    payload,
+    headers: { 'content-type': 'application/offset+octet-stream', 'upload-offset': String(offset) },
+  });
+/** What the service knows a file by whose upload goes on. */
+const knownBy = (fileName: string, bytes: Buffer) => ({
+  fileName,
+  sizeBytes: bytes.length,
+  sha256: createHash('sha256').update(bytes).digest('hex'),
+});
+/** The newest piece of a file was begun so many seconds ago. */
+const piecesBegun = ({ file }: Upload, secondsAgo: number) =>
+  app.database.pool.query(`update files set created_at = now() - $2 * interval '1 second' where part_of = $1`, [
+    file,
+    secondsAgo,
+  ]);
+
 test('an unfinished upload goes on in another session of its user, for nobody else and no other file', async () => {
   const bytes = randomBytes(3_000);
-  const known = {
-    fileName: 'plan.bin',
-    sizeBytes: bytes.length,
-    sha256: createHash('sha256').update(bytes).digest('hex'),
-  };
-  const patch = async ({ url }: Upload, offset: number, payload: Buffer) =>
-    app.server.inject({
-      method: 'PATCH',
-      url: new URL(url).pathname,
-      payload,
-      headers: { 'content-type': 'application/offset+octet-stream', 'upload-offset': String(offset) },
-    });
+  const known = knownBy('plan.bin', bytes);
   const resume = (who: Person, more: object = {}) => begin(who, { ...known, ...more, resume: true });
   const session = await signIn(app, ann);
   const first = await begin(session, known);
   expect((await resume(ann)).file).not.toBe(first.file); // nothing of it has arrived yet
   expect((await patch(first, 0, bytes.subarray(0, 1_000))).statusCode).toBe(204);
+  await piecesBegun(first, 10);
   await session.call('POST', '/v1/auth/logout');
   expect((await patch(first, 1_000, bytes.subarray(1_000))).statusCode).toBe(403);
   const bob = await colleague(app, ann, 'member');
@@ -192,9 +203,39 @@ test('an unfinished upload goes on in another session of its user, for nobody el
   expect(Date.parse(again.expiresAt)).toBe(Date.parse(first.expiresAt));
   expect((await patch(again, 1_000, bytes.subarray(1_000))).statusCode).toBe(204);
   // all of it is there, and nobody has made an artifact of it
+  await piecesBegun(first, 10);
   expect(await resume(ann)).toMatchObject({ file: first.file, receivedBytes: 3_000 });
   expect((await finish(first.file)).data.finishUpload).toMatchObject({ sizeBytes: 3_000 });
   expect((await resume(ann)).file).not.toBe(first.file);
+});
+
+test('an upload that is being sent is left to who sends it, and one that can have no more pieces is left', async () => {
+  const bytes = randomBytes(3_000);
+  const known = knownBy('busy.bin', bytes);
+  const resume = () => begin(ann, { ...known, resume: true });
+  const first = await begin(ann, known);
+  await patch(first, 0, bytes.subarray(0, 1_000));
+  await piecesBegun(first, -3_600); // however long the next line takes, that is not five seconds ago
+  const second = await resume();
+  expect([second.file === first.file, second.receivedBytes]).toEqual([false, 0]);
+  await piecesBegun(first, 10);
+  expect((await resume()).file).toBe(first.file);
+  // begun again from nothing: that one goes on, though less of it has arrived
+  await patch(second, 0, bytes.subarray(0, 500));
+  await piecesBegun(second, 10);
+  expect(await resume()).toMatchObject({ file: second.file, receivedBytes: 500 });
+  await fill(
+    app,
+    `insert into files (id, org_id, workspace_id, namespace_id, storage_key, file_name, state, part_of, created_at)
+     select id || '_' || i, org_id, workspace_id, namespace_id, storage_key || i, file_name, 'receiving', id,
+       now() - interval '1 minute'
+     from files, generate_series(1, 10000) i where id = $1`,
+    [second.file],
+  );
+  expect((await patch(second, 500, bytes.subarray(500))).json()).toMatchObject({
+    details: { reason: 'limit_reached' },
+  });
+  expect((await resume()).file).toBe(first.file);
 });
 
 test('what goes on is found by its size and its checksum', async () => {
@@ -208,12 +249,8 @@ test('what goes on is found by its size and its checksum', async () => {
 test('an upload whose address has ended begins anew', async () => {
   const known = { fileName: 'late.bin', sizeBytes: 4, sha256: '1'.repeat(64) };
   const first = await begin(ann, known);
-  await app.server.inject({
-    method: 'PATCH',
-    url: new URL(first.url).pathname,
-    payload: 'ab',
-    headers: { 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' },
-  });
+  await patch(first, 0, Buffer.from('ab'));
+  await piecesBegun(first, 10);
   await app.database.pool.query(`update files set expires_at = now() + interval '1 hour 59 minutes' where id = $1`, [
     first.file,
   ]);
