@@ -820,7 +820,7 @@ export type CreateUploadInput = {
   readonly contentType?: string | null | undefined;
   /** Its name. Folders and invisible characters are removed. */
   readonly fileName: string;
-  /** Whether an unfinished upload of the same user in the namespace goes on, if it was announced with this name, size and SHA-256, which must be given. The URL then ends when the first one would have. */
+  /** Whether an unfinished upload of the same user in the namespace goes on, if it was announced with this name, size and SHA-256, which must be given. The URL then ends when the first one would have. For one client at a time: an upload to which a part was begun in the last five seconds is left to who sends it. Of several, the one that was begun last goes on. Leave it out after an upload was refused for good. */
   readonly resume?: boolean | null | undefined;
   /** Its SHA-256 in hexadecimal. A file with another checksum is refused, and nothing of it is kept. */
   readonly sha256?: string | null | undefined;

@@ -9578,7 +9578,7 @@ export interface components {
             size_bytes?: number | null;
             /** @description Its SHA-256 in hexadecimal. A file with another checksum is refused, and nothing of it is kept. */
             sha256?: string | null;
-            /** @description Whether an unfinished upload of the same user in the namespace goes on, if it was announced with this name, size and SHA-256, which must be given. The URL then ends when the first one would have. */
+            /** @description Whether an unfinished upload of the same user in the namespace goes on, if it was announced with this name, size and SHA-256, which must be given. The URL then ends when the first one would have. For one client at a time: an upload to which a part was begun in the last five seconds is left to who sends it. Of several, the one that was begun last goes on. Leave it out after an upload was refused for good. */
             resume?: boolean | null;
         };
         /** @description A new artifact, or a new version of one, that is a file. */
@@ -24366,7 +24366,7 @@ export interface operations {
                         max_bytes: number;
                         /**
                          * Format: int64
-                         * @description How many bytes of the file have arrived already: 0, unless an earlier upload goes on.
+                         * @description How many bytes of the file have arrived already: 0, unless an earlier upload goes on. If it is all of them, only `finishUpload` is missing.
                          */
                         received_bytes: number;
                     };
