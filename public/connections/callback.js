@@ -83,6 +83,7 @@ const CHANNEL = 'connections.callback';
 /** A page that waits for this window answers sooner. */
 const NOBODY_MS = 20_000;
 const ALONE = 'This page was not opened by an application. Go back to it and connect again.';
+const GONE = 'The page that began this is gone. Go back to the application, and connect again.';
 
 /**
  * Brings to the console what came back, if it waits for this state.
@@ -90,7 +91,7 @@ const ALONE = 'This page was not opened by an application. Go back to it and con
  */
 function bring(brought) {
   const channel = new BroadcastChannel(CHANNEL);
-  const timer = setTimeout(() => show(ALONE, 'problem'), NOBODY_MS);
+  const timer = setTimeout(() => show(GONE, 'problem'), NOBODY_MS);
   channel.onmessage = ({ data }) => {
     const answer = /** @type {Partial<Message>} */ (data ?? {});
     if (answer.type !== 'done' || answer.state !== state) return;

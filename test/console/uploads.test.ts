@@ -78,6 +78,18 @@ describeInBrowser('uploads of the console', () => {
     await open(page, `${shown.homeOf(ann)}/artifacts`);
     return page;
   };
+  const tabOf = async () => {
+    const tab = await (await artifactsOf()).context().newPage();
+    await open(tab, `${shown.homeOf(ann)}/artifacts`);
+    return tab;
+  };
+  const isFinish = (body: string | null) => body?.includes('mutation FinishUpload') ?? false;
+  /** An upload to which a piece was begun just now is left to who sends it: here it was a while ago. */
+  const piecesBegunBefore = (name: string) =>
+    app.database.pool.query(
+      `update files set created_at = created_at - interval '1 minute' where part_of is not null and file_name = $1`,
+      [name],
+    );
   const choose = (page: Page, ...files: ReturnType<typeof fileOf>[]) =>
     page.getByLabel('Drop files here, or choose them:').setInputFiles(files);
   const rowOf = (page: Page, name: string) =>
@@ -126,25 +138,94 @@ describeInBrowser('uploads of the console', () => {
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
   });
 
+  it('finishes in a new tab what has arrived as a whole, and sends nothing of it again', async () => {
+    const bytes = randomBytes(64);
+    const first = await tabOf();
+    await first.route('**/graphql', (route) =>
+      isFinish(route.request().postData()) ? route.abort() : route.continue(),
+    );
+    await choose(first, fileOf('arrived.bin', bytes));
+    await stateOf(first, 'arrived.bin').getByText('has failed').waitFor();
+    await first.close();
+    await piecesBegunBefore('arrived.bin');
+    const second = await tabOf();
+    await choose(second, fileOf('arrived.bin', bytes));
+    await isUploaded(second, 'arrived.bin');
+    expect(line.pieces).toEqual([{ from: 0, bytes: 64 }]);
+    expect(digest(await contentOf('arrived.bin'))).toBe(digest(bytes));
+    await second.close();
+  });
+
+  it('has an address of its own in a tab that was duplicated while the first one sends', async () => {
+    const bytes = randomBytes(1.25 * PIECE);
+    const first = await tabOf();
+    line.cutAt = PIECE;
+    await choose(first, fileOf('doubled.bin', bytes));
+    await stateOf(first, 'doubled.bin').getByText(INTERRUPTED).waitFor();
+    await first.route('**/files/uploads/**', (route) => route.abort());
+    line.mend();
+    const stored = await first.evaluate('JSON.stringify({ ...sessionStorage })');
+    const second = await tabOf();
+    await second.evaluate(`Object.assign(sessionStorage, ${String(stored)})`);
+    await choose(second, fileOf('doubled.bin', bytes));
+    await isUploaded(second, 'doubled.bin');
+    expect(line.addresses.size).toBe(2);
+    expect(await keptIn(second)).toEqual([]);
+    await first.unrouteAll();
+    await isUploaded(first, 'doubled.bin');
+    expect(line.addresses.size).toBe(2);
+    await Promise.all([first.close(), second.close()]);
+  });
+
+  it('begins anew what was cleared, and what the service has refused for good', async () => {
+    const bytes = randomBytes(1.25 * PIECE);
+    const page = await artifactsOf();
+    const twoPieces = [
+      { from: 0, bytes: PIECE },
+      { from: PIECE, bytes: PIECE / 4 },
+    ];
+    const begun = async (name: string) => {
+      line.cutAt = PIECE;
+      await choose(page, fileOf(name, bytes));
+      await stateOf(page, name).getByText(INTERRUPTED).waitFor();
+      await piecesBegunBefore(name);
+    };
+    await begun('cleared.bin');
+    await page.getByRole('button', { name: 'Stop cleared.bin' }).click();
+    await page.getByRole('button', { name: 'Clear cleared.bin' }).click();
+    line.reset();
+    await choose(page, fileOf('cleared.bin', bytes));
+    await isUploaded(page, 'cleared.bin');
+    expect(line.pieces).toEqual(twoPieces);
+    // a piece that is gone from the store: whatever follows makes no file of it
+    await begun('broken.bin');
+    await app.database.pool.query(
+      `update files set storage_key = storage_key || '_gone'
+       where part_of = (select id from files where file_name = 'broken.bin' and part_of is null)`,
+    );
+    line.mend();
+    await stateOf(page, 'broken.bin').getByText('has failed').waitFor();
+    const asked = line.asked;
+    await page.getByRole('button', { name: 'Go on with broken.bin' }).click();
+    await waitFor(() => expect(line.asked).toBeGreaterThan(asked));
+    await stateOf(page, 'broken.bin').getByText('has failed').waitFor();
+    line.reset();
+    await page.getByRole('button', { name: 'Go on with broken.bin' }).click();
+    await isUploaded(page, 'broken.bin');
+    expect(line.pieces).toEqual(twoPieces);
+    const others = shown.faults.splice(0).filter((fault) => !fault.includes('status of 500'));
+    shown.faults.push(...others);
+  });
+
   it('goes on in a new tab after the first one was closed', async () => {
     const bytes = randomBytes(1.25 * PIECE);
-    const shownPage = await artifactsOf();
-    const tabOf = async () => {
-      const tab = await shownPage.context().newPage();
-      await open(tab, `${shown.homeOf(ann)}/artifacts`);
-      return tab;
-    };
     const first = await tabOf();
     line.cutAt = PIECE;
     await choose(first, fileOf('closed.bin', bytes));
     await stateOf(first, 'closed.bin').getByText(INTERRUPTED).waitFor();
     await first.close();
     line.mend();
-    // an upload to which a piece was begun just now is left to who sends it: here it was a while ago
-    await app.database.pool.query(
-      `update files set created_at = created_at - interval '1 minute' where part_of is not null and file_name = $1`,
-      ['closed.bin'],
-    );
+    await piecesBegunBefore('closed.bin');
     const second = await tabOf();
     await choose(second, fileOf('closed.bin', bytes));
     await isUploaded(second, 'closed.bin');
@@ -251,7 +332,6 @@ describeInBrowser('uploads of the console', () => {
 
   it('makes one artifact of a file, also if the answer to that is lost', async () => {
     const page = await artifactsOf();
-    const isFinish = (body: string | null) => body?.includes('mutation FinishUpload') ?? false;
     await page.route('**/graphql', async (route) => {
       if (!isFinish(route.request().postData())) return route.continue();
       await route.fetch();

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { describeInBrowser } from '../support/browser.ts';
 import { type OAuthServer, startOAuthServer } from '../support/oauth-server.ts';
 import { startTarget, type TargetServer } from '../support/target-server.ts';
+import { makeClient, makeInstance, makeTool } from '../support/tool-instance.ts';
 import { waitFor } from '../support/wait.ts';
 import { ConsoleInBrowser, open, part } from './console-browser.ts';
 
@@ -54,6 +55,95 @@ describeInBrowser('the first day with the console', () => {
     expect(await edit.getByLabel('Client id').inputValue()).toBe(provider.clientId);
     expect(await edit.getByLabel('Client secret').inputValue()).toBe('');
     expect(await edit.getByLabel('Client secret').getAttribute('placeholder')).toBe('It stays as it is.');
+  });
+
+  it('takes the code of an authorization whose page was loaded again meanwhile', async () => {
+    const { ann } = shown.cast;
+    const toolId = await makeTool(ann, provider.service, 'Ferry');
+    const client = await makeClient(ann, provider);
+    await makeInstance(ann, { toolId, name: 'Ferry line', client });
+    const page = await shown.pageOf(ann);
+    await open(page, `${shown.homeOf(ann)}/tools`);
+    const authorized = `${provider.url}/authorize**`;
+    let reload: Promise<unknown> | undefined;
+    await page.context().route(authorized, async (route) => {
+      reload ??= open(page, shown.homeOf(ann));
+      await reload;
+      await route.continue();
+    });
+    await page.getByRole('button', { name: 'Connect Ferry line', exact: true }).click();
+    await waitFor(() => expect(reload).toBeDefined());
+    await reload;
+    await waitFor(async () => expect(await page.evaluate('sessionStorage.length')).toBe(0));
+    await page.context().unroute(authorized);
+    await open(page, `${shown.homeOf(ann)}/tools`);
+    await part(page, 'Connections').getByRole('row', { name: 'Ferry line' }).getByText('connected').waitFor();
+  });
+
+  it('gives an application a new secret beside the one that others use, or takes it from it', async () => {
+    const { ann } = shown.cast;
+    const toolId = await makeTool(ann, provider.service, 'Tram');
+    const client = await makeClient(ann, provider);
+    const id = await makeInstance(ann, { toolId, name: 'Tram line', client });
+    const shared = client.client_secret_vault_id;
+    interface Secrets {
+      secrets: { secret_id: string }[];
+    }
+    const contentOf = async (secret: string) =>
+      (await ann.call<{ value: unknown }>('GET', `/v1/orgs/${ann.orgId}/secrets/${secret}`)).body.value;
+    const secretIds = async () =>
+      (await ann.call<Secrets>('GET', `/v1/orgs/${ann.orgId}/secrets`)).body.secrets
+        .map((secret) => secret.secret_id)
+        .sort();
+    const instance = `${ann.home}/tool-instances/${id}`;
+    const referred = async () =>
+      (
+        await ann.call<{ connection_credentials: { client_id: string | null; client_secret_vault_id: string | null } }>(
+          'GET',
+          instance,
+        )
+      ).body.connection_credentials;
+    const page = await shown.pageOf(ann);
+    await open(page, `${shown.homeOf(ann)}/tools`);
+    const edit = page.getByRole('dialog', { name: 'Edit Tram line' });
+    const [clientId, secret] = [edit.getByLabel('Client id'), edit.getByLabel('Client secret')];
+    const save = edit.getByRole('button', { name: 'Save' });
+    const begin = () => page.getByRole('button', { name: 'Edit Tram line' }).click();
+    console.log(JSON.stringify([await secretIds(), await contentOf(shared), await referred()]));
+    await begin();
+    await secret.fill('a newer one');
+    await clientId.fill('');
+    await edit.getByText('A secret needs the id of its application.').waitFor();
+    await save.click();
+    expect(
+      await clientId.evaluate((field: { validity: { valueMissing: boolean } }) => field.validity.valueMissing),
+    ).toBe(true);
+    await clientId.fill(provider.clientId);
+    // somebody else saves first
+    await ann.call('PATCH', instance, { name: 'Tram line two' });
+    const before = await secretIds();
+    await save.click();
+    await edit.getByRole('alert').waitFor();
+    await waitFor(async () => expect(await secretIds()).toEqual(before));
+    expect(await contentOf(shared)).toEqual({ client_secret: provider.clientSecret });
+    await edit.getByRole('button', { name: 'Cancel' }).click();
+    await open(page, `${shown.homeOf(ann)}/tools`);
+    await begin();
+    await secret.fill('a newer one');
+    await save.click();
+    await edit.waitFor({ state: 'hidden' });
+    const next = (await referred()).client_secret_vault_id!;
+    expect(next).not.toBe(shared);
+    expect([await contentOf(shared), await contentOf(next)]).toEqual([
+      { client_secret: provider.clientSecret },
+      { client_secret: 'a newer one' },
+    ]);
+    await begin();
+    await edit.getByLabel('The application has no secret').check();
+    expect(await secret.count()).toBe(0);
+    await save.click();
+    await edit.waitFor({ state: 'hidden' });
+    expect(await referred()).toMatchObject({ client_id: provider.clientId, client_secret_vault_id: null });
   });
 
   it('says that a tool has its own key, and counts what was just run', async () => {

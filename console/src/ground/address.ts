@@ -1,3 +1,4 @@
+import { begunStates } from './begun-states';
 import { keptUploads } from './kept-uploads';
 
 const here = import.meta.url;
@@ -10,10 +11,11 @@ export const serviceUrl = new URL('../../', here).href;
 
 /**
  * Leaves for the page to sign in, which comes back to where the reader is now. The browser may keep the page that is
- * left, to go back to: nothing stays in it, and no address for an upload stays in the tab.
+ * left, to go back to: nothing stays in it, and neither an address for an upload nor a begun authorization in the tab.
  */
 export function goToSignIn(): void {
   keptUploads.forgetAll();
+  begunStates.forgetAll();
   const below = location.href.slice(new URL(consolePath, here).href.length);
   const to = new URL('account/sign-in', serviceUrl);
   to.searchParams.set('return_to', `/console/${below}`);

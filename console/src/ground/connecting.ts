@@ -1,15 +1,16 @@
 import { ExchangeConnectionDocument } from '../generated/documents';
 import { t } from '../texts';
 import { textOf } from './answers';
+import { begunStates } from './begun-states';
 import { client } from './client';
 import { faultOf } from './problem';
 
 /** How the page that providers send users back to (`/connections/callback`) reaches the pages of this service. */
 const CHANNEL = 'connections.callback';
 
-/** What that page brings, and what it is answered. */
+/** What that page brings. */
 interface Brought {
-  type: 'code';
+  type: 'code' | 'done';
   state: string;
   code?: string;
   iss?: string;
@@ -19,9 +20,14 @@ interface Brought {
 
 type Told = (problem: string) => void;
 
-/** The authorizations that were begun here and have not come back, by their state. */
+/** Who is told of the authorizations that this page has begun, by their state. */
 const begun = new Map<string, Told>();
 let channel: BroadcastChannel | null = null;
+
+function forget(state: string): void {
+  begunStates.forget(state);
+  begun.delete(state);
+}
 
 async function exchanged({ state, code = '', iss, error }: Brought): Promise<string> {
   if (error !== undefined) return t.tools.notGranted;
@@ -31,13 +37,35 @@ async function exchanged({ state, code = '', iss, error }: Brought): Promise<str
 }
 
 async function take(brought: Brought): Promise<void> {
-  const told = begun.get(brought.state);
-  if (brought.type !== 'code' || !told) return;
-  begun.delete(brought.state);
+  const { state } = brought;
+  const told = begun.get(state);
+  forget(state);
   const problem = await exchanged(brought);
-  channel?.postMessage({ type: 'done', state: brought.state, ok: problem === '', error: problem });
-  told(problem);
+  channel?.postMessage({ type: 'done', state, ok: problem === '', error: problem });
+  told?.(problem);
 }
+
+/** A tab that was duplicated knows the states of the first one: the code is taken by one of them. */
+async function takeAlone(brought: Brought): Promise<void> {
+  const { state } = brought;
+  if (!begunStates.has(state)) return;
+  if (!('locks' in navigator)) return take(brought);
+  await navigator.locks.request(`console-connecting ${state}`, { ifAvailable: true }, (lock) =>
+    lock ? take(brought) : undefined,
+  );
+}
+
+function listen(): void {
+  if (channel) return;
+  channel = new BroadcastChannel(CHANNEL);
+  channel.onmessage = ({ data }: MessageEvent<Brought>) => {
+    if (data.type === 'code') void takeAlone(data);
+    // another tab has finished it
+    else forget(data.state);
+  };
+}
+
+if (begunStates.any()) listen();
 
 /**
  * Finishes the authorization of an address when its window comes back. The window has no opener, which the provider's
@@ -49,7 +77,7 @@ async function take(brought: Brought): Promise<void> {
 export function finishLater(authorizationUrl: string, told: Told): void {
   const state = new URL(authorizationUrl).searchParams.get('state');
   if (state === null) return;
-  channel ??= new BroadcastChannel(CHANNEL);
-  channel.onmessage = ({ data }: MessageEvent<Brought>) => void take(data);
+  begunStates.keep(state);
   begun.set(state, told);
+  listen();
 }

@@ -49,6 +49,10 @@ interface Job {
   isKept: boolean;
   /** Where it is sent to. */
   address: UploadAddress | null;
+  /** Ends when the latest run has let go of the file. */
+  run: Promise<void>;
+  /** Ends when what sent the file before has let go of it. */
+  before: Promise<void>;
 }
 
 const AT_ONCE = 2;
@@ -59,6 +63,8 @@ const SPEED_MS = 5_000;
 
 let list: readonly Upload[] = [];
 const jobs = new Map<number, Job>();
+/** What files are known by whose upload was refused for good or cleared here: they begin anew, and do not go on. */
+const left = new Set<string>();
 const listeners = new Set<() => void>();
 let last = 0;
 
@@ -90,6 +96,8 @@ export const uploads = {
         fingerprint: null,
         isKept: false,
         address: null,
+        run: Promise.resolve(),
+        before: Promise.resolve(),
       });
       const { name, size } = file;
       const { workspaceId } = place;
@@ -113,7 +121,7 @@ export const uploads = {
   /** Takes a file that is not on its way from the list; it begins again from nothing when it is chosen again. */
   remove(id: number): void {
     const job = jobs.get(id);
-    if (job) forgetAddress(job);
+    if (job) leave(job);
     jobs.delete(id);
     show(list.filter((upload) => upload.id !== id));
   },
@@ -125,7 +133,9 @@ function beginNext(): void {
   const running = list.filter(({ state }) => ON_THE_WAY.includes(state)).length;
   for (const { id } of list.filter(({ state }) => state === 'waiting').slice(0, Math.max(0, AT_ONCE - running))) {
     change(id, { state: 'checking' });
-    void run(id, jobs.get(id)!);
+    const job = jobs.get(id)!;
+    job.before = job.run;
+    job.run = run(id, job);
   }
 }
 
@@ -172,15 +182,19 @@ async function upload(job: Job, signal: AbortSignal, tell: (changes: Partial<Upl
   const sha256 = await checksumOf(job.file);
   signal.throwIfAborted();
   const fingerprint = recognise(job, sha256);
+  await job.before; // otherwise it would find the file held by its own page
+  signal.throwIfAborted();
   await whileHeld(fingerprint, (isAlone) => sendFile(job, { sha256, isAlone, signal, tell }));
 }
+
+const hasLocks = 'locks' in navigator;
 
 /**
  * Holds a file for as long as it is sent, so that no other tab goes on with the same upload at the same time. A tab
  * that is closed lets go. Pages that are not from https have no locks: they begin anew.
  */
 const whileHeld = (fingerprint: string, work: (isAlone: boolean) => Promise<void>): Promise<void> =>
-  'locks' in navigator
+  hasLocks
     ? navigator.locks.request(`console-upload ${fingerprint}`, { ifAvailable: true }, (lock) => work(lock !== null))
     : work(false);
 
@@ -193,6 +207,11 @@ interface Attempt {
 
 async function sendFile(job: Job, { sha256, isAlone, signal, tell }: Attempt): Promise<void> {
   const { file } = job;
+  if (!isAlone && job.isKept && hasLocks) {
+    // a tab that was duplicated has the addresses of the first one, which sends the file now: this one has its own
+    forgetAddress(job);
+    job.isKept = false;
+  }
   const known = job.address && isGood(job.address) ? job.address : null;
   const made = known ? null : await newAddress(job, sha256, isAlone);
   const address = known ?? made!.address;
@@ -208,7 +227,7 @@ async function sendFile(job: Job, { sha256, isAlone, signal, tell }: Attempt): P
     keepAddress(job, { ...address, isAsked: true });
     await finish(job, address);
   } catch (error) {
-    if (isFinal(error)) forgetAddress(job); // the next try gets another address
+    if (isFinal(error)) leave(job); // the next try gets another address
     throw error;
   }
   forgetAddress(job);
@@ -231,8 +250,8 @@ function recognise(job: Job, sha256: string | null): string {
   const former = twins.find(([id]) => isEnded(id));
   if (former) {
     // chosen again beside it: it goes on here
-    const [id, { isKept, address }] = former;
-    Object.assign(job, { isKept, address });
+    const [id, { isKept, address, run: before }] = former;
+    Object.assign(job, { isKept, address, before });
     jobs.delete(id);
     show(list.filter((one) => one.id !== id));
     return fingerprint;
@@ -253,15 +272,22 @@ function forgetAddress(job: Job): void {
   if (job.isKept && job.fingerprint !== null) keptUploads.forget(job.fingerprint);
 }
 
+/** What was sent of a file is not gone on with: it may never be whole. */
+function leave(job: Job): void {
+  forgetAddress(job);
+  if (job.fingerprint !== null) left.add(job.fingerprint);
+}
+
 /** Asked past the cache: it takes two equal changes at a time for one, and an address is a right. */
 async function newAddress(
-  { file, place }: Job,
+  { file, place, fingerprint }: Job,
   sha256: string | null,
   isAlone: boolean,
 ): Promise<{ address: UploadAddress; isNew: boolean }> {
   const { name: fileName, size: sizeBytes, type } = file;
   // one that another tab left unfinished goes on: the service knows it by its checksum
-  const checked = sha256 && { sha256, resume: isAlone };
+  const isLeft = fingerprint !== null && left.has(fingerprint);
+  const checked = sha256 && { sha256, resume: isAlone && !isLeft };
   const input = { fileName, sizeBytes, ...(type && { contentType: type }), ...checked };
   const asked = askPastCache(CreateUploadDocument, { ...place, input });
   const { data, problem } = await asked.catch((error: unknown) => {

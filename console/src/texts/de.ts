@@ -386,7 +386,12 @@ export const t: Texts = {
     callback: 'Rückkehradresse',
     clientId: 'Kennung der Anwendung',
     clientSecret: 'Geheimnis der Anwendung',
+    clientIdMissing: 'Ein Geheimnis braucht die Kennung seiner Anwendung.',
     clientSecretHint: 'Es kommt in den Tresor und wird nicht mehr gezeigt. Leer für eine Anwendung ohne Geheimnis.',
+    clientSecretKept:
+      'Ein neues kommt neben dem bisherigen in den Tresor. Das bisherige bleibt: Andere können es nutzen.',
+    hasNoSecret: 'Die Anwendung hat kein Geheimnis',
+    hasNoSecretHint: 'Das Werkzeug verweist nicht mehr auf das Geheimnis. Es bleibt im Tresor.',
     notGranted: 'Der Anbieter hat keinen Zugang gewährt. Nichts ist verbunden.',
     clientMissing: (name) =>
       `${name} braucht zuerst eine Anwendung beim Anbieter. Fragen Sie jemanden, der das Werkzeug bearbeiten darf.`,

@@ -367,7 +367,11 @@ export const t = {
     callback: 'Return address',
     clientId: 'Client id',
     clientSecret: 'Client secret',
+    clientIdMissing: 'A secret needs the id of its application.',
     clientSecretHint: 'It goes to the vault and is not shown again. Empty for an application without one.',
+    clientSecretKept: 'A new one goes to the vault beside the former, which stays: others may use it.',
+    hasNoSecret: 'The application has no secret',
+    hasNoSecretHint: 'The tool no longer refers to the secret, which stays in the vault.',
     notGranted: 'The provider did not grant access. Nothing is connected.',
     clientMissing: (name: string) =>
       `${name} needs an application at its provider first. Ask somebody who may edit the tool.`,

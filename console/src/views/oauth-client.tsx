@@ -1,10 +1,5 @@
 import type { CombinedError } from 'urql';
-import {
-  type ConnectionCredentialsInput,
-  CreateSecretDocument,
-  DeleteSecretDocument,
-  RotateSecretDocument,
-} from '../generated/documents';
+import { type ConnectionCredentialsInput, CreateSecretDocument, DeleteSecretDocument } from '../generated/documents';
 import { serviceUrl } from '../ground/address';
 import { useChange } from '../ground/answers';
 import { isObject } from '../ground/described';
@@ -17,6 +12,8 @@ import { t } from '../texts';
 export interface ClientValues {
   id: string;
   secret: string;
+  /** Whether it is a public client now, whose secret is no longer referred to. */
+  hasNoSecret: boolean;
 }
 
 /** The application as the service has it. */
@@ -50,6 +47,8 @@ export function ClientFields({
   onChange: (values: ClientValues) => void;
 }) {
   const callback = callbackOf(known);
+  const lacksId = values.id === '' && values.secret !== '';
+  const isKept = Boolean(known?.clientSecretVaultId);
   return (
     <fieldset className="field">
       <legend>{t.tools.client}</legend>
@@ -59,24 +58,34 @@ export function ClientFields({
         <code>{callback}</code> <CopyButton text={callback} label={t.copyOf(t.tools.callback)} />
       </div>
       <Field
-        spec={{ name: 'clientId', label: t.tools.clientId }}
+        spec={{ name: 'clientId', label: t.tools.clientId, isRequired: lacksId }}
         value={values.id}
-        fault={undefined}
+        fault={lacksId ? t.tools.clientIdMissing : undefined}
         onChange={(id) => onChange({ ...values, id })}
       />
-      <Field
-        spec={{
-          name: 'clientSecret',
-          label: t.tools.clientSecret,
-          kind: 'password',
-          isSecret: true,
-          hint: t.tools.clientSecretHint,
-          placeholder: known?.clientSecretVaultId ? t.tools.kept : undefined,
-        }}
-        value={values.secret}
-        fault={undefined}
-        onChange={(secret) => onChange({ ...values, secret })}
-      />
+      {!values.hasNoSecret && (
+        <Field
+          spec={{
+            name: 'clientSecret',
+            label: t.tools.clientSecret,
+            kind: 'password',
+            isSecret: true,
+            hint: isKept ? t.tools.clientSecretKept : t.tools.clientSecretHint,
+            placeholder: isKept ? t.tools.kept : undefined,
+          }}
+          value={values.secret}
+          fault={undefined}
+          onChange={(secret) => onChange({ ...values, secret })}
+        />
+      )}
+      {isKept && (
+        <Field
+          spec={{ name: 'hasNoSecret', label: t.tools.hasNoSecret, kind: 'check', hint: t.tools.hasNoSecretHint }}
+          value={String(values.hasNoSecret)}
+          fault={undefined}
+          onChange={(checked) => onChange({ ...values, secret: '', hasNoSecret: checked === 'true' })}
+        />
+      )}
     </fieldset>
   );
 }
@@ -86,30 +95,26 @@ const secretName = (name: string): string =>
   `${t.tools.clientSecret} ${name.replaceAll(/[^\p{L}\p{M}\p{N} _-]/gu, ' ').slice(0, 80)} ${Date.now().toString(36)}`;
 
 /**
- * Saves something together with its application. A new secret goes to the vault, and only its reference is saved; if
- * that is refused, the secret goes again.
+ * Saves something together with its application. A new secret goes to the vault as one of its own, and only its
+ * reference is saved; if that is refused, the secret goes again. The former one stays as it is: copies of an instance
+ * and programs may use it.
  */
 export function useClientSaver(known: KnownClient | null) {
   const { orgId, workspaceId } = usePlace();
   const create = useChange(CreateSecretDocument);
-  const rotate = useChange(RotateSecretDocument);
   const remove = useChange(DeleteSecretDocument);
   const former = known?.clientSecretVaultId ?? null;
 
   return async (
     name: string,
-    { id, secret }: ClientValues,
+    { id, secret, hasNoSecret }: ClientValues,
     save: (client: { connectionCredentials?: ConnectionCredentialsInput | null }) => Promise<Outcome>,
   ): Promise<Outcome> => {
-    if (id === (known?.clientId ?? '') && secret === '') return save({});
+    if (id === (known?.clientId ?? '') && secret === '' && !hasNoSecret) return save({});
     if (id === '') return save({ connectionCredentials: null });
-    const value = { client_secret: secret };
     let made: string | null = null;
-    if (secret !== '' && former?.startsWith('sec_')) {
-      const { error } = await rotate({ orgId, id: former, input: { value } });
-      if (error) return { error };
-    } else if (secret !== '') {
-      const input = { name: secretName(name), secretType: 'oauth2', value, workspaceId };
+    if (secret !== '') {
+      const input = { name: secretName(name), secretType: 'oauth2', value: { client_secret: secret }, workspaceId };
       const { data, error } = await create({ orgId, input });
       if (!data) return { error };
       made = data.createSecret.id;
@@ -119,9 +124,10 @@ export function useClientSaver(known: KnownClient | null) {
         callbackUrl: known?.callbackUrl ?? null,
         scopesOverride: [...(known?.scopesOverride ?? [])],
         clientId: id,
-        clientSecretVaultId: made ?? former,
+        clientSecretVaultId: made ?? (hasNoSecret ? null : former),
       },
     });
+    // if it was saved and only the answer is lost, the service refuses: the secret is in use
     if (saved.error && made) await remove({ orgId, id: made, permanent: true });
     return saved;
   };

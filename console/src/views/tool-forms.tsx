@@ -77,7 +77,11 @@ function ConfigurationForm({
   onClose: () => void;
 }) {
   const saveWithClient = useClientSaver(client);
-  const [ofClient, setOfClient] = useState<ClientValues>({ id: client?.clientId ?? '', secret: '' });
+  const [ofClient, setOfClient] = useState<ClientValues>({
+    id: client?.clientId ?? '',
+    secret: '',
+    hasNoSecret: false,
+  });
   const [name, setName] = useState(firstName);
   const [values, setValues] = useState(configuration);
   const [error, setError] = useState<CombinedError>();

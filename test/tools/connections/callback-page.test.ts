@@ -136,9 +136,14 @@ describeInBrowser('in a browser', () => {
 
   test('says so when nobody opened it, or when the provider granted nothing', async () => {
     const page = await browser.newPage();
+    await page.clock.install();
+    await page.goto(`${app.url}/connections/callback?code=a`);
+    await page.getByText('not opened by an application').waitFor();
+    // the page waits for whoever began it, which may be a tab that was closed
     await page.goto(`${app.url}/connections/callback?code=a&state=b`);
-    await waitFor(async () => expect(await page.textContent('#status')).toContain('not opened by an application'));
-    expect(page.url()).toBe(`${app.url}/connections/callback`);
+    await page.waitForURL(`${app.url}/connections/callback`);
+    await page.clock.fastForward(20_000);
+    await page.getByText('The page that began this is gone').waitFor();
     const { ann } = await withInstance(app, server);
     const denied = `${app.url}/connections/callback?error=access_denied&state=s`;
     const popup = await openFrom(page, `http://127.0.0.1:${front.port}`, denied, ann.accessToken);
