@@ -39,8 +39,8 @@ const FIND = `select f.org_id as "orgId", f.workspace_id as "workspaceId", f.nam
 
 const PIECE_BYTES = 256 * 1024;
 /**
- * One after the other: a large result is hashed and checked while others are served. Each is a copy: a store that stands
- * still holds no more than a few of them.
+ * One after the other: a large result is hashed and checked while others are served. Each is a copy: a store that
+ * stands still holds no more than a few of them.
  */
 function* piecesOf(content: Buffer): Generator<Buffer, void, void> {
   for (let at = 0; at < content.length; at += PIECE_BYTES) yield Buffer.from(content.subarray(at, at + PIECE_BYTES));
@@ -60,8 +60,8 @@ export class ResultFiles {
   /**
    * Stores a result.
    * @param signal ends it
-   * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT `storage_quota_exceeded`; faults of the store; an error with the reason
-   * of the signal as its cause. Nothing is left then
+   * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT `storage_quota_exceeded`; faults of the store; an error with the
+   * reason of the signal as its cause. Nothing is left then
    */
   async keep(
     owner: FileOwner,

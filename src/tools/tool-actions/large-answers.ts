@@ -88,7 +88,7 @@ export class LargeAnswers {
       try {
         await hold(AbortSignal.any([signal, brief]));
       } catch (error) {
-        // also when the time of the call is over meanwhile: that is no fault of the target, so no reason to ask it again
+        // also when the time of the call is over meanwhile: the target has answered, and is not asked again
         throw OutboundError.in(error)?.code === 'aborted' ? error : notRead();
       }
     };
