@@ -83,7 +83,7 @@ export function createTools(
     publicUrl,
     onFault,
   });
-  const largeAnswers = new LargeAnswers();
+  const largeAnswers = new LargeAnswers({ onFault });
   const calls = new ActionCalls({ outbound, connections, limits, sessions: mcpSessions, largeAnswers });
   return {
     open: {

@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import { addAbortSignal, Readable } from 'node:stream';
 import type { Sql } from '../../data/sql.ts';
 import { typeNotFound } from '../../kernel/errors.ts';
 import type { Storage } from '../../platform/storage/storage.ts';
@@ -38,9 +38,12 @@ const FIND = `select f.org_id as "orgId", f.workspace_id as "workspaceId", f.nam
     and f.size_bytes is not null and f.expires_at > now()`;
 
 const PIECE_BYTES = 256 * 1024;
-/** One after the other: a large result is hashed and checked while others are served. */
+/**
+ * One after the other: a large result is hashed and checked while others are served. Each is a copy: a store that
+ * stands still holds no more than a few of them.
+ */
 function* piecesOf(content: Buffer): Generator<Buffer, void, void> {
-  for (let at = 0; at < content.length; at += PIECE_BYTES) yield content.subarray(at, at + PIECE_BYTES);
+  for (let at = 0; at < content.length; at += PIECE_BYTES) yield Buffer.from(content.subarray(at, at + PIECE_BYTES));
 }
 
 /**
@@ -56,20 +59,20 @@ export class ResultFiles {
 
   /**
    * Stores a result.
-   * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT `storage_quota_exceeded`; faults of the store. Nothing is left then
+   * @param signal ends it
+   * @throws PAYLOAD_TOO_LARGE; RESOURCE_CONFLICT `storage_quota_exceeded`; faults of the store; an error with the
+   * reason of the signal as its cause. Nothing is left then
    */
   async keep(
     owner: FileOwner,
     result: KeptResult,
     { content, name, contentType, isText }: ResultContent,
+    signal: AbortSignal,
   ): Promise<{ id: string; fileName: string; mimeType: string }> {
     const length = { atLeast: content.length, atMost: content.length };
     const fileName = isText ? nameOfText(name, contentType) : name;
-    return this.#deps.files.receiveResult(
-      owner,
-      { content: Readable.from(piecesOf(content)), fileName, contentType, length },
-      result,
-    );
+    const pieces = addAbortSignal(signal, Readable.from(piecesOf(content)));
+    return this.#deps.files.receiveResult(owner, { content: pieces, fileName, contentType, length }, result);
   }
 
   /** Removes a result. */

@@ -14,6 +14,7 @@ const reasons = {
   tls: 'The certificate or the encryption of the target is not accepted.',
   too_large: 'The answer of the target is too large.',
   too_complex: 'The answer of the target takes too long to read, or too much memory.',
+  answer_not_read: 'The target has answered, but its answer could not be read to its end now.',
   bad_response: 'The target did not answer in valid HTTP.',
   busy: 'Too many outbound calls are running. Try again later.',
   aborted: 'The call was cancelled.',

@@ -41,6 +41,7 @@ export interface OutboundRequest extends CallOrigin {
   url: string | URL;
   headers?: Readonly<Record<string, string>> | undefined;
   body?: string | Uint8Array | undefined;
+  /** Ends the call: with the reason of the signal if that is an `OutboundError`, else with `aborted`. */
   signal?: AbortSignal | undefined;
   /** Limit of the whole call. Default 10,000. */
   timeoutMs?: number;
@@ -287,7 +288,7 @@ export class Outbound {
       headers: checkedHeaders(request.headers),
       body: request.body,
     };
-    const cancel = () => call.abort(new OutboundError('aborted'));
+    const cancel = () => call.abort(OutboundError.in(given?.reason) ?? new OutboundError('aborted'));
     if (given?.aborted || this.#isClosed) cancel();
     given?.addEventListener('abort', cancel, { once: true });
     const timer = setTimeout(() => call.abort(new OutboundError('timeout')), timeoutMs);

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { Slots } from '../../kernel/slots.ts';
 import type { ThreadAnswer } from './thread-work.ts';
 
 /** What one thread may take. */
@@ -46,35 +47,41 @@ export class BoundedThread {
   readonly #module: { file: string; execArgv: string[] };
   readonly #limits: ThreadLimits;
   #worker: Worker | null = null;
-  #last: Promise<unknown> = Promise.resolve();
-  #pending = 0;
+  readonly #turns: Slots;
   #isClosed = false;
 
   /** @param module serves the tasks (`serveTasks`) */
   constructor(module: { file: string; execArgv: string[] }, limits: ThreadLimits) {
     this.#module = module;
     this.#limits = limits;
+    const waiting = limits.mostPending - 1;
+    this.#turns = new Slots({ total: 1, perOwner: 1, waitingPerOwner: waiting }, () => new ThreadError('full'));
   }
 
   /** Tasks that run or wait. */
   get pending(): number {
-    return this.#pending;
+    return this.#turns.running + this.#turns.waiting;
   }
 
   /** Whether a task would be refused now. */
   get isFull(): boolean {
-    return this.#pending >= this.#limits.mostPending;
+    return this.pending >= this.#limits.mostPending;
   }
 
-  /** @returns what the module made of the task @throws ThreadError */
-  async run(task: unknown): Promise<unknown> {
-    if (this.isFull) throw new ThreadError('full');
-    this.#pending += 1;
-    const work = this.#last.then(() => this.#run(task));
-    this.#last = work.catch(() => undefined); // reported to whoever asked
-    return work.finally(() => {
-      this.#pending -= 1;
-    });
+  /**
+   * Does a task, after those that were asked for before it.
+   * @param signal ends it when nobody waits for it any more: one that has not begun is left out, and one that runs ends
+   * the thread
+   * @returns what the module made of it
+   * @throws ThreadError; the reason of the signal
+   */
+  async run(task: unknown, signal: AbortSignal = new AbortController().signal): Promise<unknown> {
+    await this.#turns.take('', signal);
+    try {
+      return await this.#run(task, signal);
+    } finally {
+      this.#turns.release('');
+    }
   }
 
   /** Ends the thread. Tasks that have no result yet fail. */
@@ -83,12 +90,12 @@ export class BoundedThread {
     await this.#end();
   }
 
-  async #run(task: unknown): Promise<unknown> {
+  async #run(task: unknown, signal: AbortSignal): Promise<unknown> {
     if (this.#isClosed) throw new ThreadError('closed');
     try {
-      const worker = this.#worker ?? (await this.#start());
+      const worker = this.#worker ?? (await this.#start(signal));
       const { timeMs } = this.#limits;
-      const answer = this.#next(worker, typeof timeMs === 'number' ? timeMs : timeMs());
+      const answer = this.#next(worker, typeof timeMs === 'number' ? timeMs : timeMs(), signal);
       worker.postMessage(task);
       const end = await answer;
       if (typeof end === 'object' && 'result' in end) return end.result;
@@ -99,7 +106,7 @@ export class BoundedThread {
     }
   }
 
-  async #start(): Promise<Worker> {
+  async #start(signal: AbortSignal): Promise<Worker> {
     const { file, execArgv } = this.#module;
     const { heapMiB } = this.#limits;
     const resourceLimits = { maxOldGenerationSizeMb: heapMiB };
@@ -113,15 +120,19 @@ export class BoundedThread {
       if (this.#worker === worker) this.#worker = null;
     });
     this.#worker = worker;
-    await this.#next(worker, START_MS);
+    await this.#next(worker, START_MS, signal);
     return worker;
   }
 
-  /** The next answer of a thread. @throws ThreadError when there is none in time, or the thread ends */
-  #next(worker: Worker, ms: number): Promise<ThreadAnswer> {
+  /**
+   * The next answer of a thread.
+   * @throws ThreadError when there is none in time, or the thread ends; the reason of the signal
+   */
+  #next(worker: Worker, ms: number, signal: AbortSignal): Promise<ThreadAnswer> {
     return new Promise((resolve, reject) => {
       const settle = (finish: () => void) => {
         clearTimeout(deadline);
+        signal.removeEventListener('abort', onAbort);
         worker.off('message', onMessage).off('error', onError).off('exit', onExit);
         finish();
       };
@@ -131,7 +142,10 @@ export class BoundedThread {
       const onError = (error: Error & { code?: string }) =>
         fail(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'memory' : 'crash');
       const onExit = () => fail('crash');
+      const onAbort = () => settle(() => reject(signal.reason));
       worker.on('message', onMessage).on('error', onError).on('exit', onExit);
+      signal.addEventListener('abort', onAbort);
+      if (signal.aborted) onAbort();
     });
   }
 

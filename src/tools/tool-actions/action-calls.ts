@@ -113,9 +113,11 @@ export class ActionCalls {
     const startedAt = performance.now();
     const timed = () => ({ attempts: trace.attempts, durationMs: Math.round(performance.now() - startedAt) });
     try {
-      const answer = await this.answer(caller, called, trace, { larger: called.room });
-      const shown = called.room?.isTaken
-        ? await this.#deps.largeAnswers.shown(action, answer, secretsOf(called, trace))
+      const { room } = called;
+      const signal = endOfBoth(called.signal, room?.signal);
+      const answer = await this.answer(caller, { ...called, signal }, trace, { larger: room });
+      const shown = room?.isTaken
+        ? await this.#deps.largeAnswers.shown(action, answer, { secrets: secretsOf(called, trace), signal })
         : shownAnswer(action, answer, redactorOf(called, trace));
       return end({ ...timed(), ...outcomeOf(tool, shown, refusalOf(answer)) });
     } catch (error) {
@@ -213,6 +215,9 @@ export class ActionCalls {
     }
   }
 }
+
+const endOfBoth = (...signals: (AbortSignal | undefined)[]): AbortSignal =>
+  AbortSignal.any(signals.filter((signal) => signal !== undefined));
 
 /** What a call has sent that is secret. */
 const secretsOf = ({ parts }: CalledAction, { used }: Trace): string[] => [

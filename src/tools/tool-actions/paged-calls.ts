@@ -144,7 +144,7 @@ export class PagedCalls {
     if (!room || reading.items.bytes <= USUAL_BYTES) return null;
     const late = AbortSignal.timeout(Math.max(1, Math.ceil(reading.leftMs)));
     try {
-      await room.room(signal ? AbortSignal.any([signal, late]) : late);
+      await room.hold(signal ? AbortSignal.any([signal, late]) : late);
       return null;
     } catch (error) {
       if (late.aborted) return 'time';

@@ -44,6 +44,7 @@ export interface KeptResults<Download> {
     owner: Omit<ResultOwner, 'toolInstanceId'> & { userId: string },
     result: { toolInstanceId: string; expiresAt: Date },
     content: { content: Buffer; name: string; contentType: string | null; isText: boolean },
+    signal: AbortSignal,
   ): Promise<{ id: string; fileName: string; mimeType: string }>;
   find(id: string): Promise<(ResultOwner & { download: Download }) | null>;
   discard(id: string): Promise<void>;
@@ -97,12 +98,14 @@ export class WholeResults<Download> {
     const expires = Math.floor((Date.now() + KEPT_MS) / 1_000);
     const expiresAt = new Date(expires * 1_000);
     try {
-      const keeping = this.#deps.files.keep(
-        { ...place, userId },
-        { toolInstanceId, expiresAt },
-        { content, name: action, contentType, isText },
+      const { id, fileName, mimeType } = await this.#inTime((signal) =>
+        this.#deps.files.keep(
+          { ...place, userId },
+          { toolInstanceId, expiresAt },
+          { content, name: action, contentType, isText },
+          signal,
+        ),
       );
-      const { id, fileName, mimeType } = await this.#inTime(keeping);
       const who = { userId, tokenId: token?.id ?? null, sessionId: sessionIdOf(principal) };
       const downloadUrl = this.#addresses.of({ fileId: id, ...who, expires });
       return { downloadUrl, expiresAt, fileName, contentType: mimeType, sizeBytes, notKept: null };
@@ -128,17 +131,31 @@ export class WholeResults<Download> {
     return found.download;
   }
 
-  /** What is kept in time. What comes later is removed: the answer has gone without its address. */
-  async #inTime<Kept extends { id: string }>(keeping: Promise<Kept>): Promise<Kept> {
-    const { files, onFault } = this.#deps;
+  /**
+   * What is kept in time. Then the store gets no more of it, which nothing holds from there on; what is stored all the
+   * same is removed: the answer has gone without its address.
+   */
+  async #inTime<Kept extends { id: string }>(keep: (signal: AbortSignal) => Promise<Kept>): Promise<Kept> {
+    const late = new AbortController();
+    const keeping = keep(late.signal);
     try {
       return await within(KEEPING_MS, keeping);
     } catch (error) {
-      if (error instanceof OutboundError)
-        void keeping
-          .then(({ id }) => files.discard(id))
-          .catch((fault: unknown) => onFault(fault, 'a whole result that came too late could not be removed'));
+      if (error instanceof OutboundError) {
+        late.abort(error);
+        void this.#removed(keeping);
+      }
       throw error;
+    }
+  }
+
+  async #removed(keeping: Promise<{ id: string }>): Promise<void> {
+    const { files, onFault } = this.#deps;
+    try {
+      const { id } = await keeping;
+      await files.discard(id);
+    } catch (error) {
+      if (!OutboundError.in(error)) onFault(error, 'a whole result that came too late could not be removed');
     }
   }
 

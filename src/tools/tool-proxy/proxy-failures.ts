@@ -21,6 +21,7 @@ export function failureOf(error: unknown, instanceId: string, upstream: string):
     case 'busy':
     case 'aborted':
       return new ApiError('SERVICE_UNAVAILABLE', { retry_after: 1 }, message);
+    case 'answer_not_read':
     case 'bad_response':
     case 'blocked_address':
     case 'blocked_port':

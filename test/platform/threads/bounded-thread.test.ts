@@ -63,6 +63,21 @@ describe('the next task gets a new thread after one that', () => {
   });
 });
 
+test('leaves out a task that nobody waits for any more, and ends one that runs', async () => {
+  const left = new Error('nobody waits');
+  const [running, waiting] = [new AbortController(), new AbortController()];
+  const spinning = thread.run('spin' satisfies Task, running.signal);
+  const second = thread.run('spin' satisfies Task, waiting.signal);
+  const third = outcome({ echo: 'third' });
+  waiting.abort(left);
+  await expect(second).rejects.toBe(left);
+  expect(thread.pending).toBe(2);
+  running.abort(left);
+  await expect(spinning).rejects.toBe(left);
+  expect(await third).toEqual(['third', 1]);
+  await expect(thread.run('spin' satisfies Task, running.signal)).rejects.toBe(left);
+});
+
 test('takes no more tasks than it may, and those that wait when it is closed fail', async () => {
   const small = new BoundedThread(module, { ...PATIENT, mostPending: 2 });
   const tasks = [outcome('spin', small), outcome({ echo: 'a' }, small)];

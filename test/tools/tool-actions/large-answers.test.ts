@@ -1,8 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type http from 'node:http';
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
 import { OutboundResponse } from '../../../src/platform/outbound/outbound-response.ts';
+import { BoundedThread, ThreadError } from '../../../src/platform/threads/bounded-thread.ts';
 import { LargeAnswers } from '../../../src/tools/tool-actions/large-answers.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { type Person, register } from '../../support/person.ts';
@@ -17,6 +21,7 @@ interface Result extends Json {
   success: boolean;
   code: string;
   message: string;
+  attempts: number;
   format: string;
   result: unknown;
   truncated: boolean;
@@ -193,6 +198,25 @@ describe('what leaves no file', () => {
     expect(await filesOf(instance)).toEqual([]);
   });
 
+  test('is a store that stands still: it gets no more of the result, and what it has is removed', async () => {
+    const instance = await instanceOf();
+    giving('x'.repeat(2 * MIB), { 'content-type': 'text/plain' });
+    const { storage } = app.services;
+    let content: Readable | undefined;
+    const still = vi.spyOn(storage, 'put').mockImplementation(async (_key, given) => {
+      content = given;
+      await finished(given);
+      throw new Error('The content has come to its end, though nobody has read it.');
+    });
+    try {
+      expect(await run(instance)).toMatchObject({ success: true, whole_result: { not_kept: 'unavailable' } });
+      await waitFor(async () => expect(await filesOf(instance)).toEqual([]));
+    } finally {
+      still.mockRestore();
+    }
+    expect(content?.destroyed).toBe(true);
+  });
+
   test('is a process that is killed while it stores: its row ends long before a day', async () => {
     const instance = await instanceOf();
     giving('x'.repeat(2 * MIB), { 'content-type': 'text/plain' });
@@ -272,12 +296,46 @@ describe('pages', () => {
   });
 });
 
+describe('an answer that cannot be read now', () => {
+  const message = 'The target has answered, but its answer could not be read to its end now.';
+
+  test('is one of a provider that stands still, and its room is given back', async () => {
+    const instance = await instanceOf({ retry_count: 3, timeout_seconds: 300 });
+    answer = (response) => response.writeHead(200).write('x'.repeat(2 * MIB));
+    const hurried = new LargeAnswers({ onFault: unexpected, heldMs: 100 });
+    const given = vi.spyOn(app.services.largeAnswers, 'with').mockImplementation((...of) => hurried.with(...of));
+    try {
+      const result = await run(instance);
+      expect(result).toMatchObject({ success: false, code: 'answer_not_read', message, attempts: 1 });
+    } finally {
+      given.mockRestore();
+    }
+    expect(await recordOf()).toMatchObject({ code: 'answer_not_read' });
+  });
+
+  test.each(['crash', 'fault', 'full'] as const)('is recorded: %s', async (reason) => {
+    const instance = await instanceOf();
+    giving('x'.repeat(2 * MIB), { 'content-type': 'text/plain' });
+    const failing = vi.spyOn(BoundedThread.prototype, 'run').mockRejectedValue(new ThreadError(reason));
+    try {
+      expect(await run(instance)).toMatchObject({ success: false, code: 'answer_not_read', message });
+    } finally {
+      failing.mockRestore();
+    }
+    expect(await recordOf()).toMatchObject({ code: 'answer_not_read' });
+  });
+});
+
+const unexpected = (error: unknown) => {
+  throw error;
+};
+
 describe('the room for large answers', () => {
   const signal = new AbortController().signal;
   const room = { total: 2, perOwner: 1, waitingPerOwner: 1 };
 
   test('is for a few at once, and given back however the work ends', async () => {
-    const answers = new LargeAnswers({ room });
+    const answers = new LargeAnswers({ onFault: unexpected, room, waitMs: 600_000 });
     const ends: (() => void)[] = [];
     const begun: string[] = [];
     const work = (owner: string) =>
@@ -290,7 +348,7 @@ describe('the room for large answers', () => {
       });
     const first = work('one');
     const second = work('one');
-    await expect(work('one')).rejects.toMatchObject({ code: 'busy' });
+    await expect(work('one')).rejects.toMatchObject({ code: 'answer_not_read' });
     const failing = work('failing');
     const third = work('three');
     await waitFor(() => expect(begun).toEqual(['one', 'failing']));
@@ -306,15 +364,53 @@ describe('the room for large answers', () => {
     expect(await answers.with('one', async ({ isTaken }) => isTaken)).toBe(false);
   });
 
-  test('goes to nobody who has stopped to wait', async () => {
-    const answers = new LargeAnswers({ room });
-    let late: Promise<void> | undefined;
+  test('is not all for those who take the most', async () => {
+    const answers = new LargeAnswers({ onFault: unexpected, waitMs: 600_000 });
     let end: () => void = () => undefined;
+    const isOver = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const begun: string[] = [];
+    const works = ['one', 'one', 'two', 'two', 'three', 'three', 'four', 'four', 'five', 'six'].map((owner) =>
+      answers.with(owner, async ({ room: take }) => {
+        await take(signal);
+        begun.push(owner);
+        await isOver;
+      }),
+    );
+    await waitFor(() => expect(begun).toEqual(['one', 'one', 'two', 'two', 'three', 'four', 'five', 'six']));
+    end();
+    await Promise.all(works);
+  });
+
+  test('is waited for a moment by a call, and as long as it takes by a list, which holds up nobody', async () => {
+    const answers = new LargeAnswers({ onFault: unexpected, room: { ...room, waitingPerOwner: 2 }, waitMs: 1 });
+    let end: () => void = () => undefined;
+    const isOver = new Promise<void>((resolve) => {
+      end = resolve;
+    });
     const first = answers.with('one', async ({ room: take }) => {
       await take(signal);
-      await new Promise<void>((resolve) => {
-        end = resolve;
-      });
+      await isOver;
+    });
+    const list = answers.with('one', ({ hold }) => hold(signal));
+    await expect(answers.with('one', ({ room: take }) => take(signal))).rejects.toMatchObject({
+      code: 'answer_not_read',
+    });
+    end();
+    await Promise.all([first, list]);
+  });
+
+  test('goes to nobody who has stopped to wait', async () => {
+    const answers = new LargeAnswers({ onFault: unexpected, room, waitMs: 600_000 });
+    let late: Promise<void> | undefined;
+    let end: () => void = () => undefined;
+    const isOver = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const first = answers.with('one', async ({ room: take }) => {
+      await take(signal);
+      await isOver;
     });
     await answers.with('one', async ({ room: take }) => {
       late = take(signal);
@@ -327,14 +423,21 @@ describe('the room for large answers', () => {
   });
 
   test('does not help an answer that takes too long to read', async () => {
-    const answers = new LargeAnswers({ thread: { timeMs: 1 } });
+    const answers = new LargeAnswers({ onFault: unexpected, thread: { timeMs: 1 } });
     const secrets = Array.from({ length: 30 }, (_, at) => `a secret ${at}`);
     const answer = { status: 200, headers: new Headers(), url: 'http://target/' };
     const body = Buffer.from('a secret '.repeat(MIB));
     try {
       await expect(
-        answers.shown({ name: 'run' }, new OutboundResponse({ ...answer, body }), secrets),
+        answers.shown({ name: 'run' }, new OutboundResponse({ ...answer, body }), { secrets, signal }),
       ).rejects.toMatchObject({ code: 'too_complex' });
+      const left = new AbortController();
+      const reading = answers.shown({ name: 'run' }, new OutboundResponse({ ...answer, body }), {
+        secrets,
+        signal: left.signal,
+      });
+      left.abort(new OutboundError('answer_not_read'));
+      await expect(reading).rejects.toMatchObject({ code: 'answer_not_read' });
     } finally {
       await answers.close();
     }
