@@ -16,8 +16,8 @@ const named = (nodes: readonly KnownNode[], nameOf: (node: KnownNode) => string)
   ].join(', ');
 
 /**
- * Whether a node may have taken the place of a lost node. The start is a time of the node's clock, and the last beat one
- * of the database's: they may differ by as much as a node may be silent.
+ * Whether a node may have taken the place of a lost node. The start is a time of the node's clock, and the last beat
+ * is one of the database's: they may differ by as much as a node may be silent.
  */
 const mayReplace = ({ hostName, startedAt }: KnownNode, lost: KnownNode): boolean =>
   hostName === lost.hostName && startedAt.getTime() > lost.lastSeenAt.getTime() - AWAY_SECONDS * 1_000;
