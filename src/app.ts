@@ -321,7 +321,9 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     services.tail.close();
     // jobs first: a call that is cut off in the middle may have changed something at its target
     const engines = [services.webhookEngine.stop(), services.auditEngine.stop()];
-    await Promise.all([jobs.stop(), ...engines, endLagWatch(), endStoreCheck(), endKeyWatch(), endHeartbeat()]);
+    // while the database is away, this tries for some seconds: what follows does not wait for it
+    const left = endHeartbeat();
+    await Promise.all([jobs.stop(), ...engines, endLagWatch(), endStoreCheck(), endKeyWatch()]);
     await services.textExtraction.close();
     await services.samlChecks.close();
     await services.toolDocuments.close();
@@ -334,6 +336,7 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     await services.activity.end();
     await services.tokenUses.flush();
     await redis?.close();
+    await left;
   };
   return { server, services, owners, retention, jobs, leave: (seconds) => leaving.begin(seconds), stop };
 }

@@ -85,26 +85,31 @@ it('says which nodes run, and warns of mixed versions and of those that were los
   await waitFor(async () => expect(await heard()).toEqual([0, [['ok', `run: ${own}`]]]));
   const add = `insert into nodes (id, host_name, version, started_at, last_seen_at, worker_count, running_worker_count,
     problem) values ($1, $2, $3, now() - interval '3 days', now() + $4::interval, 1, 1, $5)`;
+  const lost = (host: string, version: string) => `${host} ${version}, last heard at \\d{4}-[\\d-]+T[\\d:.]+Z`;
   await pool.query(add, ['old', 'zzz-host', '0.0.9', '1 hour', 'the files are away']);
   await pool.query(add, ['lost', 'lost-host', '0.0.8', '-20 hours', null]);
-  await pool.query(add, ['back', hostname(), '0.0.7', '-20 hours', null]); // killed, and started again
+  await pool.query(add, ['leaves', 'zzy-host', '0.0.9', '1 hour', 'the service is stopping']); // as planned
+  // killed, and started again on a machine whose clock is behind that of the database
+  await pool.query(add, ['back', hostname(), '0.0.7', '-20 hours', null]);
+  await pool.query(`update nodes set started_at = now() - interval '20 hours 30 s' where version = $1`, [version]);
+  await pool.query(add, ['gone', hostname(), '0.0.6', '-21 hours', null]); // only one of the two is running again
   try {
     expect(await heard()).toEqual([
       0,
       [
-        ['ok', `run: ${own}, zzz-host 0.0.9`],
-        ['warn', `Nodes of 2 versions run: 0.0.9 (zzz-host), ${version} (${hostname()}).`],
+        ['ok', `run: ${own}, zzy-host 0.0.9, zzz-host 0.0.9`],
+        ['warn', `Nodes of 2 versions run: 0.0.9 (zzy-host, zzz-host), ${version} (${hostname()}).`],
         ['warn', 'Takes no requests: zzz-host: the files are away.'],
         [
           'warn',
           expect.stringMatching(
-            /^Fell silent without leaving: lost-host 0\.0\.8, last heard at \d{4}-[\d-]+T[\d:.]+Z\.$/,
+            new RegExp(`^Fell silent without leaving: ${lost('lost-host', '0.0.8')}, ${lost(hostname(), '0.0.6')}\\.$`),
           ),
         ],
       ],
     ]);
   } finally {
-    await pool.query(`delete from nodes where id in ('old', 'lost', 'back')`);
+    await pool.query(`delete from nodes where id in ('old', 'lost', 'leaves', 'back', 'gone')`);
   }
 });
 

@@ -6,7 +6,7 @@ import { projectRoot } from '../../src/paths.ts';
 import { startOwnApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { register } from '../support/person.ts';
-import { selectedBy } from '../support/promql.ts';
+import { evaluated, selectedBy } from '../support/promql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const fileOf = (name: string) => readFileSync(path.join(projectRoot, 'docs', 'operate', name), 'utf8');
@@ -104,6 +104,23 @@ describe('the reader of PromQL', () => {
     expect(selectedBy(query)).toEqual(selected);
   });
 
+  it.each([
+    ['a', [1, 2, 4]],
+    ['a > 1', [2, 4]],
+    ['sum(a)', [7]],
+    ['max by (x) (a)', [2, 4]],
+    ['count(sum by (x) (a)) > 2', []],
+    ['none', []],
+  ])('comes to what Prometheus would: %s', (query, values) => {
+    const samples = [
+      { metric: 'a', labels: { x: '1', y: '1' }, value: 1 },
+      { metric: 'a', labels: { x: '1', y: '2' }, value: 2 },
+      { metric: 'a', labels: { y: '1' }, value: 4 },
+      { metric: 'b', labels: {}, value: 8 },
+    ];
+    expect(evaluated(query, samples).map(({ value }) => value)).toEqual(values);
+  });
+
   it('notices a metric and a label that are not there', () => {
     expect(missingIn('sum by (stats) (platform_http_requests_total) + no_such_total')).toEqual([
       'platform_http_requests_total{stats}',
@@ -158,6 +175,20 @@ describe('the alerts', () => {
       expect(annotations.runbook.length).toBeGreaterThan(60);
     },
   );
+
+  it('tell nodes of several versions from several installations in one Prometheus', () => {
+    const { expr } = rules.find(({ alert }) => alert === 'PlatformVersionsMixed')!;
+    // each node answers for all of its installation
+    const said = (job: string, instance: string, version: string) => ({
+      metric: 'platform_nodes',
+      labels: { job, instance, version },
+      value: 1,
+    });
+    const apart = [said('east', 'a', '1.0.0'), said('east', 'b', '1.0.0'), said('west', 'c', '2.0.0')];
+    expect(evaluated(expr, apart)).toEqual([]);
+    const mixed = [said('west', 'c', '1.9.0'), said('west', 'd', '1.9.0'), said('west', 'd', '2.0.0')];
+    expect(evaluated(expr, [...apart, ...mixed])).toEqual([{ labels: { job: 'west' }, value: 2 }]);
+  });
 
   it('have different names', () => {
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);

@@ -80,3 +80,53 @@ function selectedIn(tokens: readonly Token[]): Selected[] {
   }
   return found;
 }
+
+/** What a metric has at a moment, and its labels. */
+export interface Sample {
+  metric: string;
+  labels: Readonly<Record<string, string>>;
+  value: number;
+}
+
+/** A sample of a result: it has no name any more. */
+export type Evaluated = Pick<Sample, 'labels' | 'value'>;
+
+const AGGREGATIONS: Readonly<Record<string, (values: readonly number[]) => number>> = {
+  count: (values) => values.length,
+  max: (values) => Math.max(...values),
+  sum: (values) => values.reduce((sum, value) => sum + value, 0),
+};
+
+/**
+ * What a query comes to at a moment at which there are these samples. It knows names of metrics, aggregations with or
+ * without `by`, and `>` with a number after it; it throws at all else.
+ */
+export function evaluated(query: string, samples: readonly Sample[]): Evaluated[] {
+  const tokens = tokensOf(query);
+  const textAt = (at: number) => tokens[at]?.text;
+  if (textAt(tokens.length - 2) === '>' && tokens.at(-1)!.kind === 'number') {
+    const [limit, compared] = [Number(textAt(tokens.length - 1)), tokens.slice(0, -2)];
+    return resultOf(compared, samples).filter(({ value }) => value > limit);
+  }
+  return resultOf(tokens, samples);
+}
+
+function resultOf(tokens: readonly Token[], samples: readonly Sample[]): Evaluated[] {
+  const [name] = tokens;
+  if (tokens.length === 1 && name!.kind === 'name') return samples.filter(({ metric }) => metric === name!.text);
+  const aggregate = AGGREGATIONS[name?.text ?? ''];
+  const isGrouped = tokens[1]?.text === 'by';
+  const open = isGrouped ? closing(tokens, 2) + 1 : 1;
+  if (!aggregate || tokens[open]?.text !== '(' || closing(tokens, open) !== tokens.length - 1)
+    throw new Error(`Not read: ${tokens.map(({ text }) => text).join(' ')}`);
+  const by = isGrouped ? namesIn(tokens.slice(3, open - 1)) : [];
+  const groups = new Map<string, { labels: Sample['labels']; values: number[] }>();
+  for (const { labels, value } of resultOf(tokens.slice(open + 1, -1), samples)) {
+    // a label that is absent and an empty one are the same
+    const kept = Object.fromEntries(by.flatMap((label) => (labels[label] ? [[label, labels[label]]] : [])));
+    const group = groups.get(JSON.stringify(kept)) ?? { labels: kept, values: [] };
+    group.values.push(value);
+    groups.set(JSON.stringify(kept), group);
+  }
+  return [...groups.values()].map(({ labels, values }) => ({ labels, value: aggregate(values) }));
+}

@@ -1,9 +1,13 @@
 import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { every } from '../every.ts';
 import type { Database } from '../postgres/database.ts';
 
 /** How often a node says that it runs: one row is written by its key. */
 const BEAT_MS = 15_000;
+/** How long a node tries to say that it leaves, and the pause between two tries. */
+const LEAVE_WITHIN_MS = 6_000;
+const LEAVE_PAUSE_MS = 2_000;
 /** A node that was not heard for so long is away: two beats were late or lost. */
 export const AWAY_SECONDS = 45;
 
@@ -25,6 +29,8 @@ interface HeartbeatDeps {
   /** Why the node takes no requests; `null` if it is ready. */
   problem: () => string | null;
   onFault: (error: unknown) => void;
+  /** How long it tries to say that the node leaves: a test need not be quicker than a slow machine. */
+  leaveWithinMs?: number;
 }
 
 /** Says to the other nodes, by a row of its own, that this node runs. */
@@ -41,8 +47,24 @@ export class Heartbeat {
     const end = every(BEAT_MS, () => this.#beat(), this.#deps.onFault, 0);
     return async () => {
       await end();
-      await this.#deps.pool.query(LEAVE, [this.#deps.nodeId]).catch(this.#deps.onFault);
+      await this.#leave();
     };
+  }
+
+  /** Tries again while the database is away: a row that stays looks like a node that was killed. */
+  async #leave(): Promise<void> {
+    const { nodeId, pool, onFault, leaveWithinMs = LEAVE_WITHIN_MS } = this.#deps;
+    const lastTryAt = performance.now() + leaveWithinMs - LEAVE_PAUSE_MS;
+    for (;;) {
+      try {
+        await pool.query(LEAVE, [nodeId]);
+        return;
+      } catch (error) {
+        onFault(error);
+      }
+      if (performance.now() >= lastTryAt) return;
+      await delay(LEAVE_PAUSE_MS);
+    }
   }
 
   async #beat(): Promise<void> {
