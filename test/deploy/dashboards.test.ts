@@ -6,7 +6,7 @@ import { projectRoot } from '../../src/paths.ts';
 import { startOwnApp, type TestApp } from '../support/app.ts';
 import { callsOf } from '../support/calls.ts';
 import { register } from '../support/person.ts';
-import { evaluated, selectedBy } from '../support/promql.ts';
+import { evaluated, type Sample, selectedBy } from '../support/promql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const fileOf = (name: string) => readFileSync(path.join(projectRoot, 'docs', 'operate', name), 'utf8');
@@ -112,7 +112,7 @@ describe('the reader of PromQL', () => {
     ['count(sum by (x) (a)) > 2', []],
     ['none', []],
   ])('comes to what Prometheus would: %s', (query, values) => {
-    const samples = [
+    const samples: Sample[] = [
       { metric: 'a', labels: { x: '1', y: '1' }, value: 1 },
       { metric: 'a', labels: { x: '1', y: '2' }, value: 2 },
       { metric: 'a', labels: { y: '1' }, value: 4 },
