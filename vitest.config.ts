@@ -1,5 +1,4 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { slowness } from './test/support/slowness.ts';
@@ -41,8 +40,7 @@ const ROOM = ['--max-semi-space-size=64', '--min-semi-space-size=16', '--no-flus
 const SELDOM_OPTIMIZED = process.versions.node.startsWith('20.') ? ['--interrupt-budget=1000000'] : [];
 
 const common = {
-  // files wait for browsers, processes and the database: as many workers as processors leave a tenth of these idle
-  maxWorkers: Math.min(availableParallelism() + 1, 4),
+  maxWorkers: 2,
   // they end what hangs: a machine may become busy after it was measured
   testTimeout: 300_000 * factor,
   hookTimeout: 300_000 * factor,
