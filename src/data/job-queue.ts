@@ -3,7 +3,7 @@ import { type Task, TRACE } from '../kernel/tasks.ts';
 import { ADD_IN_TURN } from './turns-of-jobs.ts';
 import type { Statement } from './writes.ts';
 
-/** How often a job is added that always begins to run meanwhile. */
+/** How often the queue tries to add a job. Each try fails only if the job with its key begins to run during it. */
 const LOOKS = 10;
 
 /** A job to add. */

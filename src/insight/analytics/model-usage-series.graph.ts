@@ -2,13 +2,12 @@ import { builder } from '../../graphql/builder.ts';
 import { bounds } from '../../graphql/inputs.ts';
 import { workspaceArgs } from '../../graphql/place-args.ts';
 import { modelIdBounds } from '../../models/models/logical-model.inputs.ts';
-import { timezone } from './analytics.graph.ts';
 import type {
   ModelUsagePoint as ModelUsagePointRow,
   ModelUsageSeries as ModelUsageSeriesRow,
 } from './model-usage-series.service.ts';
 import { MAX_POINTS } from './points.ts';
-import { SeriesStep } from './series.graph.ts';
+import { SeriesStep, spanArgs } from './series.graph.ts';
 
 const ModelUsagePoint = builder.objectRef<ModelUsagePointRow>('ModelUsagePoint').implement({
   description: 'What a workspace used of models in an hour, a day or a month.',
@@ -66,41 +65,10 @@ builder.queryField('modelUsage', (t) =>
             'Only targets of this name at the provider. Usage of what was not a target of the model has neither an ' +
             'account nor a name.',
         }),
-        from: of.field({
-          type: 'DateTime',
-          description: 'The series starts with the span that contains this time. Default: 24 spans before the end.',
-        }),
-        to: of.field({
-          type: 'DateTime',
-          description: 'End of the series, exclusive. Default: the end of the current span.',
-        }),
-        step: of.field({
-          type: SeriesStep,
-          required: true,
-          defaultValue: 'day',
-          description: `The length of its spans. A series has at most ${MAX_POINTS} points.`,
-        }),
-        tz: of.string({
-          required: true,
-          defaultValue: 'UTC',
-          constraints: timezone,
-          description: 'IANA time zone of its spans. A day on which the clocks change has 23 or 25 hours.',
-        }),
       })),
+      ...spanArgs('day', `A series has at most ${MAX_POINTS} points.`),
     },
-    resolve: (
-      { workspace },
-      { logicalModelId, providerAccountId, modelName, from, to, step, tz },
-      { caller, services },
-    ) =>
-      services.modelUsageHistory.of(caller, workspace, {
-        logicalModelId,
-        providerAccountId,
-        modelName,
-        from,
-        to,
-        step,
-        tz,
-      }),
+    resolve: ({ workspace }, { orgId: _orgId, workspaceId: _workspaceId, ...asked }, { caller, services }) =>
+      services.modelUsageHistory.of(caller, workspace, asked),
   }),
 );

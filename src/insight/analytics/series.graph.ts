@@ -47,6 +47,35 @@ export const SeriesStep = builder.enumType('SeriesStep', {
   } as const,
 });
 
+/**
+ * What a series covers, as arguments of its field.
+ * @param step the default
+ * @param most how many points it may have, as a sentence
+ */
+export const spanArgs = (step: StepLength, most: string) =>
+  builder.args((of) => ({
+    from: of.field({
+      type: 'DateTime',
+      description: 'The series starts with the span that contains this time. Default: 24 spans before the end.',
+    }),
+    to: of.field({
+      type: 'DateTime',
+      description: 'End of the series, exclusive. Default: the end of the current span.',
+    }),
+    step: of.field({
+      type: SeriesStep,
+      required: true,
+      defaultValue: step,
+      description: `The length of its spans. ${most}`,
+    }),
+    tz: of.string({
+      required: true,
+      defaultValue: 'UTC',
+      constraints: timezone,
+      description: 'IANA time zone of its spans. A day on which the clocks change has 23 or 25 hours.',
+    }),
+  }));
+
 const Series = builder.objectRef<SeriesRow>('Series').implement({
   description: 'Values by hours, days or months.',
   fields: (t) => ({
@@ -81,29 +110,12 @@ builder.queryField('series', (t) =>
         tokenId: of.id({ constraints: bounds.id, description: 'Only this token.' }),
         userId: of.id({ constraints: bounds.id, description: 'Only this user.' }),
         metric: of.field({ type: SeriesMetric, required: true, description: 'What the series counts.' }),
-        from: of.field({
-          type: 'DateTime',
-          description: 'The series starts with the span that contains this time. Default: 24 spans before the end.',
-        }),
-        to: of.field({
-          type: 'DateTime',
-          description: 'End of the series, exclusive. Default: the end of the current span.',
-        }),
-        step: of.field({
-          type: SeriesStep,
-          required: true,
-          defaultValue: 'hour',
-          description:
-            `The length of its spans. A series has at most ${MAX_POINTS} points; one of the activity by hours, in a ` +
-            `zone that is not whole hours from UTC, at most ${MAX_CUT_HOURS}.`,
-        }),
-        tz: of.string({
-          required: true,
-          defaultValue: 'UTC',
-          constraints: timezone,
-          description: 'IANA time zone of its spans. A day on which the clocks change has 23 or 25 hours.',
-        }),
       })),
+      ...spanArgs(
+        'hour',
+        `A series has at most ${MAX_POINTS} points; one of the activity by hours, in a zone that is not whole hours ` +
+          `from UTC, at most ${MAX_CUT_HOURS}.`,
+      ),
     },
     resolve: (_root, { orgId, workspaceId, appId, tokenId, userId, ...range }, { caller, services }) =>
       services.series.of(caller, { orgId, workspaceId, appId, tokenId, userId }, range),
