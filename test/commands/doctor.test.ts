@@ -160,6 +160,13 @@ it('names jobs that are stuck, migrations of others, lost columns, and who holds
   const holder = new pg.Client({ connectionString: app.database.url, application_name: 'a report' });
   await holder.connect();
   await holder.query('begin; select pg_current_xact_id()');
+  // the oldest of the server is named: transactions of other tests that began before it end first
+  await waitFor(async () => {
+    const { rows } = await holder.query(
+      'select pg_snapshot_xmin(pg_current_snapshot()) = pg_current_xact_id() as oldest',
+    );
+    expect(rows).toEqual([{ oldest: true }]);
+  });
   await ann.call('PUT', ann.home, { description: 'new' });
   await app.stop(); // its workers would take the job
   await pool.query(`update events set timestamp = clock_timestamp() - interval '1 minute'
