@@ -47,12 +47,7 @@ export async function startRawTarget(onConnection: (socket: net.Socket) => void)
 /** What a server has seen. */
 type Seen = Pick<TargetServer, 'connections' | 'requests'>;
 
-async function listening(
-  server: net.Server,
-  target: Seen,
-  host = '127.0.0.1',
-  port = 0,
-): Promise<TargetServer> {
+async function listening(server: net.Server, target: Seen, host = '127.0.0.1', port = 0): Promise<TargetServer> {
   const sockets = new Set<net.Socket>();
   server.on('connection', (socket) => {
     target.connections += 1;

@@ -50,17 +50,20 @@ let httpClient: Promise<typeof import('undici')> | undefined;
  */
 const OVER = Object.assign(new Error('The call is over.'), { code: 'UND_ERR_INFO' });
 
-/** A connection to a checked address. One call uses it at a time. */
+/** What a request fails with that finds its connection closed: nothing of it was sent. */
+const LOST = new Error('The connection was closed before the request.');
+
+/** A connection to a checked address. It connects once, and one call uses it at a time. */
 export class HttpConnection {
-  /** Sends the request. It connects when it has to: to the addresses of the call that it is used by. */
+  /** Sends the request, and connects for the first. */
   readonly client: Client;
   /** The origin that it was made for: scheme, name in the certificate, and port. */
   readonly origin: string;
   readonly #ca: string | undefined;
   #call: ConnectionOfCall | null;
   #socket: Socket | undefined;
-  /** What the socket had received before the call that took it; `null` if it was opened for this one. */
-  #receivedBefore: number | null = null;
+  /** What the socket had received before the call that took it; `undefined` if it was opened for this one. */
+  #receivedBefore: number | undefined;
   #onClosed: (() => void) | undefined;
 
   private constructor({ Client, buildConnector }: typeof import('undici'), call: ConnectionOfCall) {
@@ -95,21 +98,16 @@ export class HttpConnection {
     return this.#call?.kept === undefined;
   }
 
-  /** Whether it stood before its call, and nothing at all has come since. */
-  get isUnanswered(): boolean {
-    return this.#receivedBefore !== null && this.#socket?.bytesRead === this.#receivedBefore;
-  }
-
-  /** Whether it stood before its call. */
-  get isReused(): boolean {
-    return this.#receivedBefore !== null;
+  /** Whether the request of its call may be made again: it stood before the call, and not a byte has come since. */
+  isUnanswered(error: unknown): boolean {
+    return error === LOST || (this.#receivedBefore !== undefined && this.#socket?.bytesRead === this.#receivedBefore);
   }
 
   /** Gives it to a call. */
   use(call: ConnectionOfCall): void {
     this.#call = call;
     this.#onClosed = undefined;
-    this.#receivedBefore = this.#socket?.bytesRead ?? null;
+    this.#receivedBefore = this.#socket?.bytesRead;
     call.connecting.end();
   }
 
@@ -141,7 +139,11 @@ export class HttpConnection {
     done: Parameters<buildConnector.connector>[1],
   ): void {
     const call = this.#call;
-    if (!call) return done(OVER, null); // nothing was asked
+    // what its call has checked is not what another one has
+    if (!call || this.#socket) {
+      done(LOST, null);
+      return;
+    }
     const { addresses, signal, connecting } = call;
     const pinned = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
     const lookup: LookupFunction = (_host, { all }, found) => {
@@ -155,7 +157,6 @@ export class HttpConnection {
     if (signal.aborted) cancel();
     else signal.addEventListener('abort', cancel, { once: true });
     connecting.begin();
-    this.#receivedBefore = null;
     const connect = build({
       lookup,
       autoSelectFamily: true,
@@ -194,10 +195,10 @@ export async function overConnection<Answer extends { status: number }>(
   if (kept) {
     try {
       const answer = await make(kept);
-      if (answer.status !== 408 || !kept.isReused) return answer;
+      if (answer.status !== 408) return answer;
       drop(answer);
     } catch (error) {
-      if (call.signal.aborted || !kept.isUnanswered) throw error;
+      if (call.signal.aborted || !kept.isUnanswered(error)) throw error;
     }
   }
   return make(await HttpConnection.opened(call));

@@ -63,9 +63,9 @@ export class KeptConnections {
     this.#ofOwners.set(owner, own);
     this.#owners.set(connection, owner);
     connection.whenClosed(() => this.#end(connection));
-    if (this.#isClosed) return this.#end(connection);
     const alike = [...own].filter(({ origin }) => origin === connection.origin);
-    if (alike.length > perOrigin) this.#end(alike[0]!);
+    if (this.#isClosed) this.#end(connection);
+    else if (alike.length > perOrigin) this.#end(alike[0]!);
     else if (own.size > perOwner) this.#end(firstOf(own));
     else if (this.#owners.size > total) this.#end(firstOf(this.#owners.keys()));
   }

@@ -1,8 +1,10 @@
 import type http from 'node:http';
 import https from 'node:https';
 import type net from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
+import { HttpConnection } from '../../../src/platform/outbound/http-connection.ts';
 import { Outbound, type OutboundOptions, type OutboundRequest } from '../../../src/platform/outbound/outbound.ts';
 import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
 import { certificate } from '../../support/certificate.ts';
@@ -215,11 +217,43 @@ describe('a kept connection', () => {
     addresses = ['127.0.0.2', '127.0.0.1'];
     expect(await ask()).toBe(200);
     expect([first.connections, second.connections]).toEqual([1, 1]);
+    // closed by its target a moment before: what is connected to again is what was checked now
+    first.cut();
+    second.cut();
+    addresses = ['127.0.0.1'];
+    expect(await ask()).toBe(200);
+    first.cut();
+    addresses = ['127.0.0.2', '127.0.0.1'];
+    expect(await ask()).toBe(200);
+    expect([first.requests.length, second.requests.length]).toEqual([2, 3]);
     for (const forbidden of [['169.254.169.254'], ['127.0.0.1', '10.0.0.1'], ['10.0.0.1']]) {
       addresses = forbidden;
       expect([forbidden, await ask()]).toEqual([forbidden, 'blocked_address']);
     }
-    expect([outbound.idle, first.requests.length + second.requests.length]).toEqual([2, 3]);
+    expect(first.requests.length + second.requests.length).toBe(5);
+  });
+
+  it('connects once: what its first call has checked is not what a later one has', async () => {
+    const server = await target(ok);
+    const callTo = (addresses: string[]) => ({
+      url: new URL(at(server)),
+      addresses,
+      signal: new AbortController().signal,
+      connecting: { begin: () => undefined, end: () => undefined },
+    });
+    const connection = await HttpConnection.opened(callTo(['127.0.0.1']));
+    closers.push(() => connection.close());
+    const ask = async () => (await connection.client.request({ path: '/', method: 'GET' })).body.dump();
+    await ask();
+    const closed = new Promise<void>((resolve) => {
+      connection.whenClosed(resolve);
+    });
+    server.cut();
+    await closed;
+    connection.use(callTo(['127.0.0.1']));
+    const error = await ask().catch((reason: unknown) => reason);
+    expect(error).toEqual(new Error('The connection was closed before the request.'));
+    expect([connection.isUnanswered(error), server.connections, server.requests.length]).toEqual([true, 1, 1]);
   });
 
   it('is none after an answer that was not read to its end', async () => {
@@ -229,18 +263,19 @@ describe('a kept connection', () => {
       else response.end(Buffer.alloc(100_000));
     });
     const outbound = client('127.0.0.1');
-    expect(await callOf(outbound, at(server), { maxBytes: 1_000 })).toBe('too_large');
-    expect(await callOf(outbound, at(server), { reader: () => () => true })).toBe(200);
+    // at once: later, they would be closed because nobody uses them
+    expect([await callOf(outbound, at(server), { maxBytes: 1_000 }), outbound.idle]).toEqual(['too_large', 0]);
+    expect([await callOf(outbound, at(server), { reader: () => () => true }), outbound.idle]).toEqual([200, 0]);
     const left = new AbortController();
     const slow = callOf(outbound, at(server, '/slow'), { signal: left.signal });
     await waitUntil(() => server.requests.length === 3);
     left.abort();
-    expect(await slow).toBe('aborted');
+    expect([await slow, outbound.idle]).toEqual(['aborted', 0]);
     const passed = await opened(outbound, at(server));
     passed.body.destroy();
-    expect(await passed.ended).toMatchObject({ code: 'aborted' });
+    expect([await passed.ended, outbound.idle]).toEqual([expect.objectContaining({ code: 'aborted' }), 0]);
     await waitUntil(() => server.open() === 0);
-    expect([server.connections, outbound.idle]).toEqual([4, 0]);
+    expect(server.connections).toBe(4);
   });
 
   it('is none after credentials that are of the connection', async () => {
@@ -252,19 +287,24 @@ describe('a kept connection', () => {
   });
 
   it('is closed when nobody has used it for four seconds, and with the client', async () => {
-    const server = await target(ok);
+    const server = await rawTarget((socket) => {
+      socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nkeep-alive: timeout=60\r\ncontent-length: 0\r\n\r\n'));
+    });
     const time = hurryTimers();
     const outbound = client('127.0.0.1');
     expect(await callOf(outbound, at(server))).toBe(200);
+    await turn(); // its time begins then
     time.pass(3_900);
     expect(await callOf(outbound, at(server))).toBe(200);
     expect([server.connections, server.open()]).toEqual([1, 1]);
-    time.pass(4_100);
+    await turn();
+    time.pass(4_000);
     await waitUntil(() => server.open() === 0 && outbound.idle === 0);
     expect(await callOf(outbound, at(server))).toBe(200);
+    expect(outbound.idle).toBe(1);
     await outbound.close();
-    await waitUntil(() => server.open() === 0);
     expect(outbound.idle).toBe(0);
+    await waitUntil(() => server.open() === 0);
   });
 
   it('is one of few: those that were not used for the longest time are closed', async () => {

@@ -82,7 +82,7 @@ const reply = (status: number, body = '', headers: Record<string, string> = {}) 
 };
 
 describe('an action', () => {
-  test('is sent over a connection that executions of its organization have kept, unless it changes something', async () => {
+  test('is sent over a connection that its organization has kept, unless it changes something', async () => {
     const [reading, writing] = [await keyed(), await keyed({ method: 'POST' })];
     const seen = async (instance: Instance) => {
       const before = target.connections;
@@ -320,7 +320,10 @@ describe('answers', () => {
 describe('a call that fails', () => {
   test('is made again where that is safe, after the time that the provider asks for', async () => {
     const reading = await instanceWith({ retry_count: 2, timeout_seconds: 5 });
-    answers = [reply(503), (request) => request.socket.destroy()];
+    // without the beginning of an answer, it would be no try of its own over a connection that was kept
+    const breaks = (request: http.IncomingMessage, response: http.ServerResponse) =>
+      response.write('{', () => request.socket.destroy());
+    answers = [reply(503), breaks];
     expect(await run(reading)).toMatchObject({ success: true, attempts: 3 });
     answers = [reply(503), reply(503), reply(503)];
     expect(await run(reading)).toMatchObject({ success: false, code: 'http_503', attempts: 3 });
