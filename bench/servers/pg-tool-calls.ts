@@ -40,7 +40,7 @@ interface Params {
   id: string;
 }
 
-/** `BENCH_FRESH=1`: a connection for each call, as the product has it, in place of those that are kept open. */
+/** `BENCH_FRESH=1`: a connection for each call, as the product has it for what changes something. */
 const isFresh = process.env.BENCH_FRESH === '1';
 
 /** Hand-written calls of providers, with what whoever calls must have, and what is recorded of them. */

@@ -22,7 +22,7 @@ interface Counted {
   passwords: { readonly queueDepth: number };
   samlChecks: { readonly pending: number };
   tail: { readonly size: number };
-  outbound: Pick<Outbound, 'running' | 'waiting' | 'outcomes'>;
+  outbound: Pick<Outbound, 'running' | 'waiting' | 'idle' | 'outcomes'>;
   toolProxy: Pick<ToolProxy, 'running' | 'outcomes' | 'bytes'>;
   auditSender: Pick<AuditSender, 'outcomes' | 'sentRecords'>;
 }
@@ -245,6 +245,11 @@ function addCalls(figures: Figures, { services: { outbound, toolProxy, auditSend
     'platform_outbound_calls_waiting',
     'Outbound calls that wait for other calls to end.',
     () => outbound.waiting,
+  );
+  figures.gauge(
+    'platform_outbound_connections_idle',
+    'Connections to providers of tools that wait for their next call.',
+    () => outbound.idle,
   );
   figures.counts(
     'platform_outbound_calls_total',

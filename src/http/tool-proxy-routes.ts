@@ -254,6 +254,9 @@ function send(
     // without a stream, the framework would answer HEAD with a length of its own
     return method === 'HEAD' ? reply.send(Readable.from([])) : reply.send();
   }
+  // a stream costs more than all that it would carry; without a type, the framework would say one of bytes
+  const bytes = headers['content-type'] === undefined ? null : answer.takeWhole();
+  if (bytes) return reply.send(bytes);
   body.once('error', (error) => {
     if (!raw.headersSent) {
       failures.set(reply, answer.failed(error));

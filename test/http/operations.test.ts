@@ -91,6 +91,7 @@ describe('metrics', () => {
       'platform_password_queue_depth',
       'platform_outbound_calls_running',
       'platform_outbound_calls_waiting',
+      'platform_outbound_connections_idle',
     ]) {
       expect(text).toContain(`\n${name} `);
     }

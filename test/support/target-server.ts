@@ -9,6 +9,10 @@ export interface TargetServer {
   port: number;
   /** Connections that it saw. */
   connections: number;
+  /** How many of them are open. */
+  open: () => number;
+  /** Closes those that are open, and takes others. */
+  cut: () => void;
   /** Requests that it got, in order. */
   requests: { method: string; path: string; headers: http.IncomingHttpHeaders; body: string }[];
   close(): Promise<void>;
@@ -22,7 +26,7 @@ export async function startTarget(
   answer: Answering,
   { isSecure = false, host = '127.0.0.1', port = 0 } = {},
 ): Promise<TargetServer> {
-  const target: Omit<TargetServer, 'port' | 'close'> = { connections: 0, requests: [] };
+  const target: Seen = { connections: 0, requests: [] };
   const receive: (...given: Parameters<http.RequestListener>) => Promise<void> = async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -40,12 +44,10 @@ export async function startRawTarget(onConnection: (socket: net.Socket) => void)
   return listening(net.createServer(onConnection), { connections: 0, requests: [] });
 }
 
-async function listening(
-  server: net.Server,
-  target: Omit<TargetServer, 'port' | 'close'>,
-  host = '127.0.0.1',
-  port = 0,
-): Promise<TargetServer> {
+/** What a server has seen. */
+type Seen = Pick<TargetServer, 'connections' | 'requests'>;
+
+async function listening(server: net.Server, target: Seen, host = '127.0.0.1', port = 0): Promise<TargetServer> {
   const sockets = new Set<net.Socket>();
   server.on('connection', (socket) => {
     target.connections += 1;
@@ -55,6 +57,10 @@ async function listening(
   await once(server, 'listening');
   return Object.assign(target, {
     port: (server.address() as AddressInfo).port,
+    open: () => sockets.size,
+    cut: () => {
+      for (const socket of sockets) socket.destroy();
+    },
     close: async () => {
       for (const socket of sockets) socket.destroy();
       server.close();

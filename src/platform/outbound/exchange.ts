@@ -1,26 +1,10 @@
-import type { LookupFunction, Socket } from 'node:net';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
-import type { buildConnector, Client, Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
+import { type ConnectionOfCall, type HttpConnection, overConnection } from './http-connection.ts';
 import { OutboundError } from './outbound-error.ts';
 
-const MAX_HEADER_BYTES = 16 * 1024;
-/** How long one address of several may take to accept a connection before the next one is tried as well. */
-const NEXT_ADDRESS_AFTER_MS = 500;
-
-/** A connection of its own for one request. */
-export interface ConnectionOfCall {
-  url: URL;
-  /** Where to connect: what was checked, and nothing else. */
-  addresses: readonly string[];
-  /** Certificates that are trusted instead of Node's own. */
-  ca?: string | undefined;
-  signal: AbortSignal;
-  /** Called when the connection stands. */
-  onConnected: () => void;
-}
-
-/** One request over a connection of its own. */
+/** One request, and how its answer is read. */
 export interface Exchange extends ConnectionOfCall {
   method: string;
   headers: Readonly<Record<string, string>>;
@@ -49,87 +33,34 @@ export interface RawResponse {
   body: Buffer;
 }
 
-/** Loads the HTTP client, once. It takes a tenth of a second, which a start does not need to wait for. */
-export const loadHttpClient = (): Promise<typeof import('undici')> => {
-  httpClient ??= import('undici');
-  return httpClient;
-};
-let httpClient: Promise<typeof import('undici')> | undefined;
-
-/** The reason for the end of a connection whose call is over. Made once: each error has its stack written down. */
-export const OVER = new Error('The call is over.');
-
 /**
  * Sends a request to one of the addresses and reads the whole answer.
  * @throws OutboundError for what a limit cut off; errors of the socket, of TLS and of the parser
  */
-export async function exchange(options: Exchange): Promise<RawResponse> {
+export const exchange = (options: Exchange): Promise<RawResponse> =>
+  overConnection(options, (connection) => exchangeOver(connection, options));
+
+async function exchangeOver(connection: HttpConnection, options: Exchange): Promise<RawResponse> {
   const { url, method, headers, body, signal, reader } = options;
   const limit = new BodyLimit(options);
-  const client = await clientOf(options);
+  let isWhole = false;
   try {
-    const answer = await client.request({
+    const answer = await connection.client.request({
       path: `${url.pathname}${url.search}`,
       method: method as Dispatcher.HttpMethod,
       headers: { ...headers },
       body: body ?? null,
       signal,
-      reset: true,
+      reset: connection.isForOne,
     });
     const received = headersOf(answer.headers);
     const isEnough = reader?.({ status: answer.statusCode, headers: received }) ?? null;
     const bytes = await readBody(answer.body, limit, isEnough);
+    isWhole = isEnough === null;
     return { status: answer.statusCode, headers: received, body: await decompressed(bytes, received, limit) };
   } finally {
-    await client.destroy(OVER);
+    await connection.release(isWhole);
   }
-}
-
-/** A client that connects once. */
-export async function clientOf(options: ConnectionOfCall): Promise<Client> {
-  const { Client, buildConnector } = await loadHttpClient();
-  return new Client(options.url.origin, {
-    connect: connectorTo(options, buildConnector),
-    maxHeaderSize: MAX_HEADER_BYTES,
-    // the signal ends the call; these would only count the pauses of a target that drips
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
-}
-
-/** Connects to the checked addresses, whatever the name means by now. */
-function connectorTo(
-  { addresses, ca, signal, onConnected }: ConnectionOfCall,
-  build: typeof buildConnector,
-): buildConnector.connector {
-  const pinned = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
-  const lookup: LookupFunction = (_host, { all }, done) => {
-    const [first] = pinned;
-    if (all) done(null, pinned);
-    else done(first ? null : new Error('no address'), first?.address ?? '', first?.family);
-  };
-  const connect = build({
-    lookup,
-    autoSelectFamily: true,
-    autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
-    maxCachedSessions: 0,
-    timeout: 0, // the signal's
-    signal,
-    ...(ca === undefined ? {} : { ca }),
-  } as buildConnector.BuildOptions);
-  return (target, done) =>
-    connect(target, (...result) => {
-      const [error, socket] = result;
-      if (error === null) onConnected();
-      if (socket) endWithOver(socket);
-      done(...result);
-    });
-}
-
-/** After an answer, the client ends the connection with a new error, whose stack Node would write down each time. */
-function endWithOver(socket: Socket): void {
-  const destroy = socket.destroy.bind(socket);
-  socket.destroy = (error) => destroy(error && 'code' in error && error.code === 'UND_ERR_INFO' ? OVER : error);
 }
 
 /** Values are bytes: what is not ASCII is kept as `fetch` keeps it. */

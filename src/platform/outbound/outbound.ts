@@ -4,9 +4,11 @@ import { type SlotLimits, Slots } from '../../kernel/slots.ts';
 import { activeSpan, type TraceSpan, within } from '../../kernel/spans.ts';
 import type { Logger } from '../logger.ts';
 import type { AllowedTarget } from './allowed-targets.ts';
-import { type BodyReader, type ConnectionOfCall, exchange, type LargerAnswers, loadHttpClient } from './exchange.ts';
+import { type BodyReader, exchange, type LargerAnswers } from './exchange.ts';
 import { failureOf, reasonOf } from './failures.ts';
 import { type FetchInit, requestOf } from './fetch-request.ts';
+import { type ConnectionOfCall, type ConnectTime, loadHttpClient } from './http-connection.ts';
+import { KeptConnections, type KeptLimits } from './kept-connections.ts';
 import { DnsNames, type Names } from './names.ts';
 import { type OutboundCode, OutboundError } from './outbound-error.ts';
 import { OutboundResponse } from './outbound-response.ts';
@@ -31,6 +33,11 @@ export interface CallOrigin {
   traceId?: string;
   /** In place of the host in the log and in traces: for an address whose host has something secret in it. */
   shownHost?: string | undefined;
+  /**
+   * Whether connections to the target stay open for the next call of the same owner. They are for requests that change
+   * nothing: others have one of their own, since a request may be lost with a connection that its target closes.
+   */
+  keepsConnections?: boolean;
 }
 
 /** One outbound call. */
@@ -85,6 +92,7 @@ export interface OutboundOptions {
   ca?: string;
   connectTimeoutMs?: number;
   slots?: SlotLimits;
+  kept?: KeptLimits;
 }
 
 /** A request with where it goes. */
@@ -93,10 +101,15 @@ interface CheckedTarget extends ConnectionOfCall {
   headers: Readonly<Record<string, string>>;
 }
 
+/** They change nothing, so they can be made again (RFC 9110, section 9.2.1). */
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+/** Credentials that are of the connection, and would be those of whatever is sent over it later. */
+const OF_THE_CONNECTION = /^\s*(?:ntlm|negotiate)\b/i;
+
 /**
- * The only way out of the service. A call finds the addresses of its target, checks all of them, connects to one that
- * it checked, and uses this connection once: nothing can change between the check and the use. Proxies that the
- * environment names are not used.
+ * The only way out of the service. A call finds the addresses of its target, checks all of them, and uses a connection
+ * to one that it checked: nothing can change between the check and the use. The connection is new, or one that its
+ * organization has kept (docs/decisions/0104). Proxies that the environment names are not used.
  *
  * Time, size and the number of parallel calls are limited.
  */
@@ -106,6 +119,7 @@ export class Outbound {
   readonly #names: Names;
   readonly #options: OutboundOptions;
   readonly #slots: Slots;
+  readonly #kept: KeptConnections;
   readonly #calls = new Map<AbortController, Promise<unknown>>();
   readonly #outcomes = new Map<string, number>();
   #isClosed = false;
@@ -114,6 +128,7 @@ export class Outbound {
     this.#rules = new TargetRules(options.config.outboundAllow);
     this.#names = options.names ?? new DnsNames(options.config.outboundDns);
     this.#slots = new Slots(options.slots ?? SLOTS, () => new OutboundError('busy'));
+    this.#kept = new KeptConnections(options.kept);
     this.#options = options;
   }
 
@@ -133,6 +148,11 @@ export class Outbound {
   /** How many calls wait until others have ended. */
   get waiting(): number {
     return this.#slots.waiting;
+  }
+
+  /** How many connections wait for their next request. */
+  get idle(): number {
+    return this.#kept.size;
   }
 
   /**
@@ -245,8 +265,9 @@ export class Outbound {
     };
     const errorOf = (error: unknown) => failureOf(error, call.signal) ?? (error as Error);
     try {
-      const answer = await this.#connected(sent, call, (to) =>
-        openExchange({ ...to, body, contentLength, limits: steps, fail, errorOf }),
+      const kept = body === null ? this.#keptFor(request, sent) : undefined;
+      const answer = await this.#connected(sent, { call }, (to) =>
+        openExchange({ ...to, kept, body, contentLength, limits: steps, fail, errorOf }),
       );
       void answer.ended.then(release);
       return answer;
@@ -260,7 +281,7 @@ export class Outbound {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const call of this.#calls.keys()) call.abort(new OutboundError('aborted'));
-    await Promise.allSettled(this.#calls.values());
+    await Promise.allSettled([...this.#calls.values(), this.#kept.close()]);
   }
 
   async #counted(request: OutboundRequest, call: AbortController): Promise<OutboundResponse> {
@@ -318,43 +339,48 @@ export class Outbound {
   }
 
   /** One request and its answer, with everything checked anew. */
-  async #send(
-    { maxBytes = MAX_BODY_BYTES, larger, isPublicOnly = false, reader }: OutboundRequest,
-    sent: Sent,
-    call: AbortController,
-  ): Promise<OutboundResponse> {
+  async #send(request: OutboundRequest, sent: Sent, call: AbortController): Promise<OutboundResponse> {
+    const { maxBytes = MAX_BODY_BYTES, larger, isPublicOnly = false, reader } = request;
+    const kept = this.#keptFor(request, sent);
     return this.#connected(
       sent,
-      call,
+      { call, isPublicOnly },
       async (to) =>
-        new OutboundResponse({ ...(await exchange({ ...sent, ...to, maxBytes, larger, reader })), url: sent.url.href }),
-      isPublicOnly,
+        new OutboundResponse({
+          ...(await exchange({ ...sent, ...to, kept, maxBytes, larger, reader })),
+          url: sent.url.href,
+        }),
     );
+  }
+
+  /** Where a request may take its connection from; `undefined` for one of its own. */
+  #keptFor({ owner, keepsConnections = false }: CallOrigin, { method, headers, body }: Sent): ConnectionOfCall['kept'] {
+    if (!keepsConnections || owner === undefined || !SAFE.has(method) || body !== undefined) return undefined;
+    if (OF_THE_CONNECTION.test(headers.authorization ?? '')) return undefined;
+    return this.#kept.of(owner);
   }
 
   /** Checks where a request goes, and makes it over a connection to there that has to stand in time. */
   async #connected<Answer>(
-    sent: Sent,
-    call: AbortController,
+    { url, method, headers: given }: Sent,
+    { call, isPublicOnly = false }: { call: AbortController; isPublicOnly?: boolean },
     make: (to: CheckedTarget) => Promise<Answer>,
-    isPublicOnly = false,
   ) {
     const { ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.#options;
-    const { url, method } = sent;
     const { signal } = call;
     await loadHttpClient(); // before the time to connect begins
-    const timer = setTimeout(() => call.abort(new OutboundError('timeout')), connectTimeoutMs);
+    const connecting = connectTime(connectTimeoutMs, call);
+    connecting.begin();
     try {
       const target = targetOf(url);
       const rules = isPublicOnly ? this.#publicRules : this.#rules;
       const isListed = rules.lists(target);
       const addresses = await this.#names.addresses(target.host, { isListed, signal });
       const isOperators = rules.check(target, addresses);
-      const onConnected = () => clearTimeout(timer);
-      const headers = isOperators ? { ...traceHeader(), ...sent.headers } : sent.headers;
-      return await make({ url, method, headers, addresses, ca, signal, onConnected });
+      const headers = isOperators ? { ...traceHeader(), ...given } : given;
+      return await make({ url, method, headers, addresses, ca, signal, connecting });
     } finally {
-      clearTimeout(timer);
+      connecting.end();
     }
   }
 
@@ -383,6 +409,20 @@ export class Outbound {
     if (isAnswered) logger.debug(fields, 'an outbound call was answered');
     else logger.warn(fields, 'an outbound call failed');
   }
+}
+
+/** Ends a call that takes longer to connect. */
+function connectTime(ms: number, call: AbortController): ConnectTime {
+  let timer: NodeJS.Timeout | undefined;
+  return {
+    begin: () => {
+      timer ??= setTimeout(() => call.abort(new OutboundError('timeout')), ms);
+    },
+    end: () => {
+      clearTimeout(timer);
+      timer = undefined;
+    },
+  };
 }
 
 function shownOrigin({ url, shownHost }: CallOrigin & { url: string | URL }): string | undefined {

@@ -1,6 +1,6 @@
 import { Readable, Transform } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { type ConnectionOfCall, clientOf, OVER } from './exchange.ts';
+import { type ConnectionOfCall, type HttpConnection, overConnection } from './http-connection.ts';
 import { OutboundError } from './outbound-error.ts';
 
 /** What is read ahead of whoever reads an answer. */
@@ -39,6 +39,8 @@ export interface StreamedAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   /** As it was sent: not decompressed. It ends with an error if the answer is cut, maybe before anybody listens. */
   body: Readable;
+  /** All of the body, if it has come to its end and nobody has read any of it; else `null`. */
+  takeWhole: () => Buffer | null;
   /** Bytes of the bodies so far. */
   readonly sizes: { readonly sent: number; readonly received: number };
   /** Resolves when all is over: with what went wrong, or `null`. */
@@ -50,22 +52,28 @@ export interface StreamedAnswer {
  * from the target, and what the target does not take is not read from the sender.
  * @throws OutboundError, and what {@link StreamedExchange.errorOf} makes of other errors
  */
-export async function openExchange(options: StreamedExchange): Promise<StreamedAnswer> {
-  const client = await clientOf(options);
+export const openExchange = (options: StreamedExchange): Promise<StreamedAnswer> =>
+  overConnection(
+    options,
+    (connection) => opened(connection, options),
+    ({ body }) => body.destroy(),
+  );
+
+function opened(connection: HttpConnection, options: StreamedExchange): Promise<StreamedAnswer> {
   const { url, method, headers, contentLength, signal } = options;
-  const call = new StreamedCall(options, () => void client.destroy(OVER));
+  const call = new StreamedCall(options, connection);
   const cancel = () => call.fail(signal.reason);
   if (signal.aborted) cancel();
   else signal.addEventListener('abort', cancel, { once: true });
   void call.ended.then(() => signal.removeEventListener('abort', cancel));
   try {
-    client.dispatch(
+    connection.client.dispatch(
       {
         path: `${url.pathname}${url.search}`,
         method: method as Dispatcher.HttpMethod,
         headers: { ...headers, ...(contentLength === null ? {} : { 'content-length': String(contentLength) }) },
         body: call.requestBody,
-        reset: true,
+        reset: connection.isForOne,
       },
       call,
     );
@@ -81,18 +89,20 @@ class StreamedCall implements Dispatcher.DispatchHandler {
   readonly ended: Promise<Error | null>;
   readonly requestBody: Transform | null;
   readonly #options: StreamedExchange;
-  readonly #close: () => void;
+  readonly #connection: HttpConnection;
   readonly #sizes = { sent: 0, received: 0 };
   #body: Readable | undefined;
   #pace: NodeJS.Timeout | undefined;
+  /** Whether the answer has come to its end; it may not have been read yet. */
+  #hasCome = false;
   #isOver = false;
   #answered!: (answer: StreamedAnswer) => void;
   #refused!: (error: Error) => void;
   #end!: (error: Error | null) => void;
 
-  constructor(options: StreamedExchange, close: () => void) {
+  constructor(options: StreamedExchange, connection: HttpConnection) {
     this.#options = options;
-    this.#close = close;
+    this.#connection = connection;
     this.answer = new Promise((resolve, reject) => {
       this.#answered = resolve;
       this.#refused = reject;
@@ -130,7 +140,8 @@ class StreamedCall implements Dispatcher.DispatchHandler {
     // it may fail before its reader has come, who looks at `errored`; an error that nobody hears ends the process
     body.on('error', () => undefined);
     this.#body = body;
-    this.#answered({ status, headers, body, sizes: this.#sizes, ended: this.ended });
+    const takeWhole = () => this.#takeWhole(body);
+    this.#answered({ status, headers, body, takeWhole, sizes: this.#sizes, ended: this.ended });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -143,6 +154,7 @@ class StreamedCall implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     clearTimeout(this.#pace);
+    this.#hasCome = true;
     this.#body?.push(null);
   }
 
@@ -159,12 +171,18 @@ class StreamedCall implements Dispatcher.DispatchHandler {
     else this.#over(shown);
   }
 
+  #takeWhole(body: Readable): Buffer | null {
+    if (!this.#hasCome || this.#isOver || body.readableDidRead) return null;
+    return (body.read() as Buffer | null) ?? Buffer.alloc(0);
+  }
+
   #over(error: Error | null): void {
     if (this.#isOver) return;
     this.#isOver = true;
     clearTimeout(this.#pace);
     this.requestBody?.destroy();
-    this.#close();
+    // without an error, the answer was read to its end
+    void this.#connection.release(error === null);
     this.#end(error);
   }
 

@@ -162,7 +162,7 @@ export class ActionCalls {
     ): Promise<OutboundResponse> => {
       const request = requestFor({ ...parts, credentials, secrets: { ...parts.secrets, ...secrets } });
       trace.url = String(request.url);
-      const common = { ...request, owner: orgId, traceId: caller.request.traceId, signal };
+      const common = { ...request, owner: orgId, keepsConnections: true, traceId: caller.request.traceId, signal };
       const isMcp = isOfServer(action);
       const call = async (timeoutMs: number) => {
         trace.attempts++;
@@ -199,25 +199,32 @@ export class ActionCalls {
 
   /** Makes a request once there is room for it; its time includes the wait. */
   async #request({ timeoutMs, ...request }: OutboundRequest & { owner: string; timeoutMs: number }) {
-    const waiting = new AbortController();
     const endsAt = performance.now() + timeoutMs;
-    const timer = setTimeout(() => waiting.abort(new OutboundError('timeout')), timeoutMs);
-    try {
-      const { owner, signal } = request;
-      await this.#slots.take(owner, signal ? AbortSignal.any([waiting.signal, signal]) : waiting.signal);
-    } finally {
-      clearTimeout(timer);
-    }
+    const { owner, signal } = request;
+    signal?.throwIfAborted();
+    // most calls find room at once, and need no timer
+    if (!this.#slots.takeNow(owner)) await this.#room(owner, timeoutMs, signal);
     try {
       return await this.#deps.outbound.request({ ...request, timeoutMs: Math.max(1, endsAt - performance.now()) });
     } finally {
-      this.#slots.release(request.owner);
+      this.#slots.release(owner);
+    }
+  }
+
+  async #room(owner: string, timeoutMs: number, signal: AbortSignal | undefined): Promise<void> {
+    const waiting = new AbortController();
+    const timer = setTimeout(() => waiting.abort(new OutboundError('timeout')), timeoutMs);
+    try {
+      await this.#slots.take(owner, endOfBoth(waiting.signal, signal));
+    } finally {
+      clearTimeout(timer);
     }
   }
 }
 
-const endOfBoth = (...signals: (AbortSignal | undefined)[]): AbortSignal =>
-  AbortSignal.any(signals.filter((signal) => signal !== undefined));
+/** Ends with the first of them. Most calls have one, and a signal that follows others costs more than all the rest. */
+const endOfBoth = (one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal =>
+  one && other ? AbortSignal.any([one, other]) : (one ?? other ?? AbortSignal.any([]));
 
 /** What a call has sent that is secret. */
 const secretsOf = ({ parts }: CalledAction, { used }: Trace): string[] => [

@@ -46,6 +46,8 @@ export interface ProxiedAnswer {
   headers: Record<string, string>;
   /** It ends with an error if the answer is cut. */
   body: Readable;
+  /** All of it, if it is there already; else `null`. */
+  takeWhole: () => Buffer | null;
   /** What such an error is for the caller, if nothing of the answer was passed on yet. */
   failed: (error: unknown) => unknown;
 }
@@ -149,12 +151,12 @@ export class ToolProxy {
     let answer: StreamedAnswer | undefined;
     try {
       answer = await this.#answer(prepared);
-      const { status, body, ended } = answer;
+      const { status, body, takeWhole, ended } = answer;
       // it was cut while its connection learned what it means: nothing of it was passed on yet
       if (body.errored) throw body.errored;
       const wait = status === 429 ? retryAfterOf({ headers: headersOf(answer) }) : null;
       if (wait !== null) limits.pause(group, wait);
-      const shown = { status, headers: this.#shown(prepared, answer), body, failed };
+      const shown = { status, headers: this.#shown(prepared, answer), body, takeWhole, failed };
       const whole = answer;
       void ended.then((error) => {
         leave();
@@ -275,6 +277,7 @@ export class ToolProxy {
       signal: request.signal,
       limits: this.#limits,
       owner: orgId,
+      keepsConnections: true,
       traceId,
       ...(base.shownHost !== base.url.host && { shownHost: base.shownHost }),
     });

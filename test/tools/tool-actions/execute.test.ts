@@ -7,6 +7,7 @@ import { changesOf, colleague, eventsOf, type Person, register } from '../../sup
 import { logQueries } from '../../support/query-log.ts';
 import { startTarget, type TargetServer } from '../../support/target-server.ts';
 import { issueToken } from '../../support/tokens.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { type Instance, instancesOf, type Json, newInstance, newTool, placesOf } from '../tool-instances/instances.ts';
 
 const SECRET = 'sk/live+ Ä"key';
@@ -81,6 +82,24 @@ const reply = (status: number, body = '', headers: Record<string, string> = {}) 
 };
 
 describe('an action', () => {
+  test('is sent over a connection that its organization has kept, unless it changes something', async () => {
+    const [reading, writing] = [await keyed(), await keyed({ method: 'POST' })];
+    const seen = async (instance: Instance) => {
+      const before = target.connections;
+      await run(instance);
+      return target.connections - before;
+    };
+    // a machine that is busy for seconds may let one end
+    await waitUntil(async () => (await seen(reading)) === 0);
+    expect(await seen(writing)).toBe(1);
+    const sent = target.requests.length;
+    target.cut();
+    expect((await run(reading)).success).toBe(true);
+    expect(target.requests.length).toBe(sent + 1);
+    ann = await register(app, { name: 'zoe' });
+    expect(await seen(await keyed())).toBe(1);
+  });
+
   test('is sent as its templates say, and answers what is at its result path', async () => {
     const instance = await keyed({
       method: 'POST',
@@ -301,7 +320,10 @@ describe('answers', () => {
 describe('a call that fails', () => {
   test('is made again where that is safe, after the time that the provider asks for', async () => {
     const reading = await instanceWith({ retry_count: 2, timeout_seconds: 5 });
-    answers = [reply(503), (request) => request.socket.destroy()];
+    // without the beginning of an answer, it would be no try of its own over a connection that was kept
+    const breaks = (request: http.IncomingMessage, response: http.ServerResponse) =>
+      response.write('{', () => request.socket.destroy());
+    answers = [reply(503), breaks];
     expect(await run(reading)).toMatchObject({ success: true, attempts: 3 });
     answers = [reply(503), reply(503), reply(503)];
     expect(await run(reading)).toMatchObject({ success: false, code: 'http_503', attempts: 3 });

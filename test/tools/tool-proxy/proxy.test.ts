@@ -180,6 +180,28 @@ describe('a call', () => {
     ]);
   });
 
+  test('goes over a connection that calls of its organization have kept, and no other organization has', async () => {
+    const instance = await instanceAt();
+    const requests = () => target.requests.length;
+    /** How many connections the provider sees of some calls. */
+    const seen = async (calls: () => Promise<unknown>) => {
+      const before = target.connections;
+      await calls();
+      return target.connections - before;
+    };
+    const get = () => ask(pathOf(instance));
+    // a machine that is busy for seconds may let one end
+    await waitUntil(async () => (await seen(get)) === 0);
+    const sent = requests();
+    expect(await seen(() => ask(pathOf(instance), { method: 'POST', body: 'tea' }))).toBe(1);
+    target.cut();
+    expect((await get()).status).toBe(200);
+    expect(requests()).toBe(sent + 2);
+    ann = await register(app, { name: 'zoe' });
+    const other = await instanceAt();
+    expect(await seen(() => ask(pathOf(other)))).toBe(1);
+  });
+
   test('reads all that it needs in one statement', async () => {
     const instance = await instanceAt();
     const log = logQueries(app.database.pool);
@@ -500,6 +522,7 @@ describe('a provider', () => {
       status: 200,
       headers: { 'x-tool-status': '200', 'x-kind': 'pot', 'content-encoding': 'gzip' },
       body,
+      takeWhole: () => null,
       failed: () => new ApiError('UPSTREAM_ERROR', { upstream: 'x', reason: 'network' }),
     });
     onTestFinished(() => call.mockRestore());
@@ -511,9 +534,13 @@ describe('a provider', () => {
   test('whose answer cannot be passed on has it ended', async () => {
     const instance = await instanceAt();
     const body = new Readable({ read: () => undefined });
-    const call = vi
-      .spyOn(app.services.toolProxy, 'call')
-      .mockResolvedValue({ status: 999, headers: { 'x-tool-status': '999' }, body, failed: (error) => error });
+    const call = vi.spyOn(app.services.toolProxy, 'call').mockResolvedValue({
+      status: 999,
+      headers: { 'x-tool-status': '999' },
+      body,
+      takeWhole: () => null,
+      failed: (error) => error,
+    });
     onTestFinished(() => call.mockRestore());
     const got = await ask(pathOf(instance));
     expect([got.status, body.destroyed]).toEqual([500, true]);

@@ -12,6 +12,7 @@ const answered = (): StreamedAnswer => ({
   status: 200,
   headers: {},
   body: Readable.from(['ok']),
+  takeWhole: () => null,
   sizes: { sent: 0, received: 0 },
   ended: Promise.resolve(null),
 });
