@@ -27,6 +27,7 @@ const sections = [
   ['/o/$org/w/$ws/secrets', 'secrets'],
   ['/o/$org/w/$ws/environments', 'environments'],
   ['/o/$org/w/$ws/apps', 'apps'],
+  ['/o/$org/w/$ws/runs', 'runs'],
   ['/o/$org/w/$ws/tools', 'tools'],
   ['/o/$org/w/$ws/artifacts', 'artifacts'],
   ['/o/$org/w/$ws/graph', 'graph'],
