@@ -18,7 +18,9 @@ describeInBrowser('finding one’s way in the console', () => {
   it('leads from the numbers of the home to their lists, and from the failed runs to the one that failed', async () => {
     const page = await shown.pageOf(ann);
     await open(page, shown.homeOf(ann));
-    const tile = (name: string) => page.locator('.number').getByRole('link', { name, exact: true });
+    // the link is all of the tile
+    const tile = (name: string) =>
+      page.locator('.number').filter({ has: page.getByRole('link', { name, exact: true }) });
     await tile('Failed runs').click();
     await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
     expect(new URL(page.url()).search).toBe('?status=failed');

@@ -113,7 +113,7 @@ function List({ list, onOpen }: { list: Pages<Webhook> & { more: () => void }; o
           {
             label: t.webhooks.eventTypes,
             isExtra: true,
-            cell: (webhook) => webhook.eventTypes.map(t.webhooks.event).join(', '),
+            cell: (webhook) => <code>{webhook.eventTypes.map(t.webhooks.event).join(', ')}</code>,
           },
           { label: t.status, cell: (webhook) => <Status webhook={webhook} /> },
           {
