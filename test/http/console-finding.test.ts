@@ -60,6 +60,11 @@ describeInBrowser('finding one’s way in the console', () => {
     await row('reported run run-1 as completed').getByText('completed', { exact: true }).waitFor();
     await row('reported run run-3 as running').getByText('running', { exact: true }).waitFor();
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+    // of the line of views, the one that is shown is in sight
+    await open(page, `${shown.homeOf(ann)}/webhooks`);
+    const box = await page.getByRole('link', { name: 'Webhooks', exact: true }).boundingBox();
+    expect(box!.x + box!.width).toBeLessThanOrEqual(360);
+    await open(page, `${shown.homeOf(ann)}/activity?resource=execution`);
     // requests that failed are something else: the way leads on
     await page.getByLabel('Result').selectOption('failed');
     await page.locator('main').getByRole('link', { name: 'Failed runs' }).waitFor();
