@@ -377,10 +377,11 @@ const tags = { delivered: 'tag ok', failed: 'tag bad', pending: 'tag warn' };
 
 function DeliveryDetails({ delivery, onRedeliver }: { delivery: Delivery; onRedeliver: (() => void) | null }) {
   const { eventType, status, tries, createdAt, body, attempts, eventId } = delivery;
+  const event = t.webhooks.event(eventType);
   return (
     <details>
       <summary>
-        <code>{t.webhooks.event(eventType)}</code> <span className={tags[status]}>{t.webhooks.status[status]}</span>{' '}
+        <code>{event}</code> <span className={tags[status]}>{t.webhooks.status[status]}</span>{' '}
         <span className="quiet">
           {t.webhooks.tried(tries)} · <Time at={createdAt} />
         </span>
