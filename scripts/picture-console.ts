@@ -54,6 +54,7 @@ const views: Record<string, string> = {
   apps: `${home}/apps`,
   app: `${home}/apps/${story.appId}`,
   run: `${home}/apps/${story.appId}?run=run-2`,
+  runs: `${home}/runs`,
   analytics: `${home}/analytics?compare=yes`,
   notifications: '/console/notifications',
 };

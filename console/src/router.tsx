@@ -139,8 +139,14 @@ const routeTree = root.addChildren([
     createRoute({
       getParentRoute: () => workspace,
       path: '/apps/$app',
-      validateSearch: (search: Record<string, unknown>) => filters(search, ['status', 'run']),
+      validateSearch: (search: Record<string, unknown>) => filters(search, ['status', 'run', 'from', 'to']),
       component: lazyRouteComponent(() => import('./views/app'), 'AppView'),
+    }),
+    createRoute({
+      getParentRoute: () => workspace,
+      path: '/runs',
+      validateSearch: (search: Record<string, unknown>) => filters(search, ['status', 'run', 'from', 'to']),
+      component: lazyRouteComponent(() => import('./views/executions'), 'Runs'),
     }),
     createRoute({
       getParentRoute: () => workspace,

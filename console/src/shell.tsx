@@ -3,6 +3,7 @@ import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from 'rea
 import { NotificationChangesDocument, ShellDocument, type ShellQuery } from './generated/documents';
 import { serviceUrl } from './ground/address';
 import { useAnswer, useStream } from './ground/answers';
+import { ConfirmAddress } from './ground/confirm-address';
 import { useNames } from './ground/filters';
 import { administersPlatform } from './ground/permissions';
 import { Loading, Problem } from './ground/problem';
@@ -28,7 +29,17 @@ export function Shell(): ReactNode {
     return () => removeEventListener('keydown', open);
   }, []);
   useFocusAfterNavigation();
-  if (error && !data) return <Problem error={error} />;
+  if (error && !data)
+    return (
+      <main className="narrow">
+        <Problem error={error} />
+        <p>
+          <button type="button" onClick={() => location.reload()}>
+            {t.problem.again}
+          </button>
+        </p>
+      </main>
+    );
   if (!data) return <Loading />;
   setTimeZone(data.me.timezone);
   return (
@@ -102,6 +113,7 @@ function Account({ me, unread }: { me: ShellQuery['me']; unread: number }) {
         <summary>{me.username}</summary>
         <div className="menu">
           <p className="quiet">{me.email}</p>
+          {!me.isVerified && <ConfirmAddress />}
           {administersPlatform(me) && <Link to="/operators">{t.operators.title}</Link>}
           <a href={new URL('account', serviceUrl).href}>{t.account.sessions}</a>
           <a href={new URL('docs/', serviceUrl).href}>{t.account.docs}</a>

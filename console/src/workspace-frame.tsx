@@ -1,5 +1,5 @@
-import { Link, Outlet } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { Link, Outlet, useRouterState } from '@tanstack/react-router';
+import { type ReactNode, useEffect, useRef } from 'react';
 import { LiveProvider } from './ground/live';
 import { type Place, PlaceProvider, usePlace } from './ground/place';
 import { t } from './texts';
@@ -27,6 +27,7 @@ const sections = [
   ['/o/$org/w/$ws/secrets', 'secrets'],
   ['/o/$org/w/$ws/environments', 'environments'],
   ['/o/$org/w/$ws/apps', 'apps'],
+  ['/o/$org/w/$ws/runs', 'runs'],
   ['/o/$org/w/$ws/tools', 'tools'],
   ['/o/$org/w/$ws/artifacts', 'artifacts'],
   ['/o/$org/w/$ws/graph', 'graph'],
@@ -47,11 +48,25 @@ export function sectionsOf({ may, mayInOrganization }: Place) {
   return sections.filter(([, name]) => isShown[name] ?? true);
 }
 
+/** Where the views are one line that scrolls, the one that is shown is in sight. */
+function useShownInSight() {
+  const list = useRef<HTMLElement>(null);
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another path is another view
+  useEffect(() => {
+    const nav = list.current;
+    const link = nav?.querySelector<HTMLElement>('[aria-current="page"]');
+    if (nav && link) nav.scrollLeft = link.offsetLeft - (nav.clientWidth - link.offsetWidth) / 2;
+  }, [path]);
+  return list;
+}
+
 function Sections() {
   const place = usePlace();
+  const list = useShownInSight();
   const { orgId, workspaceId } = place;
   return (
-    <nav aria-label={t.sections.title} className="sections">
+    <nav ref={list} aria-label={t.sections.title} className="sections">
       {sectionsOf(place).map(([to, name]) => (
         <Link
           key={name}

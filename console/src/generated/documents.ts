@@ -1495,7 +1495,19 @@ export type MyRoleQuery = { readonly workspaceMembers: { readonly nodes: Readonl
 export type ShellQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type ShellQuery = { readonly me: { readonly id: string, readonly username: string, readonly email: string | null, readonly timezone: string | null, readonly roles: ReadonlyArray<UserRole>, readonly organizations: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly role: Role, readonly workspaces: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly orgId: string }>, readonly pageInfo: { readonly hasNextPage: boolean } } }> } }, readonly unreadNotifications: { readonly unreadCount: number } };
+export type ShellQuery = { readonly me: { readonly id: string, readonly username: string, readonly email: string | null, readonly isVerified: boolean, readonly timezone: string | null, readonly roles: ReadonlyArray<UserRole>, readonly organizations: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly role: Role, readonly workspaces: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly name: string, readonly orgId: string }>, readonly pageInfo: { readonly hasNextPage: boolean } } }> } }, readonly unreadNotifications: { readonly unreadCount: number } };
+
+export type MyAddressQueryVariables = Exact<{ [key: string]: never; }>;
+
+
+export type MyAddressQuery = { readonly me: { readonly id: string, readonly email: string | null, readonly isVerified: boolean } };
+
+export type SendConfirmationMutationVariables = Exact<{
+  email: string;
+}>;
+
+
+export type SendConfirmationMutation = { readonly resendVerification: { readonly email: string } };
 
 export type SignOutMutationVariables = Exact<{ [key: string]: never; }>;
 
@@ -2898,11 +2910,13 @@ export type ExecutionsQueryVariables = Exact<{
   workspaceId: string;
   appId?: string | null | undefined;
   status?: ExecutionStatus | null | undefined;
+  startedFrom?: string | null | undefined;
+  startedBefore?: string | null | undefined;
   after?: string | null | undefined;
 }>;
 
 
-export type ExecutionsQuery = { readonly executions: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly executionId: string, readonly status: ExecutionStatus, readonly error: string | null, readonly isTimedOut: boolean, readonly startedAt: string, readonly endedAt: string | null, readonly stagesCompleted: number, readonly totalStages: number, readonly tokenUsage: { readonly total: number }, readonly augmentation: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
+export type ExecutionsQuery = { readonly executions: { readonly nodes: ReadonlyArray<{ readonly id: string, readonly executionId: string, readonly status: ExecutionStatus, readonly error: string | null, readonly isTimedOut: boolean, readonly startedAt: string, readonly endedAt: string | null, readonly stagesCompleted: number, readonly totalStages: number, readonly tokenUsage: { readonly total: number }, readonly app: { readonly id: string, readonly name: string }, readonly augmentation: { readonly id: string, readonly name: string } | null }>, readonly pageInfo: { readonly endCursor: string | null, readonly hasNextPage: boolean } } };
 
 export type SeriesQueryVariables = Exact<{
   orgId: string;
@@ -3381,6 +3395,7 @@ export const ShellDocument = new TypedDocumentString(`
     id
     username
     email
+    isVerified
     timezone
     roles
     organizations(first: 50) {
@@ -3406,6 +3421,22 @@ export const ShellDocument = new TypedDocumentString(`
   }
 }
     `) as unknown as TypedDocumentString<ShellQuery, ShellQueryVariables>;
+export const MyAddressDocument = new TypedDocumentString(`
+    query MyAddress {
+  me {
+    id
+    email
+    isVerified
+  }
+}
+    `) as unknown as TypedDocumentString<MyAddressQuery, MyAddressQueryVariables>;
+export const SendConfirmationDocument = new TypedDocumentString(`
+    mutation SendConfirmation($email: String!) {
+  resendVerification(input: {email: $email}) {
+    email
+  }
+}
+    `) as unknown as TypedDocumentString<SendConfirmationMutation, SendConfirmationMutationVariables>;
 export const SignOutDocument = new TypedDocumentString(`
     mutation SignOut {
   logout {
@@ -5995,7 +6026,7 @@ export const ToolsDocument = new TypedDocumentString(`
     orgId: $orgId
     workspaceId: $workspaceId
     search: $search
-    first: 50
+    first: 200
     after: $after
   ) {
     nodes {
@@ -6181,12 +6212,14 @@ export const AppDetailDocument = new TypedDocumentString(`
 }
     `) as unknown as TypedDocumentString<AppDetailQuery, AppDetailQueryVariables>;
 export const ExecutionsDocument = new TypedDocumentString(`
-    query Executions($orgId: ID!, $workspaceId: ID!, $appId: ID, $status: ExecutionStatus, $after: String) {
+    query Executions($orgId: ID!, $workspaceId: ID!, $appId: ID, $status: ExecutionStatus, $startedFrom: DateTime, $startedBefore: DateTime, $after: String) {
   executions(
     orgId: $orgId
     workspaceId: $workspaceId
     appId: $appId
     status: $status
+    startedFrom: $startedFrom
+    startedBefore: $startedBefore
     first: 100
     after: $after
   ) {
@@ -6202,6 +6235,10 @@ export const ExecutionsDocument = new TypedDocumentString(`
       totalStages
       tokenUsage {
         total
+      }
+      app {
+        id
+        name
       }
       augmentation {
         id

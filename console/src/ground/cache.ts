@@ -21,6 +21,7 @@ const values = `
   ToolActionResult ToolActionRequest UsedResource ConnectLink
   MemberSession EndMemberSessionsPayload
   ModelUsageSeries ModelUsagePoint
+  ResendVerificationPayload
   ServiceStatus DatabaseClient JobStatus EventLagStatus
 `
   .trim()

@@ -3,6 +3,24 @@ import type { CombinedError } from 'urql';
 import { t } from '../texts';
 import { Problem } from './problem';
 
+/** What has the focus where nothing else has it: the content of the page, from which the next key goes on. */
+const toContent = () => document.getElementById('main')?.focus();
+
+/** Gives the focus back, and on to the content if what had it goes away: a row, with the button that deleted it. */
+function giveBack(opener: HTMLElement): void {
+  if (!opener.isConnected) {
+    toContent();
+    return;
+  }
+  opener.focus();
+  const watch = new MutationObserver(() => {
+    if (opener.isConnected && document.activeElement === opener) return;
+    watch.disconnect();
+    if (!opener.isConnected && document.activeElement === document.body) toContent();
+  });
+  watch.observe(document.body, { childList: true, subtree: true });
+}
+
 /** A dialog of the browser: it keeps the focus, ends with Escape, and gives the focus back. */
 export function Dialog({
   title,
@@ -25,7 +43,7 @@ export function Dialog({
     dialog?.querySelector<HTMLElement>('input, select, textarea')?.focus();
     return () => {
       dialog?.close();
-      if (opener instanceof HTMLElement) opener.focus();
+      if (opener instanceof HTMLElement) giveBack(opener);
     };
   }, []);
   return (

@@ -1,9 +1,12 @@
+import { Link } from '@tanstack/react-router';
 import { createContext, type ReactNode, use, useEffect, useRef, useState } from 'react';
+import type { CombinedError } from 'urql';
 import { MyRoleDocument, PlaceDocument, type PlaceQuery } from '../generated/documents';
 import type { Role } from '../generated/permissions';
 import { t } from '../texts';
 import { useAnswer } from './answers';
 import { askPastCache } from './client';
+import { ConfirmAddress } from './confirm-address';
 import { useNames } from './filters';
 import { keptUploads } from './kept-uploads';
 import { atLeast, effectiveRole, isAllowed, isAllowedInOrganization, type Permission, type Roles } from './permissions';
@@ -70,7 +73,7 @@ export function PlaceProvider({ children }: { children: ReactNode }) {
   useEffect(() => {
     if (userId) keptUploads.forgetOthers(userId);
   }, [userId]);
-  if (error && !data) return <Problem error={error} />;
+  if (error && !data) return <NoPlace error={error} />;
   if (!data) return <Loading />;
   const { me, organization, workspace } = data;
   const isKnown = atLeast(organization.role, 'admin') || member?.key === key;
@@ -86,6 +89,19 @@ export function PlaceProvider({ children }: { children: ReactNode }) {
       <Shown place={place} />
       {children}
     </PlaceContext>
+  );
+}
+
+/** Why there is no such workspace for the reader, and where they find others. */
+function NoPlace({ error }: { error: CombinedError }) {
+  return (
+    <main id="main" tabIndex={-1} className="narrow">
+      <Problem error={error} />
+      <ConfirmAddress />
+      <p>
+        <Link to="/">{t.chooser.other}</Link>
+      </p>
+    </main>
   );
 }
 

@@ -1,4 +1,5 @@
 import type { ActivityRowFragment } from '../generated/documents';
+import { kindOf, wordOf } from '../ground/words';
 import { t } from '../texts';
 
 type Named = {
@@ -11,36 +12,60 @@ type Named = {
   username?: string;
 };
 
+type Reported = keyof typeof t.activity.runs;
+
+/** What a report of a run says of it. The report itself has succeeded, whatever became of the run. */
+function runIn({ success, resourceType, action, metadata: { status, timed_out: isTimedOut } }: ActivityRowFragment) {
+  const isReport = success && resourceType === 'execution' && action === 'execute';
+  if (!isReport || typeof status !== 'string' || !Object.hasOwn(t.activity.runs, status)) return null;
+  return { status: status as Reported, isTimedOut: isTimedOut === true };
+}
+
 /** What a record is about, in words: the name of the thing, if it is still there. */
 export function subjectOf({ resourceType, resource, resourceId }: ActivityRowFragment): string {
   const { name, version, email, username, app, environment }: Named = resource ?? {};
   if (environment) return `${app?.name ?? ''} → ${environment.name}`;
-  const word = resourceType ? resourceType.replaceAll('_', ' ') : '';
+  const word = resourceType ? kindOf(resourceType) : '';
   return `${word} ${name ?? version ?? email ?? username ?? resourceId ?? ''}`.trim();
 }
 
 /** What was done to it, as a sentence goes on after a name. */
-export const didOf = (record: ActivityRowFragment): string =>
-  // what failed was not done: its action is named, not told
-  t.activity.did(record.success ? verbOf(record.action) : record.action.replaceAll('_', ' '), subjectOf(record));
+export function didOf(record: ActivityRowFragment): string {
+  const { success, action } = record;
+  const run = runIn(record);
+  if (run) return t.activity.runs[run.status](subjectOf(record));
+  if (success) return t.activity.did(verbOf(action), subjectOf(record));
+  return t.activity.tried(action.replaceAll('_', ' '), verbOf(action), subjectOf(record));
+}
 
 /** An action in words; of one that the console does not know, the word of the service. */
-export const verbOf = (action: string): string =>
-  Object.hasOwn(t.activity.verbs, action)
-    ? t.activity.verbs[action as keyof typeof t.activity.verbs]
-    : action.replaceAll('_', ' ');
+export const verbOf = (action: string): string => wordOf(t.activity.verbs, action);
 
 export const actorOf = ({ user, principalType }: ActivityRowFragment): string =>
-  user?.username ?? principalType.replaceAll('_', ' ');
+  user?.username ?? t.principals[principalType];
 
 /** Why somebody did it, as they have said. */
 export const reasonOf = ({ metadata: { reason } }: ActivityRowFragment): string | null =>
   typeof reason === 'string' ? reason : null;
 
-export function Outcome({ record: { success, statusCode, errorCode } }: { record: ActivityRowFragment }) {
-  return (
-    <span className={success ? 'tag ok' : 'tag bad'}>
-      {success ? t.activity.done : `${statusCode} ${errorCode ?? t.activity.failed}`}
-    </span>
-  );
+/** Whether somebody may have to look at it: a request that failed, or a run. */
+export const isBad = (record: ActivityRowFragment): boolean => !record.success || runIn(record)?.status === 'failed';
+
+export function Outcome({ record }: { record: ActivityRowFragment }) {
+  const { success, statusCode, errorCode } = record;
+  const run = runIn(record);
+  const kind = isBad(record) ? 'tag bad' : run?.status === 'running' ? 'tag warn' : 'tag ok';
+  if (!success)
+    return (
+      <>
+        <span className={kind}>{t.activity.failed}</span>{' '}
+        <small>
+          <code>
+            {statusCode} {errorCode}
+          </code>
+        </small>
+      </>
+    );
+  const told = run && (run.isTimedOut ? t.apps.timedOut : t.apps.status[run.status]);
+  return <span className={kind}>{told ?? t.activity.done}</span>;
 }

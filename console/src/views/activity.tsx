@@ -1,15 +1,17 @@
+import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { type ActivityRowFragment, WorkspaceActivityDocument } from '../generated/documents';
 import { permissions } from '../generated/permissions';
 import { Dialog } from '../ground/dialog';
 import { useFilters } from '../ground/filters';
 import { useAfterEvents } from '../ground/live';
-import { instantOf } from '../ground/local-time';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { CopyButton, Empty } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time, timeZone } from '../ground/time';
+import { TimeFields, timeIn } from '../ground/time-filters';
+import { kindOf } from '../ground/words';
 import { t } from '../texts';
 import { actorOf, didOf, Outcome, reasonOf, subjectOf, verbOf } from './activity-row';
 
@@ -18,7 +20,9 @@ type Filter = 'action' | 'resource' | 'result' | 'from' | 'to' | 'reads';
 /** What is no change: left out, unless it is asked for. */
 const READS = new Set(['read', 'list', 'view']);
 
-const resources = [...new Set(Object.keys(permissions).map((name) => name.split(':')[0]!))].sort();
+const resources = [...new Set(Object.keys(permissions).map((name) => name.split(':')[0]!))].sort((one, other) =>
+  kindOf(one).localeCompare(kindOf(other)),
+);
 
 /** Actions to choose, with the one of an address that somebody else has written. */
 const actionsWith = (chosen: string | undefined): string[] => {
@@ -26,11 +30,6 @@ const actionsWith = (chosen: string | undefined): string[] => {
   return [...known, ...(chosen && !known.includes(chosen) ? [chosen] : [])].sort((one, other) =>
     verbOf(one).localeCompare(verbOf(other)),
   );
-};
-
-const timeOf = (local: string | undefined): string | undefined => {
-  const at = local ? instantOf(local, timeZone()) : null;
-  return at === null ? undefined : new Date(at).toISOString();
 };
 
 /** A field of a table for programs: quoted, and never a formula. */
@@ -64,7 +63,7 @@ export function ActivityView(): ReactNode {
   useAfterEvents(() => setStale(true));
   const { action, resource, result, from, to, reads } = filters;
   const withReads = reads === 'shown' || READS.has(action ?? '');
-  const [startTime, endTime] = [timeOf(from), timeOf(to)];
+  const [startTime, endTime] = [timeIn(from), timeIn(to)];
   const variables = {
     orgId,
     workspaceId,
@@ -106,7 +105,7 @@ export function ActivityView(): ReactNode {
             <option value="">{t.all}</option>
             {resources.map((name) => (
               <option key={name} value={name}>
-                {name.replaceAll('_', ' ')}
+                {kindOf(name)}
               </option>
             ))}
           </select>
@@ -130,14 +129,7 @@ export function ActivityView(): ReactNode {
             <option value="failed">{t.activity.failed}</option>
           </select>
         </label>
-        <label>
-          {t.from}
-          <input type="datetime-local" value={from ?? ''} onChange={(event) => set('from', event.target.value)} />
-        </label>
-        <label>
-          {t.to}
-          <input type="datetime-local" value={to ?? ''} onChange={(event) => set('to', event.target.value)} />
-        </label>
+        <TimeFields filter={{ from, to }} onChange={change} />
         <label className="check">
           <input
             type="checkbox"
@@ -149,6 +141,14 @@ export function ActivityView(): ReactNode {
         </label>
       </form>
       <p className="quiet">{t.analytics.zone(timeZone())}</p>
+      {result === 'failed' && (
+        <p>
+          {t.activity.failedRuns}{' '}
+          <Link to="/o/$org/w/$ws/runs" params={{ org: orgId, ws: workspaceId }} search={{ status: 'failed' }}>
+            {t.home.failedRuns}
+          </Link>
+        </p>
+      )}
       <Rows
         label={t.sections.activity}
         list={list}
@@ -165,7 +165,7 @@ export function ActivityView(): ReactNode {
               </button>
             ),
           },
-          { label: t.activity.result, isExtra: true, cell: (record) => <Outcome record={record} /> },
+          { label: t.activity.result, cell: (record) => <Outcome record={record} /> },
         ]}
       />
       {open && <RecordDialog record={open} onClose={() => setOpen(null)} />}
@@ -174,7 +174,8 @@ export function ActivityView(): ReactNode {
 }
 
 function RecordDialog({ record, onClose }: { record: ActivityRowFragment; onClose: () => void }) {
-  const { metadata, traceId, method, path, durationMs, timestamp } = record;
+  const { orgId: org, workspaceId: ws } = usePlace();
+  const { metadata, traceId, method, path, durationMs, timestamp, resourceType, resourceId } = record;
   const reason = reasonOf(record);
   return (
     <Dialog title={didOf(record)} onClose={onClose} isWide>
@@ -213,6 +214,13 @@ function RecordDialog({ record, onClose }: { record: ActivityRowFragment; onClos
           </div>
         )}
       </dl>
+      {resourceType === 'execution' && resourceId && (
+        <p>
+          <Link to="/o/$org/w/$ws/runs" params={{ org, ws }} search={{ run: resourceId }}>
+            {t.activity.openRun}
+          </Link>
+        </p>
+      )}
       {Object.keys(metadata).length > 0 && (
         <>
           <h3>{t.activity.changed}</h3>

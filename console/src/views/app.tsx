@@ -1,28 +1,17 @@
 import { Link } from '@tanstack/react-router';
-import { lazy, type ReactNode, Suspense, useState } from 'react';
-import {
-  AppDetailDocument,
-  type AppDetailQuery,
-  CreateReleaseDocument,
-  ExecutionsDocument,
-  type ExecutionsQuery,
-} from '../generated/documents';
+import { type ReactNode, useState } from 'react';
+import { AppDetailDocument, type AppDetailQuery, CreateReleaseDocument } from '../generated/documents';
 import { useAnswer, useChange } from '../ground/answers';
-import { useFilters, useNames } from '../ground/filters';
+import { useNames } from '../ground/filters';
 import { FormDialog } from '../ground/form';
-import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
-import { Empty, Loading, Problem } from '../ground/problem';
-import { Rows } from '../ground/rows';
-import { count, Time } from '../ground/time';
+import { Loading, Problem } from '../ground/problem';
+import { Time } from '../ground/time';
+import { wordOf } from '../ground/words';
 import { t } from '../texts';
-
-const Run = lazy(() => import('./run').then(({ Run: one }) => ({ default: one })));
+import { Executions } from './executions';
 
 type Pipeline = AppDetailQuery['augmentations']['nodes'][number];
-type Execution = ExecutionsQuery['executions']['nodes'][number];
-
-const statuses = ['running', 'completed', 'failed'] as const;
 
 /** An app: its pipelines as pictures, its executions, its releases. */
 export function AppView(): ReactNode {
@@ -56,7 +45,10 @@ export function AppView(): ReactNode {
           <Picture key={pipeline.id} pipeline={pipeline} />
         ))}
       </section>
-      <Executions appId={id} />
+      <section aria-labelledby="executions">
+        <h2 id="executions">{t.home.runs}</h2>
+        <Executions appId={id} />
+      </section>
       <section aria-labelledby="releases">
         <h2 id="releases">{t.apps.releases}</h2>
         {releases.nodes.length === 0 && <p className="quiet">{t.environments.noReleases}</p>}
@@ -97,7 +89,7 @@ function Picture({ pipeline: { name, description, status, stages } }: { pipeline
                       <li key={stepId}>
                         <strong>{step}</strong>
                         <small className="quiet">
-                          {[stepType, action, toolInstance?.name ?? toolSlug, logicalModelId]
+                          {[wordOf(t.apps.steps, stepType), action, toolInstance?.name ?? toolSlug, logicalModelId]
                             .filter(Boolean)
                             .join(' · ')}
                         </small>
@@ -111,92 +103,6 @@ function Picture({ pipeline: { name, description, status, stages } }: { pipeline
         </section>
       )}
     </article>
-  );
-}
-
-function Executions({ appId }: { appId: string }) {
-  const { orgId, workspaceId } = usePlace();
-  const [{ status: asked, run }, change] = useFilters<'status' | 'run'>();
-  const status = statuses.find((word) => word === asked);
-  const variables = { orgId, workspaceId, appId, ...(status && { status }) };
-  const list = usePages(ExecutionsDocument, variables, ({ executions }) => executions);
-  return (
-    <section aria-labelledby="executions">
-      <header className="toolbar">
-        <h2 id="executions" className="grow">
-          {t.home.runs}
-        </h2>
-        <select aria-label={t.status} value={status ?? ''} onChange={(event) => change({ status: event.target.value })}>
-          <option value="">{t.all}</option>
-          {statuses.map((word) => (
-            <option key={word} value={word}>
-              {t.apps.status[word]}
-            </option>
-          ))}
-        </select>
-      </header>
-      <Rows<Execution>
-        label={t.home.runs}
-        list={list}
-        idOf={({ id }) => id}
-        empty={<Empty title={t.apps.noRuns} />}
-        columns={[
-          {
-            label: t.when,
-            cell: ({ startedAt, executionId }) => (
-              <Link
-                to="/o/$org/w/$ws/apps/$app"
-                params={{ org: orgId, ws: workspaceId, app: appId }}
-                search={{ ...(status && { status }), run: executionId }}
-              >
-                <Time at={startedAt} /> <span className="unseen">{t.runs.one(executionId)}</span>
-              </Link>
-            ),
-          },
-          { label: t.apps.pipeline, cell: ({ augmentation }) => augmentation?.name },
-          { label: t.status, cell: (execution) => <Status execution={execution} /> },
-          { label: t.apps.progress, cell: (execution) => <Progress execution={execution} /> },
-          { label: t.apps.tokens, isExtra: true, cell: ({ tokenUsage }) => count(tokenUsage.total) },
-        ]}
-      />
-      {run && (
-        <Suspense>
-          <Run executionId={run} onClose={() => change({ run: '' })} />
-        </Suspense>
-      )}
-    </section>
-  );
-}
-
-function Status({ execution: { status, error, isTimedOut } }: { execution: Execution }) {
-  const kind = { completed: 'ok', failed: 'bad', running: 'warn' }[status];
-  return (
-    <>
-      <span className={`tag ${kind}`}>{isTimedOut ? t.apps.timedOut : t.apps.status[status]}</span>
-      {error && (
-        <small className="clip" title={error}>
-          {error}
-        </small>
-      )}
-    </>
-  );
-}
-
-/** The stages that are done, and how long they took together. */
-function Progress({
-  execution: { stagesCompleted, totalStages, startedAt, endedAt, status },
-}: {
-  execution: Execution;
-}) {
-  const seconds = endedAt ? (Date.parse(endedAt) - Date.parse(startedAt)) / 1_000 : null;
-  const label = t.apps.stagesDone(stagesCompleted, totalStages);
-  return (
-    <span className="progress">
-      <meter className={status} min={0} max={Math.max(1, totalStages)} value={stagesCompleted} aria-label={label} />
-      <small>
-        {stagesCompleted}/{totalStages} {seconds !== null && t.seconds(seconds)}
-      </small>
-    </span>
   );
 }
 

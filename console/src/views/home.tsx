@@ -19,7 +19,7 @@ import { Loading, Problem } from '../ground/problem';
 import { Sparkline } from '../ground/sparkline';
 import { count, Time, timeZone } from '../ground/time';
 import { t } from '../texts';
-import { actorOf, didOf, Outcome } from './activity-row';
+import { actorOf, didOf, isBad, Outcome } from './activity-row';
 
 const SICK = new Set(['error', 'expired', 'needs_reauth', 'revoked']);
 
@@ -89,8 +89,12 @@ function Numbers({ data: { resourceCounts, executionMetrics } }: { data: HomeQue
         <Link to="/o/$org/w/$ws/artifacts" params={params} aria-label={t.sections.artifacts} />
       </Figure>
       <Figure label={t.home.pipelines} value={resourceCounts.augmentations} />
-      <Figure label={t.home.runs} value={total} />
-      <Figure label={t.home.failedRuns} value={failed} isBad={failed > 0} />
+      <Figure label={t.home.runs} value={total}>
+        <Link to="/o/$org/w/$ws/runs" params={params} aria-label={t.home.runs} />
+      </Figure>
+      <Figure label={t.home.failedRuns} value={failed} isBad={failed > 0}>
+        <Link to="/o/$org/w/$ws/runs" params={params} search={{ status: 'failed' }} aria-label={t.home.failedRuns} />
+      </Figure>
     </dl>
   );
 }
@@ -220,7 +224,7 @@ function Recent() {
         {records?.map((record) => (
           <li key={record.id}>
             <span className="grow">
-              <strong>{actorOf(record)}</strong> {didOf(record)} {!record.success && <Outcome record={record} />}
+              <strong>{actorOf(record)}</strong> {didOf(record)} {isBad(record) && <Outcome record={record} />}
             </span>
             <Time at={record.timestamp} />
           </li>

@@ -7,6 +7,7 @@ import { usePlace } from '../ground/place';
 import { Empty, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { count, exact, Time } from '../ground/time';
+import { wordOf } from '../ground/words';
 import { t } from '../texts';
 import { Entitlements } from './entitlements';
 import { DeleteModel, NewModel, NewTarget, RemoveTarget } from './model-changes';
@@ -66,7 +67,7 @@ export function Models(): ReactNode {
               ),
             },
             { label: t.models.model, isExtra: true, cell: ({ logicalModelId }) => <code>{logicalModelId}</code> },
-            { label: t.models.type, isExtra: true, cell: ({ modelType }) => modelType },
+            { label: t.models.type, isExtra: true, cell: ({ modelType }) => wordOf(t.models.kinds, modelType) },
             {
               label: t.models.healthy,
               cell: ({ healthyTargetsCount, totalTargetsCount }) =>
@@ -220,7 +221,7 @@ function Explained({ route: { refusal, targets, leftOut, strictestRate } }: { ro
       <ol>
         {targets.map((target) => (
           <li key={`${target.logicalModelId} ${target.providerAccountId} ${target.modelName}`}>
-            <strong>{target.modelName}</strong> {target.providerType} {target.region}{' '}
+            <strong>{target.modelName}</strong> {wordOf(t.accounts.providers, target.providerType)} {target.region}{' '}
             {target.isFallback && <span className="tag">{t.models.isFallback}</span>}{' '}
             {target.isProbe && <span className="tag warn">{t.models.isProbe}</span>}
           </li>
@@ -228,7 +229,7 @@ function Explained({ route: { refusal, targets, leftOut, strictestRate } }: { ro
       </ol>
       {strictestRate && (
         <p className="quiet">
-          {t.models.strictest}: {strictestRate.name}{' '}
+          {t.models.strictest}: {wordOf(t.models.limitNames, strictestRate.name)}{' '}
           {strictestRate.maximum !== null && t.models.ofLimit(strictestRate.used ?? 0, strictestRate.maximum)}
         </p>
       )}
@@ -238,8 +239,8 @@ function Explained({ route: { refusal, targets, leftOut, strictestRate } }: { ro
           <ul className="plain">
             {leftOut.map((one) => (
               <li key={`${one.logicalModelId} ${one.providerAccountId} ${one.modelName} ${one.reason}`}>
-                <strong>{one.modelName ?? one.logicalModelId}</strong> <span className="tag">{one.reason}</span>{' '}
-                {one.message}
+                <strong>{one.modelName ?? one.logicalModelId}</strong>{' '}
+                <span className="tag">{t.models.reasons[one.reason]}</span> {one.message}
               </li>
             ))}
           </ul>

@@ -60,7 +60,7 @@ export function Notifications(): ReactNode {
             </h2>
             <p>{row.message}</p>
             <p className="quiet">
-              <span className="tag">{row.category}</span> <Time at={row.createdAt} />{' '}
+              <span className="tag">{t.notifications.categories[row.category]}</span> <Time at={row.createdAt} />{' '}
               {row.resolvedAt && <span className="tag ok">{t.notifications.resolved}</span>}
             </p>
             <p className="actions">

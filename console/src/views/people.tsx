@@ -13,6 +13,7 @@ import {
 import { permissions, type Role, roles } from '../generated/permissions';
 import { useChange } from '../ground/answers';
 import { useCreating } from '../ground/asked';
+import { ConfirmAddress } from '../ground/confirm-address';
 import { ConfirmDialog } from '../ground/dialog';
 import { FormDialog } from '../ground/form';
 import { usePages } from '../ground/pages';
@@ -140,14 +141,17 @@ function Invitations() {
   const resend = useChange(ResendInvitationDocument);
   const revoke = useChange(RevokeInvitationDocument);
   const [problem, setProblem] = useState('');
-  const run = async (change: ReturnType<typeof resend> | ReturnType<typeof revoke>) => {
+  const [sentTo, setSentTo] = useState('');
+  const run = async (change: ReturnType<typeof resend> | ReturnType<typeof revoke>, email = '') => {
     const { error } = await change;
     setProblem(error ? faultOf(error).message : '');
+    setSentTo(error ? '' : email);
   };
   return (
     <section aria-labelledby="invitations">
       <h2 id="invitations">{t.people.invitations}</h2>
       <Problem message={problem} />
+      <p role="status">{sentTo && t.people.resent(sentTo)}</p>
       <Rows<Invitation>
         label={t.people.invitations}
         list={list}
@@ -172,7 +176,7 @@ function Invitations() {
                     type="button"
                     className="small"
                     aria-label={t.people.resendTo(email)}
-                    onClick={() => void run(resend({ orgId, id }))}
+                    onClick={() => void run(resend({ orgId, id }), email)}
                   >
                     {t.people.resend}
                   </button>{' '}
@@ -228,7 +232,9 @@ function Invite({ onClose }: { onClose: () => void }) {
           },
         })
       }
-    />
+    >
+      <ConfirmAddress />
+    </FormDialog>
   );
 }
 

@@ -9,29 +9,17 @@ import { useChange } from '../ground/answers';
 import { askPastCache } from '../ground/client';
 import { type FieldSpec, FormDialog, type Values } from '../ground/form';
 import { usePlace } from '../ground/place';
+import { wordOf } from '../ground/words';
 import { t } from '../texts';
 
 /** Those that the service knows by name. Another word is taken as well, over the API. */
-const providers = [
-  'openai',
-  'azure_openai',
-  'anthropic',
-  'google',
-  'vertex_ai',
-  'bedrock',
-  'mistral',
-  'cohere',
-  'groq',
-  'together',
-  'huggingface',
-  'ollama',
-  'vllm',
-  'openai_compatible',
-  'custom',
-];
+const providers = Object.keys(t.accounts.providers);
 
 const choices = (own: string | undefined) =>
-  [...providers, ...(own && !providers.includes(own) ? [own] : [])].map((value) => ({ value, label: value }));
+  [...providers, ...(own && !providers.includes(own) ? [own] : [])].map((value) => ({
+    value,
+    label: wordOf(t.accounts.providers, value),
+  }));
 
 /** The fields of an account. Credentials are named, never given: so none of them is a password. */
 const fieldsOf = (values: Values): FieldSpec[] =>

@@ -12,6 +12,7 @@ import { usePlace } from '../ground/place';
 import { faultOf, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { count } from '../ground/time';
+import { wordOf } from '../ground/words';
 import { t } from '../texts';
 import { EditAccount, NewAccount } from './provider-account-form';
 
@@ -61,7 +62,7 @@ function List({ list }: { list: Pages<Account> & { more: () => void } }) {
         empty={<p className="quiet">{t.accounts.none}</p>}
         columns={[
           { label: t.name, cell: ({ name }) => name },
-          { label: t.accounts.provider, cell: ({ providerType }) => providerType },
+          { label: t.accounts.provider, cell: ({ providerType }) => wordOf(t.accounts.providers, providerType) },
           { label: t.accounts.region, isExtra: true, cell: ({ region }) => region ?? t.none },
           { label: t.accounts.credentials, isExtra: true, cell: (account) => <code>{account.credentialsRef}</code> },
           { label: t.accounts.thisMonth, isExtra: true, cell: (account) => <Usage account={account} /> },

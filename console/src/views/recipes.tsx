@@ -16,6 +16,7 @@ import { Dialog } from '../ground/dialog';
 import { Field, type FieldSpec, type Values } from '../ground/form';
 import { usePlace } from '../ground/place';
 import { faultOf, Loading, Problem } from '../ground/problem';
+import { wordOf } from '../ground/words';
 import { t } from '../texts';
 
 type Applied = ApplyRecipeMutation['applyRecipe'];
@@ -69,7 +70,8 @@ export function Recipes({ onClose }: { onClose: () => void }) {
         {recipes?.map((recipe) => (
           <li key={recipe.id}>
             <button type="button" className="choice" onClick={() => setChosen(recipe)}>
-              <strong>{recipe.name}</strong> <span className="tag">{recipe.category}</span>{' '}
+              <strong>{recipe.name}</strong>{' '}
+              <span className="tag">{wordOf(t.recipes.categories, recipe.category)}</span>{' '}
               {recipe.isOwn && <span className="tag ok">{t.recipes.own}</span>}
               <small className="quiet">{recipe.description}</small>
             </button>

@@ -17,6 +17,7 @@ import { FormDialog } from '../ground/form';
 import { usePlace } from '../ground/place';
 import { CopyButton, Loading, Problem } from '../ground/problem';
 import { Time } from '../ground/time';
+import { wordOf } from '../ground/words';
 import { t } from '../texts';
 import { actorOf, reasonOf } from './activity-row';
 import { asValue } from './secret-values';
@@ -43,7 +44,7 @@ export function SecretPanel({ id, onClose }: { id: string; onClose: () => void }
           {secret.description && <p>{secret.description}</p>}
           {may('secret:reveal') && <Value id={id} />}
           <dl className="facts">
-            <Fact label={t.secrets.type}>{secret.secretType}</Fact>
+            <Fact label={t.secrets.type}>{wordOf(t.secrets.types, secret.secretType)}</Fact>
             <Fact label={t.secrets.version}>{secret.vaultVersion}</Fact>
             <Fact label={t.secrets.reads}>{secret.accessCount}</Fact>
             {secret.lastAccessedAt && (

@@ -215,8 +215,6 @@ function Cell({
   );
 }
 
-const types = ['token', 'api_key', 'password', 'connection_string', 'certificate', 'ssh_key', 'json', 'custom'];
-
 function NewSecret({ columns, where, onClose }: { columns: readonly Column[]; where: string; onClose: () => void }) {
   const { orgId, workspaceId } = usePlace();
   const create = useChange(CreateSecretDocument);
@@ -241,7 +239,7 @@ function NewSecret({ columns, where, onClose }: { columns: readonly Column[]; wh
           label: t.secrets.type,
           kind: 'choice',
           isRequired: true,
-          choices: types.map((value) => ({ value, label: value.replaceAll('_', ' ') })),
+          choices: Object.entries(t.secrets.types).map(([value, label]) => ({ value, label })),
         },
         {
           name: 'value',

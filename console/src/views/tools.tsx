@@ -18,10 +18,11 @@ import { ConfirmDialog, Dialog } from '../ground/dialog';
 import { useFilters } from '../ground/filters';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
-import { Empty, faultOf, Problem } from '../ground/problem';
+import { Empty, faultOf, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
-import { t } from '../texts';
+import { wordOf } from '../ground/words';
+import { locale, t } from '../texts';
 import { ConnectionState, ConnectionTag } from './connection-state';
 import { signsIn } from './oauth-client';
 
@@ -84,18 +85,22 @@ export function Tools(): ReactNode {
         columns={[
           {
             label: t.name,
-            cell: ({ id, name, tool }) =>
-              tool.supportsConnection ? (
-                <Link
-                  to="/o/$org/w/$ws/tools/$instance"
-                  params={{ org: orgId, ws: workspaceId, instance: id }}
-                  title={t.endUsers.of(name)}
-                >
-                  {name}
-                </Link>
-              ) : (
-                name
-              ),
+            cell: ({ id, name, tool, isActive }) => (
+              <>
+                {tool.supportsConnection ? (
+                  <Link
+                    to="/o/$org/w/$ws/tools/$instance"
+                    params={{ org: orgId, ws: workspaceId, instance: id }}
+                    title={t.endUsers.of(name)}
+                  >
+                    {name}
+                  </Link>
+                ) : (
+                  name
+                )}{' '}
+                {!isActive && <span className="tag">{t.tools.isOff}</span>}
+              </>
+            ),
           },
           { label: t.tools.tool, isExtra: true, cell: ({ tool }) => tool.name },
           {
@@ -242,13 +247,32 @@ function Connections() {
   );
 }
 
+/** So many tools are read at once: only a whole list can be sorted. */
+const AT_ONCE = 1_000;
+
+/** Tools as readers look for them: those in use first, then by name. */
+const inOrder = (tools: readonly Tool[], used: ReadonlySet<string>): Tool[] =>
+  [...tools].sort(
+    (one, other) =>
+      Number(used.has(other.id)) - Number(used.has(one.id)) ||
+      one.name.localeCompare(other.name, locale, { sensitivity: 'base', numeric: true }),
+  );
+
 /** All tools of the organization, and the form of the one that is chosen. */
 function Catalogue({ onClose }: { onClose: () => void }) {
   const { orgId, workspaceId } = usePlace();
   const [{ find: search = '' }, change] = useFilters<'find'>();
   const [chosen, setChosen] = useState<Tool | null>(null);
   const variables = { orgId, workspaceId, ...(search && { search }) };
-  const list = usePages(ToolsDocument, variables, ({ tools }) => tools);
+  const list = usePages(ToolsDocument, variables, ({ tools }) => tools, { all: AT_ONCE });
+  const instances = usePages(ToolInstancesDocument, { orgId, workspaceId }, ({ toolInstances }) => toolInstances, {
+    all: AT_ONCE,
+  });
+  const used = new Set(instances.rows.map(({ tool }) => tool.id));
+  const isPartial = [list, instances].some(({ hasMore, isLoading }) => hasMore || isLoading);
+  const isCutOff = [list, instances].some(({ hasMore, rows }) => hasMore && rows.length >= AT_ONCE);
+  // a part of a list is neither sorted nor shown while the rest is on its way
+  const shown = isPartial ? (isCutOff ? list.rows : []) : inOrder(list.rows, used);
   const end = () => {
     change({ find: '' });
     onClose();
@@ -266,22 +290,20 @@ function Catalogue({ onClose }: { onClose: () => void }) {
         <input type="search" value={search} onChange={(event) => change({ find: event.target.value })} />
       </label>
       <Problem error={list.error} />
-      {!list.isLoading && list.rows.length === 0 && <Empty title={t.nothingFound} />}
+      {isPartial && !isCutOff && !list.error && <Loading />}
+      {!isPartial && list.rows.length === 0 && !list.error && <Empty title={t.nothingFound} />}
       <ul className="plain choices">
-        {list.rows.map((tool) => (
+        {shown.map((tool) => (
           <li key={tool.id}>
             <button type="button" className="choice" onClick={() => setChosen(tool)}>
-              <strong>{tool.name}</strong> <span className="tag">{tool.category}</span>
+              <strong>{tool.name}</strong> <span className="tag">{wordOf(t.tools.categories, tool.category)}</span>{' '}
+              {used.has(tool.id) && <span className="tag ok">{t.tools.isUsed}</span>}
               <small className="quiet">{tool.shortDescription ?? tool.description}</small>
             </button>
           </li>
         ))}
       </ul>
-      {list.hasMore && (
-        <button type="button" onClick={list.more}>
-          {t.more}
-        </button>
-      )}
+      {isCutOff && <p className="quiet">{t.tools.moreThanShown}</p>}
     </Dialog>
   );
 }

@@ -8,6 +8,7 @@ import {
 import { useAnswer } from '../ground/answers';
 import { Loading, Problem } from '../ground/problem';
 import { count } from '../ground/time';
+import { kindOf } from '../ground/words';
 import { t } from '../texts';
 import type { Shown } from './analytics-charts';
 
@@ -69,7 +70,7 @@ export function TopResources({ shown: { of, from, to, turn } }: { shown: Shown }
             {rows.map((row) => (
               <tr key={`${row.resourceType} ${row.resourceId}`}>
                 <th scope="row">{nameOf(row)}</th>
-                <td>{row.resourceType.replaceAll('_', ' ')}</td>
+                <td>{kindOf(row.resourceType)}</td>
                 <td>{count(row.uses)}</td>
               </tr>
             ))}

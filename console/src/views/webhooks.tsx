@@ -110,7 +110,11 @@ function List({ list, onOpen }: { list: Pages<Webhook> & { more: () => void }; o
           },
           { label: t.webhooks.url, isExtra: true, cell: ({ url }) => <code>{url}</code> },
           { label: t.webhooks.of, isExtra: true, cell: ({ workspace }) => workspace?.name ?? t.organization },
-          { label: t.webhooks.eventTypes, isExtra: true, cell: (webhook) => webhook.eventTypes.join(', ') },
+          {
+            label: t.webhooks.eventTypes,
+            isExtra: true,
+            cell: (webhook) => <code>{webhook.eventTypes.map(t.webhooks.event).join(', ')}</code>,
+          },
           { label: t.status, cell: (webhook) => <Status webhook={webhook} /> },
           {
             label: '',
@@ -169,7 +173,7 @@ function Status({ webhook: { isEnabled, disabledReason, failingSince } }: { webh
   return <span className={failingSince ? 'tag warn' : 'tag ok'}>{t.webhooks.enabled}</span>;
 }
 
-const optionsOf = (names: readonly string[]) => names.map((name) => ({ value: name, label: name }));
+const optionsOf = (names: readonly string[]) => names.map((name) => ({ value: name, label: t.webhooks.event(name) }));
 const everyType = [...new Set([...eventTypes.workspace, ...eventTypes.organization])].sort();
 
 const fieldsOf = (types: readonly string[], webhook?: Webhook): FieldSpec[] => [
@@ -373,10 +377,11 @@ const tags = { delivered: 'tag ok', failed: 'tag bad', pending: 'tag warn' };
 
 function DeliveryDetails({ delivery, onRedeliver }: { delivery: Delivery; onRedeliver: (() => void) | null }) {
   const { eventType, status, tries, createdAt, body, attempts, eventId } = delivery;
+  const event = t.webhooks.event(eventType);
   return (
     <details>
       <summary>
-        <code>{eventType}</code> <span className={tags[status]}>{t.webhooks.status[status]}</span>{' '}
+        <code>{event}</code> <span className={tags[status]}>{t.webhooks.status[status]}</span>{' '}
         <span className="quiet">
           {t.webhooks.tried(tries)} · <Time at={createdAt} />
         </span>
