@@ -398,11 +398,12 @@ test('events are read from a position on', async () => {
       next: string;
       events: typeof seen;
     };
-    seen.push(...page.events);
+    // what happened before the position comes after it if a transaction of others has held it back
+    seen.push(...page.events.filter(({ resourceId }) => resourceId === body.app_id));
     after = page.next;
     return seen.length > 0;
   });
-  expect(seen).toMatchObject([{ type: 'app.created', resourceId: body.app_id }]);
+  expect(seen).toMatchObject([{ type: 'app.created' }]);
   expect(await call('events', { ...place, after: 'nonsense' })).toMatchObject({
     json: { error: { code: 'VALIDATION_ERROR' } },
   });

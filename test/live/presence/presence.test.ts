@@ -371,9 +371,9 @@ describe('an open stream', () => {
     await elapse(10);
     await gone();
     expect(await told()).toEqual([joined('viewer'), left('viewer', 'left')]);
-    const types = source.events.map(({ event }) => event);
-    expect(types[0]).toBe('connected');
-    expect(types).toContain('presence.joined');
+    const types = () => source.events.map(({ event }) => event);
+    await waitFor(() => expect(types()).toContain('presence.joined'));
+    expect(types()[0]).toBe('connected');
   });
 });
 
