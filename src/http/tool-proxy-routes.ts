@@ -7,6 +7,7 @@ import { Context, type Services } from '../graphql/context.ts';
 import type { FindPlace, Gate } from '../graphql/plugins/access-plugin.ts';
 import type { Caller } from '../kernel/caller.ts';
 import { ApiError } from '../kernel/errors.ts';
+import { WITHOUT_BODY } from '../platform/outbound/outbound-response.ts';
 import { callerError } from '../platform/postgres/faults.ts';
 import type { CallPlace } from '../tools/connections/call-place.ts';
 import { entryOf, type ProxiedAnswer, type ToolProxy } from '../tools/tool-proxy/tool-proxy.ts';
@@ -66,7 +67,8 @@ const DRAINED_BYTES = 16 * 1024 * 1024;
 const DRAINED_MS = 10_000;
 /** When the server closes, calls have this time to end by themselves. */
 const CLOSING_MS = 5_000;
-const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
+/** As the framework tells whether there is a type. */
+const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[\t ]*(?:;|$)/;
 
 type ProxyParams = Record<'org_id' | 'workspace_id' | 'instance_id', string> & { namespace_id?: string };
 
@@ -254,8 +256,8 @@ function send(
     // without a stream, the framework would answer HEAD with a length of its own
     return method === 'HEAD' ? reply.send(Readable.from([])) : reply.send();
   }
-  // a stream costs more than all that it would carry; without a type, the framework would say one of bytes
-  const bytes = headers['content-type'] === undefined ? null : answer.takeWhole();
+  // a stream costs more than all that it would carry; in place of what is no type, the framework would say one of bytes
+  const bytes = MEDIA_TYPE.test(String(headers['content-type'])) ? answer.takeWhole() : null;
   if (bytes) return reply.send(bytes);
   body.once('error', (error) => {
     if (!raw.headersSent) {

@@ -3,6 +3,7 @@ import zlib from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { type ConnectionOfCall, type HttpConnection, overConnection } from './http-connection.ts';
 import { OutboundError } from './outbound-error.ts';
+import { WITHOUT_BODY } from './outbound-response.ts';
 
 /** One request, and how its answer is read. */
 export interface Exchange extends ConnectionOfCall {
@@ -56,7 +57,7 @@ async function exchangeOver(connection: HttpConnection, options: Exchange): Prom
     const received = headersOf(answer.headers);
     const isEnough = reader?.({ status: answer.statusCode, headers: received }) ?? null;
     const bytes = await readBody(answer.body, limit, isEnough);
-    isWhole = isEnough === null;
+    isWhole = isEnough === null && !WITHOUT_BODY.has(answer.statusCode);
     return { status: answer.statusCode, headers: received, body: await decompressed(bytes, received, limit) };
   } finally {
     await connection.release(isWhole);

@@ -8,6 +8,10 @@ const NEXT_ADDRESS_AFTER_MS = 500;
 const IDLE_MS = 4_000;
 /** How much earlier than a target says (`Keep-Alive: timeout=…`) a connection ends. */
 const BEFORE_TARGET_MS = 1_000;
+/** How old a connection may become: a certificate is checked when one is opened. */
+const MAX_AGE_MS = 300_000;
+/** An idle connection that ends as it is asked does so at once: what ran for longer may have been carried out. */
+const LOST_WITHIN_MS = 5_000;
 
 /** What a call needs of its connection. */
 export interface ConnectionOfCall {
@@ -27,8 +31,8 @@ export interface ConnectionOfCall {
 export interface ConnectionsOfOwner {
   /** One that leads to where a call goes; `undefined` if there is none. */
   take: (call: ConnectionOfCall) => HttpConnection | undefined;
-  /** Keeps one whose call is over. */
-  keep: (connection: HttpConnection) => void;
+  /** Keeps one whose call is over, or closes it. */
+  keep: (connection: HttpConnection) => Promise<void>;
 }
 
 /** Counts the time to find the addresses and to connect, each time that a call does so. */
@@ -64,6 +68,8 @@ export class HttpConnection {
   #socket: Socket | undefined;
   /** What the socket had received before the call that took it; `undefined` if it was opened for this one. */
   #receivedBefore: number | undefined;
+  readonly #openedAt = performance.now();
+  #usedAt = 0;
   #onClosed: (() => void) | undefined;
 
   private constructor({ Client, buildConnector }: typeof import('undici'), call: ConnectionOfCall) {
@@ -98,9 +104,15 @@ export class HttpConnection {
     return this.#call?.kept === undefined;
   }
 
-  /** Whether the request of its call may be made again: it stood before the call, and not a byte has come since. */
+  /** Whether a kept connection has ended because it was kept: it stood before the call, and not a byte has come since. */
   isUnanswered(error: unknown): boolean {
-    return error === LOST || (this.#receivedBefore !== undefined && this.#socket?.bytesRead === this.#receivedBefore);
+    if (error === LOST) return true;
+    return this.isJustTaken() && this.#socket?.bytesRead === this.#receivedBefore;
+  }
+
+  /** Whether its call has taken it a moment ago. */
+  isJustTaken(): boolean {
+    return this.#receivedBefore !== undefined && performance.now() - this.#usedAt < LOST_WITHIN_MS;
   }
 
   /** Gives it to a call. */
@@ -108,6 +120,7 @@ export class HttpConnection {
     this.#call = call;
     this.#onClosed = undefined;
     this.#receivedBefore = this.#socket?.bytesRead;
+    this.#usedAt = performance.now();
     call.connecting.end();
   }
 
@@ -118,7 +131,8 @@ export class HttpConnection {
   async release(isWhole: boolean): Promise<void> {
     const kept = this.#call?.kept;
     this.#call = null;
-    if (isWhole && kept && this.#socket?.destroyed === false) kept.keep(this);
+    const isUsable = this.#socket?.destroyed === false && performance.now() - this.#openedAt < MAX_AGE_MS;
+    if (isWhole && kept && isUsable) await kept.keep(this);
     else await this.close();
   }
 
@@ -182,7 +196,7 @@ export class HttpConnection {
 /**
  * Makes a request over a connection that is kept, or over a new one. A target may close a kept one at the very moment
  * when it is asked: a request that had no answer at all, or is told that the connection had waited too long (408), is
- * made again over a new one. Only requests that change nothing have a kept one.
+ * made again over a new one, unless it has run for a while. Only requests that change nothing have a kept one.
  * @param make makes the request, and releases its connection
  * @param drop throws an answer away
  */
@@ -195,7 +209,7 @@ export async function overConnection<Answer extends { status: number }>(
   if (kept) {
     try {
       const answer = await make(kept);
-      if (answer.status !== 408) return answer;
+      if (answer.status !== 408 || !kept.isJustTaken()) return answer;
       drop(answer);
     } catch (error) {
       if (call.signal.aborted || !kept.isUnanswered(error)) throw error;

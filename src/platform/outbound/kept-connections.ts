@@ -56,23 +56,23 @@ export class KeptConnections {
     return found;
   }
 
-  #keep(owner: string, connection: HttpConnection): void {
+  async #keep(owner: string, connection: HttpConnection): Promise<void> {
     const { total, perOwner, perOrigin } = this.#limits;
     const own = this.#ofOwners.get(owner) ?? new Set<HttpConnection>();
     own.add(connection);
     this.#ofOwners.set(owner, own);
     this.#owners.set(connection, owner);
-    connection.whenClosed(() => this.#end(connection));
+    connection.whenClosed(() => void this.#end(connection));
     const alike = [...own].filter(({ origin }) => origin === connection.origin);
-    if (this.#isClosed) this.#end(connection);
-    else if (alike.length > perOrigin) this.#end(alike[0]!);
-    else if (own.size > perOwner) this.#end(firstOf(own));
-    else if (this.#owners.size > total) this.#end(firstOf(this.#owners.keys()));
+    if (this.#isClosed) await this.#end(connection);
+    else if (alike.length > perOrigin) await this.#end(alike[0]!);
+    else if (own.size > perOwner) await this.#end(firstOf(own));
+    else if (this.#owners.size > total) await this.#end(firstOf(this.#owners.keys()));
   }
 
-  #end(connection: HttpConnection): void {
+  async #end(connection: HttpConnection): Promise<void> {
     this.#forget(connection);
-    void connection.close();
+    await connection.close();
   }
 
   #forget(connection: HttpConnection): void {

@@ -1,7 +1,7 @@
 import { OutboundError } from './outbound-error.ts';
 
-/** The Fetch standard lets these have no body. */
-const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
+/** Statuses whose answers have no body, also by the Fetch standard. */
+export const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** What a target answered, whole and decompressed. */
 export class OutboundResponse {

@@ -101,8 +101,8 @@ interface CheckedTarget extends ConnectionOfCall {
   headers: Readonly<Record<string, string>>;
 }
 
-/** They change nothing, so they can be made again (RFC 9110, section 9.2.1). */
-const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+/** Headers by which a GET may change something after all. */
+const OTHER_METHODS = ['x-http-method-override', 'x-http-method', 'x-method-override'] as const;
 /** Credentials that are of the connection, and would be those of whatever is sent over it later. */
 const OF_THE_CONNECTION = /^\s*(?:ntlm|negotiate)\b/i;
 
@@ -353,9 +353,13 @@ export class Outbound {
     );
   }
 
-  /** Where a request may take its connection from; `undefined` for one of its own. */
+  /**
+   * Where a request may take its connection from; `undefined` for one of its own. A GET changes nothing, so that it can
+   * be made again (RFC 9110, section 9.2.1). After HEAD, some targets send a body that would be the next answer.
+   */
   #keptFor({ owner, keepsConnections = false }: CallOrigin, { method, headers, body }: Sent): ConnectionOfCall['kept'] {
-    if (!keepsConnections || owner === undefined || !SAFE.has(method) || body !== undefined) return undefined;
+    if (!keepsConnections || owner === undefined || method !== 'GET' || body !== undefined) return undefined;
+    if (OTHER_METHODS.some((name) => headers[name] !== undefined)) return undefined;
     if (OF_THE_CONNECTION.test(headers.authorization ?? '')) return undefined;
     return this.#kept.of(owner);
   }

@@ -24,8 +24,10 @@ export function checkedHeaders(
   defaults: Readonly<Record<string, string>> = DEFAULTS,
 ): Record<string, string> {
   const headers = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value] as const);
+  // some servers read `_` as `-`
   for (const [name, value] of headers)
-    if (!TOKEN.test(name) || RESERVED.test(name) || UNPRINTABLE.test(value)) throw new OutboundError('invalid_request');
+    if (!TOKEN.test(name) || RESERVED.test(name.replaceAll('_', '-')) || UNPRINTABLE.test(value))
+      throw new OutboundError('invalid_request');
   return { ...defaults, ...Object.fromEntries(headers) };
 }
 

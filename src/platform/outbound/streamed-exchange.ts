@@ -2,9 +2,12 @@ import { Readable, Transform } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { type ConnectionOfCall, type HttpConnection, overConnection } from './http-connection.ts';
 import { OutboundError } from './outbound-error.ts';
+import { WITHOUT_BODY } from './outbound-response.ts';
 
 /** What is read ahead of whoever reads an answer. */
 const READ_AHEAD_BYTES = 64 * 1024;
+/** What may wait for its reader when the room of its call is given back. */
+const MAX_WHOLE_BYTES = 16 * 1024;
 
 /** Limits of a call whose bodies pass through. */
 export interface StreamLimits {
@@ -39,7 +42,7 @@ export interface StreamedAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   /** As it was sent: not decompressed. It ends with an error if the answer is cut, maybe before anybody listens. */
   body: Readable;
-  /** All of the body, if it has come to its end and nobody has read any of it; else `null`. */
+  /** All of the body, if it is small, has come to its end and nobody has read any of it; else `null`. */
   takeWhole: () => Buffer | null;
   /** Bytes of the bodies so far. */
   readonly sizes: { readonly sent: number; readonly received: number };
@@ -96,6 +99,7 @@ class StreamedCall implements Dispatcher.DispatchHandler {
   /** Whether the answer has come to its end; it may not have been read yet. */
   #hasCome = false;
   #isOver = false;
+  #status = 0;
   #answered!: (answer: StreamedAnswer) => void;
   #refused!: (error: Error) => void;
   #end!: (error: Error | null) => void;
@@ -126,6 +130,7 @@ class StreamedCall implements Dispatcher.DispatchHandler {
   ): void {
     if (status < 100 || status === 101 || status > 599) this.fail(new OutboundError('bad_response'));
     if (this.#isOver || status < 200) return;
+    this.#status = status;
     const { idleMs } = this.#options.limits;
     this.#within(idleMs);
     const body = new Readable({
@@ -173,6 +178,7 @@ class StreamedCall implements Dispatcher.DispatchHandler {
 
   #takeWhole(body: Readable): Buffer | null {
     if (!this.#hasCome || this.#isOver || body.readableDidRead) return null;
+    if (body.readableLength > MAX_WHOLE_BYTES) return null;
     return (body.read() as Buffer | null) ?? Buffer.alloc(0);
   }
 
@@ -182,7 +188,7 @@ class StreamedCall implements Dispatcher.DispatchHandler {
     clearTimeout(this.#pace);
     this.requestBody?.destroy();
     // without an error, the answer was read to its end
-    void this.#connection.release(error === null);
+    void this.#connection.release(error === null && !WITHOUT_BODY.has(this.#status));
     this.#end(error);
   }
 

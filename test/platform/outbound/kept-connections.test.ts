@@ -8,7 +8,7 @@ import { HttpConnection } from '../../../src/platform/outbound/http-connection.t
 import { Outbound, type OutboundOptions, type OutboundRequest } from '../../../src/platform/outbound/outbound.ts';
 import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
 import { certificate } from '../../support/certificate.ts';
-import { hurryTimers } from '../../support/passing-time.ts';
+import { hurryTimers, stopAges } from '../../support/passing-time.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
 import { type Answering, startRawTarget, startTarget, type TargetServer } from '../../support/target-server.ts';
 import { waitUntil } from '../../support/wait.ts';
@@ -102,15 +102,18 @@ describe.each(WAYS)('an answer %s', (_way, call) => {
     expect(outbound.idle).toBe(0);
   });
 
-  it.each(['POST', 'PUT', 'PATCH', 'DELETE'] as const)('to a %s has a connection of its own', async (method) => {
-    const server = await target(ok);
-    const outbound = client('127.0.0.1');
-    const ask = (verb: string) =>
-      call === passedOf ? passedOf(outbound, at(server), verb) : callOf(outbound, at(server), { method: verb });
-    expect([await ask('GET'), await ask(method), await ask(method)]).toEqual([200, 200, 200]);
-    expect(server.connections).toBe(3);
-    expect(server.requests.map(({ headers }) => headers.connection)).toEqual(['keep-alive', 'close', 'close']);
-  });
+  it.each(['HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE'] as const)(
+    'to a %s has a connection of its own',
+    async (method) => {
+      const server = await target(ok);
+      const outbound = client('127.0.0.1');
+      const ask = (verb: string) =>
+        call === passedOf ? passedOf(outbound, at(server), verb) : callOf(outbound, at(server), { method: verb });
+      expect([await ask('GET'), await ask(method), await ask(method)]).toEqual([200, 200, 200]);
+      expect(server.connections).toBe(3);
+      expect(server.requests.map(({ headers }) => headers.connection)).toEqual(['keep-alive', 'close', 'close']);
+    },
+  );
 
   it('comes over a new connection if the target has closed the kept one: each request arrives once', async () => {
     const server = await target(ok);
@@ -142,6 +145,25 @@ describe.each(WAYS)('an answer %s', (_way, call) => {
       const outbound = client('127.0.0.1');
       expect([await call(outbound, at(server)), await call(outbound, at(server))]).toEqual([200, 200]);
       expect(sockets).toEqual([1, 1, 2]);
+    }
+  });
+
+  it('is not asked for again if the request ran for a while: it may have been carried out', async () => {
+    for (const last of ['', 'HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n']) {
+      const time = stopAges();
+      let requests = 0;
+      const server = await rawTarget((socket) =>
+        socket.on('data', () => {
+          requests += 1;
+          if (requests === 1) return void socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok');
+          time.pass(5_001);
+          socket.end(last);
+        }),
+      );
+      const outbound = client('127.0.0.1');
+      expect(await call(outbound, at(server))).toBe(200);
+      expect(await call(outbound, at(server))).toBe(last === '' ? 'network' : 408);
+      expect([requests, server.connections]).toEqual([2, 1]);
     }
   });
 
@@ -178,6 +200,14 @@ describe.each(WAYS)('an answer %s', (_way, call) => {
     expect(await call(outbound, at(server))).toBe(200);
     const second = await outbound.request({ url: at(server), owner: 'org_1', keepsConnections: true });
     expect([second.text(), server.connections]).toEqual(['two', 2]);
+  });
+
+  it.each([204, 304])('%i leaves no connection: some targets send a body all the same', async (status) => {
+    const server = await target((_request, response) => response.writeHead(status).end());
+    const outbound = client('127.0.0.1');
+    for (let i = 0; i < 2; i++) expect(await call(outbound, at(server))).toBe(status);
+    await waitUntil(() => server.open() === 0);
+    expect([server.connections, outbound.idle]).toEqual([2, 0]);
   });
 });
 
@@ -284,6 +314,49 @@ describe('a kept connection', () => {
     for (const authorization of ['NTLM TlRMTVNTUAAB', 'negotiate YII', 'Bearer abc'])
       expect(await callOf(outbound, at(server), { headers: { Authorization: authorization } })).toBe(200);
     expect(server.requests.map(({ headers }) => headers.connection)).toEqual(['close', 'close', 'keep-alive']);
+  });
+
+  it.each(['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override'])(
+    'is not for a GET that is something else by %s',
+    async (name) => {
+      const server = await target(ok);
+      const outbound = client('127.0.0.1');
+      for (let i = 0; i < 2; i++)
+        expect(await callOf(outbound, at(server), { headers: { [name]: 'DELETE' } })).toBe(200);
+      expect([server.connections, outbound.idle]).toEqual([2, 0]);
+    },
+  );
+
+  it('ends when its target says something that nobody asked for', async () => {
+    let say: ((text: string) => void) | undefined;
+    const answer = (text: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${text.length}\r\n\r\n${text}`;
+    const server = await rawTarget((socket) => {
+      say ??= (text) => void socket.write(text);
+      socket.on('data', () => socket.write(answer('asked')));
+    });
+    const outbound = client('127.0.0.1');
+    expect(await callOf(outbound, at(server))).toBe(200);
+    expect(outbound.idle).toBe(1);
+    say!(answer('planted'));
+    await waitUntil(() => outbound.idle === 0);
+    const next = await outbound.request({ url: at(server), owner: 'org_1', keepsConnections: true });
+    expect([next.text(), server.connections]).toEqual(['asked', 2]);
+  });
+
+  it('is closed after five minutes, however often it is used', async () => {
+    const server = await target(ok);
+    const outbound = client('127.0.0.1');
+    const time = stopAges();
+    for (const [passed, connections] of [
+      [0, 1],
+      [299_000, 1],
+      [1_001, 1],
+      [0, 2],
+    ] as const) {
+      time.pass(passed);
+      expect(await callOf(outbound, at(server))).toBe(200);
+      expect(server.connections).toBe(connections);
+    }
   });
 
   it('is closed when nobody has used it for four seconds, and with the client', async () => {

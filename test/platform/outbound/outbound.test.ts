@@ -578,6 +578,8 @@ describe('failures', () => {
     ['GET', { Host: 'inside' }],
     ['GET', { 'Content-Length': '0' }],
     ['GET', { 'transfer-encoding': 'chunked' }],
+    ['GET', { content_length: '3' }],
+    ['GET', { Transfer_Encoding: 'chunked' }],
     ['GET', { Connection: 'upgrade' }],
     ['GET', { 'Proxy-Authorization': 'abc' }],
     ['GET', { 'x\r\ny': 'abc' }],

@@ -180,6 +180,18 @@ describe('a call', () => {
     ]);
   });
 
+  test.each(['application/json; charset=latin1', 'json', 'a/b, a/b', 'x y/z'])(
+    'has the type that the provider gave it, also if that is none: %s',
+    async (type) => {
+      answer = (_request, response) => response.writeHead(200, { 'content-type': type }).end('tea');
+      const instance = await instanceAt();
+      for (const method of ['GET', 'POST']) {
+        const { status, headers, body } = await ask(pathOf(instance, 'x'), { method, headers: ann.headers });
+        expect([status, headers['content-type'], body]).toEqual([200, type, 'tea']);
+      }
+    },
+  );
+
   test('goes over a connection that calls of its organization have kept, and no other organization has', async () => {
     const instance = await instanceAt();
     const requests = () => target.requests.length;
