@@ -52,6 +52,8 @@ describeInBrowser('the console in German', () => {
       `${app.url}/console/notifications`,
     ]) {
       await open(page, url);
+      // it comes after the heading
+      if (url === `${home}/` || url.endsWith('run=run-2')) await page.getByText('Lauf run-2').first().waitFor();
       const said = await saidIn(page);
       expect([url, said.match(/\b[a-z]+(?:_[a-z]+)+\b/g) ?? []]).toEqual([url, []]);
       expect([url, said.match(/\b(?:secret|execution|deployment|environment|augmentation)\b/g) ?? []]).toEqual([

@@ -18,7 +18,10 @@ export function ConfirmAddress(): ReactNode {
   const email = data?.me.email;
   if (!data || !email || data.me.isVerified) return null;
   const sendAgain = async () => {
+    if (isBusy) return;
     setBusy(true);
+    // the same words again are announced again
+    setSentTo('');
     const { error: refusal } = await send({ email });
     setBusy(false);
     setError(refusal);
@@ -30,7 +33,8 @@ export function ConfirmAddress(): ReactNode {
         <strong>{t.address.unconfirmed}</strong> {t.address.whyConfirm}
       </p>
       <Problem error={error} />
-      <button type="button" disabled={isBusy} onClick={() => void sendAgain()}>
+      {/* a button that is disabled would lose the focus */}
+      <button type="button" aria-disabled={isBusy} onClick={() => void sendAgain()}>
         {t.address.sendAgain}
       </button>
       <p role="status">{sentTo && t.address.sent(sentTo)}</p>

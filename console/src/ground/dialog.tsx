@@ -4,7 +4,7 @@ import { t } from '../texts';
 import { Problem } from './problem';
 
 /** What has the focus where nothing else has it: the content of the page, from which the next key goes on. */
-const toContent = () => document.getElementById('main')?.focus();
+const toContent = () => document.getElementById('main')?.focus({ preventScroll: true });
 
 /** Gives the focus back, and on to the content if what had it goes away: a row, with the button that deleted it. */
 function giveBack(opener: HTMLElement): void {

@@ -11,6 +11,8 @@ interface Connection<Row> {
 interface Page<Row> {
   after: string | null;
   connection: Connection<Row> | null;
+  /** Why its last answer did not come. */
+  error?: CombinedError | undefined;
   end: () => void;
 }
 
@@ -75,12 +77,15 @@ class Pager<Data, Row> {
         // not before the subscription is known, which an answer from the cache may precede
         if (this.isFinal && data && !stale) queueMicrotask(() => page.end());
         if (data) page.connection = this.pick(data);
-        if (data || error) this.#changed(error);
+        if (data || error) {
+          page.error = error;
+          this.#changed();
+        }
         this.#moveNext(at, page);
       }),
     );
     page.end = () => subscription.unsubscribe();
-    this.#changed(undefined);
+    this.#changed();
   }
 
   #moveNext(at: number, { connection }: Page<Row>): void {
@@ -91,16 +96,17 @@ class Pager<Data, Row> {
       return;
     }
     for (const gone of this.#pages.splice(at + 1)) gone.end();
-    this.#changed(undefined);
+    this.#changed();
   }
 
-  #changed(error: CombinedError | undefined): void {
+  #changed(): void {
     const last = this.#pages.at(-1);
     const seen = new Set<unknown>();
     // a row that was added while pages were read may be on two of them
     const rows = this.#pages
       .flatMap(({ connection }) => connection?.nodes ?? [])
       .filter((row) => !seen.has(idOf(row)) && seen.add(idOf(row)));
+    const error = this.#pages.find((page) => page.error)?.error;
     const hasMore = last?.connection?.pageInfo.hasNextPage ?? false;
     this.#state = { rows, error, isLoading: !error && !last?.connection, hasMore };
     for (const listener of this.#listeners) listener();

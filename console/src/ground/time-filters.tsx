@@ -8,13 +8,13 @@ export interface TimeFilter {
   to?: string | undefined;
 }
 
-/** A local time as the service takes it; `undefined` for what is no time. */
+/** A local time as the service takes it; `undefined` for what is no time, and for a year that is still being typed. */
 export const timeIn = (local: string | undefined): string | undefined => {
   const at = local ? instantOf(local, timeZone()) : null;
-  return at === null ? undefined : new Date(at).toISOString();
+  return at === null || at < 0 ? undefined : new Date(at).toISOString();
 };
 
-/** The first and the last moment of what is listed. */
+/** From when on, and before when, things are listed. */
 export function TimeFields({
   filter,
   onChange,

@@ -176,11 +176,11 @@ export const t: Texts = {
   },
   address: {
     unconfirmed: 'Ihre E-Mail-Adresse ist nicht bestätigt.',
-    whyConfirm: 'Solange können Sie niemanden einladen.',
+    whyConfirm: 'Bis dahin können Sie niemanden einladen.',
     sendAgain: 'Mail noch einmal senden',
     sent: (email) =>
       `Eine Mail mit einem Link geht binnen einer Minute an ${email}. Sehen Sie auch unter unerwünschter Post nach. ` +
-      'Mehr als drei in einer Stunde werden nicht gesendet.',
+      'Kommt keine, so ist die Grenze dieser Stunde erreicht: Versuchen Sie es später noch einmal.',
   },
   roles: {
     viewer: 'Betrachter',
@@ -348,6 +348,7 @@ export const t: Texts = {
     },
     did: (verb, subject) => `${subject} ${verb}`,
     tried: (_action, verb, subject) => `${subject} nicht ${verb}`,
+    refusedReport: (run) => `Meldung von ${run} abgewiesen`,
   },
   secrets: {
     one: 'Geheimnis',

@@ -132,8 +132,8 @@ export const t = {
     whyConfirm: 'Until it is, you cannot invite anybody.',
     sendAgain: 'Send the mail again',
     sent: (email: string) =>
-      `A mail with a link goes to ${email} within a minute. Look among unwanted mail, too. More than three within an ` +
-      'hour are not sent.',
+      `A mail with a link goes to ${email} within a minute. Look among unwanted mail, too. If none comes, the limit ` +
+      'of this hour is reached: try again later.',
   },
   roles: { viewer: 'Viewer', member: 'Member', editor: 'Editor', admin: 'Administrator', owner: 'Owner' },
   account: {
@@ -295,6 +295,8 @@ export const t = {
     did: (verb: string, subject: string) => `${verb} ${subject}`,
     /** What failed was not done: its action is named, not told. */
     tried: (action: string, _verb: string, subject: string) => `${action} ${subject}`,
+    /** Of the run itself it says nothing. */
+    refusedReport: (run: string) => `report ${run}`,
   },
   secrets: {
     one: 'Secret',

@@ -14,10 +14,14 @@ type Named = {
 
 type Reported = keyof typeof t.activity.runs;
 
+const isReport = ({ resourceType, action }: ActivityRowFragment) =>
+  resourceType === 'execution' && action === 'execute';
+
 /** What a report of a run says of it. The report itself has succeeded, whatever became of the run. */
-function runIn({ success, resourceType, action, metadata: { status, timed_out: isTimedOut } }: ActivityRowFragment) {
-  const isReport = success && resourceType === 'execution' && action === 'execute';
-  if (!isReport || typeof status !== 'string' || !Object.hasOwn(t.activity.runs, status)) return null;
+function runIn(record: ActivityRowFragment) {
+  const { status, timed_out: isTimedOut } = record.metadata;
+  if (!record.success || !isReport(record) || typeof status !== 'string' || !Object.hasOwn(t.activity.runs, status))
+    return null;
   return { status: status as Reported, isTimedOut: isTimedOut === true };
 }
 
@@ -35,6 +39,7 @@ export function didOf(record: ActivityRowFragment): string {
   const run = runIn(record);
   if (run) return t.activity.runs[run.status](subjectOf(record));
   if (success) return t.activity.did(verbOf(action), subjectOf(record));
+  if (isReport(record)) return t.activity.refusedReport(subjectOf(record));
   return t.activity.tried(action.replaceAll('_', ' '), verbOf(action), subjectOf(record));
 }
 
@@ -54,7 +59,7 @@ export const isBad = (record: ActivityRowFragment): boolean => !record.success |
 export function Outcome({ record }: { record: ActivityRowFragment }) {
   const { success, statusCode, errorCode } = record;
   const run = runIn(record);
-  const kind = isBad(record) ? 'tag bad' : run?.status === 'running' ? 'tag warn' : 'tag ok';
+  const kind = isBad(record) ? 'tag bad' : 'tag ok';
   if (!success)
     return (
       <>
@@ -66,6 +71,8 @@ export function Outcome({ record }: { record: ActivityRowFragment }) {
         </small>
       </>
     );
-  const told = run && (run.isTimedOut ? t.apps.timedOut : t.apps.status[run.status]);
-  return <span className={kind}>{told ?? t.activity.done}</span>;
+  // a record is of the past: what ran then is over by now
+  const hasEnded = run && run.status !== 'running';
+  const told = hasEnded && (run.isTimedOut ? t.apps.timedOut : t.apps.status[run.status]);
+  return <span className={kind}>{told || t.activity.done}</span>;
 }

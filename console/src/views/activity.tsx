@@ -12,7 +12,7 @@ import { Rows } from '../ground/rows';
 import { Time, timeZone } from '../ground/time';
 import { TimeFields, timeIn } from '../ground/time-filters';
 import { kindOf } from '../ground/words';
-import { t } from '../texts';
+import { locale, t } from '../texts';
 import { actorOf, didOf, Outcome, reasonOf, subjectOf, verbOf } from './activity-row';
 
 type Filter = 'action' | 'resource' | 'result' | 'from' | 'to' | 'reads';
@@ -21,14 +21,14 @@ type Filter = 'action' | 'resource' | 'result' | 'from' | 'to' | 'reads';
 const READS = new Set(['read', 'list', 'view']);
 
 const resources = [...new Set(Object.keys(permissions).map((name) => name.split(':')[0]!))].sort((one, other) =>
-  kindOf(one).localeCompare(kindOf(other)),
+  kindOf(one).localeCompare(kindOf(other), locale),
 );
 
 /** Actions to choose, with the one of an address that somebody else has written. */
 const actionsWith = (chosen: string | undefined): string[] => {
   const known = Object.keys(t.activity.verbs);
   return [...known, ...(chosen && !known.includes(chosen) ? [chosen] : [])].sort((one, other) =>
-    verbOf(one).localeCompare(verbOf(other)),
+    verbOf(one).localeCompare(verbOf(other), locale),
   );
 };
 

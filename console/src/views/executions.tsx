@@ -53,7 +53,7 @@ export function Executions({ appId }: { appId?: string }) {
       </Link>
     ),
   };
-  const isFiltered = Boolean(status || from || to);
+  const isFiltered = Boolean(status || startedFrom || startedBefore);
   return (
     <>
       <form className="filters" onSubmit={(event) => event.preventDefault()}>

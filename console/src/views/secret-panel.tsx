@@ -19,7 +19,7 @@ import { CopyButton, Loading, Problem } from '../ground/problem';
 import { Time } from '../ground/time';
 import { wordOf } from '../ground/words';
 import { t } from '../texts';
-import { actorOf, reasonOf } from './activity-row';
+import { actorOf, reasonOf, verbOf } from './activity-row';
 import { asValue } from './secret-values';
 
 type Step = 'look' | 'edit' | 'rotate' | 'delete' | 'versions';
@@ -174,7 +174,7 @@ function Uses({ id }: { id: string }) {
       <ul className="plain feed">
         {records.map((record) => (
           <li key={record.id}>
-            <strong>{actorOf(record)}</strong> {record.action.replaceAll('_', ' ')} <Time at={record.timestamp} />{' '}
+            <strong>{actorOf(record)}</strong> {verbOf(record.action)} <Time at={record.timestamp} />{' '}
             <span className="quiet">{reasonOf(record)}</span>
           </li>
         ))}

@@ -21,6 +21,7 @@ import { usePlace } from '../ground/place';
 import { Empty, faultOf, Loading, Problem } from '../ground/problem';
 import { Rows } from '../ground/rows';
 import { Time } from '../ground/time';
+import { useTyped } from '../ground/typed';
 import { wordOf } from '../ground/words';
 import { locale, t } from '../texts';
 import { ConnectionState, ConnectionTag } from './connection-state';
@@ -263,16 +264,20 @@ function Catalogue({ onClose }: { onClose: () => void }) {
   const { orgId, workspaceId } = usePlace();
   const [{ find: search = '' }, change] = useFilters<'find'>();
   const [chosen, setChosen] = useState<Tool | null>(null);
-  const variables = { orgId, workspaceId, ...(search && { search }) };
+  const typed = useTyped(search);
+  const variables = { orgId, workspaceId, ...(typed && { search: typed }) };
   const list = usePages(ToolsDocument, variables, ({ tools }) => tools, { all: AT_ONCE });
   const instances = usePages(ToolInstancesDocument, { orgId, workspaceId }, ({ toolInstances }) => toolInstances, {
     all: AT_ONCE,
   });
   const used = new Set(instances.rows.map(({ tool }) => tool.id));
-  const isPartial = [list, instances].some(({ hasMore, isLoading }) => hasMore || isLoading);
-  const isCutOff = [list, instances].some(({ hasMore, rows }) => hasMore && rows.length >= AT_ONCE);
-  // a part of a list is neither sorted nor shown while the rest is on its way
-  const shown = isPartial ? (isCutOff ? list.rows : []) : inOrder(list.rows, used);
+  const problem = list.error ?? instances.error;
+  const isCutOff = list.hasMore && list.rows.length >= AT_ONCE;
+  const isArriving = ({ isLoading, hasMore, rows }: typeof list | typeof instances) =>
+    isLoading || (hasMore && rows.length < AT_ONCE);
+  const isPartial = !problem && (isArriving(list) || isArriving(instances));
+  // a part of a list is not shown while the rest is on its way, and never sorted
+  const shown = isPartial ? [] : list.hasMore || list.error ? list.rows : inOrder(list.rows, used);
   const end = () => {
     change({ find: '' });
     onClose();
@@ -289,9 +294,9 @@ function Catalogue({ onClose }: { onClose: () => void }) {
         <span>{t.tools.find}</span>
         <input type="search" value={search} onChange={(event) => change({ find: event.target.value })} />
       </label>
-      <Problem error={list.error} />
-      {isPartial && !isCutOff && !list.error && <Loading />}
-      {!isPartial && list.rows.length === 0 && !list.error && <Empty title={t.nothingFound} />}
+      <Problem error={problem} />
+      {isPartial && <Loading />}
+      {!isPartial && list.rows.length === 0 && !problem && <Empty title={t.nothingFound} />}
       <ul className="plain choices">
         {shown.map((tool) => (
           <li key={tool.id}>
@@ -303,7 +308,7 @@ function Catalogue({ onClose }: { onClose: () => void }) {
           </li>
         ))}
       </ul>
-      {isCutOff && <p className="quiet">{t.tools.moreThanShown}</p>}
+      {isCutOff && !isPartial && <p className="quiet">{t.tools.moreThanShown}</p>}
     </Dialog>
   );
 }

@@ -104,7 +104,7 @@ export class HttpConnection {
     return this.#call?.kept === undefined;
   }
 
-  /** Whether a kept connection has ended because it was kept: it stood before the call, and not a byte has come since. */
+  /** Whether it has ended because it was kept: it stood before the call, and not a byte has come since. */
   isUnanswered(error: unknown): boolean {
     if (error === LOST) return true;
     return this.isJustTaken() && this.#socket?.bytesRead === this.#receivedBefore;
