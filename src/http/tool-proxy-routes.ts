@@ -67,7 +67,7 @@ const DRAINED_BYTES = 16 * 1024 * 1024;
 const DRAINED_MS = 10_000;
 /** When the server closes, calls have this time to end by themselves. */
 const CLOSING_MS = 5_000;
-/** As the framework tells whether there is a type. */
+/** What Fastify takes for a media type. In place of anything else it says `application/octet-stream`. */
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+[\t ]*(?:;|$)/;
 
 type ProxyParams = Record<'org_id' | 'workspace_id' | 'instance_id', string> & { namespace_id?: string };
@@ -256,8 +256,8 @@ function send(
     // without a stream, the framework would answer HEAD with a length of its own
     return method === 'HEAD' ? reply.send(Readable.from([])) : reply.send();
   }
-  // a stream costs more than all that it would carry; in place of what is no type, the framework would say one of bytes
-  const bytes = MEDIA_TYPE.test(String(headers['content-type'])) ? answer.takeWhole() : null;
+  // a stream costs more than a small answer that it would carry
+  const bytes = MEDIA_TYPE.test(headers['content-type'] ?? '') ? answer.takeWhole() : null;
   if (bytes) return reply.send(bytes);
   body.once('error', (error) => {
     if (!raw.headersSent) {

@@ -3,7 +3,6 @@ import zlib from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { type ConnectionOfCall, type HttpConnection, overConnection } from './http-connection.ts';
 import { OutboundError } from './outbound-error.ts';
-import { WITHOUT_BODY } from './outbound-response.ts';
 
 /** One request, and how its answer is read. */
 export interface Exchange extends ConnectionOfCall {
@@ -44,7 +43,7 @@ export const exchange = (options: Exchange): Promise<RawResponse> =>
 async function exchangeOver(connection: HttpConnection, options: Exchange): Promise<RawResponse> {
   const { url, method, headers, body, signal, reader } = options;
   const limit = new BodyLimit(options);
-  let isWhole = false;
+  let whole: number | null = null;
   try {
     const answer = await connection.client.request({
       path: `${url.pathname}${url.search}`,
@@ -57,10 +56,10 @@ async function exchangeOver(connection: HttpConnection, options: Exchange): Prom
     const received = headersOf(answer.headers);
     const isEnough = reader?.({ status: answer.statusCode, headers: received }) ?? null;
     const bytes = await readBody(answer.body, limit, isEnough);
-    isWhole = isEnough === null && !WITHOUT_BODY.has(answer.statusCode);
+    if (isEnough === null) whole = answer.statusCode;
     return { status: answer.statusCode, headers: received, body: await decompressed(bytes, received, limit) };
   } finally {
-    await connection.release(isWhole);
+    await connection.release(whole);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { LookupFunction, Socket } from 'node:net';
 import type { buildConnector, Client } from 'undici';
+import { WITHOUT_BODY } from './outbound-response.ts';
 
 const MAX_HEADER_BYTES = 16 * 1024;
 /** How long one address of several may take to accept a connection before the next one is tried as well. */
@@ -10,7 +11,7 @@ const IDLE_MS = 4_000;
 const BEFORE_TARGET_MS = 1_000;
 /** How old a connection may become: a certificate is checked when one is opened. */
 const MAX_AGE_MS = 300_000;
-/** An idle connection that ends as it is asked does so at once: what ran for longer may have been carried out. */
+/** A target that closes an idle connection does so at once. What ran for longer may have been carried out. */
 const LOST_WITHIN_MS = 5_000;
 
 /** What a call needs of its connection. */
@@ -126,9 +127,11 @@ export class HttpConnection {
 
   /**
    * Its call is over.
-   * @param isWhole whether the answer was read to its end: what is left of one would be taken for that to the next call
+   * @param status of an answer that was read to its end, else `null`. What is left of an answer would be taken for that
+   * to the next call, and so would a body that comes after a status without one
    */
-  async release(isWhole: boolean): Promise<void> {
+  async release(status: number | null): Promise<void> {
+    const isWhole = status !== null && !WITHOUT_BODY.has(status);
     const kept = this.#call?.kept;
     this.#call = null;
     const isUsable = this.#socket?.destroyed === false && performance.now() - this.#openedAt < MAX_AGE_MS;

@@ -2,7 +2,6 @@ import { Readable, Transform } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { type ConnectionOfCall, type HttpConnection, overConnection } from './http-connection.ts';
 import { OutboundError } from './outbound-error.ts';
-import { WITHOUT_BODY } from './outbound-response.ts';
 
 /** What is read ahead of whoever reads an answer. */
 const READ_AHEAD_BYTES = 64 * 1024;
@@ -188,7 +187,7 @@ class StreamedCall implements Dispatcher.DispatchHandler {
     clearTimeout(this.#pace);
     this.requestBody?.destroy();
     // without an error, the answer was read to its end
-    void this.#connection.release(error === null && !WITHOUT_BODY.has(this.#status));
+    void this.#connection.release(error === null ? this.#status : null);
     this.#end(error);
   }
 
