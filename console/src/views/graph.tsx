@@ -13,6 +13,7 @@ import { useFilters } from '../ground/filters';
 import { usePages } from '../ground/pages';
 import { usePlace } from '../ground/place';
 import { Empty, Loading, Problem } from '../ground/problem';
+import { useTyped } from '../ground/typed';
 import { t } from '../texts';
 import { type Detail, EntityPanel, type GraphPlace, NewEntity } from './entity-panel';
 import { GraphCanvas, kindTokens } from './graph-canvas';
@@ -170,20 +171,19 @@ type Found = FindEntitiesQuery['searchEntities']['results'];
 /** Entities that a search of the service finds for words, also those that are not drawn. */
 function useFound(place: GraphPlace, words: string) {
   const [answer, setAnswer] = useState<{ words: string; found: Found; problem: string }>();
+  const typed = useTyped(words);
   useEffect(() => {
-    if (words.length < 2) return;
+    if (typed.length < 2) return;
     let isOver = false;
     const ask = async () => {
-      const { data, problem = '' } = await askPastCache(FindEntitiesDocument, { ...place, query: words });
-      if (!isOver) setAnswer({ words, found: data?.searchEntities.results ?? [], problem });
+      const { data, problem = '' } = await askPastCache(FindEntitiesDocument, { ...place, query: typed });
+      if (!isOver) setAnswer({ words: typed, found: data?.searchEntities.results ?? [], problem });
     };
-    // a word is typed before it is looked for
-    const timer = setTimeout(() => void ask(), 250);
+    void ask();
     return () => {
       isOver = true;
-      clearTimeout(timer);
     };
-  }, [place, words]);
+  }, [place, typed]);
   return answer?.words === words ? answer : null;
 }
 
