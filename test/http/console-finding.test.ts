@@ -1,3 +1,4 @@
+import type { Request } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
 import type { TestApp } from '../support/app.ts';
 import { barriersOf } from '../support/barriers.ts';
@@ -93,12 +94,12 @@ describeInBrowser('finding one’s way in the console', () => {
       release = resolve;
     });
     let asked = 0;
+    const isSecondPage = (request: Request) => {
+      const { query, variables } = request.postDataJSON() as { query?: string; variables?: { after?: string | null } };
+      return Boolean(query?.includes('query Tools(') && variables?.after);
+    };
     await page.route('**/graphql', async (route) => {
-      const { query = '', variables } = route.request().postDataJSON() as {
-        query?: string;
-        variables?: { after?: string | null };
-      };
-      if (query.includes('query Tools(') && variables?.after) {
+      if (isSecondPage(route.request())) {
         asked += 1;
         await isHeld;
       }
@@ -126,12 +127,8 @@ describeInBrowser('finding one’s way in the console', () => {
     // what has arrived is there if the rest does not come
     const other = await shown.pageOf(max);
     await other.route('**/graphql', async (route) => {
-      const { query = '', variables } = route.request().postDataJSON() as {
-        query?: string;
-        variables?: { after?: string | null };
-      };
       const errors = [{ message: 'Not now.', extensions: { code: 'SERVICE_UNAVAILABLE' } }];
-      if (query.includes('query Tools(') && variables?.after) await route.fulfill({ json: { errors } });
+      if (isSecondPage(route.request())) await route.fulfill({ json: { errors } });
       else await route.continue();
     });
     await open(other, `${shown.homeOf(max)}/tools?do=create`);

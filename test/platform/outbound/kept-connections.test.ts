@@ -1,41 +1,15 @@
 import type http from 'node:http';
 import https from 'node:https';
-import type net from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
-import { loadConfig } from '../../../src/config.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { HttpConnection } from '../../../src/platform/outbound/http-connection.ts';
-import { Outbound, type OutboundOptions, type OutboundRequest } from '../../../src/platform/outbound/outbound.ts';
+import type { Outbound, OutboundRequest } from '../../../src/platform/outbound/outbound.ts';
 import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
 import { certificate } from '../../support/certificate.ts';
+import { client, rawTarget, target } from '../../support/outbound-client.ts';
 import { hurryTimers, stopAges } from '../../support/passing-time.ts';
-import { quietLogger } from '../../support/quiet-logger.ts';
-import { type Answering, startRawTarget, startTarget, type TargetServer } from '../../support/target-server.ts';
+import type { Answering, TargetServer } from '../../support/target-server.ts';
 import { waitUntil } from '../../support/wait.ts';
-
-const closers: (() => Promise<void>)[] = [];
-
-afterEach(async () => {
-  for (const close of closers.splice(0).reverse()) await close();
-});
-
-async function target(answer: Answering, options?: { isSecure?: boolean; host?: string; port?: number }) {
-  const server = await startTarget(answer, options);
-  closers.push(() => server.close());
-  return server;
-}
-
-async function rawTarget(onConnection: (socket: net.Socket) => void): Promise<TargetServer> {
-  const server = await startRawTarget(onConnection);
-  closers.push(() => server.close());
-  return server;
-}
-
-function client(allow: string, options: Partial<OutboundOptions> = {}): Outbound {
-  const outbound = new Outbound({ config: loadConfig({ OUTBOUND_ALLOW: allow }), logger: quietLogger, ...options });
-  closers.push(() => outbound.close());
-  return outbound;
-}
 
 const ok: Answering = (_request, response) => response.end('{"ok":true}');
 const at = ({ port }: TargetServer, path = '/') => `http://127.0.0.1:${port}${path}`;
@@ -272,7 +246,7 @@ describe('a kept connection', () => {
       connecting: { begin: () => undefined, end: () => undefined },
     });
     const connection = await HttpConnection.opened(callTo(['127.0.0.1']));
-    closers.push(() => connection.close());
+    onTestFinished(() => connection.close());
     const ask = async () => (await connection.client.request({ path: '/', method: 'GET' })).body.dump();
     await ask();
     const closed = new Promise<void>((resolve) => {

@@ -4,13 +4,14 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
 import { createLogger } from '../../../src/platform/logger.ts';
 import { DnsNames, type Names } from '../../../src/platform/outbound/names.ts';
-import { Outbound, type OutboundOptions } from '../../../src/platform/outbound/outbound.ts';
+import { Outbound } from '../../../src/platform/outbound/outbound.ts';
 import { OutboundError } from '../../../src/platform/outbound/outbound-error.ts';
 import { certificate } from '../../support/certificate.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
+import { client, rawTarget, target } from '../../support/outbound-client.ts';
 import { hurryTimers } from '../../support/passing-time.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
-import { type Answering, startRawTarget, startTarget, type TargetServer } from '../../support/target-server.ts';
+import { type Answering, startTarget, type TargetServer } from '../../support/target-server.ts';
 import { waitUntil } from '../../support/wait.ts';
 
 const closers: (() => Promise<void>)[] = [];
@@ -19,24 +20,6 @@ afterEach(async () => {
   vi.unstubAllEnvs();
   for (const close of closers.splice(0).reverse()) await close();
 });
-
-async function target(answer: Answering, options?: { isSecure?: boolean }): Promise<TargetServer> {
-  const server = await startTarget(answer, options);
-  closers.push(() => server.close());
-  return server;
-}
-
-async function rawTarget(...given: Parameters<typeof startRawTarget>): Promise<TargetServer> {
-  const server = await startRawTarget(...given);
-  closers.push(() => server.close());
-  return server;
-}
-
-function client(allow: string, options: Partial<OutboundOptions> = {}): Outbound {
-  const outbound = new Outbound({ config: loadConfig({ OUTBOUND_ALLOW: allow }), logger: quietLogger, ...options });
-  closers.push(() => outbound.close());
-  return outbound;
-}
 
 const ok: Answering = (_request, response) => response.end('{"ok":true}');
 
