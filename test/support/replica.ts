@@ -117,9 +117,12 @@ class Replica implements RunningReplica {
 
   freeze(isFrozen: boolean): void {
     const pid = this.#child!.pid!;
+    const signal = isFrozen ? 'SIGSTOP' : 'SIGCONT';
+    // first, so that it starts no more
+    process.kill(pid, signal);
     // each of its processes has a group of its own
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
-    for (const each of [pid, ...children.map(Number)]) process.kill(each, isFrozen ? 'SIGSTOP' : 'SIGCONT');
+    for (const child of children) signalUnlessEnded(Number(child), signal);
   }
 
   async has(query: string): Promise<void> {
@@ -134,5 +137,14 @@ class Replica implements RunningReplica {
 
   async promote(): Promise<void> {
     await asked(this.url, ['select pg_promote()']);
+  }
+}
+
+/** The server of a session ends by itself, at any time. */
+function signalUnlessEnded(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
