@@ -169,7 +169,8 @@ const identified: Partial<Record<keyof ActivityRow, string>> = {
 
 /**
  * Inserts records of requests that have been answered, in one statement for any number. One that was inserted before,
- * although the answer was lost, is left as it is.
+ * although the answer was lost, is left as it is. Without `offset 0`, PostgreSQL puts the conditions of a column in
+ * each place that asks for them, and plans and asks them twice.
  */
 const INSERT_ANSWERED = `insert into activity (${names.join(', ')}, named)
   select ${names
@@ -183,7 +184,7 @@ const INSERT_ANSWERED = `insert into activity (${names.join(', ')}, named)
   left join lateral (select ${keptColumns.map((name) => `${kept[name]} as ${name}`).join(', ')}
     from (select r.success or exists (select from organization_members m
       where m.org_id = r.org_id and m.user_id = r.user_id) as may_be_listed) m
-  ) k on r.org_id is not null and r.principal_type <> 'anonymous'
+  offset 0) k on r.org_id is not null and r.principal_type <> 'anonymous'
   on conflict do nothing`;
 
 /**
