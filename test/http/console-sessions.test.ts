@@ -103,10 +103,12 @@ describeInBrowser('sessions and reveals in the console', () => {
 
     await page.getByRole('link', { name: 'Secrets', exact: true }).click();
     await page.getByRole('button', { name: /^Open asked-for of/ }).click();
+    // the rule has reached the page: without it, a reason is optional
     const reason = page.getByLabel('Reason', { exact: true });
+    await reason.waitFor();
     await page.getByRole('button', { name: 'Reveal value' }).click();
     // the browser says what is missing, and the service what blanks are worth
-    expect(await page.evaluate('document.activeElement.validity.valueMissing')).toBe(true);
+    await waitFor(async () => expect(await page.evaluate('document.activeElement.validity.valueMissing')).toBe(true));
     await reason.fill('   ');
     await page.getByRole('button', { name: 'Reveal value' }).click();
     await page.getByRole('alert').getByText('the organization wants to know why').waitFor();

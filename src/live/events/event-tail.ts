@@ -12,11 +12,15 @@ const BATCH = 500;
 /**
  * In commit order. A transaction's events become visible when it ends, so only events of transactions older than every
  * running one are read. `id > last` alone would skip an event whose transaction took its number early and committed
- * late.
+ * late. Each row also says whether a running transaction holds back events that are there; without events, a row says
+ * only that.
  */
-const NEXT = `select ${EVENT_COLUMNS} from events e
-  where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
-  order by e.xid, e.seq limit ${BATCH}`;
+const NEXT = `select h."isHeld", e.* from (select exists (select from events e
+    where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid >= pg_snapshot_xmin(pg_current_snapshot())) as "isHeld") h
+  left join (select ${EVENT_COLUMNS} from events e
+    where (e.xid, e.seq) > ($1::xid8, $2::bigint) and e.xid < pg_snapshot_xmin(pg_current_snapshot())
+    order by e.xid, e.seq limit ${BATCH}) e on true
+  order by e.xid::xid8, e.seq::bigint`;
 const NOW = 'select pg_current_snapshot()::text as snapshot';
 
 /**
@@ -28,6 +32,13 @@ const HISTORY = `select substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 
       or $2::bigint > 0 and not exists (select from events e where e.xid = $1::xid8 and e.seq = $2::bigint)
       as "isLost"`;
 const LOOK_MS = 1_000;
+/** The first pause before what was held back is asked for again; each next one is twice as long. */
+const HELD_MS = 10;
+
+interface Next {
+  events: StreamEvent[];
+  isHeld: boolean;
+}
 
 const keyOf = ({ orgId, workspaceId, userId }: StreamedPlace): string =>
   userId === undefined ? `${orgId} ${workspaceId ?? ''}` : toUser(userId);
@@ -50,6 +61,7 @@ export class EventTail {
   #timer: NodeJS.Timeout | null = null;
   #reading = false;
   #nudged = false;
+  #heldMs = HELD_MS;
   #closed = false;
 
   constructor(sql: Sql, pollMs: number, onFault: (error: unknown, what: string) => void) {
@@ -97,6 +109,7 @@ export class EventTail {
   nudge(): void {
     if (this.#queues.size === 0) return;
     this.#nudged = true;
+    this.#heldMs = HELD_MS;
     this.#schedule(0);
   }
 
@@ -144,31 +157,54 @@ export class EventTail {
     this.#timer = setTimeout(() => void this.#read(), delayMs);
   }
 
+  async #next({ xid, seq }: Position): Promise<Next> {
+    type Row = { isHeld: boolean } & (StreamEvent | { id: null });
+    const rows = await this.#sql.read<Row>(NEXT, [xid, seq]);
+    const events = rows.flatMap(({ isHeld: _isHeld, ...event }) => (event.id === null ? [] : [event]));
+    return { events, isHeld: rows[0]!.isHeld };
+  }
+
   async #read(): Promise<void> {
     this.#reading = true;
     this.#nudged = false;
     let isMore = false;
+    let isHeld = false;
     try {
       const position = this.#position;
       if (!position) return;
       if (await this.#isLost(position)) return this.#endAll('unavailable');
-      const rows = await this.#sql.read<StreamEvent>(NEXT, [position.xid, position.seq]);
+      const next = await this.#next(position);
       // all streams have left meanwhile: streams that were added since start at another position
       if (this.#position !== position) return;
-      const last = rows.at(-1);
+      const last = next.events.at(-1);
       if (last) this.#position = { xid: last.xid, seq: last.seq };
-      for (const row of rows) {
-        this.#push(keyOf(row), row);
-        if (row.recipientId !== null) this.#push(toUser(row.recipientId), row);
+      for (const event of next.events) {
+        this.#push(keyOf(event), event);
+        if (event.recipientId !== null) this.#push(toUser(event.recipientId), event);
       }
-      isMore = rows.length === BATCH;
+      isMore = next.events.length === BATCH;
+      isHeld = next.isHeld;
     } catch (error) {
       this.#lookedAt = Number.NEGATIVE_INFINITY; // another server may answer next
       this.#onFault(error, 'events could not be read');
     } finally {
       this.#reading = false;
-      // the new event may still be held back by another running transaction: poll again soon
-      if (this.#position) this.#schedule(isMore ? 0 : this.#nudged ? 10 : this.#pollMs);
+      if (this.#position) this.#schedule(isMore ? 0 : this.#pauseMs(isHeld));
     }
+  }
+
+  /**
+   * What is held back comes as soon as the transaction ends, of which nobody tells: it is asked for again soon, and less
+   * often the longer it takes.
+   */
+  #pauseMs(isHeld: boolean): number {
+    if (this.#nudged) return HELD_MS;
+    if (!isHeld) {
+      this.#heldMs = HELD_MS;
+      return this.#pollMs;
+    }
+    const pause = Math.min(this.#heldMs, this.#pollMs);
+    this.#heldMs = pause * 2;
+    return pause;
   }
 }
