@@ -138,6 +138,7 @@ class HotRunner {
    */
   async #isExact({ failed }) {
     if (!failed) return !CAN_RELOAD;
+    if (failed.isUncaught) return false; // it may be a late one of the mutant before
     const left = await this.#try({ tests: { [fileIn(failed.id)]: [] } });
     return !left.failed;
   }
