@@ -142,7 +142,8 @@ describe('a JSON body', () => {
     '{"constructor":{"prototype":{"a":1}}}',
   ])('that reaches for a prototype is refused: %s', async (payload) => {
     const { status, body } = await put(payload);
-    const msg = `Keys should be valid strings, ${payload.includes('proto__') ? '__proto__' : 'constructor'} is not allowed`;
+    const key = payload.includes('proto__') ? '__proto__' : 'constructor';
+    const msg = `Keys should be valid strings, ${key} is not allowed`;
     expect([status, body]).toEqual([422, { detail: [{ type: 'invalid_key', loc: ['body'], msg, input: {} }] }]);
     expect(({} as { admin?: boolean }).admin).toBeUndefined();
   });
