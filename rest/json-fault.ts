@@ -36,7 +36,6 @@ export function jsonFault(text: string): JsonFault {
   for (;;) {
     at = end(SPACE, text, at) ?? at;
     const char = text[at];
-    if (char === undefined) return { position: at, reason: reasons[expected] };
     if (
       (char === '}' && expected === 'key or }') ||
       (char === ']' && expected === 'value or ]') ||

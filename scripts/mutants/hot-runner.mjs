@@ -20,6 +20,12 @@ import { coveringTests } from './covering-tests.mjs';
 const CAN_RELOAD = process.env.MUTANT_STAGE === 'light';
 const NO_LIMIT = Number.POSITIVE_INFINITY;
 
+/**
+ * Many mutants make a test wait for an answer that never comes. A light test takes milliseconds, so that this is known
+ * long before Stryker would end the whole process and start one that has to load everything again.
+ */
+const TIME_LIMITS = CAN_RELOAD ? { testTimeout: 10_000, hookTimeout: 20_000 } : {};
+
 /** @param {string} id */
 const fileIn = (id) => path.resolve(id.slice(0, id.indexOf('#')));
 
@@ -132,6 +138,7 @@ class HotRunner {
    */
   async #isExact({ failed }) {
     if (!failed) return !CAN_RELOAD;
+    if (failed.isUncaught) return false; // it may be a late one of the mutant before
     const left = await this.#try({ tests: { [fileIn(failed.id)]: [] } });
     return !left.failed;
   }
@@ -159,6 +166,7 @@ class HotRunner {
       include: ['scripts/mutants/hot-tests.ts'],
       pool: 'threads',
       maxWorkers: 1,
+      ...TIME_LIMITS,
       watch: false,
       reporters: [],
       onConsoleLog: () => false,

@@ -1,4 +1,5 @@
 // Runs tests again and again in one thread, for the test runner in hot-runner.mjs, which sends the mutants.
+import { setImmediate } from 'node:timers/promises';
 import { inject, type RunnerTask, type RunnerTestFile, type RunnerTestSuite, TestRunner, vi } from 'vitest';
 import { startTests } from 'vitest/internal/browser';
 import type { Answer, Outcome, TestOutcome, Trial } from './hot-trial.ts';
@@ -18,6 +19,11 @@ const globals = globalThis as unknown as {
 };
 const switches: Switches = (globals.__stryker__ ??= {});
 let run = 0;
+
+/** What nobody has caught since the trial began: it fails a run of Vitest, though none of its tests. */
+let uncaught: unknown[] = [];
+for (const event of ['uncaughtException', 'unhandledRejection'])
+  process.on(event, (error: unknown) => uncaught.push(error));
 
 type Tracer = (name: string, options: unknown, work?: unknown) => unknown;
 const untraced: Tracer = (_name, options, work = options) => (work as () => unknown)();
@@ -100,11 +106,13 @@ async function runTests(trial: Trial): Promise<Outcome> {
   if (trial.isFresh) vi.resetModules();
   const tests: TestOutcome[] = [];
   let hits = 0;
+  uncaught = [];
   for (const [file, names] of Object.entries(trial.tests)) {
     run += 1;
     const pattern = names.length > 0 ? { testNamePattern: new RegExp(`^(?:${names.map(escaped).join('|')})$`) } : {};
     const runner = new HotRunner(trial, { ...globals.__vitest_worker__.config, ...pattern });
     const [done] = (await startTests([file], runner)) as [RunnerTestFile];
+    await setImmediate(); // a promise counts as rejected without a handler only after its turn
     switches.activeMutant = undefined;
     switches.currentTestId = undefined;
     hits += switches.hitCount ?? 0;
@@ -112,6 +120,8 @@ async function runTests(trial: Trial): Promise<Outcome> {
     if (trial.isDry) tests.push({ id: idOf(done), name: file, ms: done.result?.duration ?? 0, state: 'pass' });
     const failed = runner.failed ?? brokenIn(done);
     if (failed) return { tests, hits, failed: { id: idOf(failed), message: messageOf(failed) } };
+    if (uncaught.length > 0)
+      return { tests, hits, failed: { id: idOf(done), message: `Uncaught: ${String(uncaught[0])}`, isUncaught: true } };
   }
   return { tests, hits, coverage: trial.isDry ? switches.mutantCoverage : undefined };
 }

@@ -23,8 +23,8 @@ export interface TestOutcome {
 export interface Outcome {
   tests: TestOutcome[];
   hits: number;
-  /** The first test that failed. */
-  failed?: { id: string; message: string };
+  /** The first test that failed; with `isUncaught` the file in whose tests an error went uncaught. */
+  failed?: { id: string; message: string; isUncaught?: true };
   /** How often mutants were reached, by test and while modules were loaded; of a dry run. */
   coverage?: { static: Record<string, number>; perTest: Record<string, Record<string, number>> } | undefined;
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { JobQueue, type NewJob } from '../../src/data/job-queue.ts';
-import { scheduled, type Task } from '../../src/kernel/tasks.ts';
+import { type TraceSpan, within } from '../../src/kernel/spans.ts';
+import { scheduled, type Task, TRACE } from '../../src/kernel/tasks.ts';
 
 const taskOf = (name: string): Task => ({ name, tries: 2, run: async () => undefined });
 const [mail, index] = [taskOf('mail'), taskOf('index')];
@@ -56,6 +57,13 @@ describe('the queue of jobs', () => {
     ]);
   });
 
+  it('keeps the work of a request that is recorded in its trace', () => {
+    const span = { isEnded: false, parent: null, traceparent: '00-1-2-01' } as TraceSpan;
+    const queue = queueOf(mail);
+    const rows = within(span, () => added(queue, [{ task: mail, payload: { to: 'ann' } }]));
+    expect(rows).toMatchObject([{ payload: { to: 'ann', [TRACE]: '00-1-2-01' } }]);
+  });
+
   it('tells a listener that there are new ones', () => {
     const queue = queueOf();
     queue.added();
@@ -64,5 +72,31 @@ describe('the queue of jobs', () => {
     expect(told).toBe(0);
     queue.added();
     expect(told).toBe(1);
+  });
+});
+
+describe('a job whose key another one has, which begins to run while the job is added', () => {
+  /** Adds jobs to a database that answers each statement with the keys it added. @returns the keys of each statement */
+  async function lookedAt(jobs: readonly NewJob[], answers: readonly (string | null)[][]): Promise<unknown[][]> {
+    const asked: unknown[][] = [];
+    await queueOf(mail, index).add(jobs, async ({ values: [rows] }) => {
+      asked.push((JSON.parse(rows as string) as NewJob[]).map(({ key }) => key));
+      return (answers[asked.length - 1] ?? []).map((key) => ({ key }));
+    });
+    return asked;
+  }
+  const job = (key?: string): NewJob => ({ task: mail, payload: {}, key });
+
+  it('is added by the next try, and the others are not added twice', async () => {
+    const jobs = [job('a'), job('b'), job(), job('c')];
+    expect(await lookedAt(jobs, [[null, 'b'], ['c'], ['a']])).toEqual([['a', 'b', undefined, 'c'], ['a', 'c'], ['a']]);
+    expect(await lookedAt(jobs, [['a', 'b', 'c', null]])).toHaveLength(1);
+    expect(await lookedAt([], [])).toEqual([]);
+  });
+
+  it('is given up with an error after ten tries, so that no change loses a job', async () => {
+    const never = Array.from({ length: 9 }, () => []);
+    expect(await lookedAt([job('a')], [...never, ['a']])).toHaveLength(10);
+    await expect(lookedAt([job('a')], [...never, [], ['a']])).rejects.toThrow(`The job 'mail' could not be added.`);
   });
 });

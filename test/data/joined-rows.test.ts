@@ -50,9 +50,10 @@ it('reads the rows of requests that ask in one turn with one statement, each wit
 });
 
 it('keeps nothing: whoever asks later sees what was changed meanwhile', async () => {
-  expect(await one('odd', 't3')).toEqual([{ id: 't3', orgId: 'odd', size: 3 }]);
+  const keys = [['odd', 't3']];
+  expect((await rows.pages(things, keys))[0]?.rows).toEqual([{ id: 't3', orgId: 'odd', size: 3 }]);
   await database.pool.query(`update things set size = 300 where id = 't3'`);
-  expect(await one('odd', 't3')).toEqual([{ id: 't3', orgId: 'odd', size: 300 }]);
+  expect((await rows.pages(things, keys))[0]?.rows).toEqual([{ id: 't3', orgId: 'odd', size: 300 }]);
 });
 
 it('reads a few rows at once', async () => {
@@ -68,12 +69,23 @@ it('reads a few rows at once', async () => {
 it('fails only the request whose value PostgreSQL refuses', async () => {
   const found = await Promise.allSettled([one('odd', 't1'), one('odd', 't\0'), one('even', 't2')]);
   expect(found.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  expect(found[1], 'it says why').toMatchObject({ reason: { code: '22021' } });
 });
 
-it('fails all when the statement cannot run', async () => {
+it('does not ask again for the one value that was refused', async () => {
+  const sent = await logQueries(database.pool).during(async () => {
+    await expect(one('odd', 't\0')).rejects.toMatchObject({ code: '22021' });
+  });
+  expect(sent).toHaveLength(1);
+});
+
+it('fails all when the statement cannot run, and does not repeat it for each', async () => {
   const gone = { ...things, from: 'gone t' };
-  const asked = [rows.pages(gone, [['odd', 't1']]), rows.pages(gone, [['odd', 't2']])];
-  for (const { status } of await Promise.allSettled(asked)) expect(status).toBe('rejected');
+  const sent = await logQueries(database.pool).during(async () => {
+    const asked = [rows.pages(gone, [['odd', 't1']]), rows.pages(gone, [['odd', 't2']])];
+    for (const result of await Promise.allSettled(asked)) expect(result).toMatchObject({ reason: { code: '42P01' } });
+  });
+  expect(sent).toHaveLength(1);
 });
 
 it('reads by itself for a request whose trace is recorded', async () => {

@@ -12,6 +12,10 @@ const documents = `
     addPicture(id: $item_id, input: $body) @body
     other: addPicture(id: "0", input: { picture: "none", displayName: "none", count: $limit })
   }
+  mutation AddPictureOf($owner: ID!, $body: PictureInput! @upload(file: "picture"))
+    @rest(method: POST, path: "/v1/pictures", status: 201) {
+    addPicture(id: $owner, input: $body) @body
+  }
 `;
 const MAX_BYTES = 1_000;
 
@@ -146,8 +150,13 @@ describe('a file of a form', () => {
       422,
       [{ loc: ['path', 'item_id'] }, { type: 'missing', loc: ['body', 'display_name'] }],
     ]);
+    expect(await send([name, picture], {}, '/v1/pictures')).toMatchObject([
+      422,
+      [{ type: 'missing', loc: ['query', 'owner'] }],
+    ]);
     expect(received).toEqual([]);
     expect(await send([picture, name])).toEqual([201]);
+    expect(await send([picture, name], {}, '/v1/pictures?owner=1')).toEqual([201]);
   });
 
   it('is refused as its receiver does', async () => {
@@ -252,6 +261,7 @@ describe('a form', () => {
     'multipart/form-data;boundary="xyz"',
     'Multipart/Form-Data ; charset=utf-8; Boundary = xyz',
     `multipart/form-data; boundary=${'b'.repeat(70)}`,
+    `multipart/form-data; boundary="${'b'.repeat(70)}"`,
   ])('may come as %s', async (type) => {
     const boundary = /xyz|b{70}/.exec(type)?.[0];
     const payload = formOf([name, picture], boundary);

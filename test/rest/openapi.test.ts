@@ -52,6 +52,10 @@ beforeAll(() => {
         @rest(method: GET, path: "/v1/items/{item_id}/resumable") {
         events(itemId: $item_id, after: $seen) @body { cursor @eventId type }
       }
+      # Tells what happens, line by line.
+      subscription Follow($item_id: ID!) @rest(method: POST, path: "/v1/items/{item_id}/follow", errors: A0) {
+        events(itemId: $item_id) @body { type }
+      }
       fragment Item on Item { item_id: id name ownerId colour tags metadata createdAt owner @flatten {
         owner_name: name } others { ...Owner } owner { ...Owner } }
       fragment Owner on Owner { name }
@@ -108,6 +112,7 @@ describe('the OpenAPI document', () => {
       ['post', '/v1/items/{item_id}/touch', 'TouchItem', ['Items']],
       ['get', '/v1/items/{item_id}/stream', 'Stream', ['Items']],
       ['get', '/v1/items/{item_id}/resumable', 'Resumable', ['Items']],
+      ['post', '/v1/items/{item_id}/follow', 'Follow', ['Items']],
       ['get', '/v1/health', 'Health', ['Health']],
     ]);
     expect(document.tags).toEqual([{ name: 'Items', description: 'Things to sell.' }, { name: 'Health' }]);
@@ -276,6 +281,18 @@ describe('the OpenAPI document', () => {
       content: { 'text/event-stream': { schema: { properties: { type: { type: 'string' } }, required: ['type'] } } },
     });
     expect(JSON.stringify(responses['200'])).not.toContain('cursor');
+  });
+
+  it('shows a stream that is asked for by POST as lines of JSON', () => {
+    expect(operation('/v1/items/{item_id}/follow', 'post').responses['200']).toEqual({
+      description: 'Lines of JSON, each as soon as it is known. The schema describes one.',
+      headers: expect.any(Object) as object,
+      content: {
+        'application/x-ndjson': {
+          schema: { type: 'object', properties: { type: { type: 'string' } }, required: ['type'] },
+        },
+      },
+    });
   });
 
   it.each([

@@ -185,6 +185,28 @@ describe('a route', () => {
     expect([here.status, here.headers.location, here.text]).toEqual([200, undefined, '{"id":"i"}']);
   });
 
+  it('tells who runs documents of its own before the first request, and once', async () => {
+    const schema = toySchema({ resolvers: { Query: { health: () => 'ok' } } });
+    const runner = toyRunner(schema);
+    const steps: string[] = [];
+    const api = await start(
+      health,
+      {},
+      {
+        runner: {
+          ...runner,
+          add: () => void steps.push('added'),
+          execute: (...given) => {
+            steps.push('run');
+            return runner.execute(...given);
+          },
+        },
+      },
+    );
+    for (let request = 0; request < 2; request++) expect((await api.get('/v1/health')).body).toBe('ok');
+    expect(steps).toEqual(['added', 'run', 'run']);
+  });
+
   it('has a HEAD beside its GET', async () => {
     const api = await start(health);
     expect(await api.send({ method: 'HEAD', url: '/v1/health' })).toMatchObject({ status: 200, text: '' });
@@ -298,6 +320,30 @@ describe('a server', () => {
       /^retry: 3000\n\ndata: {"id":"1"}\n\nevent: error\ndata: {"error":"UPSTREAM_ERROR",.*"upstream":"disk".*}\n\n$/,
     );
     expect(seen).toEqual([]);
+  });
+
+  it('sends what is asked for by POST as lines of JSON, the error that ends them too', async () => {
+    const fault = new Error('the disk is full');
+    const seen: unknown[] = [];
+    const api = await start(
+      'subscription S @rest(method: POST, path: "/v1/s") { events(itemId: "1") @body { id } }',
+      {
+        subscribe: async function* () {
+          yield { id: '1', type: 't' };
+          throw fault;
+        } as never,
+      },
+      { onFault: (error) => seen.push(error) },
+    );
+    const { headers, text } = await api.send({ method: 'POST', url: '/v1/s' });
+    expect(headers['content-type']).toBe('application/x-ndjson');
+    const lines = text.trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+      { id: '1' },
+      expect.objectContaining({ error: 'INTERNAL_SERVER_ERROR', details: {} }),
+    ]);
+    expect(text).not.toContain('disk');
+    expect(seen).toEqual([fault]);
   });
 
   it('closes when its streams have ended', async () => {
