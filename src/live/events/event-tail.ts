@@ -194,8 +194,8 @@ export class EventTail {
   }
 
   /**
-   * What is held back comes as soon as the transaction ends, of which nobody tells: it is asked for again soon, and less
-   * often the longer it takes.
+   * What is held back comes as soon as the transaction ends, of which nobody tells: it is asked for again soon, and
+   * less often the longer it takes.
    */
   #pauseMs(isHeld: boolean): number {
     if (this.#nudged) return HELD_MS;
