@@ -99,6 +99,8 @@ beforeAll(async () => {
     );
   }
   await run('scripts/build.mjs');
+  // the build leaves types to this
+  await run(path.join('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.build.json', '--noEmit');
   database = await createTestDatabase({ template: 'template0' });
   const env = { DATABASE_URL: database.url, DATA_DIR: path.join(copy, '.data') };
   service = startService(env, { root: copy, isBuilt: true });

@@ -7,8 +7,7 @@ import { PATIENCE_MS } from './slowness.ts';
 const WITHOUT_WINDOW = '/usr/bin/chromium-headless-shell';
 
 /** What CHROMIUM names, or Debian's package `chromium-headless-shell` or `chromium`. */
-export const executablePath =
-  process.env.CHROMIUM ?? (existsSync(WITHOUT_WINDOW) ? WITHOUT_WINDOW : '/usr/bin/chromium');
+const executablePath = process.env.CHROMIUM ?? (existsSync(WITHOUT_WINDOW) ? WITHOUT_WINDOW : '/usr/bin/chromium');
 
 /** Without a browser, only CI insists. */
 export const describeInBrowser = describe.skipIf(!process.env.CI && !existsSync(executablePath));
