@@ -81,6 +81,8 @@ const present = async () =>
       [world.ids.workspace_id],
     )
   ).rows;
+/** A time is kept in milliseconds, rounded: up to half of one before or after the clock that it was taken from. */
+const ROUNDING = 0.001;
 /** The one who is there ends `seconds` after the announcement. @returns what that answered */
 async function lasts<T>(seconds: number, announcement: () => Promise<T>): Promise<T> {
   const { pool } = app.database;
@@ -89,8 +91,8 @@ async function lasts<T>(seconds: number, announcement: () => Promise<T>): Promis
   const before = await now();
   const answer = await announcement();
   const [row] = await present();
-  expect(row!.ends).toBeGreaterThanOrEqual(before + seconds);
-  expect(row!.ends).toBeLessThanOrEqual((await now()) + seconds);
+  expect(row!.ends).toBeGreaterThanOrEqual(before + seconds - ROUNDING);
+  expect(row!.ends).toBeLessThanOrEqual((await now()) + seconds + ROUNDING);
   return answer;
 }
 const gone = () => waitFor(async () => expect(await present()).toEqual([]));
