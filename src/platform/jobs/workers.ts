@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { TaskList, WorkerEvents, WorkerPool } from 'graphile-worker';
+import type { LogFunctionFactory, TaskList, WorkerEvents, WorkerPool } from 'graphile-worker';
 import type pg from 'pg';
 
 // `Jobs` announces new and due jobs, so that idle workers need not poll
@@ -21,23 +21,29 @@ export interface WorkersOptions {
   onFault: (error: unknown, what: string) => void;
 }
 
+/**
+ * Whom faults are told. The library keeps the options of all workers that ever ran, with what they refer to: once the
+ * workers are stopped, that is nobody.
+ */
+interface Told {
+  onFault: WorkersOptions['onFault'] | null;
+}
+
 /** Some workers of graphile-worker over the service's pool. */
 export class Workers {
   readonly #pools: readonly { pool: WorkerPool; workers: number }[];
+  readonly #events: WorkerEvents = new EventEmitter();
+  readonly #told: Told;
   #isSound = true;
 
-  private constructor(
-    lanes: readonly Lane[],
-    start: (lane: Lane, events: WorkerEvents) => WorkerPool,
-    onFault: WorkersOptions['onFault'],
-  ) {
-    const events: WorkerEvents = new EventEmitter();
-    events.on('worker:getJob:error', ({ error }) => {
+  private constructor(lanes: readonly Lane[], start: (lane: Lane, events: WorkerEvents) => WorkerPool, told: Told) {
+    this.#told = told;
+    this.#events.on('worker:getJob:error', ({ error }) => {
       // all workers get the same error: it is reported once
-      if (this.#isSound) onFault(error, 'jobs could not be fetched');
+      if (this.#isSound) told.onFault?.(error, 'jobs could not be fetched');
       this.#isSound = false;
     });
-    this.#pools = lanes.map((lane) => ({ pool: start(lane, events), workers: lane.workers }));
+    this.#pools = lanes.map((lane) => ({ pool: start(lane, this.#events), workers: lane.workers }));
     for (const { pool } of this.#pools)
       pool.promise
         .catch(() => undefined)
@@ -51,11 +57,8 @@ export class Workers {
    */
   static async start({ pool, lanes, onFault }: WorkersOptions): Promise<Workers> {
     const { Logger, runTaskList } = await import('graphile-worker');
-    const logger = new Logger(() => (level, message, meta) => {
-      // failed jobs are logged by `Jobs`; the library would add their payloads
-      if (level !== 'error' || meta?.failure === true) return;
-      onFault(meta?.error ?? new Error(message), `job queue: ${message.split('\n')[0]}`);
-    });
+    const told: Told = { onFault };
+    const logger = new Logger(telling(told));
     return new Workers(
       lanes,
       ({ tasks, workers }, events) =>
@@ -74,7 +77,7 @@ export class Workers {
           tasks,
           withoutListening(pool),
         ),
-      onFault,
+      told,
     );
   }
 
@@ -99,6 +102,8 @@ export class Workers {
     const timer = setTimeout(() => void this.#force(), STOP_MS);
     await this.#end((pool) => pool.gracefulShutdown());
     clearTimeout(timer);
+    this.#events.removeAllListeners();
+    this.#told.onFault = null;
   }
 
   #force(): Promise<void> {
@@ -111,6 +116,15 @@ export class Workers {
     if (ends.some(({ status }) => status === 'rejected')) this.#isSound = false;
   }
 }
+
+/** What the library logs as an error. Failed jobs are logged by `Jobs`: the library would add their payloads. */
+const telling =
+  (told: Told): LogFunctionFactory =>
+  () =>
+  (level, message, meta) => {
+    if (level !== 'error' || meta?.failure === true) return;
+    told.onFault?.(meta?.error ?? new Error(message), `job queue: ${message.split('\n')[0]}`);
+  };
 
 /**
  * The same pool, but without a connection for LISTEN. The library requests one with a callback and would keep it

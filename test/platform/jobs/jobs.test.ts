@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -9,7 +11,7 @@ import { type Database, openDatabase } from '../../../src/platform/postgres/data
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { lockWaits } from '../../support/lock-waits.ts';
 import { quietLogger } from '../../support/quiet-logger.ts';
-import { waitFor } from '../../support/wait.ts';
+import { waitFor, waitUntil } from '../../support/wait.ts';
 
 const SECRET = 'the payload of a job';
 
@@ -348,4 +350,36 @@ it('keeps no connection and listens to nothing while there is nothing to do', as
     `select 1 from pg_stat_activity where datname = current_database() and query ilike 'listen%'`,
   );
   expect(listening.rowCount).toBe(0);
+});
+
+describe('a node that has stopped', () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc') as () => void;
+
+  it('is kept in memory by nothing: the library keeps the options of all workers that ever ran', async () => {
+    const service = await runOnce();
+    await waitUntil(() => {
+      collectGarbage();
+      return service.deref() === undefined;
+    });
+  });
+
+  async function runOnce(): Promise<WeakRef<object>> {
+    const service = { faults: [] as unknown[] };
+    const queue = new JobQueue();
+    const task: Task = { name: 'note', tries: 1, run: async () => undefined };
+    queue.declare([task]);
+    const jobs = new Jobs({
+      pool: database.pool,
+      tasks: [task],
+      logger: quietLogger,
+      onFault: (error) => void service.faults.push(error),
+      pollMs: 50,
+    });
+    jobs.start();
+    await add(queue, { task, payload: {} });
+    await soon(async () => expect(await count()).toBe(0));
+    await jobs.stop();
+    return new WeakRef(service);
+  }
 });
