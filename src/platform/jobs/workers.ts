@@ -22,10 +22,10 @@ export interface WorkersOptions {
 }
 
 /**
- * Whom faults are told. The library keeps the options of all workers that ever ran, with what they refer to: once the
+ * Who is told of faults. The library keeps the options of all workers that ever ran, with what they refer to: once the
  * workers are stopped, that is nobody.
  */
-interface Told {
+interface FaultReceiver {
   onFault: WorkersOptions['onFault'] | null;
 }
 
@@ -33,14 +33,18 @@ interface Told {
 export class Workers {
   readonly #pools: readonly { pool: WorkerPool; workers: number }[];
   readonly #events: WorkerEvents = new EventEmitter();
-  readonly #told: Told;
+  readonly #receiver: FaultReceiver;
   #isSound = true;
 
-  private constructor(lanes: readonly Lane[], start: (lane: Lane, events: WorkerEvents) => WorkerPool, told: Told) {
-    this.#told = told;
+  private constructor(
+    lanes: readonly Lane[],
+    start: (lane: Lane, events: WorkerEvents) => WorkerPool,
+    receiver: FaultReceiver,
+  ) {
+    this.#receiver = receiver;
     this.#events.on('worker:getJob:error', ({ error }) => {
       // all workers get the same error: it is reported once
-      if (this.#isSound) told.onFault?.(error, 'jobs could not be fetched');
+      if (this.#isSound) receiver.onFault?.(error, 'jobs could not be fetched');
       this.#isSound = false;
     });
     this.#pools = lanes.map((lane) => ({ pool: start(lane, this.#events), workers: lane.workers }));
@@ -57,8 +61,8 @@ export class Workers {
    */
   static async start({ pool, lanes, onFault }: WorkersOptions): Promise<Workers> {
     const { Logger, runTaskList } = await import('graphile-worker');
-    const told: Told = { onFault };
-    const logger = new Logger(telling(told));
+    const receiver: FaultReceiver = { onFault };
+    const logger = new Logger(loggingTo(receiver));
     return new Workers(
       lanes,
       ({ tasks, workers }, events) =>
@@ -77,7 +81,7 @@ export class Workers {
           tasks,
           withoutListening(pool),
         ),
-      told,
+      receiver,
     );
   }
 
@@ -103,7 +107,7 @@ export class Workers {
     await this.#end((pool) => pool.gracefulShutdown());
     clearTimeout(timer);
     this.#events.removeAllListeners();
-    this.#told.onFault = null;
+    this.#receiver.onFault = null;
   }
 
   #force(): Promise<void> {
@@ -118,12 +122,12 @@ export class Workers {
 }
 
 /** What the library logs as an error. Failed jobs are logged by `Jobs`: the library would add their payloads. */
-const telling =
-  (told: Told): LogFunctionFactory =>
+const loggingTo =
+  (receiver: FaultReceiver): LogFunctionFactory =>
   () =>
   (level, message, meta) => {
     if (level !== 'error' || meta?.failure === true) return;
-    told.onFault?.(meta?.error ?? new Error(message), `job queue: ${message.split('\n')[0]}`);
+    receiver.onFault?.(meta?.error ?? new Error(message), `job queue: ${message.split('\n')[0]}`);
   };
 
 /**

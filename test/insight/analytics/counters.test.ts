@@ -69,7 +69,7 @@ type Change = [text: string, values: unknown[]];
 const IN_APP = `select $1, $2, a.workspace_id, a.id`;
 const changes: (() => Change)[] = [
   () => [
-    `insert into apps (id, org_id, workspace_id, name) values ($1, $2, $3, 'a') on conflict (id) do nothing`,
+    `insert into apps (id, org_id, workspace_id, name) values ($1, $2, $3, 'a') on conflict do nothing`,
     [pick(apps), ORG, pick(workspaces)],
   ],
   () => [
@@ -223,8 +223,9 @@ async function write(node: pg.Pool): Promise<void> {
         }
         await client.query(Math.random() < 0.2 ? 'rollback' : 'commit');
       } catch (error) {
-        // a deadlock, a parent that another node has just deleted, or a child that it has just made
-        if (!['40P01', '23503', '23001'].includes((error as { code?: string }).code ?? '')) throw error;
+        // a deadlock, a parent that another node has just deleted, a child that it has just made, or an augmentation
+        // that it makes at this moment: the conflict of `id` is awaited, that of id and app beside it is an error
+        if (!['40P01', '23503', '23001', '23505'].includes((error as { code?: string }).code ?? '')) throw error;
         seen.refused++;
         await client.query('rollback');
       }
