@@ -7,6 +7,7 @@ import { JobQueue, type NewJob } from '../../../src/data/job-queue.ts';
 import type { Statement } from '../../../src/data/writes.ts';
 import { GiveUp, scheduled, type Task } from '../../../src/kernel/tasks.ts';
 import { Jobs } from '../../../src/platform/jobs/jobs.ts';
+import { Workers } from '../../../src/platform/jobs/workers.ts';
 import { type Database, openDatabase } from '../../../src/platform/postgres/database.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { lockWaits } from '../../support/lock-waits.ts';
@@ -352,34 +353,34 @@ it('keeps no connection and listens to nothing while there is nothing to do', as
   expect(listening.rowCount).toBe(0);
 });
 
-describe('a node that has stopped', () => {
+describe('workers that have stopped', () => {
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc') as () => void;
 
-  it('is kept in memory by nothing: the library keeps the options of all workers that ever ran', async () => {
-    const service = await runOnce();
+  it('keep nothing of the service in memory: the library keeps the options of all that ever ran', async () => {
+    const service = await startAndStop();
     await waitUntil(() => {
       collectGarbage();
       return service.deref() === undefined;
     });
   });
 
-  async function runOnce(): Promise<WeakRef<object>> {
+  const task: Task = { name: 'note', tries: 1, run: async () => undefined };
+  const lanes = [{ tasks: { note: () => undefined }, workers: 1 }];
+
+  async function startAndStop(): Promise<WeakRef<object>> {
     const service = { faults: [] as unknown[] };
     const queue = new JobQueue();
-    const task: Task = { name: 'note', tries: 1, run: async () => undefined };
     queue.declare([task]);
-    const jobs = new Jobs({
+    const workers = await Workers.start({
       pool: database.pool,
-      tasks: [task],
-      logger: quietLogger,
+      lanes,
       onFault: (error) => void service.faults.push(error),
-      pollMs: 50,
     });
-    jobs.start();
     await add(queue, { task, payload: {} });
+    workers.nudge(1);
     await soon(async () => expect(await count()).toBe(0));
-    await jobs.stop();
+    await workers.stop();
     return new WeakRef(service);
   }
 });
