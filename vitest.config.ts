@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
-import { slowness } from './test/support/slowness.ts';
+import { slowness, WORKERS } from './test/support/slowness.ts';
 
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts'))
@@ -36,9 +36,9 @@ process.env.TEST_MONTH ??= new Date().toISOString().slice(0, 7);
 // (functions that rest for some collections would be compiled again by a later file). What stays of all files is a
 // quarter of a gigabyte: a heap that begins above that is collected whole seldom
 const ROOM = [
-  '--max-semi-space-size=256',
+  '--max-semi-space-size=128',
   '--min-semi-space-size=64',
-  '--initial-old-space-size=1000',
+  '--initial-old-space-size=800',
   '--no-flush-bytecode',
 ];
 
@@ -46,7 +46,7 @@ const ROOM = [
 const SELDOM_OPTIMIZED = process.versions.node.startsWith('20.') ? ['--interrupt-budget=1000000'] : [];
 
 const common = {
-  maxWorkers: 2,
+  maxWorkers: WORKERS,
   // they end what hangs: a machine may become busy after it was measured
   testTimeout: 300_000 * factor,
   hookTimeout: 300_000 * factor,

@@ -1,13 +1,16 @@
 // Fails when a test file takes longer than a minute on its own, times how much slower this machine is than the one of
-// `slowness.ts`: run after the tests. A file that took longer in that run, beside others, is run again alone.
+// `slowness.ts`: run after the tests. A file that took longer in that run, by what it shares a processor with others
+// there, is run again alone.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { projectRoot } from '../src/paths.ts';
-import { slownessNow } from '../test/support/slowness.ts';
+import { slownessNow, WORKERS } from '../test/support/slowness.ts';
 import { type FileTimes, timesFile } from '../test/support/times-reporter.ts';
 
 const LIMIT_MS = 60_000;
+const SHARING = Math.max(1, WORKERS / os.availableParallelism());
 
 /** The files above the limit, by what they took in milliseconds. */
 function slowFiles(limitMs: number): Map<string, number> {
@@ -28,5 +31,5 @@ function isSlowAlone(file: string): boolean {
   return taken !== undefined;
 }
 
-const slow = [...slowFiles(LIMIT_MS).keys()].filter(isSlowAlone);
+const slow = [...slowFiles(LIMIT_MS * SHARING).keys()].filter(isSlowAlone);
 if (slow.length > 0) process.exitCode = 1;
