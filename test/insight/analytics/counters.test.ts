@@ -225,7 +225,9 @@ async function write(node: pg.Pool): Promise<void> {
       } catch (error) {
         // a deadlock, a parent that another node has just deleted, a child that it has just made, or an augmentation
         // that it makes at this moment: the conflict of `id` is awaited, that of id and app beside it is an error
-        if (!['40P01', '23503', '23001', '23505'].includes((error as { code?: string }).code ?? '')) throw error;
+        const { code = '', constraint } = error as { code?: string; constraint?: string };
+        const isExpected = ['40P01', '23503', '23001'].includes(code) || constraint === 'augmentations_id_app_id_key';
+        if (!isExpected) throw error;
         seen.refused++;
         await client.query('rollback');
       }
