@@ -34,7 +34,7 @@ process.env.TEST_MONTH ??= new Date().toISOString().slice(0, 7);
 
 // requests leave much behind that is dead at once: with room for it, it is swept less often, a tenth of the processor
 // (functions that rest for some collections would be compiled again by a later file). What stays of all files is a
-// quarter of a gigabyte: a heap that begins above that is collected whole seldom
+// quarter of a gigabyte: with a first heap above that, the whole heap is seldom collected
 const ROOM = [
   '--max-semi-space-size=128',
   '--min-semi-space-size=64',

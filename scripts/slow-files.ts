@@ -1,6 +1,6 @@
 // Fails when a test file takes longer than a minute on its own, times how much slower this machine is than the one of
-// `slowness.ts`: run after the tests. A file that took longer in that run, by what it shares a processor with others
-// there, is run again alone.
+// `slowness.ts`: run after the tests. In that run, files share the processors: one that took longer than its share
+// allows is run again alone.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
@@ -10,6 +10,7 @@ import { slownessNow, WORKERS } from '../test/support/slowness.ts';
 import { type FileTimes, timesFile } from '../test/support/times-reporter.ts';
 
 const LIMIT_MS = 60_000;
+/** How many processes of the tests there are for each processor. */
 const SHARING = Math.max(1, WORKERS / os.availableParallelism());
 
 /** The files above the limit, by what they took in milliseconds. */

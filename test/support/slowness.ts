@@ -5,7 +5,7 @@ import os from 'node:os';
 const REFERENCE_MS = 25;
 const MOST = 10;
 
-/** How many processes run test files at once. With as many as there are processors, a sixth of these stood idle. */
+/** How many processes run test files at once. With two, two processors were idle for a sixth of a run. */
 export const WORKERS = 3;
 
 /** Time of a known amount of work: a busy machine takes longer, and so does a slow one. */

@@ -22,8 +22,8 @@ export interface WorkersOptions {
 }
 
 /**
- * Who is told of faults. The library keeps the options of all workers that ever ran, with what they refer to: once the
- * workers are stopped, that is nobody.
+ * Who is told of faults: nobody once the workers have stopped. The library keeps the options of all workers that ever
+ * ran, and with them whatever they refer to.
  */
 interface FaultReceiver {
   onFault: WorkersOptions['onFault'] | null;

@@ -224,7 +224,7 @@ async function write(node: pg.Pool): Promise<void> {
         await client.query(Math.random() < 0.2 ? 'rollback' : 'commit');
       } catch (error) {
         // a deadlock, a parent that another node has just deleted, a child that it has just made, or an augmentation
-        // that it makes at this moment: the conflict of `id` is awaited, that of id and app beside it is an error
+        // that it is making: `on conflict (id)` does not cover the unique key of id and app
         const { code = '', constraint } = error as { code?: string; constraint?: string };
         const isExpected = ['40P01', '23503', '23001'].includes(code) || constraint === 'augmentations_id_app_id_key';
         if (!isExpected) throw error;
