@@ -44,7 +44,7 @@ import { addFileRoutes } from './http/file-routes.ts';
 import { formFiles } from './http/form-files.ts';
 import { addHealth, STOPPING } from './http/health.ts';
 import { idempotency, storedAnswers } from './http/idempotency.ts';
-import { addLeaving, closeInQuiet } from './http/leaving.ts';
+import { addLeaving } from './http/leaving.ts';
 import { addMetrics } from './http/metrics.ts';
 import { addOAuthRoutes } from './http/oauth-routes.ts';
 import { PageSessions } from './http/page-sessions.ts';
@@ -296,7 +296,6 @@ export async function buildApp(deps: AppDeps): Promise<App> {
     redis,
     siblings: deps.siblings,
   });
-  closeInQuiet(server);
   await allDone([toolsWritten, services.storage.load(), storeCheck.check()]);
   jobs.start();
   services.webhookEngine.start();

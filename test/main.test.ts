@@ -263,6 +263,38 @@ describe('the process', () => {
     await database.drop();
   });
 
+  it('refuses connections before it ends streams: who comes back at once can only reach another node', async () => {
+    const database = await createTestDatabase();
+    const service = start({ DATABASE_URL: database.url });
+    const url = await service.url();
+    const { token, orgId, workspaceId } = await registered(url, 'follower');
+    const path = `/v1/orgs/${orgId}/workspaces/${workspaceId}/sync/stream`;
+    const head = `host: x\r\nauthorization: Bearer ${token}\r\n\r\n`;
+    const followers = Array.from({ length: 8 }, async () => {
+      const socket = net.connect(Number(new URL(url).port), '127.0.0.1');
+      socket.write(`GET ${path} HTTP/1.1\r\n${head}`);
+      let text = '';
+      let wasRefused: Promise<boolean> | undefined;
+      socket.on('data', (chunk) => {
+        text += String(chunk);
+        if (wasRefused || !text.endsWith('\r\n0\r\n\r\n')) return;
+        wasRefused = isRefused(url);
+        socket.write(`GET /healthz HTTP/1.1\r\n${head}`);
+      });
+      socket.on('error', () => undefined); // the connection ended before it took that request
+      await waitUntil(() => text.includes('event: connected'));
+      return async () => {
+        if (!socket.closed) await once(socket, 'close');
+        return [text.match(/HTTP\/1\.1 \d+/g), await wasRefused];
+      };
+    });
+    const ends = await Promise.all(followers);
+    service.child.kill('SIGTERM');
+    expect(await Promise.all(ends.map((end) => end()))).toEqual(ends.map(() => [['HTTP/1.1 200'], true]));
+    expect(await service.exited()).toBe(0);
+    await database.drop();
+  });
+
   it('cuts a socket that does not answer its farewell after the time of grace, and still ends with 0', async () => {
     const database = await createTestDatabase();
     const service = start({ DATABASE_URL: database.url, SHUTDOWN_TIMEOUT_SECONDS: '1' });

@@ -152,13 +152,15 @@ function cutOff({ server }: FastifyInstance, { socket }: IncomingMessage): void 
 }
 
 /**
- * While the server closes, ends the connections without a request. Node itself ends only connections that carried a
- * request before: a connection that a client has opened in advance would delay the shutdown until its timeout.
+ * While the server closes, ends the connections without a request: one that a client has opened in advance would delay
+ * the shutdown until its timeout (Node itself ends only those that carried a request before), and one whose answer
+ * began before could carry further requests.
  */
 export function endUnusedConnections(server: FastifyInstance): void {
   const open = new Set<Socket>();
   const busy = new Map<Socket, number>();
   const count = (socket: Socket, change: 1 | -1) => busy.set(socket, (busy.get(socket) ?? 0) + change);
+  let timer: NodeJS.Timeout | undefined;
   server.server
     .on('connection', (socket: Socket) => {
       open.add(socket);
@@ -169,14 +171,17 @@ export function endUnusedConnections(server: FastifyInstance): void {
     })
     .on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
       count(socket, 1);
-      response.once('close', () => open.has(socket) && count(socket, -1));
+      response.once('close', () => {
+        if (!open.has(socket)) return;
+        count(socket, -1);
+        if (timer && !busy.get(socket)) socket.destroySoon();
+      });
     })
     // a connection that became a WebSocket is closed by its own code
     .prependListener('upgrade', ({ socket }: IncomingMessage) => count(socket, 1));
   const sweep = () => {
     for (const socket of open) if (!busy.get(socket)) socket.destroy();
   };
-  let timer: NodeJS.Timeout | undefined;
   server.addHook('preClose', async () => {
     timer = setInterval(sweep, CLOSING_SWEEP_MS);
   });

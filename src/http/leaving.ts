@@ -12,11 +12,18 @@ export interface Leaving {
   begin(seconds: number): Promise<void>;
 }
 
-/** Adds to answers of a server that is about to close that their connection ends. */
+/**
+ * Makes a server close in an order that loses nothing: it refuses connections first, and only then ends streams and
+ * sockets, whose clients come back at once and are to reach another node. Answers that are sent meanwhile say that
+ * their connection ends. To be called before anything else has a `preClose`.
+ */
 export function addLeaving(server: FastifyInstance): Leaving {
   let hasBegun = false;
   server.addHook('preClose', async () => {
     hasBegun = true;
+    await untilQuiet();
+    // what is under way goes on, and Fastify waits for it
+    if (server.server.listening) server.server.close();
   });
   server.addHook('onSend', (_request, reply, _payload, done) => {
     if (hasBegun) reply.header('connection', 'close');
@@ -34,15 +41,13 @@ export function addLeaving(server: FastifyInstance): Leaving {
 }
 
 /**
- * Closes the listening socket right after a short turn of the event loop. A connection that waits in its queue then
- * would be reset, and a proxy could not know whether its request was read. To be called after every other `preClose`.
+ * Resolves right after a short turn of the event loop. A connection that waits in the queue of the listening socket
+ * when that is closed would be reset, and a proxy could not know whether its request was read.
  */
-export function closeInQuiet(server: FastifyInstance): void {
-  server.addHook('preClose', async () => {
-    for (let turns = 0; turns < MOST_TURNS; turns++) {
-      const began = performance.now();
-      await turn();
-      if (performance.now() - began < SHORT_TURN_MS) return;
-    }
-  });
+async function untilQuiet(): Promise<void> {
+  for (let turns = 0; turns < MOST_TURNS; turns++) {
+    const began = performance.now();
+    await turn();
+    if (performance.now() - began < SHORT_TURN_MS) return;
+  }
 }

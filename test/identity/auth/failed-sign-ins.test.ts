@@ -236,6 +236,6 @@ describe('many of them', () => {
     });
     const [record] = await shown(ann);
     expect(record!.trace_id).toBe(words.slice(0, 64));
-    expect(JSON.stringify({ ...record, trace_id: '' })).not.toMatch(/0900|calc/);
+    expect(JSON.stringify({ ...record, trace_id: '' })).not.toMatch(/call-|calc/);
   });
 });

@@ -228,7 +228,7 @@ describe('a call', () => {
 
   test('is recorded once with its sizes, without any value of it', async () => {
     const instance = await instanceAt();
-    await ask(pathOf(instance, 'people/zoe@example.test?token=abc'), { method: 'PUT', body: 'tea' });
+    await ask(pathOf(instance, 'people/zoe@example.test?token=tell-nobody'), { method: 'PUT', body: 'tea' });
     const records = await waitUntil(async () => {
       const found = await recordsOf(instance);
       return found.length > 0 && found;
@@ -245,7 +245,7 @@ describe('a call', () => {
       durationMs: expect.any(Number),
       metadata: { proxy: true, code: 'answered', status: 200, request_bytes: 3, response_bytes: 11 },
     });
-    expect(JSON.stringify(records)).not.toMatch(/zoe@|abc|a-key/);
+    expect(JSON.stringify(records)).not.toMatch(/zoe@|tell-nobody|a-key/);
   });
 
   test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('is %s', async (method) => {
