@@ -35,15 +35,19 @@ beforeAll(async () => {
   for (const [name, proxy] of proxies) addresses.set(name, await behind(name, proxy));
 });
 afterAll(async () => {
-  for (const child of [...running, ...nodes.map(({ service }) => service.child)]) {
-    if (child.exitCode !== null) continue;
-    const ended = once(child, 'close');
-    child.kill('SIGKILL');
-    await ended;
-  }
+  for (const { service } of nodes) await endBy(service.child, 'SIGKILL');
+  // nginx ends its own processes only if it is asked to end
+  for (const child of running) await endBy(child, 'SIGTERM');
   await database.drop();
   await rm(base, { recursive: true, force: true });
 });
+
+async function endBy(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null) return;
+  const ended = once(child, 'close');
+  child.kill(signal);
+  await ended;
+}
 
 /** A node with the keys and files of the others. */
 function start(port: number): Service {
