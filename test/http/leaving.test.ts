@@ -25,18 +25,13 @@ async function whileBusy<T>(work: () => Promise<T>): Promise<T> {
 }
 
 test('requests that arrive while the server has not closed yet are answered as any other', async () => {
-  const ask = () =>
-    Promise.all(
-      ['/v1/auth/config', '/v1/auth/me', `/graphql?query=${encodeURIComponent('{ __typename }')}`].map((path) =>
-        fetch(url + path),
-      ),
-    );
+  const paths = ['/v1/auth/config', '/v1/auth/me', `/graphql?query=${encodeURIComponent('{ __typename }')}`];
   let closed: Promise<unknown> | undefined;
   const answers = await whileBusy(async () => {
     closed = app.server.close();
-    // the answer that says so was sent while the server closes: what is asked next begins after that
+    // once an answer says that its connection ends, the server is closing
     while ((await fetch(`${url}/healthz`)).headers.get('connection') !== 'close');
-    return ask();
+    return Promise.all(paths.map((path) => fetch(url + path)));
   });
   expect(answers.map(({ status, headers }) => [status, headers.get('connection')])).toEqual([
     [200, 'close'],

@@ -159,7 +159,7 @@ test('a sign-in that is refused because the address is not proven is one of the 
   expect(statusCode).toBe(403);
   const { activity } = strict.services;
   await activity.flush();
-  // whatever keeps a record from its list, this says whether it was written
+  // an empty list would not say whether the record was written
   expect([activity.depth, activity.lost]).toEqual([0, 0]);
   expect(await failures(ann)).toMatchObject([{ user_id: ann.userId, error_code: 'FORBIDDEN', status_code: 403 }]);
 });
@@ -239,6 +239,6 @@ describe('many of them', () => {
     });
     const [record] = await shown(ann);
     expect(record!.trace_id).toBe(words.slice(0, 64));
-    expect(JSON.stringify({ ...record, trace_id: '' })).not.toMatch(/call-|calc/);
+    expect(JSON.stringify({ ...record, trace_id: '' })).not.toMatch(/call-|0900-and|calc/);
   });
 });
