@@ -1,5 +1,6 @@
 import type { Sql } from '../data/sql.ts';
 import { lruOf } from '../kernel/lru.ts';
+import { apart } from '../kernel/spans.ts';
 
 /** The precision of `last_used_at` (defaults §3). */
 const EVERY_MS = 60_000;
@@ -51,7 +52,8 @@ export class TokenUses {
     if (this.#written.has(id)) return;
     this.#written.set(id, true);
     this.#pending.add(id);
-    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
+    // the tokens of others are written with it
+    this.#timer ??= apart(() => setTimeout(() => void this.flush(), FLUSH_MS).unref());
   }
 
   /** Writes what was recorded before the call. A clean shutdown awaits it. */

@@ -5,6 +5,7 @@ import { newId } from '../kernel/ids.ts';
 import { DEFAULT_NAMESPACE, type Place } from '../kernel/place.ts';
 import type { ResourceWord } from '../kernel/resources.ts';
 import { shownAddress } from '../kernel/shown-address.ts';
+import { apart } from '../kernel/spans.ts';
 import { TASK_METHOD } from '../kernel/system-caller.ts';
 import { isDatabaseAway } from '../platform/postgres/faults.ts';
 import { type ActivityRow, columns } from './activity-columns.ts';
@@ -264,8 +265,13 @@ export class ActivityRecorder {
     }
     this.#pending.push(row);
     // while the database is unreachable, only the timer retries, not each record
-    if (this.#pending.length >= MAX_BATCH && !this.#isAway) void this.flush();
-    else this.#timer ??= setTimeout(() => void this.flush(), this.#isAway ? RETRY_MS : FLUSH_MS);
+    if (this.#pending.length >= MAX_BATCH && !this.#isAway) apart(() => void this.flush());
+    else this.#flushIn(this.#isAway ? RETRY_MS : FLUSH_MS);
+  }
+
+  /** Not as part of the request that happens to be the first one: there are records of others. */
+  #flushIn(ms: number): void {
+    this.#timer ??= apart(() => setTimeout(() => void this.flush(), ms));
   }
 
   /** Some records stand for many attempts. */
@@ -323,7 +329,7 @@ export class ActivityRecorder {
         this.#pending.unshift(...kept);
         this.#lost += batch.length - kept.length;
         this.#report(error);
-        this.#timer ??= setTimeout(() => void this.flush(), RETRY_MS);
+        this.#flushIn(RETRY_MS);
         return;
       }
     }

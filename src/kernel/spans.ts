@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 
 /** What a span says of its work. Never a value that somebody sent. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -54,8 +54,11 @@ export function activeSpan(): TraceSpan | undefined {
 /** Runs `work` as part of a span. */
 export const within = <T>(span: TraceSpan, work: () => T): T => active.run(span, work);
 
-/** Runs what a request only sets going, and what is not part of it. */
-export const apart = <T>(work: () => T): T => (activeSpan() ? active.run(undefined, work) : work());
+/** Made before there is a request: what runs in it is part of none. */
+const background = new AsyncResource('Background');
+
+/** Runs what a request only sets going, and what is not part of it, such as a timer for what many requests recorded. */
+export const apart = <T>(work: () => T): T => background.runInAsyncScope(work);
 
 /** Runs `work` as part of a span, and ends it. */
 export async function spanned<T>(span: TraceSpan, work: () => T | Promise<T>): Promise<T> {

@@ -14,6 +14,7 @@ import { Sql } from '../../src/data/sql.ts';
 import type { AnyCaller, RequestInfo } from '../../src/kernel/caller.ts';
 import { ApiError } from '../../src/kernel/errors.ts';
 import type { Principal } from '../../src/kernel/principal.ts';
+import { activeSpan, type TraceSpan, within } from '../../src/kernel/spans.ts';
 import { systemCaller } from '../../src/kernel/system-caller.ts';
 import type { TokenGrant } from '../../src/kernel/token-grant.ts';
 
@@ -270,6 +271,15 @@ describe('the recorder', () => {
     record(...some(501));
     await recorder.flush();
     expect(inserted.map((paths) => paths.length)).toEqual([500, 500, 1]);
+  });
+
+  it('writes them as part of no request: there are records of others', async () => {
+    const spans: unknown[] = [];
+    database = () => void spans.push(activeSpan());
+    const request = { isEnded: false, parent: null } as TraceSpan;
+    within(request, () => record(...some(500)));
+    await vi.advanceTimersByTimeAsync(0);
+    expect(spans).toEqual([undefined]);
   });
 
   it('keeps what cannot be written while the database is away, and tries again each second', async () => {

@@ -4,6 +4,7 @@ import type { AnyCaller } from '../../src/kernel/caller.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { type Person, register } from '../support/person.ts';
 import { graphqlRequest } from '../support/requests.ts';
+import { waitUntil } from '../support/wait.ts';
 
 let app: TestApp;
 let ann: Person;
@@ -73,6 +74,17 @@ describe('the recorder', () => {
     await recorder().flush();
     expect(recorder().depth).toBe(0);
     expect(await written()).toEqual([{ action: 'first' }, { action: 'second' }, { action: 'third' }]);
+  });
+
+  it('writes what a transaction recorded by the connections of others, while it is still open', async () => {
+    const lost = recorder().lost;
+    await app.database.prisma.$transaction(async () => {
+      record('inside');
+      // its timer takes the record
+      await waitUntil(() => recorder().depth === 0);
+      await recorder().flush();
+    });
+    expect([await written(), recorder().lost]).toEqual([[{ action: 'inside' }], lost]);
   });
 
   it('has written everything when a flush ends, also what an earlier one took', async () => {

@@ -23,6 +23,20 @@ describe('a transaction asks for no second connection', () => {
     await expect(sql.read('select 1 as one', [])).resolves.toEqual([{ one: 1 }]);
   });
 
+  it('and what goes on after its end asks as everybody does', async () => {
+    const { sql } = app.services;
+    let later: Promise<unknown> | undefined;
+    let end = (): void => undefined;
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    await app.database.prisma.$transaction(async () => {
+      later = ended.then(() => sql.read('select 1 as one', []));
+    });
+    end();
+    await expect(later).resolves.toEqual([{ one: 1 }]);
+  });
+
   it('to say why an invitation is not pending any more', async () => {
     const { post, delete: remove } = callsOf(app);
     const url = `/v1/orgs/${owner.orgId}/invitations`;

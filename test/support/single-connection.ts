@@ -2,7 +2,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Database } from '../../src/platform/postgres/database.ts';
 import type { Transaction } from '../../src/platform/postgres/transaction.ts';
 
-const inTransaction = new AsyncLocalStorage<true>();
+/** The transaction that what runs was begun in. What goes on after its end, such as a timer, is not inside any more. */
+const inTransaction = new AsyncLocalStorage<{ isOpen: boolean }>();
 
 /** Looks at the database from outside, while a test holds a transaction of its own. */
 export const fromOutside = <T>(work: () => T): T => inTransaction.exit(work);
@@ -19,7 +20,8 @@ export function withSingleConnections(database: Database): Database {
       configurable: true,
       writable: true,
       value: (...args: unknown[]) => {
-        if (inTransaction.getStore()) throw new Error(`The pool is asked inside a transaction: ${textOf(args[0])}`);
+        if (inTransaction.getStore()?.isOpen)
+          throw new Error(`The pool is asked inside a transaction: ${textOf(args[0])}`);
         return original(...args);
       },
     });
@@ -29,15 +31,23 @@ export function withSingleConnections(database: Database): Database {
       const value: unknown = Reflect.get(target, key, receiver);
       if (key !== '$transaction') return value;
       return (work: unknown, options: unknown) => {
-        const inside =
-          typeof work === 'function' ? (...args: unknown[]) => inTransaction.run(true, () => work(...args)) : work;
-        return (value as (...args: unknown[]) => unknown).call(target, inside, options);
+        const marked = typeof work === 'function' ? (...args: unknown[]) => inside(() => work(...args)) : work;
+        return (value as (...args: unknown[]) => unknown).call(target, marked, options);
       };
     },
   });
   const transaction: Database['transaction'] = (work) =>
-    database.transaction((own) => inTransaction.run(true, () => work(outside(own))));
+    database.transaction((own) => inside(() => work(outside(own))));
   return { ...database, prisma, transaction };
+}
+
+async function inside<T>(work: () => T | Promise<T>): Promise<T> {
+  const transaction = { isOpen: true };
+  try {
+    return await inTransaction.run(transaction, work);
+  } finally {
+    transaction.isOpen = false;
+  }
 }
 
 /** A transaction that takes its own connection from the pool, and nothing else. */
