@@ -59,6 +59,10 @@ const fresh: Record<string, (app: TestApp, world: World, path: string, role: Rol
   notification_id: (app, world, _path, role) => makeNotification(app, world, role),
   passkey_id: (app, world, _path, role) => makePasskey(app, world, role),
   end_user_connection_id: (app, world) => makeEndUserConnection(app, world),
+  audit_stream_id: async (app, world) => {
+    await removeOldStreams(app, world);
+    return findKey(await makeOne(app, world, operationAt('POST', STREAMS)), ['audit_stream_id'])!;
+  },
   instance_id: (app, world) => connectedInstance(app, world, 'namespaces/{namespace_id}/connections'),
   tool_instance_id: (app, world) => connectedInstance(app, world, 'connections/api-key'),
   logical_model_id: async (app, world, path) => {
@@ -76,6 +80,20 @@ const RESET = '/reset-factors';
 
 /** Everybody has only their own: each role gets one. */
 const isOwn: ReadonlySet<string> = new Set(['notification_id', 'passkey_id']);
+
+const STREAMS = '/v1/orgs/{org_id}/audit-streams';
+
+/** An organization has at most ten: of those that earlier tries have left, only the last few stay. */
+async function removeOldStreams(app: TestApp, world: World): Promise<void> {
+  const url = STREAMS.replace('{org_id}', world.ids.org_id!);
+  const headers = world.as('owner');
+  const { audit_streams: streams } = await expectOk<{ audit_streams: { audit_stream_id: string }[] }>(app, {
+    url,
+    headers,
+  });
+  const left = streams.map(({ audit_stream_id: id }) => id).filter((id) => id !== world.ids.audit_stream_id);
+  for (const id of left.sort().slice(0, -3)) await expectOk(app, { method: 'DELETE', url: `${url}/${id}`, headers });
+}
 
 /** A tool instance with a connection to lose. */
 async function connectedInstance(app: TestApp, world: World, path: string): Promise<string> {
