@@ -1,4 +1,7 @@
+import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type ActivityOutcome, ActivityRecorder } from '../../src/data/activity.ts';
+import { Sql } from '../../src/data/sql.ts';
 import type { ActivityAction } from '../../src/kernel/actions.ts';
 import type { AnyCaller } from '../../src/kernel/caller.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -23,8 +26,18 @@ const recorder = () => app.services.activity;
 const written = () =>
   app.database.prisma.activity.findMany({ where: { traceId }, orderBy: { id: 'asc' }, select: { action: true } });
 
+interface How {
+  by?: ActivityRecorder;
+  outcome?: ActivityOutcome;
+  resourceId?: string;
+}
+
 /** Records something that nobody in particular did. */
-function record(action: string, metadata?: Record<string, unknown>): void {
+function record(
+  action: string,
+  metadata?: Record<string, unknown>,
+  { by = recorder(), outcome = { statusCode: 200 }, resourceId }: How = {},
+): void {
   const request = {
     method: 'GET',
     path: '/',
@@ -39,11 +52,11 @@ function record(action: string, metadata?: Record<string, unknown>): void {
   const entry = {
     action: action as ActivityAction,
     resourceType: 'user',
-    resourceId: null,
+    resourceId: resourceId ?? null,
     orgId: null,
     metadata,
   } as const;
-  recorder().record(caller, entry, { statusCode: 200 });
+  by.record(caller, entry, outcome);
 }
 
 describe('the recorder', () => {
@@ -85,6 +98,28 @@ describe('the recorder', () => {
       await recorder().flush();
     });
     expect([await written(), recorder().lost]).toEqual([[{ action: 'inside' }], lost]);
+  });
+
+  it.each([
+    ['of what succeeded', { statusCode: 200 }],
+    ['of what failed', { statusCode: 404, errorCode: 'RESOURCE_NOT_FOUND' } as const],
+  ])('has a plan of its statement for any number of records: %s', async (_, outcome) => {
+    // as PostgreSQL comes, not as the databases of tests are set
+    const options = '-c plan_cache_mode=auto';
+    const pool = new pg.Pool({ connectionString: app.database.url, max: 1, options });
+    const apart = new ActivityRecorder(new Sql(pool), () => undefined);
+    for (let batch = 0; batch < 12; batch++) {
+      record(`${outcome.statusCode}`, {}, { by: apart, outcome, resourceId: 'usr_1' });
+      await apart.flush();
+    }
+    const { rows } = await pool.query(
+      `select custom_plans::int as custom, generic_plans::int as generic from pg_prepared_statements
+        where statement like 'insert into activity%'`,
+    );
+    await pool.end();
+    // PostgreSQL plans the first five for their values
+    expect(rows).toEqual([{ custom: 5, generic: 7 }]);
+    expect(await written()).toHaveLength(12);
   });
 
   it('has written everything when a flush ends, also what an earlier one took', async () => {
