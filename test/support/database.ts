@@ -113,7 +113,7 @@ async function take(): Promise<SharedDatabase> {
   try {
     if (known) await restore(client, known.migrated);
     migrated = known?.migrated ?? (await contentOf(client));
-    // else the first record is summed at once, as the first one in a minute is: of a file with few, nobody asks for that
+    // the first record would be summed at once, as the first one in a minute is: in a file with few, for nobody
     await client.query('update activity_fold set folded_at = now()');
   } finally {
     await client.end();
