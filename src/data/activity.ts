@@ -171,9 +171,11 @@ const identified: Partial<Record<keyof ActivityRow, string>> = {
 /**
  * Inserts records of requests that have been answered, in one statement for any number. One that was inserted before,
  * although the answer was lost, is left as it is. Without `offset 0`, PostgreSQL puts the conditions of a column in
- * each place that asks for them, and plans and asks them twice. It does not see the arrays behind their `select`: a
- * plan for one record seems much cheaper to it than one for any number, and it would plan this statement, which takes
- * ten times as long as to run it, for each batch.
+ * each place that asks for them, and plans and asks them twice.
+ *
+ * The arrays stand behind a `select`, where PostgreSQL does not see how many records they have. Otherwise it takes the
+ * plan for one record for much cheaper than that for any number, and plans the statement for each batch anew: that
+ * takes ten times as long as to run it.
  * @param conditions which columns keep what was named
  */
 const insertAnswered = (conditions: Record<keyof typeof kept, string>): string =>
@@ -193,7 +195,7 @@ const insertAnswered = (conditions: Record<keyof typeof kept, string>): string =
   offset 0) k on r.org_id is not null and r.principal_type <> 'anonymous'
   on conflict do nothing`;
 const INSERT_ANSWERED = insertAnswered(kept);
-/** The same where no resource has to be looked for, in which table it may be: most of the batches, at a quarter. */
+/** The same for a batch of which no resource has to be looked for, in one table of many: a quarter of the work. */
 const INSERT_DONE = insertAnswered({ ...kept, resource_id: 'true' });
 
 const insertOf = (batch: readonly ActivityRow[]): string =>

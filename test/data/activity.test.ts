@@ -107,10 +107,10 @@ describe('the recorder', () => {
     // as PostgreSQL comes, not as the databases of tests are set
     const options = '-c plan_cache_mode=auto';
     const pool = new pg.Pool({ connectionString: app.database.url, max: 1, options });
-    const apart = new ActivityRecorder(new Sql(pool), () => undefined);
+    const own = new ActivityRecorder(new Sql(pool), () => undefined);
     for (let batch = 0; batch < 12; batch++) {
-      record(`${outcome.statusCode}`, {}, { by: apart, outcome, resourceId: 'usr_1' });
-      await apart.flush();
+      record(`${outcome.statusCode}`, {}, { by: own, outcome, resourceId: 'usr_1' });
+      await own.flush();
     }
     const { rows } = await pool.query(
       `select custom_plans::int as custom, generic_plans::int as generic from pg_prepared_statements
